@@ -112,7 +112,7 @@ impl Counts {
             return;
         }
         match (before, after) {
-            (Some(before), Some(after)) if before.is_same_place(&after) => self.add(index, &after.key, 1),
+            (Some(before), Some(after)) if before.has_same_keys(&after) => self.add(index, &after.key, 1),
             (before, after) => {
                 for entry in before.into_iter().chain(after) {
                     self.add(index, &entry.key, 1);

@@ -24,7 +24,7 @@ pub enum Matter {
 }
 
 #[derive(Default)]
-struct Mood {
+struct FaultState {
     matter: Option<Matter>,
     missing: BTreeSet<QueueName>,
     to_lose: Option<String>,
@@ -33,18 +33,19 @@ struct Mood {
 }
 
 /// Queues in memory with injected faults.
-pub struct MoodyQueue {
+pub struct FaultyQueue {
     inner: Arc<MemoryQueue>,
     clock: Arc<LeapClock>,
-    mood: Mutex<Mood>,
+    lock_state: Mutex<FaultState>,
 }
 
-impl MoodyQueue {
+impl FaultyQueue {
     /// A scene over such queues, with this many shards of the due index.
     pub fn scene(due_shards: u16) -> (Scene, Arc<Self>) {
         let clock = Arc::new(LeapClock::default());
         let inner = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
-        let queue = Arc::new(Self { inner: inner.clone(), clock: clock.clone(), mood: Mutex::default() });
+        let queue =
+            Arc::new(Self { inner: inner.clone(), clock: clock.clone(), lock_state: Mutex::default() });
         let store = Arc::new(MemoryStore::default());
         let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
         let service = Service::new(ports, Limits { due_shards, ..Limits::default() });
@@ -53,44 +54,44 @@ impl MoodyQueue {
 
     /// From now on all queues have this fault, or none.
     pub fn has(&self, matter: Option<Matter>) {
-        self.mood().matter = matter;
+        self.lock_state().matter = matter;
     }
 
     /// Removes a queue from the configuration, or adds it again.
-    pub fn is_missing(&self, queue: &QueueName, missing: bool) {
+    pub fn set_missing(&self, queue: &QueueName, missing: bool) {
         if missing {
-            self.mood().missing.insert(queue.clone());
+            self.lock_state().missing.insert(queue.clone());
         } else {
-            self.mood().missing.remove(queue);
+            self.lock_state().missing.remove(queue);
         }
     }
 
     /// Loses the next message of a work queue whose body contains this text.
     pub fn loses(&self, text: &str) {
-        let mut mood = self.mood();
-        mood.to_lose = Some(text.to_owned());
-        mood.lost = None;
+        let mut lock_state = self.lock_state();
+        lock_state.to_lose = Some(text.to_owned());
+        lock_state.lost = None;
     }
 
     /// When the lost message would have arrived, if one was lost.
     pub fn lost(&self) -> Option<Timestamp> {
-        self.mood().lost
+        self.lock_state().lost
     }
 
     /// How often this method was called since the last time that this count was read.
     pub fn calls(&self, call: &'static str) -> u64 {
-        self.mood().calls.remove(call).unwrap_or_default()
+        self.lock_state().calls.remove(call).unwrap_or_default()
     }
 
-    fn mood(&self) -> MutexGuard<'_, Mood> {
-        self.mood.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, FaultState> {
+        self.lock_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn call(&self, call: &'static str, queue: &QueueName) -> Result<(), QueueError> {
         let (matter, missing) = {
-            let mut mood = self.mood();
-            *mood.calls.entry(call).or_default() += 1;
-            (mood.matter, mood.missing.contains(queue))
+            let mut lock_state = self.lock_state();
+            *lock_state.calls.entry(call).or_default() += 1;
+            (lock_state.matter, lock_state.missing.contains(queue))
         };
         match matter {
             _ if missing => Err(QueueError::Unknown { queue: queue.to_string() }),
@@ -102,19 +103,19 @@ impl MoodyQueue {
 
     /// Whether the message gets lost.
     fn is_lost(&self, queue: &QueueName, message: &Outgoing) -> bool {
-        let mut mood = self.mood();
+        let mut lock_state = self.lock_state();
         let lost = !queue.is_reserved()
-            && mood.to_lose.as_ref().is_some_and(|text| message.body.contains(text.as_str()));
+            && lock_state.to_lose.as_ref().is_some_and(|text| message.body.contains(text.as_str()));
         if lost {
-            mood.to_lose = None;
-            mood.lost = Some(self.clock.now().plus(message.delay));
+            lock_state.to_lose = None;
+            lock_state.lost = Some(self.clock.now().plus(message.delay));
         }
         lost
     }
 }
 
 #[async_trait]
-impl Queue for MoodyQueue {
+impl Queue for FaultyQueue {
     async fn send(
         &self,
         queue: &QueueName,
@@ -163,7 +164,7 @@ impl Queue for MoodyQueue {
     }
 
     fn knows(&self, queue: &QueueName) -> bool {
-        !self.mood().missing.contains(queue) && self.inner.knows(queue)
+        !self.lock_state().missing.contains(queue) && self.inner.knows(queue)
     }
 
     fn names(&self) -> Vec<QueueName> {

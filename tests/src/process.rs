@@ -196,7 +196,7 @@ signal.pause()
     }
 
     #[tokio::test]
-    async fn a_server_tells_its_address_and_ends_when_interrupted() {
+    async fn a_server_prints_its_address_and_ends_when_interrupted() {
         let server = server();
         assert_eq!(server.address().await.expect("an address"), "http://127.0.0.1:9");
         let ended = server.interrupt().await.expect("an end");
@@ -205,7 +205,7 @@ signal.pause()
     }
 
     #[tokio::test]
-    async fn a_killed_process_is_gone_and_says_no_more() {
+    async fn a_killed_process_is_gone_and_prints_nothing_more() {
         let server = server();
         server.address().await.expect("an address");
         let ended = server.kill().await.expect("an end");
@@ -213,7 +213,7 @@ signal.pause()
     }
 
     #[tokio::test]
-    async fn a_line_that_never_comes_is_an_error_with_what_was_said() {
+    async fn a_line_that_is_never_printed_is_an_error_with_the_output() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo no such option >&2; exit 2"]);
         let process = Process::from_command(&mut command).expect("sh starts");

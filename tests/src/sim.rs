@@ -87,7 +87,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// Runs all processes until all work has ended.
 async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceiver<Background>) {
-    flood::pour(world, plan.flood);
+    flood::create_records(world, plan.flood);
     let first = Progress::default();
     let clients = [(of_client(plan, 0), first.beside()), (of_client(plan, 1), first)];
     let mut actors: Vec<LocalBoxFuture<'_, ()>> = Vec::new();
@@ -127,7 +127,7 @@ async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceive
     if plan.hardship.reaped > 0 {
         actors.push(Box::pin(actors::reaper(world)));
     }
-    actors.push(Box::pin(on_its_own(background)));
+    actors.push(Box::pin(run_background(background)));
     tokio::select! {
         biased;
         _ = join_all(actors) => {}
@@ -140,7 +140,7 @@ fn of_client(plan: &Plan, client: u8) -> Vec<Job> {
 }
 
 /// Calls that complete although no process waits for them: late writes.
-async fn on_its_own(mut arriving: UnboundedReceiver<Background>) {
+async fn run_background(mut arriving: UnboundedReceiver<Background>) {
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -154,7 +154,7 @@ async fn on_its_own(mut arriving: UnboundedReceiver<Background>) {
 
 async fn until_all_has_ended(world: &World, plan: &Plan, clients: &[(Vec<Job>, Progress)]) {
     wait_until(world, plan.storm_until).await;
-    world.fault(Actor::World, Fault::StormOver);
+    world.fault(Actor::World, Fault::FaultPhaseOver);
     let mut quiet = Millis::ZERO;
     while quiet < AFTERMATH && world.now() < plan.ends_by() && !world.is_runaway() {
         wait_until(world, world.now().plus(LOOK_EVERY)).await;

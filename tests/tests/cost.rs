@@ -172,7 +172,7 @@ async fn a_deadlines_timer_costs_a_send_and_a_read_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_tick_that_hands_over_deadlines_writes_one_note_and_sends_at_most_one_message_a_shard() {
+async fn a_tick_that_sends_timers_writes_one_record_and_sends_at_most_one_message_a_shard() {
     let meter = meter().await;
     for _ in 0..20 {
         let bill = scheduled(&meter, with_deadline(request("work", None, None), 210)).await;
@@ -190,7 +190,7 @@ async fn a_tick_that_hands_over_deadlines_writes_one_note_and_sends_at_most_one_
 }
 
 #[tokio::test]
-async fn a_payload_costs_once_in_and_once_out_and_nothing_in_between() {
+async fn a_payload_is_paid_for_once_when_written_and_once_when_read() {
     let meter = meter().await;
     for kilobytes in [10_u32, 100] {
         let input = format!("\"{}\"", "x".repeat(kilobytes as usize * 1024 - 200));

@@ -181,7 +181,7 @@ async fn a_wait_for_an_event_costs_five_write_units() {
 }
 
 #[tokio::test]
-async fn a_claim_and_a_heartbeat_of_a_remote_step_cost_half_a_read_unit_for_a_look_at_its_execution() {
+async fn a_claim_and_a_heartbeat_of_a_remote_step_read_its_execution_for_half_a_unit() {
     let meter = meter().await;
     started(&meter, "e-1").await;
     let (first, _) = turn(&meter).await;
@@ -194,7 +194,7 @@ async fn a_claim_and_a_heartbeat_of_a_remote_step_cost_half_a_read_unit_for_a_lo
         timeouts: Timeouts::default(),
         slot: None,
     };
-    meter.scene.service.begin_remote(&first.execution, vec![step]).await.unwrap();
+    meter.scene.service.start_remote(&first.execution, vec![step]).await.unwrap();
     let request = work(1);
     let (claimed, bill) = meter.bill(meter.scene.service.claim(&queue(), &request)).await;
     let [claimed] = &claimed.unwrap()[..] else { panic!("there is one") };
@@ -224,7 +224,7 @@ async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
                 timeouts: Timeouts::default(),
                 slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item: 0, place, of: FAN_OUT }),
             });
-            service.begin_remote(&first.execution, steps.collect()).await.unwrap();
+            service.start_remote(&first.execution, steps.collect()).await.unwrap();
             let begun =
                 |name: &StepName| Entry { at: service.now(), what: Happened::Remote { name: name.clone() } };
             let entries = names.iter().map(begun).collect();

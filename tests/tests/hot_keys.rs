@@ -27,7 +27,7 @@ async fn no_key_takes_more_than_an_eighth_of_a_seconds_writes() {
 }
 
 #[tokio::test]
-async fn a_life_costs_the_indexes_what_the_reckoning_says() {
+async fn a_life_costs_the_indexes_the_calculated_units() {
     let all = |found: &[Hottest]| found.iter().map(|hottest| hottest.all).collect::<Vec<_>>();
     // Two units in the due index, four with a timeout of each attempt; one in a list for each failure. The queue's
     // record is also in a list, and is written a few times in all.

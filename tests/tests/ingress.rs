@@ -158,7 +158,7 @@ const fn is_queued(asked: Asked) -> bool {
 }
 
 #[tokio::test]
-async fn what_was_committed_is_acknowledged_or_recognised_whichever_answers_are_lost() {
+async fn a_committed_request_is_acknowledged_or_recognised_whichever_answers_are_lost() {
     for asked in ALL {
         let writes = story(asked, 0..0).await;
         assert!(writes >= 1, "{asked:?}");
@@ -171,7 +171,7 @@ async fn what_was_committed_is_acknowledged_or_recognised_whichever_answers_are_
 
 /// Why senders should give an id: the one that is derived from the message changes with a redrive.
 #[tokio::test]
-async fn a_task_that_nobody_named_is_the_same_for_each_delivery_of_its_message_and_another_after_a_redrive() {
+async fn a_task_without_an_id_is_the_same_for_each_delivery_and_another_one_after_a_redrive() {
     let scene = Scene::in_memory();
     let body = json!({"v": 1, "type": "task", "body": {"queue": "work", "kind": "k"}});
     for id in ["m-1", "m-1", "m-2"] {

@@ -201,7 +201,7 @@ async fn two_different_requests_for_one_id_at_once_leave_one_whole_task() {
 }
 
 #[tokio::test]
-async fn a_claim_that_cannot_be_made_says_so_and_can_be_made_soon() {
+async fn a_claim_that_fails_is_an_error_and_succeeds_after_the_lease() {
     // The first write creates the queue's record, the second the task. Then five answers in a row are lost.
     let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::default()), 2..7));
     let scene = Scene::over(store as Arc<dyn Store>);

@@ -9,7 +9,7 @@ use stateright::{Checker, HasDiscoveries, Model as _};
 use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
-use tickover_tests::model::execution::{Course, Mishaps, Slip, Waits, claim};
+use tickover_tests::model::execution::{ExecutionBug, ExecutionFaults, ExecutionProtocol, Waits, claim};
 use tickover_tests::model::{Bug, Faults, Plan, Protocol, State, instants, name};
 
 /// No faults, but every actor may be slow.
@@ -47,7 +47,7 @@ fn retried(after: u64) -> AttemptTimeout {
 }
 
 /// Leases and instants five minutes apart: too far for timers, so only the tick enforces what has passed.
-fn unhurried(timeouts: Timeouts) -> Plan {
+fn with_long_instants(timeouts: Timeouts) -> Plan {
     let plan = Plan::new();
     let limits = Limits { backstop: seconds(300), ..plan.limits.clone() };
     let instants = instants(&[0, 300, 600, 2_400]);
@@ -62,7 +62,7 @@ fn a_task_survives_a_lost_message_and_a_crash() {
 }
 
 #[test]
-fn a_doubled_message_and_a_failed_attempt_make_no_second_result() {
+fn a_duplicated_message_and_a_failed_attempt_cause_no_second_result() {
     let faults = Faults { duplicates: 1, failures: 1, ..NONE };
     let reaches = vec![name::COMPLETES, name::TAKEN_OVER, name::RETRIED];
     check(Plan { faults, reaches, ticks: 1, instants: instants(&[0, 60, 780]), ..Plan::new() });
@@ -80,15 +80,15 @@ fn deadlines_and_timeouts_are_enforced_whatever_is_lost() {
     let faults = Faults { losses: 1, crashes: 1, ..NONE };
     let reaches = vec![name::COMPLETES, name::EXPIRES_WAITING, name::EXPIRES_HELD, name::RETRIED];
     let timeouts = Timeouts { start_to_close: Some(retried(250)), ..deadline(600) };
-    check(Plan { faults, reaches, ..unhurried(timeouts) });
+    check(Plan { faults, reaches, ..with_long_instants(timeouts) });
 }
 
 #[test]
-fn a_worker_that_gives_no_sign_of_life_is_replaced() {
+fn a_worker_without_heartbeats_is_replaced() {
     let faults = Faults { heartbeats: 1, crashes: 1, ..NONE };
     let reaches = vec![name::COMPLETES, name::EXPIRES_HELD, name::TAKEN_OVER, name::RETRIED];
     let timeouts = Timeouts { heartbeat: Some(retried(400)), ..Timeouts::default() };
-    check(Plan { faults, reaches, ticks: 1, ..unhurried(timeouts) });
+    check(Plan { faults, reaches, ticks: 1, ..with_long_instants(timeouts) });
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn ticks_enforce_a_deadline_whose_timer_is_lost() {
 
 /// Properties of final states say something about every run only if no run goes on for ever.
 #[test]
-fn no_run_comes_back_to_where_it_was() {
+fn no_run_returns_to_an_earlier_state() {
     let faults = Faults { losses: 1, crashes: 1, lost_answers: 1, ..NONE };
     let timeouts = deadline(100);
     let instants = instants(&[0, 100, 780]);
@@ -157,20 +157,20 @@ fn without_the_condition_on_the_version_an_end_would_be_overwritten() {
 }
 
 #[test]
-fn a_claim_that_left_the_record_where_it_lies_would_have_it_found_too_late() {
+fn a_claim_that_kept_the_due_slot_would_make_the_tick_too_late() {
     let timeouts = Timeouts { start_to_close: Some(retried(250)), ..Timeouts::default() };
-    finds(Bug::DueLeftByClaim, unhurried(timeouts), name::DUE_IN_TIME);
+    finds(Bug::ClaimKeepsDueSlot, with_long_instants(timeouts), name::DUE_IN_TIME);
 }
 
 #[test]
-fn a_claim_that_took_its_place_for_granted_would_be_found_too_late_if_a_tick_had_moved_it() {
+fn a_claim_without_a_due_slot_condition_would_make_the_tick_too_late_after_a_rearm() {
     let timeouts = Timeouts { start_to_close: Some(retried(250)), ..Timeouts::default() };
-    finds(Bug::PlaceTakenForGranted, unhurried(timeouts), name::DUE_IN_TIME);
+    finds(Bug::NoDueSlotCondition, with_long_instants(timeouts), name::DUE_IN_TIME);
 }
 
 #[test]
-fn an_expiry_that_ignored_how_a_task_ended_would_take_its_result_away() {
-    finds(Bug::ExpiryOfAnything, unhurried(deadline(600)), name::END_STANDS);
+fn an_expiry_that_ignored_the_status_would_overwrite_a_result() {
+    finds(Bug::ExpiryOfAnything, with_long_instants(deadline(600)), name::END_STANDS);
 }
 
 #[test]
@@ -181,11 +181,11 @@ fn a_hint_that_was_never_sent_again_would_lose_its_task() {
 
 #[test]
 fn a_tick_that_overlooked_deadlines_would_leave_them_unenforced() {
-    finds(Bug::NothingExpires, unhurried(deadline(600)), name::ENFORCED);
+    finds(Bug::NothingExpires, with_long_instants(deadline(600)), name::ENFORCED);
 }
 
 /// Goes through all states of an execution's world and checks every property.
-fn check_course(course: Course) {
+fn check_execution(course: ExecutionProtocol) {
     let began = Instant::now();
     let checker = course.checker().threads(2).spawn_bfs().join();
     let (states, deep) = (checker.unique_state_count(), checker.max_depth());
@@ -193,9 +193,9 @@ fn check_course(course: Course) {
     checker.assert_properties();
 }
 
-fn finds_slip(waits: Waits, slip: Slip, property: &'static str) {
+fn finds_execution_bug(waits: Waits, slip: ExecutionBug, property: &'static str) {
     let found = HasDiscoveries::AnyOf([property].into());
-    let course = Course::new(waits, Mishaps { losses: 1, crashes: 1 }).with(slip);
+    let course = ExecutionProtocol::new(waits, ExecutionFaults { losses: 1, crashes: 1 }).with(slip);
     let checker = course.checker().finish_when(found).spawn_bfs().join();
     let path = checker.assert_any_discovery(property);
     println!("{slip:?}, after {} states: {:?}", checker.unique_state_count(), path.into_actions());
@@ -203,25 +203,25 @@ fn finds_slip(waits: Waits, slip: Slip, property: &'static str) {
 
 #[test]
 fn an_execution_is_woken_by_the_last_of_its_steps_whoever_dies() {
-    check_course(Course::new(Waits::ForSteps, Mishaps { losses: 1, crashes: 2 }));
+    check_execution(ExecutionProtocol::new(Waits::ForSteps, ExecutionFaults { losses: 1, crashes: 2 }));
 }
 
 #[test]
 fn an_event_wakes_an_execution_whatever_is_lost() {
-    check_course(Course::new(Waits::ForAnEvent, Mishaps { losses: 1, crashes: 1 }));
+    check_execution(ExecutionProtocol::new(Waits::ForAnEvent, ExecutionFaults { losses: 1, crashes: 1 }));
 }
 
 #[test]
-fn a_suspension_that_ignored_wakes_would_sleep_on() {
-    finds_slip(Waits::ForSteps, Slip::WakesIgnored, claim::NO_LOST_WAKE);
+fn a_suspension_that_ignored_wakes_would_wait_in_vain() {
+    finds_execution_bug(Waits::ForSteps, ExecutionBug::WakesIgnored, claim::NO_LOST_WAKE);
 }
 
 #[test]
-fn a_close_without_a_fence_would_end_another_ones_turn() {
-    finds_slip(Waits::ForSteps, Slip::NoFence, claim::HOLDERS_END);
+fn a_close_without_a_fence_would_end_another_workers_turn() {
+    finds_execution_bug(Waits::ForSteps, ExecutionBug::NoFence, claim::HOLDERS_END);
 }
 
 #[test]
-fn an_execution_that_never_looked_itself_would_be_lost() {
-    finds_slip(Waits::ForSteps, Slip::NoRecheck, claim::NOT_LOST);
+fn an_execution_without_rechecks_would_be_lost() {
+    finds_execution_bug(Waits::ForSteps, ExecutionBug::NoRecheck, claim::NOT_LOST);
 }

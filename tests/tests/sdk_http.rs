@@ -66,7 +66,7 @@ impl Shop {
 }
 
 #[tokio::test]
-async fn an_execution_is_started_told_of_an_event_and_gives_its_result() {
+async fn an_execution_is_started_gets_an_event_and_returns_its_result() {
     let shop = Shop::open().await;
     let handle = shop.start(7).await;
     assert_eq!(handle.id().as_str(), "order-7");
@@ -84,7 +84,7 @@ async fn an_execution_is_started_told_of_an_event_and_gives_its_result() {
 }
 
 #[tokio::test]
-async fn a_client_over_http_hears_the_same_as_one_without_a_network() {
+async fn a_client_over_http_gets_the_same_answers_as_one_without_a_network() {
     let shop = Shop::open().await;
     for number in [7, 13, 14, 15] {
         let handle = shop.start(number).await;
@@ -112,7 +112,7 @@ async fn a_client_over_http_hears_the_same_as_one_without_a_network() {
 }
 
 #[tokio::test]
-async fn operators_calls_and_events_go_through() {
+async fn operators_calls_and_events_work_over_http() {
     let shop = Shop::open().await;
     let handle = shop.start(7).await;
     assert_eq!((handle.pause().await, handle.pause().await), (Ok(true), Ok(false)));
@@ -152,7 +152,7 @@ async fn rescue(_: Ctx, (): (), cause: Cause) -> Result<Option<String>> {
 }
 
 #[tokio::test]
-async fn the_code_for_failures_of_an_execution_that_no_worker_had_is_known_from_its_start() {
+async fn on_failure_code_runs_for_an_execution_that_no_worker_had_started() {
     let Shop { env, client } = Shop::open_with(|env| env.workflow(watched)).await;
     // It may start only after its deadline.
     let handle = client.start(&watched, ()).id("watched-1").delay("2h").await.unwrap();
@@ -229,7 +229,7 @@ async fn tasks_end_are_listed_cancelled_and_retried_over_http() {
 }
 
 #[tokio::test]
-async fn crons_are_made_and_steered_the_same_over_http_and_without_a_network() {
+async fn crons_are_created_and_operated_the_same_over_http_and_without_a_network() {
     let shop = Shop::open_with(|env| env.step::<charge>().workflow(fulfil)).await;
     let order = || Order { number: 7 };
     let daily = |client: &Client| {

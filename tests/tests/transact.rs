@@ -125,7 +125,7 @@ fn execution_id(id: &str) -> ExecutionId {
 }
 
 #[tokio::test]
-async fn the_order_and_its_execution_are_there_together() {
+async fn the_order_and_its_execution_are_committed_together() {
     let shop = Shop::open().await;
     let prepared = shop.prepare("order-7", Some("{\"boxes\":3}")).await;
     assert!(!prepared.existed && !shop.has_execution("order-7").await);
@@ -148,7 +148,7 @@ async fn neither_is_there_if_the_users_own_condition_fails() {
 }
 
 #[tokio::test]
-async fn neither_is_there_if_the_id_is_taken_meanwhile_and_preparing_again_says_so() {
+async fn neither_exists_if_the_id_is_used_meanwhile_and_preparing_again_is_refused() {
     let shop = Shop::open().await;
     let (first, second) = (shop.prepare("order-7", None).await, shop.prepare("order-7", None).await);
     assert!(shop.commit("7", &first.writes).await);
@@ -161,7 +161,7 @@ async fn neither_is_there_if_the_id_is_taken_meanwhile_and_preparing_again_says_
 }
 
 #[tokio::test]
-async fn work_that_nobody_announced_is_found_by_the_tick() {
+async fn the_tick_finds_work_whose_hint_was_never_sent() {
     let shop = Shop::open().await;
     // Too large for the record: the item that the record points to has to be there as well.
     let input = format!("\"{}\"", "x".repeat(20_000));
@@ -173,7 +173,7 @@ async fn work_that_nobody_announced_is_found_by_the_tick() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_is_never_sent_leaves_nothing_that_anybody_finds() {
+async fn a_transaction_that_is_never_sent_leaves_nothing_that_can_be_found() {
     let shop = Shop::open().await;
     let input = format!("\"{}\"", "x".repeat(20_000));
     let prepared = shop.prepare("order-7", Some(&input)).await;

@@ -14,7 +14,7 @@ pub(crate) fn routes(service: Service) -> MapRequest<Router, fn(Request) -> Requ
 
 /// Removes the stage from the path. The stage depends on the deployment, and the routes don't know it.
 fn without_stage(mut request: Request) -> Request {
-    let path = path_behind_stage(&request);
+    let path = path_after_stage(&request);
     let target = match request.uri().query() {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
@@ -28,7 +28,7 @@ fn without_stage(mut request: Request) -> Request {
 
 /// In HTTP APIs the path contains the stage, unless it is the default one. In REST APIs it doesn't, but the adapter
 /// adds it.
-fn path_behind_stage(request: &Request) -> &str {
+fn path_after_stage(request: &Request) -> &str {
     let path = request.raw_http_path();
     let stage = match request.request_context_ref() {
         Some(RequestContext::ApiGatewayV2(context)) => context.stage.as_deref(),

@@ -33,7 +33,7 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
         Event::Tick(scheduled_at) if now.since(scheduled_at) > AGE_MAX => dropped(scheduled_at, now),
         Event::Tick(scheduled_at) if scheduled_at.since(now) > AHEAD_MAX => Err(ahead(scheduled_at, now)),
         Event::Tick(scheduled_at) => tick(&app, scheduled_at, stop_at).await,
-        Event::BadTick(field, found) => Err(without_an_instant(field, &found)),
+        Event::BadTick(field, found) => Err(missing_instant(field, &found)),
         Event::Messages(batch) => {
             // A timer may wait for up to its last second. One after the other, the last timers would be late.
             let at_once = batch.records.len();
@@ -64,7 +64,7 @@ fn ahead(scheduled_at: Timestamp, now: Timestamp) -> Failure {
     malformed(format!("expected an instant at most {AHEAD_MAX} after this function's {now}; found {at}"))
 }
 
-fn without_an_instant(field: &str, found: &str) -> Failure {
+fn missing_instant(field: &str, found: &str) -> Failure {
     malformed(format!(
         "expected `{field}` to be an RFC 3339 instant such as \"2026-01-31T12:00:00Z\"; found {found}"
     ))
@@ -112,7 +112,7 @@ mod tests {
             "malformed_tick: expected an instant at most 1m after this function's 2026-01-31T12:00:00.000Z; \
              found 2026-01-31T15:00:00.000Z"
         );
-        let failure = without_an_instant("time", "7");
+        let failure = missing_instant("time", "7");
         assert!(failure.message.starts_with("expected `time` to be an RFC 3339 instant"), "{failure}");
         assert!(failure.message.ends_with("; found 7"), "{failure}");
     }

@@ -35,9 +35,10 @@ pub(crate) fn run() -> Result<()> {
     let begun = Instant::now();
     for (number, Step { name, run }) in STEPS.iter().enumerate() {
         println!("==> ci {}/{}: {name}", number + 1, STEPS.len());
-        let step_begun = Instant::now();
-        run().with_context(|| format!("ci stopped: {name} failed after {:.1} s", seconds(step_begun)))?;
-        println!("==> ci {name}: ok in {:.1} s", seconds(step_begun));
+        let step_started_at = Instant::now();
+        run()
+            .with_context(|| format!("ci stopped: {name} failed after {:.1} s", seconds(step_started_at)))?;
+        println!("==> ci {name}: ok in {:.1} s", seconds(step_started_at));
     }
     println!("==> ci: all {} steps ok in {:.1} s", STEPS.len(), seconds(begun));
     Ok(())

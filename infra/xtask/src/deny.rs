@@ -15,7 +15,7 @@ const VERSION: &str = "0.20.2";
 /// The address of the advisories, as the tool has it.
 const ADVISORIES: &str = "https://github.com/RustSec/advisory-db";
 /// Git gives up a connection that is slower than one byte a second for this long.
-const PATIENCE_SECS: u32 = 20;
+const GIT_TIMEOUT_SECS: u32 = 20;
 
 pub(crate) fn run() -> Result<()> {
     let tool = install()?;
@@ -58,7 +58,7 @@ fn check(tool: &Path, which: &[&str]) -> Result<()> {
 /// Whether a repository answers. If it doesn't, git's message.
 fn reach(repository: &str) -> Result<Result<(), String>> {
     let mut git = Command::new("git");
-    git.args(["-c", "http.lowSpeedLimit=1", "-c"]).arg(format!("http.lowSpeedTime={PATIENCE_SECS}"));
+    git.args(["-c", "http.lowSpeedLimit=1", "-c"]).arg(format!("http.lowSpeedTime={GIT_TIMEOUT_SECS}"));
     // Git must not ask for a password.
     git.args(["ls-remote", "--quiet", repository, "HEAD"]).env("GIT_TERMINAL_PROMPT", "0");
     let output = git.stdin(Stdio::null()).output().context("could not start git")?;
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repository_that_cannot_be_reached_is_told_from_one_that_is_there() {
+    fn an_unreachable_repository_differs_from_an_empty_one() {
         let nowhere = reach("https://127.0.0.1:9/none").unwrap().unwrap_err();
         assert!(nowhere.contains("127.0.0.1"), "{nowhere}");
         let empty = std::env::temp_dir().join(format!("xtask-deny-{}", std::process::id()));

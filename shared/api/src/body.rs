@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_json_is_refused_with_its_place() {
+    fn malformed_json_is_rejected_with_its_position() {
         for (body, place) in [("{\"a\":}", "line 1 column 6"), ("{\n\"a\" 1}", "line 2 column 5")] {
             let message = refused(body.as_bytes()).to_string();
             assert!(message.starts_with("body: ") && message.contains(place), "{message}");

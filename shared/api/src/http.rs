@@ -20,7 +20,7 @@ use crate::problem::Problem;
 
 /// How many bytes of a body that is too large are still read and discarded. A caller that is still sending gets the
 /// answer about the limit only if the server goes on reading.
-const LISTENED_BYTES_MAX: usize = 64 * 1024 * 1024;
+const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 const TRACEPARENT: &str = "traceparent";
 const XRAY_TRACE: &str = "x-amzn-trace-id";
@@ -78,7 +78,7 @@ fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
 
 async fn read(mut body: Body) -> Result<Bytes, Problem> {
     let announced = body.size_hint().lower();
-    if announced > LISTENED_BYTES_MAX as u64 {
+    if announced > READ_BYTES_MAX as u64 {
         return Err(too_large(usize::try_from(announced).unwrap_or(usize::MAX)));
     }
     let (mut kept, mut length) = (BytesMut::new(), 0_usize);
@@ -86,7 +86,7 @@ async fn read(mut body: Body) -> Result<Bytes, Problem> {
         let frame = frame.map_err(|_| Reject::instead_of("body", "expected all of it", "a part"))?;
         let Ok(data) = frame.into_data() else { continue };
         length = length.saturating_add(data.len());
-        if length > LISTENED_BYTES_MAX {
+        if length > READ_BYTES_MAX {
             break;
         }
         if length <= BODY_BYTES_MAX {

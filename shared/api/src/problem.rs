@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn extension_members_stand_beside_the_standard_ones() {
+    fn extension_members_are_beside_the_standard_ones() {
         let limit = Reject::LimitExceeded { limit: "json_depth", value: 65, maximum: 64 };
         let expected = serde_json::json!({
             "type": "urn:problem-type:tickover:limit_exceeded",

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_would_refuse_is_refused_in_its_words() {
+    fn invalid_values_are_rejected_with_the_servers_message() {
         let refused = field::<Timeout>("timeout", Some("1 fortnight")).unwrap_err().to_string();
         assert!(refused.starts_with("invalid_request: timeout: expected a duration"), "{refused}");
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
 use tickover_embedded::{HostName, Local, Storage, Ticks};
-use tickover_service::config::Surroundings;
+use tickover_service::config::ProcessEnvironment;
 use tokio::net::TcpListener;
 
 use crate::argument::{duration, duration_or_zero};
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("can't listen on {}", args.listen))?;
     let storage = args.data.map_or(Storage::Memory, Storage::File);
-    let carry_trace = Surroundings::from_env().carry_trace;
+    let carry_trace = ProcessEnvironment::from_env().carry_trace;
     let limits = Limits { carry_trace, ..Limits::default() };
     let is_known = args.listen.ip().is_loopback() || !args.allow_host.is_empty();
     let local = Local::open(&storage, limits).await?.allow_hosts(args.allow_host);

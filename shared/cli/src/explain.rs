@@ -23,7 +23,7 @@ use crate::show::print;
 /// Longer distances are shown without milliseconds.
 const COARSE: Millis = Millis::from_secs(10);
 /// How many remote steps' tasks are read to explain what an execution waits for.
-const TASKS_LOOKED_AT: usize = 10;
+const TASKS_READ_MAX: usize = 10;
 
 /// Options of `tickover explain`.
 #[derive(clap::Args, Debug)]
@@ -53,10 +53,10 @@ pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> any
     let now = SystemClock.now();
     let waits = execution.waits_for.iter().flatten();
     let mut tasks = BTreeMap::new();
-    for id in waits.filter_map(|wait| wait.task.as_ref()).take(TASKS_LOOKED_AT) {
+    for id in waits.filter_map(|wait| wait.task.as_ref()).take(TASKS_READ_MAX) {
         tasks.extend(stands(id, client, now).await?.map(|stands| (id.clone(), stands)));
     }
-    Ok(execution::text(execution, &execution::Beside { events, unused, tasks }, now))
+    Ok(execution::text(execution, &execution::Facts { events, unused, tasks }, now))
 }
 
 /// The status of a remote step, unless its task has been deleted.

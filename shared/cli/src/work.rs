@@ -30,7 +30,7 @@ use crate::show::say;
 
 use pool::{Bounds, Pool};
 use stop::Stop;
-use tally::Beats;
+use tally::Heartbeats;
 
 /// The exit status of a program that Ctrl-C interrupted.
 const INTERRUPTED: u8 = 130;
@@ -86,7 +86,7 @@ struct Worker {
     /// Whether a task's own heartbeat timeout may shorten that time.
     adapts: bool,
     grace: Duration,
-    beats: Beats,
+    beats: Heartbeats,
 }
 
 /// Runs until it is asked to stop or has reached a limit.
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> any
         beat: (!beat.is_zero()).then_some(beat),
         adapts: args.heartbeat.is_none(),
         grace: args.grace.into(),
-        beats: Beats::default(),
+        beats: Heartbeats::default(),
     });
     let (name, queue, endpoint) = (&worker.name, &worker.queue, &worker.endpoint);
     say(&format!("worker {name} claims tasks of queue {queue} at {endpoint}, {concurrency} at once"));

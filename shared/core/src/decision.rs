@@ -20,7 +20,7 @@ use crate::timer::Timer;
 #[derive(Clone, Debug)]
 pub struct Decision<R, A> {
     /// Items to write before the record, so that no record points to an item that doesn't exist.
-    pub parts: Vec<NewPart>,
+    pub parts: Vec<NewItem>,
     /// Writes to commit together, each with its condition. An empty list means that nothing changes.
     pub writes: Vec<Write>,
     /// Messages to send after the commit.
@@ -91,7 +91,7 @@ impl<R, A> Decision<R, A> {
 
 /// An item, separate from the record that points to it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum NewPart {
+pub enum NewItem {
     Blob {
         at: BlobRef,
         body: Json,
@@ -257,8 +257,8 @@ impl<R, A> Decision<R, A> {
         let mut blobs = vec![];
         for part in &self.parts {
             match part {
-                NewPart::Blob { at, body } => blobs.push((at, body)),
-                NewPart::Segment { .. } => {}
+                NewItem::Blob { at, body } => blobs.push((at, body)),
+                NewItem::Segment { .. } => {}
             }
         }
         blobs
@@ -268,8 +268,8 @@ impl<R, A> Decision<R, A> {
         let mut segments = vec![];
         for part in &self.parts {
             match part {
-                NewPart::Blob { .. } => {}
-                NewPart::Segment { key, segment, .. } => segments.push((key, segment)),
+                NewItem::Blob { .. } => {}
+                NewItem::Segment { key, segment, .. } => segments.push((key, segment)),
             }
         }
         segments

@@ -104,7 +104,7 @@ impl DueKind {
 
 /// Whether a record that lies here will be looked at in time for an instant that comes later: its own timer
 /// goes on to that instant, or the tick finds it long enough before to hand that instant over.
-pub fn leads_to(place: Due, instant: Timestamp, now: Timestamp) -> bool {
+pub fn covers_instant(place: Due, instant: Timestamp, now: Timestamp) -> bool {
     (place.kind.is_timed() && place.at > now.plus(IN_FLIGHT))
         || instant > place.at.max(now).plus(TIMER_HORIZON)
 }

@@ -3,7 +3,7 @@
 
 use crate::command::Context;
 use crate::decision::Effect;
-use crate::due::{Due, DueKind, TIMER_HORIZON, keep_or_lower, leads_to};
+use crate::due::{Due, DueKind, TIMER_HORIZON, covers_instant, keep_or_lower};
 use crate::duration::Millis;
 use crate::id::RecordId;
 use crate::limits::Limits;
@@ -60,7 +60,7 @@ pub(crate) fn move_slot<R: HasDueSlot>(
         SlotChange::Keep => keep_or_lower(before.due(), bound(after, context)),
         SlotChange::Latest => after.latest(context.now, context.limits),
     };
-    put_in_slot(before.due(), wanted, after, context)
+    set_slot(before.due(), wanted, after, context)
 }
 
 /// The due slot after a change. The slot is kept unless it is too late, or the record wouldn't be read in time for a
@@ -69,7 +69,7 @@ fn lower_for_new_instants<R: HasDueSlot>(before: &R, after: &R, context: &Contex
     let bound = bound(after, context);
     let kept = keep_or_lower(before.due(), bound);
     let overlooks =
-        |place: Due| new_instant(before, after).is_some_and(|at| !leads_to(place, at, context.now));
+        |place: Due| new_instant(before, after).is_some_and(|at| !covers_instant(place, at, context.now));
     if kept == before.due() && kept.is_some_and(overlooks) { bound } else { kept }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn new_instant<R: HasDueSlot>(before: &R, after: &R) -> Option<Timest
 }
 
 /// Sets the record's new due slot, and returns the timer for it.
-pub(crate) fn put_in_slot<R: HasDueSlot>(
+pub(crate) fn set_slot<R: HasDueSlot>(
     before: Option<Due>,
     wanted: Option<Due>,
     after: &mut R,
@@ -135,7 +135,7 @@ fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
 
 /// The latest due slot that the store must check for if the write keeps the slot: a tick may have moved it later
 /// since the read.
-pub(crate) fn insists_on<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Timestamp> {
+pub(crate) fn required_due<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Timestamp> {
     let insisted = if after.is_leased() {
         after.visible_at()
     } else {

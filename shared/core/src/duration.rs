@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_in_words_are_read() {
+    fn durations_with_units_are_read() {
         for (text, ms) in [
             ("30s", 30 * SECOND),
             ("5m", 5 * MINUTE),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_its_reason() {
+    fn a_text_that_is_no_duration_is_refused_with_its_reason() {
         for (text, expected) in [
             ("", DurationProblem::Empty),
             ("  ", DurationProblem::Empty),

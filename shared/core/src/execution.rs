@@ -35,11 +35,11 @@ use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
 
 pub use crate::parent::{Parent, ParentClosePolicy, Slot};
-pub use attempts::{GRACE, UnderWay};
+pub use attempts::{GRACE, TimedAttempt};
 pub use command::Command;
 pub use decide::decide;
 pub use decision::{Decision, Reply};
-pub use retention::{Progress, ahead_of_journal, missing_time};
+pub use retention::{Progress, ahead_of_journal, required_expiry};
 pub use status::ExecutionStatus;
 
 /// The version of the stored format. Readers return an error for any other version and never rewrite such a record.
@@ -232,7 +232,7 @@ pub struct Turn {
     pub shared: bool,
     /// Attempts with a timeout. Each ends at its timeout even if the worker never reports again.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
-    pub under_way: Vec<UnderWay>,
+    pub under_way: Vec<TimedAttempt>,
 }
 
 /// An execution that waits.

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_one_sentence_that_names_the_place() {
+    fn an_error_is_one_sentence_that_names_the_path() {
         let whole = PolicyError::from(Millis::parse("0s").unwrap_err());
         assert_eq!(whole.to_string(), "expected a duration longer than zero, found `0s`");
         let field = PolicyError::from(Millis::parse("1 fortnight").unwrap_err()).under("every");

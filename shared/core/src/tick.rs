@@ -67,12 +67,7 @@ impl TickRecord {
 
     /// The record in which the sweep with the token `held`, or a tick, which has no token, passes the shard to the
     /// next sweep, and that sweep's token. `None` if another sweep has the shard.
-    pub fn handed_on(
-        &self,
-        shard: u16,
-        held: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Option<(Self, Timestamp)> {
+    pub fn pass_on(&self, shard: u16, held: Option<Timestamp>, now: Timestamp) -> Option<(Self, Timestamp)> {
         let may = match held {
             Some(held) => self.is_swept_by(shard, held),
             None => !self.is_fanned(shard, now),
@@ -83,7 +78,7 @@ impl TickRecord {
     }
 
     /// The record in which the sweep with this token has ended, or has returned the shard to the previous sweep.
-    pub fn given_back(
+    pub fn finish_sweep(
         &self,
         shard: u16,
         token: Timestamp,
@@ -101,7 +96,7 @@ impl TickRecord {
     }
 
     /// Up to which instant timers have been sent for a shard.
-    pub fn handed_until(&self, shard: u16) -> Timestamp {
+    pub fn timers_sent_until(&self, shard: u16) -> Timestamp {
         self.behind.get(&shard).map_or(self.timers_until, |at| self.timers_until.min(*at))
     }
 
@@ -131,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_hands_over_three_minutes_from_the_minute_it_stands_for() {
+    fn a_tick_sends_timers_for_three_minutes_from_its_minute() {
         assert_eq!(slot_end(at(600), at(659)), at(780));
         assert_eq!(slot_end(at(600), at(600)), at(780));
         // A tick with an instant in the future covers no more than one with the current instant.
@@ -143,43 +138,43 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_is_never_taken_back() {
+    fn the_instant_up_to_which_timers_were_sent_never_goes_back() {
         let record = blank().after(at(100), BTreeMap::new()).after(at(50), BTreeMap::from([(1, at(20))]));
-        assert_eq!((record.timers_until, record.handed_until(1)), (at(100), at(100)));
+        assert_eq!((record.timers_until, record.timers_sent_until(1)), (at(100), at(100)));
     }
 
     #[test]
     fn a_shard_that_fell_behind_goes_on_where_it_stopped() {
         let record = blank().after(at(100), BTreeMap::from([(1, at(70))]));
-        assert_eq!((record.handed_until(0), record.handed_until(1)), (at(100), at(70)));
+        assert_eq!((record.timers_sent_until(0), record.timers_sent_until(1)), (at(100), at(70)));
         let record = record.after(at(160), BTreeMap::new());
-        assert_eq!((record.handed_until(0), record.handed_until(1)), (at(160), at(160)));
+        assert_eq!((record.timers_sent_until(0), record.timers_sent_until(1)), (at(160), at(160)));
     }
 
     #[test]
-    fn a_shard_is_left_to_others_for_five_minutes_from_when_it_was_last_handed_on() {
-        let (record, token) = blank().handed_on(3, None, at(1_000)).unwrap();
+    fn a_shard_is_left_to_its_sweep_for_five_minutes_after_it_was_passed_on() {
+        let (record, token) = blank().pass_on(3, None, at(1_000)).unwrap();
         assert!(record.is_fanned(3, at(1_000)) && record.is_fanned(3, at(1_299)));
         assert!(!record.is_fanned(3, at(1_300)) && !record.is_fanned(4, at(1_000)));
         assert!(record.is_fanned(3, at(940)), "by a clock that is behind");
         assert!(!record.is_fanned(3, at(939)), "by a clock that jumped back");
-        let (record, _) = record.handed_on(3, Some(token), at(1_200)).unwrap();
+        let (record, _) = record.pass_on(3, Some(token), at(1_200)).unwrap();
         assert!(record.is_fanned(3, at(1_499)));
-        let (record, _) = record.handed_on(4, None, at(1_500)).unwrap();
+        let (record, _) = record.pass_on(4, None, at(1_500)).unwrap();
         assert!(record.fanned.keys().eq(&[4]), "a shard without a sweep is removed");
     }
 
     #[test]
-    fn a_shard_has_one_sweep_and_only_that_hands_it_on() {
-        let (record, first) = blank().handed_on(3, None, at(1_000)).unwrap();
-        assert!(record.handed_on(3, None, at(1_001)).is_none(), "another tick");
+    fn a_shard_has_one_sweep_and_only_that_passes_it_on() {
+        let (record, first) = blank().pass_on(3, None, at(1_000)).unwrap();
+        assert!(record.pass_on(3, None, at(1_001)).is_none(), "another tick");
         // The next sweep has a token of its own even within the same millisecond.
-        let (record, second) = record.handed_on(3, Some(first), at(1_000)).unwrap();
+        let (record, second) = record.pass_on(3, Some(first), at(1_000)).unwrap();
         assert!(record.is_swept_by(3, second) && !record.is_swept_by(3, first));
-        assert!(record.handed_on(3, Some(first), at(1_010)).is_none(), "the same message again");
-        assert!(record.given_back(3, first, None, at(1_010)).is_none());
-        let back = record.given_back(3, second, Some(first), at(1_010)).unwrap();
+        assert!(record.pass_on(3, Some(first), at(1_010)).is_none(), "the same message again");
+        assert!(record.finish_sweep(3, first, None, at(1_010)).is_none());
+        let back = record.finish_sweep(3, second, Some(first), at(1_010)).unwrap();
         assert!(back.is_swept_by(3, first), "the next one's message could not be sent");
-        assert!(record.given_back(3, second, None, at(1_010)).unwrap().fanned.is_empty());
+        assert!(record.finish_sweep(3, second, None, at(1_010)).unwrap().fanned.is_empty());
     }
 }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_read_as_far_as_it_is_known_and_told_as_version_00() {
+    fn a_later_version_is_read_as_far_as_it_is_known_and_written_as_version_00() {
         let later = TEXT.replacen("00", "cc", 1);
         assert_eq!(TraceContext::parse(&later).unwrap().traceparent(), TEXT);
         let longer = format!("{later}-what-the-future-will-be-like");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_nobody_knows_are_not_passed_on() {
+    fn unknown_flags_are_not_passed_on() {
         let trace = TraceContext::parse(&TEXT.replace("-01", "-ff")).unwrap();
         assert!(trace.traceparent().ends_with("-03"));
     }

@@ -11,7 +11,7 @@ use crate::error::{Failure, unavailable, unbuildable};
 use crate::expression::{Action, Statement};
 use crate::item::Item;
 use crate::store::DynamoStore;
-use crate::write::{current, is_as_wanted, is_ours, nonce, statement};
+use crate::write::{current, is_already_applied, is_ours, nonce, statement};
 
 /// What a failed condition costs at least: a write of an item of up to 1 KB, twice that in a transaction.
 const SINGLE_UNITS: f64 = 1.0;
@@ -82,7 +82,8 @@ impl DynamoStore {
         match self.send(statement(write)?).await {
             Ok(()) => Ok(()),
             Err(Failure::Condition(old)) => {
-                let done = old.as_ref().is_some_and(|old| is_ours(write, old) || is_as_wanted(write, old));
+                let done =
+                    old.as_ref().is_some_and(|old| is_ours(write, old) || is_already_applied(write, old));
                 if done { Ok(()) } else { Err(conflict([(write, old.as_ref())])) }
             }
             Err(failure) => Err(failure.into_store_error()),

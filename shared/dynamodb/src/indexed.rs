@@ -31,7 +31,7 @@ pub struct Entry {
 
 impl Entry {
     /// Whether both have the same keys, whatever their other attributes are.
-    pub fn is_same_place(&self, other: &Self) -> bool {
+    pub fn has_same_keys(&self, other: &Self) -> bool {
         (&self.key, &self.at) == (&other.key, &other.at)
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         let rearm = Write::RearmExecution { execution: Box::new(before.clone()), to };
         let (_, rearmed) = created.after(&rearm).unwrap();
         assert_ne!(rearmed, created);
-        assert!(rearmed.due().unwrap().is_same_place(&created.due().unwrap()));
+        assert!(rearmed.due().unwrap().has_same_keys(&created.due().unwrap()));
 
         let update = |due| {
             let after = Execution { version: 2, nonce: Nonce::from_bytes([8; 8]), due, ..before.clone() };
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(created.after(&update(Some(due))).unwrap().1, created);
         let later = Due { at: Timestamp::from_millis(due.at.as_millis() + 1), ..due };
         let (_, moved) = created.after(&update(Some(later))).unwrap();
-        assert!(!moved.due().unwrap().is_same_place(&created.due().unwrap()));
+        assert!(!moved.due().unwrap().has_same_keys(&created.due().unwrap()));
         let (_, gone) = created.after(&update(None)).unwrap();
         assert_eq!((gone.due(), gone.list()), (None, created.list()));
     }

@@ -25,7 +25,7 @@ impl DynamoStore {
     ///
     /// - `attribute_not_exists(pk)`: there is no item yet;
     /// - `OR v = :format`: or this build knows its format.
-    pub(crate) async fn mark_place(
+    pub(crate) async fn mark_slot(
         &self,
         parent: &Parent,
         slot: Slot,

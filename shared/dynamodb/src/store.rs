@@ -168,7 +168,7 @@ impl Store for DynamoStore {
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
-        self.mark_place(parent, slot, expires_at).await
+        self.mark_slot(parent, slot, expires_at).await
     }
 
     async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {

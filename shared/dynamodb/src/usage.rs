@@ -61,7 +61,7 @@ impl Meter {
         for capacity in consumed {
             let (read, write) = match (capacity.read_capacity_units, capacity.write_capacity_units) {
                 (None, None) => (None, capacity.capacity_units),
-                told_apart => told_apart,
+                separate => separate,
             };
             self.change(|used| {
                 used.read_units += read.unwrap_or_default();

@@ -54,7 +54,7 @@ pub(crate) fn is_ours(write: &Write, old: &Item) -> bool {
 ///
 /// Only a re-arm is recognised by its result: it writes no nonce, or every hint of the record would be stale. It makes
 /// no difference if another tick wrote the same.
-pub(crate) fn is_as_wanted(write: &Write, old: &Item) -> bool {
+pub(crate) fn is_already_applied(write: &Write, old: &Item) -> bool {
     let (incarnation, to) = match write {
         Write::Rearm { task, to } => (task.incarnation, to),
         Write::RearmExecution { execution, to } => (execution.incarnation, to),

@@ -90,7 +90,7 @@ async fn over<F: Future<Output = SdkConfig>>(
             return Err(error.into());
         }
     };
-    telemetry::init(without_noise(&config.log), LogFormat::Json);
+    telemetry::init(with_quiet_crates(&config.log), LogFormat::Json);
     std::panic::set_hook(Box::new(|panic| log_panic(panic.location())));
     let metrics = Metrics::install(config.function.as_deref());
     let (service, store) = connect(&config, AwsEnvironment::from_env(), reach).await?;
@@ -133,7 +133,7 @@ fn log_panic(location: Option<&Location<'_>>) {
 
 /// The requested directives, plus directives that silence the noisy crate and, if `debug` or `trace` is requested, the
 /// crates that log payloads. A requested directive for such a crate still counts.
-fn without_noise(asked: &Targets) -> Targets {
+fn with_quiet_crates(asked: &Targets) -> Targets {
     let levels = asked.iter().map(|(_, level)| level).chain(asked.default_level());
     let is_verbose = levels.max().is_some_and(|level| level > LevelFilter::INFO);
     let mut filter = Targets::new().with_targets([VALUE_LOGGER]);
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn endpoints_for_fips_are_refused_whoever_asks_for_them() {
+    async fn fips_endpoints_are_rejected_from_any_source() {
         let variables = [
             ("TICKOVER_TABLE", "tickover"),
             ("TICKOVER_QUEUES", "emails=http://q/1/emails"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn filtered(directives: &str) -> BTreeSet<String> {
-        let filter = without_noise(&telemetry::filter(directives).unwrap()).to_string();
+        let filter = with_quiet_crates(&telemetry::filter(directives).unwrap()).to_string();
         filter.split(',').map(str::to_owned).collect()
     }
 

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bears_no_mark_was_sent_directly_and_is_kept_as_it_is() {
+    fn an_event_without_marks_is_a_direct_invocation_and_unchanged() {
         for text in ["{}", r#"{ "queue":"emails" }"#, "[1, 2, 3, 4]", "null", "7", r#"{"Records":null}"#] {
             assert!(matches!(read(text), Event::Invoke(raw) if raw.get() == text), "{text}");
         }

@@ -20,7 +20,7 @@ pub async fn take(service: &Service, inlet: &Inlet, message: SqsMessage) -> Resu
     let trace = trace_of(&message);
     let id = message.message_id.unwrap_or_default();
     let text = message.body.unwrap_or_default();
-    let request = named_after_its_message(Request { trace, ..inlet.read(&text)? }, &id, &text)?;
+    let request = with_message_id(Request { trace, ..inlet.read(&text)? }, &id, &text)?;
     match request.carry_out(service).await {
         Ok(_) => Ok(()),
         Err(problem) if request.kind.may_be_late() && TOO_LATE.contains(&problem.code()) => {
@@ -48,7 +48,7 @@ fn trace_of(message: &SqsMessage) -> Option<TraceContext> {
 /// SQS delivers a message at least once. So a request without an id (of a task, an execution or an event) gets one that
 /// is derived from its message: the second delivery finds the record of the first. The text is part of the id because
 /// some emulators repeat message ids.
-fn named_after_its_message(request: Request, message_id: &str, text: &str) -> Result<Request, Reject> {
+fn with_message_id(request: Request, message_id: &str, text: &str) -> Result<Request, Reject> {
     let field = match request.kind {
         Kind::Task | Kind::Execution => "id",
         Kind::Event => "event_id",
@@ -81,7 +81,7 @@ mod tests {
     const INLET: Inlet = Inlet { kinds: &[Kind::Complete, Kind::Event], bare: Some(Kind::Task) };
 
     fn named(message_id: &str, text: &str) -> String {
-        let request = named_after_its_message(INLET.read(text).unwrap(), message_id, text).unwrap();
+        let request = with_message_id(INLET.read(text).unwrap(), message_id, text).unwrap();
         request.body.get().to_owned()
     }
 

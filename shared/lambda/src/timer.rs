@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_work_later_says_so_and_what_is_wrong_with_a_message_is_told() {
+    fn problems_of_timers_are_retryable_or_describe_the_message() {
         let malformed = FireError::from(Wake::parse(r#"{"v":2}"#).unwrap_err());
         let far = FireError::TooFarAhead { at: Timestamp::EPOCH };
         let throttled = FireError::from(ServiceError::Throttled);

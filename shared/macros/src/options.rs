@@ -159,8 +159,8 @@ impl WorkflowOptions {
                 _ => return Err(unread(&entry.key)),
             }
         }
-        let lonely = attribute.entries.iter().find(|entry| entry.key == "on_failure_timeout");
-        if let (Some(entry), None) = (lonely, &options.on_failure) {
+        let unlimited = attribute.entries.iter().find(|entry| entry.key == "on_failure_timeout");
+        if let (Some(entry), None) = (unlimited, &options.on_failure) {
             let message = "`on_failure_timeout` needs something to limit: `on_failure = refund`";
             return Err(Error::new(entry.key.span(), message));
         }

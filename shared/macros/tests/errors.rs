@@ -4,6 +4,6 @@
 //! This test is here and not with the other tests, because `trybuild` would build the dependencies of those once more.
 
 #[test]
-fn mistakes_are_told_at_compile_time_with_what_to_write_instead() {
+fn mistakes_are_compile_errors_that_say_what_to_write_instead() {
     trybuild::TestCases::new().compile_fail("tests/errors/*.rs");
 }

@@ -109,14 +109,14 @@ impl Inner {
         self.some_block.load(Ordering::Relaxed) && self.lock().blocking.contains(family(step))
     }
 
-    /// Checks all polls in progress. With `stood_still`, the time since the last check is so long that the process was
+    /// Checks all polls in progress. With `was_frozen`, the time since the last check is so long that the process was
     /// frozen, like a Lambda function between two invocations: the time of each poll starts again.
-    fn look(&self, stood_still: bool) {
+    fn look(&self, was_frozen: bool) {
         let mut told = Vec::new();
         let mut polls = self.lock();
         let Polls { under_way, blocking, .. } = &mut *polls;
         for polled in under_way.values_mut().filter(|polled| !polled.is_told) {
-            if stood_still {
+            if was_frozen {
                 polled.since = Instant::now();
             } else if polled.since.elapsed() >= self.long {
                 polled.is_told = true;
@@ -141,7 +141,7 @@ impl Watch {
         let inner = Arc::new(Inner::new(long, tell));
         let watched = Arc::downgrade(&inner);
         let watching = std::thread::Builder::new().name("tickover-watch".to_owned());
-        if let Err(error) = watching.spawn(move || look_after(&watched, long / 4)) {
+        if let Err(error) = watching.spawn(move || watch_polls(&watched, long / 4)) {
             tracing::warn!(%error, "can't start the thread that detects blocking steps");
         }
         Self { inner }
@@ -159,7 +159,7 @@ fn family(step: &str) -> &str {
 }
 
 /// Checks periodically, until the watch is dropped.
-fn look_after(watched: &Weak<Inner>, pause: Duration) {
+fn watch_polls(watched: &Weak<Inner>, pause: Duration) {
     let mut looked = Instant::now();
     loop {
         std::thread::sleep(pause);
@@ -192,7 +192,7 @@ impl<T> Future for Watched<'_, T> {
         let this = &mut *self;
         let future = this.future.as_mut();
         let _polled = Ending(&this.watch, this.watch.begin(&this.step));
-        if this.watch.blocks(&this.step) && has_threads() {
+        if this.watch.blocks(&this.step) && is_multi_threaded() {
             return tokio::task::block_in_place(|| future.poll(context));
         }
         future.poll(context)
@@ -200,7 +200,7 @@ impl<T> Future for Watched<'_, T> {
 }
 
 /// Whether the runtime has several threads, so that others can take over what this one would run next.
-pub(crate) fn has_threads() -> bool {
+pub(crate) fn is_multi_threaded() -> bool {
     Handle::try_current().is_ok_and(|handle| matches!(handle.runtime_flavor(), RuntimeFlavor::MultiThread))
 }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_that_keeps_its_thread_is_named_while_it_does_and_when_it_gives_way() {
+    async fn a_step_that_blocks_its_thread_is_named_while_it_does_and_when_it_no_longer_does() {
         let (watch, receiver) = watched();
         let receiver = Arc::new(Mutex::new(receiver));
         let told = Arc::clone(&receiver);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_stood_still_blames_nobody() {
+    fn a_process_that_was_frozen_reports_no_step() {
         let (sender, receiver) = mpsc::channel();
         // Only this test checks the polls.
         let inner = Inner::new(Duration::ZERO, move |told: &Told| drop(sender.send(told.clone())));

@@ -31,7 +31,7 @@ use serde::Serialize;
 #[cfg(feature = "direct")]
 use tickover_service::Service;
 #[cfg(feature = "client-http")]
-use tickover_service::config::Surroundings;
+use tickover_service::config::ProcessEnvironment;
 use tickover_service::transact::Prepared;
 
 pub use api::Api;
@@ -115,7 +115,7 @@ impl Client {
     /// ```
     #[cfg(feature = "client-http")]
     pub fn from_env() -> Result<Self, ClientError> {
-        Self::at(Surroundings::from_env().endpoint.as_deref())
+        Self::at(ProcessEnvironment::from_env().endpoint.as_deref())
     }
 
     #[cfg(feature = "client-http")]

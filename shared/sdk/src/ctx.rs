@@ -38,7 +38,7 @@ pub use race::Either;
 pub use step::Stored;
 pub use time::{Elapsed, Timeout};
 pub use undo::Undo;
-pub(crate) use undo::{Undoing, is_undoing};
+pub(crate) use undo::{UndoStep, is_undoing};
 
 use crate::codec;
 use crate::error::{Error, Failure, Result};

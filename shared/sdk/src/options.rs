@@ -143,9 +143,9 @@ impl WorkflowOptions {
 
 impl WorkflowOptions {
     /// The terms of executions, for a workflow with or without `on_failure`.
-    pub(crate) fn terms(&self, deals_with_failure: bool) -> CodeTerms {
+    pub(crate) fn terms(&self, has_on_failure: bool) -> CodeTerms {
         let timeouts = ExecutionTimeouts { execution: self.execution_timeout, run: self.run_timeout };
-        let on_failure = deals_with_failure.then(|| self.on_failure_timeout.unwrap_or(ON_FAILURE));
+        let on_failure = has_on_failure.then(|| self.on_failure_timeout.unwrap_or(ON_FAILURE));
         CodeTerms { timeouts, on_failure }
     }
 }

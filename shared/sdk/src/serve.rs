@@ -17,7 +17,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tickover_core::id::{NameError, QueueName};
 use tickover_service::ServiceError;
-use tickover_service::config::Surroundings;
+use tickover_service::config::ProcessEnvironment;
 use tickover_service::telemetry::{self, LogFormat};
 
 use crate::registry::{Register, Registry, RegistryError};
@@ -297,7 +297,7 @@ impl Serve {
     /// }
     /// ```
     pub async fn run(self) -> Result<(), ServeError> {
-        let mut surroundings = Surroundings::from_env();
+        let mut surroundings = ProcessEnvironment::from_env();
         let Self { registry, settings, allowed_hosts, problem } = self;
         surroundings.allow_hosts.extend(allowed_hosts);
         if let Some(problem) = problem {
@@ -355,12 +355,12 @@ async fn on_aws(_: Registry, _: WorkerSettings) -> Result<(), ServeError> {
 async fn by_itself(
     registry: Registry,
     settings: WorkerSettings,
-    surroundings: Surroundings,
+    surroundings: ProcessEnvironment,
 ) -> Result<(), ServeError> {
     embedded::run(registry, settings, surroundings).await
 }
 
 #[cfg(not(feature = "embedded"))]
-async fn by_itself(_: Registry, _: WorkerSettings, _: Surroundings) -> Result<(), ServeError> {
+async fn by_itself(_: Registry, _: WorkerSettings, _: ProcessEnvironment) -> Result<(), ServeError> {
     std::future::ready(Err(ServeError::Feature { feature: "embedded" })).await
 }

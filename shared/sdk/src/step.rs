@@ -21,7 +21,7 @@ use tickover_core::payload::Json;
 use tickover_core::timeout::OnTimeout;
 
 pub use handler::{Attempt, Fallible, StepHandler};
-pub(crate) use info::Pulse;
+pub(crate) use info::ProgressSender;
 pub use info::{StepInfo, step_info};
 pub use outcome::{StepError, StepResult};
 pub(crate) use state::MISSING_STATE;

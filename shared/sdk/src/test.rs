@@ -405,12 +405,12 @@ impl TestEnv {
             if let Poll::Ready(output) = polled {
                 return Ok(Driven::Done(output));
             }
-            let went_on = system.go_on(&self.progress).await;
+            let progressed = system.go_on(&self.progress).await;
             // The test's own Tokio tasks run now. Futures that only yielded are woken.
             tokio::task::yield_now().await;
             // A job that ran may have reached the goal, and a job that was woken may run.
-            let is_busy = self.progress.take() || went_on;
-            if is_busy || (system.is_at_work() && self.waited_for_news().await) {
+            let is_busy = self.progress.take() || progressed;
+            if is_busy || (system.has_open_jobs() && self.waited_for_news().await) {
                 continue;
             }
             let next = system.next_instant().await;

@@ -23,11 +23,11 @@ use tickover_service::{Service, ServiceError};
 
 pub use settings::WorkerSettings;
 
-use crate::busy::has_threads;
+use crate::busy::is_multi_threaded;
 use crate::registry::{Registry, RegistryError};
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
 use in_flight::{Held, InFlight};
-use room::{Room, Rooms};
+use room::{Permit, Permits};
 use task::TaskEnd;
 
 /// The pause after a claim that failed or returned only tasks of unknown kinds.
@@ -43,7 +43,7 @@ pub struct Worker {
     registry: Arc<Registry>,
     settings: Arc<WorkerSettings>,
     in_flight: InFlight,
-    rooms: Rooms,
+    permits: Permits,
 }
 
 /// How a turn or a task ended.
@@ -68,7 +68,7 @@ impl Worker {
         let settings = settings.with_queues_of(&registry);
         let service = service.with_terms(registry.terms());
         let (registry, settings) = (Arc::new(registry), Arc::new(settings));
-        Ok(Self { service, registry, settings, in_flight: InFlight::default(), rooms: Rooms::default() })
+        Ok(Self { service, registry, settings, in_flight: InFlight::default(), permits: Permits::default() })
     }
 
     /// Announces the queues of its workflows, for starts that name no queue. A failure is only logged, because a start
@@ -111,7 +111,7 @@ impl Worker {
         let mut count = 0;
         for queue in &self.settings.queues {
             let request = self.request(self.settings.batch, Millis::ZERO);
-            let room = self.rooms.shared().await;
+            let room = self.permits.shared().await;
             let found = self.service.work_apart(queue, &request, &self.known()).await?;
             let work = found.work.into_iter();
             let running: FuturesUnordered<_> = work.map(|work| self.start(work, room.clone())).collect();
@@ -188,7 +188,7 @@ impl Worker {
                 // The permit is acquired after the long poll, so that a turn or task that must run alone waits only for
                 // running work.
                 let arrived = self.service.arrivals(queue, request).await?;
-                let room = self.rooms.shared().await;
+                let room = self.permits.shared().await;
                 let found = self.service.work_among(queue, arrived, request, &self.known()).await?;
                 Ok::<_, ServiceError>((found, room))
             };
@@ -207,7 +207,7 @@ impl Worker {
             };
             match claimed {
                 None => {
-                    join(self.last_answer(claim), self.finish(running)).await;
+                    join(self.release_last_claim(claim), self.finish(running)).await;
                     return;
                 }
                 Some(Ok((found, room))) => {
@@ -231,7 +231,10 @@ impl Worker {
 
     /// Waits up to 2 s for a claim in progress and releases what it returns. Otherwise that work would stay leased, and
     /// no worker would run it until the lease expires.
-    async fn last_answer(&self, claim: impl Future<Output = Result<(FoundWork, Room), ServiceError>>) {
+    async fn release_last_claim(
+        &self,
+        claim: impl Future<Output = Result<(FoundWork, Permit), ServiceError>>,
+    ) {
         let moment = self.service.now().plus(LAST_ANSWER);
         let alarm = pin!(self.service.clock().sleep_until(moment));
         if let Either::Left((Ok((found, _)), _)) = select(pin!(claim), alarm).await {
@@ -263,7 +266,7 @@ impl Worker {
     }
 
     /// Starts a turn or a task, in a tokio task of its own if the runtime has several threads.
-    fn start(&self, work: Work, room: Room) -> BoxFuture<'static, Finished> {
+    fn start(&self, work: Work, room: Permit) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         let held = self.in_flight.hold(Held::of(&work));
         let work = async move {
@@ -278,7 +281,7 @@ impl Worker {
             drop(room);
             finished
         };
-        if !has_threads() {
+        if !is_multi_threaded() {
             return Box::pin(work);
         }
         let mut spawned = Dropped(tokio::spawn(work));
@@ -301,7 +304,7 @@ impl Worker {
     ) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         Box::pin(async move {
-            let room = worker.rooms.alone().await;
+            let room = worker.permits.alone().await;
             if *stopped.borrow() {
                 return Finished::Nothing;
             }

@@ -81,7 +81,7 @@ fn unreachable_input(kind: &str) -> StepFailed {
 }
 
 #[test]
-fn a_steps_options_are_what_its_attribute_says() {
+fn a_steps_options_come_from_its_attribute() {
     let retry = RetryPolicy {
         max_delay: Some(Millis::from_secs(60)),
         non_retryable: vec!["declined".to_owned()],
@@ -135,7 +135,7 @@ async fn a_worker_runs_a_step_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_typed_error_keeps_its_variant_as_code_and_travels_whole() {
+async fn a_typed_error_has_its_variant_as_code_and_is_restored_whole() {
     let failed = run("charge", json!({"id": 7, "amount": 300})).await.unwrap_err();
     assert_eq!(failed.failure, Failure::new("declined", "the bank said no to 300"));
     assert!(!failed.retryable);
@@ -174,7 +174,7 @@ async fn nightly(_: Ctx) -> std::result::Result<(), std::io::Error> {
 }
 
 #[test]
-fn a_workflow_is_a_value_with_what_its_attribute_says() {
+fn a_workflow_is_a_value_with_the_options_of_its_attribute() {
     assert_eq!(fulfil.name(), "order-fulfilment");
     assert_eq!(
         fulfil.options(),
@@ -191,7 +191,7 @@ fn a_workflow_is_a_value_with_what_its_attribute_says() {
 }
 
 #[test]
-fn a_worker_takes_workflows_of_different_types_together() {
+fn a_worker_runs_workflows_of_different_types() {
     let registry = Registry::new().with((fulfil, nightly));
     assert_eq!(registry.check(), Ok(()));
     assert!(registry.workflow("order-fulfilment").is_some_and(tickover::ErasedWorkflow::has_on_failure));
@@ -199,7 +199,7 @@ fn a_worker_takes_workflows_of_different_types_together() {
 }
 
 #[test]
-fn a_call_makes_a_step_and_runs_nothing() {
+fn calling_a_step_function_creates_a_step_and_runs_nothing() {
     let step: Step<u32, steps::PaymentError> = charge(Order { id: 1, amount: 2 }).named("charge[1]");
     assert!(format!("{step:?}").contains("charge[1]"));
 }

@@ -38,7 +38,7 @@ fn env() -> TestEnv {
 }
 
 #[tokio::test]
-async fn a_start_with_an_id_is_found_again_and_may_refuse_another_one() {
+async fn a_repeated_start_with_an_id_finds_the_execution_or_is_refused() {
     let env = env();
     let start = || env.client().start(&work, job("a")).id("job-1");
     let run = env.submit(start()).await.unwrap();
@@ -52,7 +52,7 @@ async fn a_start_with_an_id_is_found_again_and_may_refuse_another_one() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_told_before_anything_is_sent() {
+async fn invalid_requests_fail_before_anything_is_sent() {
     let env = env();
     let start = || env.client().start(&work, job("a"));
     for (start, field) in [
@@ -72,7 +72,7 @@ async fn what_cannot_be_asked_is_told_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_description_has_what_the_start_was_given() {
+async fn a_description_has_all_fields_of_the_start() {
     let env = env();
     let start = env.client().start(&work, job("a")).label("team", "blue").memo(vec![1, 2]).delay("1h");
     let run = env.submit(start).await.unwrap();
@@ -89,7 +89,7 @@ async fn a_description_has_what_the_start_was_given() {
 }
 
 #[tokio::test]
-async fn each_way_to_end_is_told_apart() {
+async fn each_outcome_is_a_different_error() {
     let env = env();
     let broken = env.start(&work, Job { name: "a".to_owned(), fails: true }).await.unwrap();
     let error = Failure::new("broken", "it doesn't work");
@@ -123,7 +123,7 @@ async fn each_way_to_end_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_result_that_does_not_fit_says_where() {
+async fn a_result_of_the_wrong_type_is_an_error_with_its_path() {
     let env = env();
     let run = env.start(&work, job("a")).await.unwrap();
     run.send_event("more", "and b").await.unwrap();
@@ -134,7 +134,7 @@ async fn a_result_that_does_not_fit_says_where() {
 }
 
 #[tokio::test]
-async fn a_paused_execution_goes_on_only_when_it_is_resumed() {
+async fn a_paused_execution_continues_only_when_it_is_resumed() {
     let env = env();
     let run = env.start(&work, job("a")).await.unwrap();
     env.run_until_idle().await.unwrap();
@@ -148,7 +148,7 @@ async fn a_paused_execution_goes_on_only_when_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn events_wait_in_order_and_can_be_thrown_away() {
+async fn events_are_buffered_in_order_and_can_be_cleared() {
     let env = env();
     let start = env.client().start(&work, job("a")).delay("1h");
     let run = env.submit(start).await.unwrap();
@@ -163,7 +163,7 @@ async fn events_wait_in_order_and_can_be_thrown_away() {
 }
 
 #[tokio::test]
-async fn what_ended_runs_again_with_or_without_its_results() {
+async fn an_ended_execution_runs_again_with_or_without_its_results() {
     let env = env();
     let run = env.start(&work, job("a")).await.unwrap();
     run.send_event("more", "and b").await.unwrap();
@@ -181,7 +181,7 @@ async fn what_ended_runs_again_with_or_without_its_results() {
 }
 
 #[tokio::test]
-async fn a_list_has_the_latest_first_and_goes_on_where_it_ended() {
+async fn a_list_has_the_latest_first_and_continues_at_its_cursor() {
     let env = env();
     let mut ids = Vec::new();
     for name in ["a", "refused", "c"] {
@@ -200,7 +200,7 @@ async fn a_list_has_the_latest_first_and_goes_on_where_it_ended() {
 }
 
 #[tokio::test]
-async fn a_prepared_start_begins_once_its_writes_are_committed() {
+async fn a_prepared_execution_starts_once_its_writes_are_committed() {
     let env = env();
     let prepared = env.client().start(&work, job("a")).id("job-1").prepare().await.unwrap();
     assert_eq!(prepared.writes.len(), 1);
@@ -209,7 +209,7 @@ async fn a_prepared_start_begins_once_its_writes_are_committed() {
 }
 
 #[tokio::test]
-async fn a_timeline_tells_what_happened_in_the_order_of_time() {
+async fn a_timeline_is_in_the_order_of_time() {
     let env = env();
     let run = env.start(&work, job("a")).await.unwrap();
     run.send_event("more", "and b").await.unwrap();

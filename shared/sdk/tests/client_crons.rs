@@ -74,7 +74,7 @@ async fn a_cron_starts_executions_with_the_timeouts_of_their_workflow() {
 }
 
 #[tokio::test]
-async fn it_is_paused_resumed_triggered_and_deleted() {
+async fn a_cron_is_paused_resumed_triggered_and_deleted() {
     let env = env();
     let made = reports(&env).every("1h").paused(true).await.unwrap();
     assert_eq!((made.status.known(), made.paused_at), (Some(CronStatus::Paused), Some(BEGINNING.into())));
@@ -100,7 +100,7 @@ async fn it_is_paused_resumed_triggered_and_deleted() {
 }
 
 #[tokio::test]
-async fn making_it_again_finds_it_and_another_one_replaces_it_only_on_request() {
+async fn creating_a_cron_again_finds_it_and_a_different_one_replaces_it_only_on_request() {
     let env = env();
     reports(&env).every("1h").await.unwrap();
     reports(&env).every("1h").await.unwrap();
@@ -119,7 +119,7 @@ async fn making_it_again_finds_it_and_another_one_replaces_it_only_on_request() 
 }
 
 #[tokio::test]
-async fn what_cannot_be_made_is_told_before_anything_is_sent() {
+async fn invalid_crons_fail_before_anything_is_sent() {
     let env = env();
     let (client, nightly) = (env.client(), nightly(&env));
     let task = || client.task::<()>("k", 1);

@@ -31,7 +31,7 @@ async fn result<O: serde::de::DeserializeOwned>(env: &TestEnv, task: &TaskHandle
 }
 
 #[tokio::test]
-async fn a_step_is_scheduled_by_itself_with_its_options_and_gives_its_result() {
+async fn a_step_is_scheduled_as_a_task_with_its_options_and_returns_its_result() {
     let env = env();
     let task = schedule(&env, env.client().schedule(deliver(3)).id("mail-3").label("team", "blue")).await;
     let found = task.describe().await.unwrap();
@@ -67,7 +67,7 @@ async fn a_task_of_any_kind_is_found_again_by_its_id_or_its_key() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_told_before_anything_is_sent() {
+async fn invalid_requests_fail_before_anything_is_sent() {
     let env = env();
     let task = || env.client().task::<()>("email", 1);
     let closure = step("small", || async { Ok::<_, Failure>(()) });
@@ -99,7 +99,7 @@ async fn what_cannot_be_asked_is_told_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn each_way_to_end_without_a_result_is_told_apart() {
+async fn each_outcome_without_a_result_is_a_different_error() {
     let env = env();
     let failed = schedule(&env, env.client().schedule(deliver(13))).await;
     let refused = Failure::new("refused", "not today");
@@ -153,7 +153,7 @@ async fn a_worker_is_asked_to_stop_or_loses_its_task_at_once() {
 }
 
 #[tokio::test]
-async fn a_task_that_failed_can_have_another_life_and_one_that_goes_on_can_not() {
+async fn a_failed_task_can_be_retried_and_a_live_one_cannot() {
     let env = env();
     let task = schedule(&env, env.client().schedule(deliver(13)).timeout("1h")).await;
     assert_eq!(task.retry().await.unwrap_err().code(), Some("not_terminal"));

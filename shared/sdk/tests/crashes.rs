@@ -42,14 +42,15 @@ async fn survives(story: &impl Story, expected: &str) {
     let (writes, usual) = (env.writes(), by_step(&outside::take()));
     assert_eq!((result.as_str(), env.deaths()), (expected, 0));
     assert!(writes >= 5, "{writes}");
-    let mut spared = 0;
+    let mut count_ended_and_not_repeated = 0;
     for write in 1..=writes {
-        let told = told_with_a_death(story, write).await;
+        let told = run_with_a_death(story, write).await;
         assert_eq!(told.result, expected, "death after write {write}");
-        spared +=
-            told.spared(&usual).unwrap_or_else(|problem| panic!("death after write {write}: {problem}"));
+        count_ended_and_not_repeated += told
+            .count_ended_and_not_repeated(&usual)
+            .unwrap_or_else(|problem| panic!("death after write {write}: {problem}"));
     }
-    assert!(spared > 0, "no step had ended at any death");
+    assert!(count_ended_and_not_repeated > 0, "no step had ended at any death");
 }
 
 struct Told {
@@ -62,8 +63,8 @@ struct Told {
 
 impl Told {
     /// How many steps had ended and did not run again. A step that was interrupted may start again.
-    fn spared(&self, usual: &BTreeMap<String, u32>) -> Result<u32, String> {
-        let mut spared = 0;
+    fn count_ended_and_not_repeated(&self, usual: &BTreeMap<String, u32>) -> Result<u32, String> {
+        let mut count_ended_and_not_repeated = 0;
         for (call, times) in &self.before {
             let again = self.after.get(call).copied().unwrap_or(0);
             let has_ended = self.ended.contains(&call.key);
@@ -74,9 +75,9 @@ impl Told {
                     call.step
                 ));
             }
-            spared += u32::from(has_ended);
+            count_ended_and_not_repeated += u32::from(has_ended);
         }
-        Ok(spared)
+        Ok(count_ended_and_not_repeated)
     }
 }
 
@@ -91,12 +92,15 @@ fn a_step_that_had_ended_and_runs_again_would_be_noticed() {
         before: calls(before),
         after: calls(after),
     };
-    assert_eq!(told(&[("a", 1), ("b", 1)], &[("b", 1), ("c", 1)]).spared(&usual), Ok(1));
-    assert!(told(&[("a", 1)], &[("a", 1)]).spared(&usual).is_err());
-    assert!(told(&[("b", 1)], &[("b", 2)]).spared(&usual).is_err());
+    assert_eq!(
+        told(&[("a", 1), ("b", 1)], &[("b", 1), ("c", 1)]).count_ended_and_not_repeated(&usual),
+        Ok(1)
+    );
+    assert!(told(&[("a", 1)], &[("a", 1)]).count_ended_and_not_repeated(&usual).is_err());
+    assert!(told(&[("b", 1)], &[("b", 2)]).count_ended_and_not_repeated(&usual).is_err());
 }
 
-async fn told_with_a_death(story: &impl Story, write: u64) -> Told {
+async fn run_with_a_death(story: &impl Story, write: u64) -> Told {
     outside::take();
     let dead = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&dead);
@@ -228,7 +232,7 @@ impl Story for Import {
 }
 
 #[tokio::test]
-async fn children_and_fresh_runs_survive_a_death_after_each_write() {
+async fn children_and_new_runs_survive_a_death_after_each_write() {
     survives(&Import, "60 rows in 3 runs").await;
 }
 
@@ -249,7 +253,7 @@ impl Story for Trip {
 }
 
 #[tokio::test]
-async fn what_was_booked_is_given_back_whenever_the_system_dies() {
+async fn bookings_are_undone_whenever_the_system_dies() {
     survives(&Trip { has_room: false }, "Nothing(\"flight to Rome cancelled\")").await;
     survives(&Trip { has_room: true }, "Both(\"flight to Rome\", \"hotel in Rome\")").await;
 }

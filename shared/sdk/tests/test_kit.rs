@@ -26,7 +26,7 @@ fn printer() -> impl Fn(String) -> Result<Label, Failure> + Send + Sync {
 }
 
 #[tokio::test]
-async fn a_week_passes_and_the_clock_says_so() {
+async fn advancing_a_week_moves_the_clock_by_a_week() {
     let env = TestEnv::new().workflow(label).answer("print-label", printer());
     let run = env.start(&label, "books".to_owned()).await.unwrap();
     env.advance("6d").await.unwrap();
@@ -52,7 +52,7 @@ async fn an_answer_may_be_an_error_that_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_step_that_nobody_answers_is_named_and_may_be_answered_later() {
+async fn a_step_without_an_answer_is_named_and_may_be_answered_later() {
     let env = TestEnv::new().workflow(label);
     let run = env.start(&label, "books".to_owned()).await.unwrap();
     let error = run.result().await.unwrap_err().to_string();
@@ -70,7 +70,7 @@ async fn question(ctx: Ctx) -> Result<String> {
 }
 
 #[tokio::test]
-async fn waiting_for_what_will_never_come_is_an_error_that_shows_the_timeline() {
+async fn an_endless_wait_is_an_error_that_shows_the_timeline() {
     let env = TestEnv::new().workflow(question);
     let run = env.start(&question, ()).await.unwrap();
     let error = run.result().await.unwrap_err().to_string();
@@ -80,7 +80,7 @@ async fn waiting_for_what_will_never_come_is_an_error_that_shows_the_timeline() 
 }
 
 #[tokio::test]
-async fn a_timeline_tells_what_happened_and_when() {
+async fn a_timeline_shows_each_event_with_its_time() {
     let env = TestEnv::new().workflow(label).answer("print-label", printer());
     let start = env.client().start(&label, "books".to_owned()).id("label-1");
     let run = env.submit(start).await.unwrap();
@@ -117,7 +117,7 @@ async fn patient(ctx: Ctx) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn with_patience_the_clock_stands_still_for_the_real_world() {
+async fn with_a_real_timeout_the_virtual_clock_waits_for_real_futures() {
     let env = TestEnv::new().workflow(patient).real_timeout(Duration::from_secs(10));
     let run = env.start(&patient, ()).await.unwrap();
     assert_eq!(run.result().await.unwrap(), 1);
@@ -125,7 +125,7 @@ async fn with_patience_the_clock_stands_still_for_the_real_world() {
 }
 
 #[tokio::test]
-async fn a_dead_system_is_followed_by_one_that_goes_on_after_the_lease() {
+async fn after_a_death_the_next_system_continues_when_the_lease_ends() {
     let env = TestEnv::new().workflow(label).answer("print-label", printer());
     let run = env.start(&label, "books".to_owned()).await.unwrap();
     let before = env.writes();
@@ -193,7 +193,7 @@ async fn an_event_for_another_execution_is_there_once_whenever_the_system_dies()
 
 #[tokio::test]
 #[should_panic(expected = "death after write 1: 1 instead of 0")]
-async fn a_story_that_comes_to_something_else_after_a_death_is_noticed() {
+async fn a_story_with_another_result_after_a_death_is_reported() {
     let story = async |env: &TestEnv| {
         env.start(&listener, ()).await.unwrap();
         env.run_until_idle().await.unwrap();
@@ -203,7 +203,7 @@ async fn a_story_that_comes_to_something_else_after_a_death_is_noticed() {
 }
 
 #[tokio::test]
-async fn an_event_for_nobody_is_an_error_of_its_own() {
+async fn an_event_for_an_unknown_execution_is_a_separate_error() {
     let env = TestEnv::new().workflow(teller);
     let told = env.start(&teller, "nobody".to_owned()).await.unwrap().result().await.unwrap();
     assert_eq!(told.len(), 3);
@@ -280,7 +280,7 @@ async fn versions(ctx: Ctx, number: u32) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn a_deployment_changes_the_code_of_what_is_under_way() {
+async fn a_deployment_changes_the_code_of_running_executions() {
     let env = TestEnv::new().workflow((versions, label));
     let run = env.start(&versions, 1).await.unwrap();
     env.run_until_idle().await.unwrap();

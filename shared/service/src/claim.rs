@@ -30,7 +30,7 @@ const TIMEOUT: Millis = Millis::from_secs(5);
 /// The claim waits out this last part of a delay, because SQS counts delays in whole seconds.
 pub(crate) const WAITED_OUT: Millis = Millis::from_secs(1);
 /// How soon a message is visible again if its work couldn't be leased for now.
-pub(crate) const SHOWN_AGAIN: Millis = Millis::from_secs(1);
+pub(crate) const REDELIVERY_DELAY: Millis = Millis::from_secs(1);
 /// How often a waiting claim checks whether its queue is still paused.
 const PAUSE_CHECK: Millis = Millis::from_secs(1);
 
@@ -143,15 +143,15 @@ impl Service {
         turns: bool,
     ) -> Result<Vec<Work>, ServiceError> {
         let wanted = Wanted::of(request, turns);
-        Ok(self.look_for_work(queue, wanted).await?.work)
+        Ok(self.find_work(queue, wanted).await?.work)
     }
 
     /// Receives messages until they lead to work, or the time to wait is over. Skips messages that lead to nothing,
     /// however many there are.
-    async fn look_for_work(&self, queue: &QueueName, wanted: Wanted<'_>) -> Result<FoundWork, ServiceError> {
+    async fn find_work(&self, queue: &QueueName, wanted: Wanted<'_>) -> Result<FoundWork, ServiceError> {
         let until = self.now().plus(wanted.request.wait);
         let messages = self.first_messages(queue, wanted.request, until).await?;
-        self.look_among(queue, messages, wanted, until).await
+        self.find_work_among(queue, messages, wanted, until).await
     }
 
     /// The first messages that arrive until then; none from a queue that stays paused.
@@ -176,14 +176,14 @@ impl Service {
     }
 
     /// Processes these messages and those that come after them, until there is work or the time is over.
-    async fn look_among(
+    async fn find_work_among(
         &self,
         queue: &QueueName,
         mut messages: Vec<Received>,
         wanted: Wanted<'_>,
         until: Timestamp,
     ) -> Result<FoundWork, ServiceError> {
-        let patient_until = until.max(self.now().plus(TIMEOUT));
+        let give_up_at = until.max(self.now().plus(TIMEOUT));
         let mut skims = false;
         loop {
             let nothing = messages.is_empty();
@@ -192,7 +192,7 @@ impl Service {
                 skims = false;
             } else {
                 let looked = if wanted.apart {
-                    self.offer_apart(queue, &messages, wanted).await?
+                    self.process_apart(queue, &messages, wanted).await?
                 } else {
                     self.hand_out(queue, messages, wanted).await?
                 };
@@ -203,7 +203,7 @@ impl Service {
                 }
             }
             let now = self.now();
-            if !has_skimmed_all && ((nothing && until <= now) || patient_until <= now) {
+            if !has_skimmed_all && ((nothing && until <= now) || give_up_at <= now) {
                 return Ok(FoundWork::default());
             }
             messages = if skims && !self.is_paused(queue).await? {
@@ -233,17 +233,17 @@ impl Service {
             for (nth, suspect) in found.suspects.iter().enumerate() {
                 let work = self.work_messages(queue, &[*suspect], alone).await.work;
                 if !work.is_empty() {
-                    self.show_all_again(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
-                    self.show_all_again(queue, &later, Millis::ZERO).await;
+                    self.set_visibilities(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
+                    self.set_visibilities(queue, &later, Millis::ZERO).await;
                     return Ok(Looked::Found(FoundWork { work, suspects: vec![] }));
                 }
             }
         } else {
-            self.show_all_again(queue, &found.suspects, SHOWN_AGAIN).await;
+            self.set_visibilities(queue, &found.suspects, REDELIVERY_DELAY).await;
         }
         // The rest of the batch is processed too: put back each time, it would count as received before.
         let rest = self.work_messages(queue, &later, wanted).await;
-        self.show_all_again(queue, &rest.suspects, SHOWN_AGAIN).await;
+        self.set_visibilities(queue, &rest.suspects, REDELIVERY_DELAY).await;
         let mut work = found.work;
         work.extend(rest.work);
         match found.trouble.or(rest.trouble) {
@@ -270,7 +270,7 @@ impl Service {
         match reply {
             ClaimReply::Claimed => {
                 let lease = task.running().map(|running| running.lease);
-                let handed_over = self.hand_over(task, None).await;
+                let handed_over = self.claimed_task(task, None).await;
                 if let (Err(error), Some(lease)) = (&handed_over, lease) {
                     self.give_back(id, lease, error).await;
                 }
@@ -328,7 +328,7 @@ impl Service {
     }
 
     /// Returns the task with its input and the token to report with.
-    async fn hand_over(&self, task: Task, receipt: Option<String>) -> Result<ClaimedTask, ServiceError> {
+    async fn claimed_task(&self, task: Task, receipt: Option<String>) -> Result<ClaimedTask, ServiceError> {
         let input = self.payload(task.input.as_ref()).await?;
         let Some(running) = task.running() else { return Err(ServiceError::Contended) };
         let token = LeaseToken { incarnation: task.incarnation, lease: running.lease, receipt }.encode();

@@ -109,7 +109,7 @@ pub enum Verdict {
     Written,
     /// It doesn't hold, and the record is already as wanted. That is enough for a write by itself, but proves nothing
     /// about other writes of its commit.
-    AsWanted,
+    AlreadyApplied,
     Fails,
 }
 
@@ -201,7 +201,7 @@ impl Condition {
                 let same_version = same.is_some_and(|stored| stored.version == version);
                 match same.and_then(|stored| stored.due) {
                     Some(due) if Some(due) == from && same_version => Verdict::Holds,
-                    Some(due) if due == to => Verdict::AsWanted,
+                    Some(due) if due == to => Verdict::AlreadyApplied,
                     Some(_) | None => Verdict::Fails,
                 }
             }
@@ -220,11 +220,11 @@ impl Ruling {
     /// What follows from the verdicts on a commit's writes, in their order.
     pub fn of(verdicts: &[Verdict]) -> Self {
         // The writes of a commit are applied together: if one was, all were.
-        if verdicts == [Verdict::AsWanted] || verdicts.contains(&Verdict::Written) {
+        if verdicts == [Verdict::AlreadyApplied] || verdicts.contains(&Verdict::Written) {
             return Self::Done;
         }
         let failed = |(index, verdict): (usize, &Verdict)| match verdict {
-            Verdict::Fails | Verdict::AsWanted => Some(index),
+            Verdict::Fails | Verdict::AlreadyApplied => Some(index),
             Verdict::Holds | Verdict::Written => None,
         };
         let failed: Vec<usize> = verdicts.iter().enumerate().filter_map(failed).collect();

@@ -61,7 +61,7 @@ impl fmt::Display for ConfigError {
 /// Where a worker's process runs, and the settings of a local system: all of it is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is its own variable")]
-pub struct Surroundings {
+pub struct ProcessEnvironment {
     /// Whether `AWS_LAMBDA_RUNTIME_API` is set, which Lambda does.
     pub in_lambda: bool,
     /// Whether `TICKOVER_TABLE`, `TICKOVER_QUEUES` or `TICKOVER_TIMERS` is set: then a [`Config`] must be read, and
@@ -84,7 +84,7 @@ pub struct Surroundings {
     pub endpoint: Option<String>,
 }
 
-impl Surroundings {
+impl ProcessEnvironment {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn from_env() -> Self {
         Self::read(|name| std::env::var(name).ok())
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_are_only_named_have_urls_alike() {
+    fn queues_without_a_url_get_it_from_the_pattern() {
         let of = |queues, pattern| {
             let timers = ("TICKOVER_TIMERS", "http://q/1/timers");
             read(&[
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_queues_are_nobody_elses_and_what_is_wrong_with_both_is_said_at_once() {
+    fn own_queues_may_not_share_a_url_and_all_problems_are_reported_at_once() {
         let problems = |timers, events| read_own(timers, events).unwrap_err().problems.join("\n");
         let missing = problems("", "");
         assert!(
@@ -444,8 +444,8 @@ mod tests {
     #[test]
     fn colours_can_be_refused() {
         let read = |value: &'static str| {
-            Surroundings::read(|name| (name == "NO_COLOR").then(|| value.to_owned())).no_color
+            ProcessEnvironment::read(|name| (name == "NO_COLOR").then(|| value.to_owned())).no_color
         };
-        assert!(read("1") && !read("") && !Surroundings::read(|_| None).no_color);
+        assert!(read("1") && !read("") && !ProcessEnvironment::read(|_| None).no_color);
     }
 }

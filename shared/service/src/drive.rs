@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use tickover_core::command::Context;
-use tickover_core::decision::{Decision, Effect, NewPart};
+use tickover_core::decision::{Decision, Effect, NewItem};
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{QueueName, TaskId};
@@ -107,13 +107,13 @@ impl Service {
         known: Known<C::Record>,
         command: &C,
     ) -> Result<Decision<C::Record, C::Reply>, ServiceError> {
-        let mut decision = self.drive_quietly(id, known, command).await?;
+        let mut decision = self.drive_unpublished(id, known, command).await?;
         self.publish(std::mem::take(&mut decision.effects)).await;
         Ok(*decision)
     }
 
     /// Carries out a command. The caller sends its messages, because it may have more of them.
-    pub(crate) async fn drive_quietly<C: Drive>(
+    pub(crate) async fn drive_unpublished<C: Drive>(
         &self,
         id: &C::Id,
         known: Known<C::Record>,
@@ -157,7 +157,7 @@ impl Service {
     ) -> Result<Try<C::Record, C::Reply>, ServiceError> {
         let now = self.now();
         let mut decision = Box::new(self.decide(record, command, now));
-        self.put_parts(&decision.parts).await?;
+        self.put_items(&decision.parts).await?;
         if !decision.writes.is_empty() {
             if C::NOTIFIES_PARENT_FIRST {
                 // Boxed, because the future of each caller would contain all of this, and few records have a parent.
@@ -190,9 +190,9 @@ impl Service {
     }
 
     /// Writes items that a record will point to.
-    pub(crate) async fn put_parts(&self, parts: &[NewPart]) -> Result<(), ServiceError> {
+    pub(crate) async fn put_items(&self, parts: &[NewItem]) -> Result<(), ServiceError> {
         for part in parts {
-            self.with_retries(|| self.ports.store.put_part(part)).await?;
+            self.with_retries(|| self.ports.store.put_item(part)).await?;
         }
         Ok(())
     }

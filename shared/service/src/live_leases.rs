@@ -8,7 +8,7 @@ use tickover_core::id::LeaseId;
 use tickover_core::time::Timestamp;
 
 /// How often leases that ran out are forgotten, if no call asks for the count.
-const FORGET_EVERY: Millis = Millis::from_secs(60);
+const PRUNE_EVERY: Millis = Millis::from_secs(60);
 
 /// Leases with the instant at which each runs out.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl LiveLeases {
     pub(crate) fn renewed(&self, lease: LeaseId, expires_at: Timestamp, now: Timestamp) {
         let mut leases = self.lock();
         leases.until.insert(lease, expires_at);
-        if leases.forgotten_at.is_none_or(|at| now.since(at) >= FORGET_EVERY) {
+        if leases.forgotten_at.is_none_or(|at| now.since(at) >= PRUNE_EVERY) {
             leases.forget(now);
         }
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leases_count_while_they_are_renewed_and_not_after_they_end_or_run_out() {
+    fn leases_count_while_they_are_extended_and_not_after_they_end_or_run_out() {
         let live_leases = LiveLeases::default();
         let at = |secs: i64| Timestamp::from_millis(secs * 1_000);
         let lease = |number: u8| LeaseId::from_bytes([number; 16]);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_that_run_out_are_forgotten_though_nobody_asks() {
+    fn leases_that_run_out_are_removed_without_a_call_of_count() {
         let live_leases = LiveLeases::default();
         for minute in 0_u8..100 {
             let now = Timestamp::from_millis(i64::from(minute) * 60_000);

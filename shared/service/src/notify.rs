@@ -50,14 +50,14 @@ impl Service {
         let is_wanted = self.ports.queue.knows(&QueueName::events());
         for change in writes.iter().filter_map(Write::change) {
             match change {
-                Change::Task(before, after) => self.tell_of_task(before, after, is_wanted, now),
-                Change::Execution(before, after) => self.tell_of_execution(before, after, is_wanted, now),
+                Change::Task(before, after) => self.report_task(before, after, is_wanted, now),
+                Change::Execution(before, after) => self.report_execution(before, after, is_wanted, now),
                 Change::Cron(before, after) => crons::report(before, after, now),
             }
         }
     }
 
-    fn tell_of_task(&self, before: Option<&Task>, after: &Task, is_wanted: bool, now: Timestamp) {
+    fn report_task(&self, before: Option<&Task>, after: &Task, is_wanted: bool, now: Timestamp) {
         for mut event in events(before, after, now) {
             event.trace = self.carried(event.trace);
             telemetry::log_event(&event);
@@ -73,7 +73,7 @@ impl Service {
         }
     }
 
-    fn tell_of_execution(
+    fn report_execution(
         &self,
         before: Option<&Execution>,
         after: &Execution,

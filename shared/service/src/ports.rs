@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use futures::future::join_all;
 use tickover_core::cron::Cron;
-use tickover_core::decision::{NewPart, Write};
+use tickover_core::decision::{NewItem, Write};
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
@@ -128,10 +128,10 @@ pub trait Store: Send + Sync {
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError>;
 
     /// Writes an item that a record will point to.
-    async fn put_part(&self, part: &NewPart) -> Result<(), StoreError> {
+    async fn put_item(&self, part: &NewItem) -> Result<(), StoreError> {
         match part {
-            NewPart::Blob { at, body } => self.put_blob(at, body).await,
-            NewPart::Segment { of, key, segment, expires_at } => {
+            NewItem::Blob { at, body } => self.put_blob(at, body).await,
+            NewItem::Segment { of, key, segment, expires_at } => {
                 self.put_segment(of, key, segment, *expires_at).await
             }
         }

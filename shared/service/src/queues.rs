@@ -21,11 +21,11 @@ use crate::telemetry::field;
 
 /// How long a copy of a queue's record is used before it is read again: a pause takes effect everywhere within this
 /// time.
-const BELIEVED: Millis = Millis::from_secs(5);
+const CACHE_TTL: Millis = Millis::from_secs(5);
 /// How often the write of a queue's record is tried again because another process wrote it meanwhile.
 const TRIES: u32 = 5;
 /// How many live tasks are read to find a queue's oldest one.
-const OLDEST_AMONG: usize = 1_000;
+const OLDEST_READ_MAX: usize = 1_000;
 
 /// The queues' records that this process has read.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl QueueCache {
     fn lookup(&self, name: &QueueName, now: Timestamp) -> Option<Known> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // If the clock jumps back, an old record must not stay valid.
-        let fresh = |read_at: Timestamp| read_at <= now && now < read_at.plus(BELIEVED);
+        let fresh = |read_at: Timestamp| read_at <= now && now < read_at.plus(CACHE_TTL);
         known.get(name).filter(|known| fresh(known.read_at)).cloned()
     }
 
@@ -203,7 +203,7 @@ impl Service {
 
     async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {
         let filter = TaskFilter { queue: Some(name.clone()), statuses: vec![Status::Pending] };
-        let page = self.list(&filter, OLDEST_AMONG, None).await?;
+        let page = self.list(&filter, OLDEST_READ_MAX, None).await?;
         let now = self.now();
         let waiting = page.items.iter().filter_map(|task| match &task.state {
             State::Pending(pending) => Some(pending.available_at).filter(|at| *at <= now),

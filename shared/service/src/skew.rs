@@ -17,11 +17,11 @@ use crate::ports::Clock;
 /// A date is an instant rounded down by up to this much.
 const DATE_PRECISION_MS: i64 = 999;
 /// A clock that may be right to this is not corrected.
-const LEFT_ALONE_MS: i64 = 100;
+const IGNORED_MS: i64 = 100;
 /// An error from this size on is logged.
-const TOLD_MS: u64 = 1_000;
+const LOGGED_FROM_MS: u64 = 1_000;
 /// Of an error that is known only roughly, how much is corrected beyond the certain part.
-const GUESSED_MS: i64 = 500;
+const GUESS_MAX_MS: i64 = 500;
 /// A clock gains or loses at most one part in this many.
 const DRIFT: i64 = 1_000;
 
@@ -44,10 +44,10 @@ impl Bounds {
     }
 
     fn offset(self) -> i64 {
-        let guessed = ((self.most - self.least) / 2).min(GUESSED_MS);
-        if self.least > LEFT_ALONE_MS {
+        let guessed = ((self.most - self.least) / 2).min(GUESS_MAX_MS);
+        if self.least > IGNORED_MS {
             self.least + guessed
-        } else if self.most < -LEFT_ALONE_MS {
+        } else if self.most < -IGNORED_MS {
             self.most - guessed
         } else {
             0
@@ -114,7 +114,7 @@ impl Skew {
 
     fn tell(&self, offset_ms: i64) {
         metric::clock_offset(offset_ms);
-        let is_off = offset_ms.unsigned_abs() >= TOLD_MS;
+        let is_off = offset_ms.unsigned_abs() >= LOGGED_FROM_MS;
         if is_off && !self.is_told.swap(true, Ordering::AcqRel) {
             tracing::warn!(offset_ms, "this machine's clock is wrong; it is corrected by the dates of AWS");
         } else if !is_off {

@@ -11,7 +11,7 @@ use tracing_subscriber::filter::{LevelFilter, ParseError};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::Surroundings;
+use crate::config::ProcessEnvironment;
 
 /// The names of log fields.
 pub mod field {
@@ -195,7 +195,7 @@ pub fn init(filter: Targets, format: LogFormat) {
     let outcome = match format {
         LogFormat::Json => registry.with(lines.with_ansi(false).json().flatten_event(true)).try_init(),
         LogFormat::Text => {
-            let coloured = std::io::stderr().is_terminal() && !Surroundings::from_env().no_color;
+            let coloured = std::io::stderr().is_terminal() && !ProcessEnvironment::from_env().no_color;
             registry.with(lines.with_ansi(coloured).with_target(false)).try_init()
         }
     };

@@ -161,13 +161,13 @@ impl Service {
             let mut views = job.views.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(views.entry(queue.clone()).or_default())
         };
-        let view = *once.get_or_try_init(|| self.look_at_queue(queue)).await?;
+        let view = *once.get_or_try_init(|| self.read_queue_view(queue)).await?;
         // A long sweep must not move parked records far ahead once the walks of a resumed queue have started.
         let paused = view.paused && self.is_paused(queue).await?;
         Ok(QueueView { paused, ..view })
     }
 
-    async fn look_at_queue(&self, queue: &QueueName) -> Result<QueueView, ServiceError> {
+    async fn read_queue_view(&self, queue: &QueueName) -> Result<QueueView, ServiceError> {
         let (looks_empty, standing) = match self.ports.queue.depth(queue).await {
             Ok(depth) => (depth.is_empty(), Standing::Answers),
             Err(error) => {

@@ -112,7 +112,7 @@ impl Service {
     }
 
     async fn fire_sweep(&self, sweep: Sweep, stop_at: Timestamp) -> Result<Fired, FireError> {
-        match self.go_on_sweeping(sweep, stop_at).await? {
+        match self.continue_sweep(sweep, stop_at).await? {
             None => Ok(Fired::Spent),
             // This message continues the sweep once it is received again: a message for the rest could not be sent.
             Some(report) if report.out_of_time => Err(FireError::NotSentOn),
@@ -121,7 +121,7 @@ impl Service {
     }
 
     async fn fire_handover(&self, rest: Handover, stop_at: Timestamp) -> Result<Fired, FireError> {
-        let (timers, is_sent) = self.go_on_handing_over(rest, stop_at).await?;
+        let (timers, is_sent) = self.continue_handover(rest, stop_at).await?;
         if is_sent { Ok(Fired::HandedOver { timers }) } else { Err(FireError::NotSentOn) }
     }
 
@@ -187,7 +187,7 @@ impl Service {
             }
             RecordId::Execution(id) => {
                 let look = Look::Timer { at: timer.at, due_at };
-                Box::pin(self.look_at_execution(id, Known::Unread, look, stop_at)).await?
+                Box::pin(self.process_due_execution(id, Known::Unread, look, stop_at)).await?
             }
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,

@@ -45,7 +45,7 @@ impl Service {
         let decided_at = self.now();
         let Decision { parts, writes, effects, outcome } = self.decide(record.as_ref(), &command, decided_at);
         let existed = outcome?.1 == execution::Reply::Started { existed: true };
-        self.put_parts(&parts).await?;
+        self.put_items(&parts).await?;
         Ok(Prepared { id, existed, writes, decided_at, effects })
     }
 
@@ -79,7 +79,7 @@ impl Service {
         let Decision { parts, writes, effects, outcome } = self.decide(record.as_ref(), &command, decided_at);
         let (task, reply) = outcome?;
         let existed = reply == task::Reply::Scheduled { existed: true };
-        self.put_parts(&parts).await?;
+        self.put_items(&parts).await?;
         Ok(Prepared { id: task.id, existed, writes, decided_at, effects })
     }
 

@@ -13,12 +13,12 @@ use crate::record::{bits, body, corrupt};
 
 /// A part that is to be written.
 #[derive(Debug)]
-pub(crate) enum NewPart {
+pub(crate) enum NewItem {
     Blob { id: BlobId, expires_at: Timestamp, body: String },
     Segment { of: ExecutionId, key: SegmentKey, expires_at: Timestamp, body: String },
 }
 
-impl NewPart {
+impl NewItem {
     pub(crate) fn blob(at: &BlobRef, body: &Json) -> Self {
         Self::Blob { id: at.id, expires_at: at.expires_at, body: body.as_str().to_owned() }
     }

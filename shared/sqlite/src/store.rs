@@ -24,7 +24,7 @@ use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreErr
 
 use crate::commit::Commit;
 use crate::error::{Failure, OpenError, engine};
-use crate::part::{self, Mark, NewPart};
+use crate::part::{self, Mark, NewItem};
 use crate::record::Kind;
 use crate::writer::{Job, Shared, Writer, lock};
 use crate::{backlog, expiry, read, schema};
@@ -164,7 +164,7 @@ impl Store for SqliteStore {
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        self.writer.run(Job::Part(NewPart::blob(at, body))).await.map(|_| ())
+        self.writer.run(Job::Part(NewItem::blob(at, body))).await.map(|_| ())
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
@@ -216,7 +216,7 @@ impl Store for SqliteStore {
         segment: &Segment,
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        let part = NewPart::segment(id, key, segment, expires_at)?;
+        let part = NewItem::segment(id, key, segment, expires_at)?;
         self.writer.run(Job::Part(part)).await.map(|_| ())
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::commit::Commit;
 use crate::error::{Failure, engine};
 use crate::expiry;
-use crate::part::{Mark, NewPart};
+use crate::part::{Mark, NewItem};
 
 /// Jobs of one transaction at most: it bounds how long the first of them waits for the others.
 const GROUP_MAX: usize = 256;
@@ -21,7 +21,7 @@ const GROUP_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) enum Job {
     Commit(Commit),
-    Part(NewPart),
+    Part(NewItem),
     Mark(Mark),
     /// Deletes a batch of what has expired by that instant.
     DeleteExpired(Timestamp),

@@ -182,20 +182,20 @@ aliases! {
 
 aliases! {
     Said:
-    SaidTaskStatus = Status;
-    SaidExecutionStatus = ExecutionStatus;
-    SaidTimeoutKind = TimeoutKind;
-    SaidDeadlineKind = DeadlineKind;
-    SaidOverlap = Overlap;
-    SaidMissed = Missed;
-    SaidParentClose = ParentClosePolicy;
-    SaidAttemptOutcome = AttemptOutcome;
-    SaidCancelOutcome = CancelOutcome;
-    SaidHealth = Health;
-    SaidWaitKind = WaitKind;
-    SaidCauseCategory = CauseCategory;
-    SaidCronStatus = CronStatus;
-    SaidRunState = RunState;
+    OpenTaskStatus = Status;
+    OpenExecutionStatus = ExecutionStatus;
+    OpenTimeoutKind = TimeoutKind;
+    OpenDeadlineKind = DeadlineKind;
+    OpenOverlap = Overlap;
+    OpenMissed = Missed;
+    OpenParentClose = ParentClosePolicy;
+    OpenAttemptOutcome = AttemptOutcome;
+    OpenCancelOutcome = CancelOutcome;
+    OpenHealth = Health;
+    OpenWaitKind = WaitKind;
+    OpenCauseCategory = CauseCategory;
+    OpenCronStatus = CronStatus;
+    OpenRunState = RunState;
 }
 
 /// Defines enumerations that only the API has.

@@ -48,7 +48,7 @@ struct Parcel {
 }
 
 /// Writes to the gate's file that a step waits there, and waits until the file with the extension `.open` exists.
-async fn stand_at(gate: &Path) -> Result<()> {
+async fn wait_at_gate(gate: &Path) -> Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(gate)?;
     file.write_all(b"here\n")?;
     let open = gate.with_extension("open");
@@ -62,7 +62,7 @@ async fn stand_at(gate: &Path) -> Result<()> {
 #[tickover::step]
 async fn pass(gate: Option<PathBuf>) -> Result<String> {
     if let Some(gate) = gate {
-        stand_at(&gate).await?;
+        wait_at_gate(&gate).await?;
     }
     Ok("passed".to_owned())
 }
@@ -70,7 +70,7 @@ async fn pass(gate: Option<PathBuf>) -> Result<String> {
 #[tickover::step(remote)]
 async fn carry(parcel: Parcel) -> Result<String> {
     if let Some(gate) = &parcel.gate {
-        stand_at(gate).await?;
+        wait_at_gate(gate).await?;
     }
     if parcel.deadly {
         std::process::abort();

@@ -16,9 +16,9 @@ pub enum Bug {
     /// The table doesn't check the version that a write was decided on.
     AnyVersion,
     /// A claim keeps the record's due slot, even if its attempt times out earlier.
-    DueLeftByClaim,
+    ClaimKeepsDueSlot,
     /// A write that keeps the due slot has no condition that the slot is still early enough.
-    PlaceTakenForGranted,
+    NoDueSlotCondition,
     /// The tick enforces a deadline on any record, even on one that has ended.
     ExpiryOfAnything,
     /// The tick records expiries and moves due slots, but never sends a hint again.
@@ -38,16 +38,16 @@ impl Bug {
         let is_look = matches!(command, Command::Due(_) | Command::Timer { .. });
         match bug {
             Some(Self::NoFence) => decide(task, &with_holders_lease(task, command), context),
-            Some(Self::DueLeftByClaim) => {
+            Some(Self::ClaimKeepsDueSlot) => {
                 let mut decision = decide(task, command, context);
                 if matches!(command, Command::Claim(_)) {
                     decision.writes.iter_mut().for_each(leave_due);
                 }
                 decision
             }
-            Some(Self::PlaceTakenForGranted) => {
+            Some(Self::NoDueSlotCondition) => {
                 let mut decision = decide(task, command, context);
-                decision.writes.iter_mut().for_each(insist_on_nothing);
+                decision.writes.iter_mut().for_each(drop_due_condition);
                 decision
             }
             Some(Self::ExpiryOfAnything) => match task {
@@ -84,10 +84,10 @@ fn leave_due(write: &mut Write) {
     if let Write::UpdateTask { before, after, .. } = write {
         after.due = before.due;
     }
-    insist_on_nothing(write);
+    drop_due_condition(write);
 }
 
-fn insist_on_nothing(write: &mut Write) {
+fn drop_due_condition(write: &mut Write) {
     if let Write::UpdateTask { due_no_later_than, .. } = write {
         *due_no_later_than = None;
     }

@@ -20,7 +20,7 @@ const UNDRAWN: u8 = 0;
 /// Numbers of leases.
 const LEASES: Range<u8> = 1..40;
 /// Numbers of the ticks' writes.
-const LOOKS: Range<u8> = 40..64;
+const TICK_NUMBERS: Range<u8> = 40..64;
 
 /// A command on its way.
 pub(super) struct Asked {
@@ -105,7 +105,7 @@ impl Protocol {
                 let lease = fresh(LEASES);
                 (lease, lease)
             }
-            (Who::Tick(_), None) => (UNDRAWN, fresh(LOOKS)),
+            (Who::Tick(_), None) => (UNDRAWN, fresh(TICK_NUMBERS)),
         };
         let asked = Asked { task, ask, lease: intent.lease, flight };
         let answer = self.answered(&asked, intent.copy.as_ref(), lease, number, intent.decided);

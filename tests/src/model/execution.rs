@@ -23,7 +23,7 @@ const STEPS: usize = 2;
 
 /// A bug in a decision or around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slip {
+pub enum ExecutionBug {
     /// A turn suspends whatever wakes have come since it read the record.
     WakesIgnored,
     /// A report with any lease ends a run.
@@ -42,7 +42,7 @@ pub enum Waits {
 
 /// How much may go wrong before the clock reaches its last instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Mishaps {
+pub struct ExecutionFaults {
     /// Messages lost.
     pub losses: u8,
     /// Workers and notifiers that die.
@@ -51,17 +51,17 @@ pub struct Mishaps {
 
 /// A bounded world.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct ExecutionProtocol {
     waits: Waits,
-    slip: Option<Slip>,
-    mishaps: Mishaps,
+    slip: Option<ExecutionBug>,
+    mishaps: ExecutionFaults,
     instants: Vec<Timestamp>,
     limits: Limits,
 }
 
-impl Course {
+impl ExecutionProtocol {
     /// A world with two workers and these faults.
-    pub fn new(waits: Waits, mishaps: Mishaps) -> Self {
+    pub fn new(waits: Waits, mishaps: ExecutionFaults) -> Self {
         let limits = Limits {
             backstop: Millis::from_secs(60),
             backstop_max: Millis::from_secs(600),
@@ -73,22 +73,22 @@ impl Course {
 
     /// The same with a bug.
     #[must_use]
-    pub fn with(self, slip: Slip) -> Self {
+    pub fn with(self, slip: ExecutionBug) -> Self {
         Self { slip: Some(slip), ..self }
     }
 
-    fn now(&self, state: &Moment) -> Timestamp {
+    fn now(&self, state: &ProtocolState) -> Timestamp {
         self.instants.get(usize::from(state.clock)).copied().unwrap_or(START)
     }
 
-    fn is_last(&self, state: &Moment) -> bool {
+    fn is_last(&self, state: &ProtocolState) -> bool {
         usize::from(state.clock) + 1 >= self.instants.len()
     }
 }
 
 /// A state of the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Moment {
+pub struct ProtocolState {
     clock: u8,
     record: Kept,
     workers: [Worker; 2],
@@ -101,7 +101,7 @@ pub struct Moment {
     hints: Vec<u8>,
     /// Whether the event is still to be sent.
     unoffered: bool,
-    left: Mishaps,
+    left: ExecutionFaults,
     seen: Seen,
 }
 
@@ -138,7 +138,7 @@ struct Turn {
 /// A remote step, and the progress of the notification of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Remote {
-    Unbegun,
+    NotStarted,
     Open,
     /// It has ended, and its place in the join isn't marked yet.
     Ended,
@@ -152,7 +152,7 @@ enum Remote {
 impl Remote {
     const fn has_ended(self) -> bool {
         match self {
-            Self::Unbegun | Self::Open => false,
+            Self::NotStarted | Self::Open => false,
             Self::Ended | Self::Waking | Self::Hinting | Self::Told => true,
         }
     }
@@ -171,7 +171,7 @@ pub enum Move {
     /// A step ends, or its notifier takes its next step.
     Step(usize),
     /// The notifier of a step's end dies.
-    Mute(usize),
+    NoNotification(usize),
     /// The event is sent.
     SendEvent,
     /// A hint is lost.
@@ -195,19 +195,19 @@ pub mod claim {
     pub const SLEEPS: &str = "an execution waits";
 }
 
-impl Model for Course {
-    type State = Moment;
+impl Model for ExecutionProtocol {
+    type State = ProtocolState;
     type Action = Move;
 
-    fn init_states(&self) -> Vec<Moment> {
+    fn init_states(&self) -> Vec<ProtocolState> {
         vec![self.first()]
     }
 
-    fn actions(&self, state: &Moment, moves: &mut Vec<Move>) {
+    fn actions(&self, state: &ProtocolState, moves: &mut Vec<Move>) {
         self.possible(state, moves);
     }
 
-    fn next_state(&self, state: &Moment, one: Move) -> Option<Moment> {
+    fn next_state(&self, state: &ProtocolState, one: Move) -> Option<ProtocolState> {
         let mut next = state.clone();
         self.take(&mut next, one)?;
         next.normalise();
@@ -216,13 +216,13 @@ impl Model for Course {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(claim::ONE_RESULT, |_, state: &Moment| state.seen.results <= 1),
-            Property::always(claim::END_STANDS, |_, state: &Moment| !state.seen.revived),
-            Property::always(claim::HOLDERS_END, |_, state: &Moment| !state.seen.usurped),
-            Property::always(claim::NO_LOST_WAKE, |_, state: &Moment| !sleeps_on(state)),
-            Property::always(claim::NOT_LOST, |model: &Self, state: &Moment| !is_stuck(model, state)),
-            Property::sometimes(claim::COMPLETES, |_, state: &Moment| state.seen.results == 1),
-            Property::sometimes(claim::SLEEPS, |_, state: &Moment| {
+            Property::always(claim::ONE_RESULT, |_, state: &ProtocolState| state.seen.results <= 1),
+            Property::always(claim::END_STANDS, |_, state: &ProtocolState| !state.seen.revived),
+            Property::always(claim::HOLDERS_END, |_, state: &ProtocolState| !state.seen.usurped),
+            Property::always(claim::NO_LOST_WAKE, |_, state: &ProtocolState| !waits_in_vain(state)),
+            Property::always(claim::NOT_LOST, |model: &Self, state: &ProtocolState| !is_stuck(model, state)),
+            Property::sometimes(claim::COMPLETES, |_, state: &ProtocolState| state.seen.results == 1),
+            Property::sometimes(claim::SLEEPS, |_, state: &ProtocolState| {
                 matches!(state.record.state, ExecutionState::Waiting(_))
             }),
         ]
@@ -230,14 +230,14 @@ impl Model for Course {
 }
 
 /// Whether the execution waits although its steps have woken it, or although an event is there and hasn't woken it.
-fn sleeps_on(state: &Moment) -> bool {
+fn waits_in_vain(state: &ProtocolState) -> bool {
     let ExecutionState::Waiting(waiting) = &state.record.state else { return false };
     let is_told = state.woken && state.record.wakes <= waiting.seen_wakes;
     let has_event = state.record.pending_events > 0 && !waiting.stirred;
     is_told || has_event
 }
 
-fn is_stuck(model: &Course, state: &Moment) -> bool {
+fn is_stuck(model: &ExecutionProtocol, state: &ProtocolState) -> bool {
     if state.record.closed().is_some() || !model.is_last(state) || !model.next_states(state).is_empty() {
         return false;
     }

@@ -9,9 +9,9 @@ mod table;
 
 pub use execution::decide_execution;
 pub use rules::decide;
-pub use table::{commit, first_expiry, list_key, marked, note_beforehand, unseen};
+pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
 
-use tickover_service::memory::Mortality;
+use tickover_service::memory::MessageLimits;
 
 use super::hardship::Hardship;
 use super::history::Actor;
@@ -63,9 +63,9 @@ bugs! {
     /// A heartbeat moves the deadline along with the lease.
     HeartbeatMovesDeadline, "heartbeat-moves-deadline", I5;
     /// The tick sends a hint at each probe of a waiting task.
-    HintAtEveryLook, "hint-at-every-look", I9;
+    HintAtEveryProbe, "hint-at-every-look", I9;
     /// A claim keeps the record's due slot, although a timeout comes earlier.
-    ClaimKeepsItsPlace, "claim-keeps-its-place", I4;
+    ClaimKeepsItsSlot, "claim-keeps-its-place", I4;
     /// A write that had already been applied is treated as another process's write.
     NoNonce, "no-nonce", I10;
     /// A hint is valid for whatever task has its id now.
@@ -73,7 +73,7 @@ bugs! {
     /// A result is put into the record, however large it is.
     ResultInRecord, "result-in-record", I8;
     /// Of two results that the same attempt reports, the later one is kept.
-    LaterResultStands, "later-result-stands", I6;
+    LaterResultReplaces, "later-result-stands", I6;
     /// Each attempt restarts the deadline.
     DeadlinePerAttempt, "deadline-per-attempt", I5;
     /// The tick moves a record to a later due slot although another process has changed the record.
@@ -81,13 +81,13 @@ bugs! {
     /// A write that sets an instant in the near future sends no timer for it.
     TimerNotSent, "timer-not-sent", Timeliness;
     /// A timer whose instant has moved isn't sent again for the new instant.
-    TimerNotSentOn, "timer-not-sent-on", Timeliness;
+    TimerNotSentAgain, "timer-not-sent-on", Timeliness;
     /// A timer decides on its task as of one second later.
     TimerTooEarly, "timer-too-early", I5;
     /// The tick doesn't record up to which instant it has sent timers.
-    SlotsNotNoted, "slots-not-noted", I9;
+    SlotsNotRecorded, "slots-not-noted", I9;
     /// The tick records that it has sent timers for later instants than it has read.
-    SlotsNotedTooFar, "slots-noted-too-far", Timeliness;
+    SlotsRecordedTooFar, "slots-noted-too-far", Timeliness;
     /// A write whose condition failed counts as done.
     ConflictTakenForSuccess, "conflict-taken-for-success", I10;
     /// A turn suspends although it hasn't seen the latest wakes.
@@ -95,7 +95,7 @@ bugs! {
     /// The mark of the last place of a join counts as that of the last but one.
     JoinNeverFull, "join-never-full", Wakes;
     /// An execution that ends doesn't notify its parent.
-    ParentNotTold, "parent-not-told", Wakes;
+    ParentNotNotified, "parent-not-told", Wakes;
     /// A turn's results are accepted with any lease.
     RecordNotFenced, "record-not-fenced", I7;
     /// A run is ended with any lease.
@@ -103,9 +103,9 @@ bugs! {
     /// Each run restarts the execution's deadline.
     DeadlinePerRun, "deadline-per-run", I5;
     /// A turn that suspends keeps the record's due slot, although its wait ends earlier.
-    SuspendKeepsItsPlace, "suspend-keeps-its-place", I4;
+    SuspendKeepsItsSlot, "suspend-keeps-its-place", I4;
     /// The deadline of an execution that waits isn't enforced.
-    SleepersNeverLate, "sleepers-never-late", Liveness;
+    WaitingNeverTimesOut, "sleepers-never-late", Liveness;
     /// A wait's end doesn't record that it took its event.
     EventNotTaken, "event-not-taken", Journal;
     /// An event that is sent again with the same id counts as another event.
@@ -115,23 +115,23 @@ bugs! {
     /// An execution that closes leaves its open steps and children running.
     ClosesAtOnce, "closes-at-once", Policies;
     /// A turn is started although an operator has paused the execution.
-    PauseForgotten, "pause-forgotten", Policies;
+    PauseIgnored, "pause-forgotten", Policies;
     /// A deadline that passes ends an execution even if it has already ended.
-    LateAfterTheEnd, "late-after-the-end", I6;
+    ExpiryAfterTheEnd, "late-after-the-end", I6;
     /// A journal that is too large for its record stays in it.
     JournalNeverSealed, "journal-never-sealed", I8;
     /// Payloads and segments are kept for only a minute, however long a record needs them.
     NeverKeptLonger, "never-kept-longer", Expiry;
     /// Payloads and segments are never deleted.
-    PartsKeptForGood, "parts-kept-for-good", Expiry;
+    ItemsKeptForEver, "parts-kept-for-good", Expiry;
     /// A tick processes no record while it can't read the depth of its queue.
     TickNeedsQueues, "tick-needs-queues", Timeliness;
     /// A tick doesn't know that younger turns of a queue have already been claimed.
-    TurnsLeaveNoMark, "turns-leave-no-mark", Timeliness;
+    ClaimedTurnsNotRecorded, "turns-leave-no-mark", Timeliness;
     /// Lambda stops functions that invoke each other by messages: the permission for such loops is missing.
     LoopsNotAllowed, "loops-not-allowed", Messages;
     /// A message that is processed isn't deleted.
-    NothingDeleted, "nothing-deleted", Messages;
+    MessagesNotDeleted, "nothing-deleted", Messages;
     /// A write whose key is throttled counts as done.
     ThrottledTakenForDone, "throttled-taken-for-done", I10;
     /// A tick reads only what has become due since the last one.
@@ -147,7 +147,7 @@ bugs! {
     /// The children and steps that an execution leaves open are recorded as ended before they are.
     ClosedBeforehand, "closed-beforehand", Policies;
     /// A tick records that it has sent timers before it sends them.
-    SlotsNotedFirst, "slots-noted-first", Timeliness;
+    SlotsRecordedFirst, "slots-noted-first", Timeliness;
     /// A message that is received for the fourth time is a dead letter, even if no function was ever invoked with it.
     ReceivesTooFew, "receives-too-few", Messages;
     /// A sweep of a shard ends after its first full page.
@@ -159,11 +159,11 @@ bugs! {
 }
 
 /// How messages become dead letters in a run, with the bug or without.
-pub fn mortality(bug: Option<Bug>, hardship: Hardship) -> Mortality {
+pub fn mortality(bug: Option<Bug>, hardship: Hardship) -> MessageLimits {
     let mortality = hardship.mortality.unwrap_or_default();
     // Where functions are always invoked, most messages need to be received only once.
     let too_few = bug == Some(Bug::ReceivesTooFew) && hardship.concurrency.is_some();
-    if too_few { Mortality { receives_max: Some(3), ..mortality } } else { mortality }
+    if too_few { MessageLimits { receives_max: Some(3), ..mortality } } else { mortality }
 }
 
 /// How far a process's clock is ahead, if the bug fixes that.

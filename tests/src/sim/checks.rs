@@ -19,7 +19,7 @@ mod story;
 mod timeliness;
 mod timers;
 
-pub use flood::of_flood;
+pub use flood::check_flood;
 
 use super::Run;
 use super::violation::Violation;

@@ -58,12 +58,12 @@ impl FaultPlan {
         let dice = Dice::new(seed, "weather");
         match dice.between(0, 7) {
             0 => Self::default(),
-            1 | 2 => Self::foul(&dice).fair(),
-            _ => Self::foul(&dice),
+            1 | 2 => Self::with_all_faults(&dice).fair(),
+            _ => Self::with_all_faults(&dice),
         }
     }
 
-    fn foul(dice: &Dice) -> Self {
+    fn with_all_faults(dice: &Dice) -> Self {
         // A few frequent faults, without the others, find more than a low rate of every fault.
         let often = |usual: u64| dice.pick([0, usual, usual, usual * 3]);
         Self {

@@ -64,7 +64,7 @@ impl Flood {
     pub fn check(self, bug: Option<Bug>) -> Vec<Violation> {
         let run = super::run_plan(1, self.plan(if bug.is_some() { FEWER } else { RECORDS }), bug);
         let mut found = checks::check(&run);
-        found.extend(checks::of_flood(&run, self));
+        found.extend(checks::check_flood(&run, self));
         found
     }
 
@@ -76,7 +76,7 @@ impl Flood {
         let hardship = Hardship {
             key_rate: Some(KEY_RATE),
             queues_away: (!is_fair).then_some(away),
-            strike: (self == Self::TickKilled).then_some((Actor::Ticker(1), tick_at)),
+            apply_and_compare: (self == Self::TickKilled).then_some((Actor::Ticker(1), tick_at)),
             ..Hardship::default()
         };
         // With a few shards, each has several pages; with the default number, no key is overloaded.
@@ -96,7 +96,7 @@ impl Flood {
 }
 
 /// Makes this many records at once: most with a deadline, some with a timeout after which they wait again.
-pub(super) fn pour(world: &World, count: usize) {
+pub(super) fn create_records(world: &World, count: usize) {
     let dice = Dice::new(world.seed, "flood");
     for number in 0..count {
         let now = world.now();
@@ -134,7 +134,7 @@ fn task(dice: &Dice, number: usize, now: Timestamp) -> Schedule {
     Schedule {
         id: id(number),
         incarnation: Incarnation::from_bytes(bytes),
-        queue: nobodys(),
+        queue: unread_queue(),
         kind: kind(),
         input: None,
         labels: None,
@@ -150,7 +150,7 @@ fn task(dice: &Dice, number: usize, now: Timestamp) -> Schedule {
 }
 
 /// A queue that no worker reads.
-fn nobodys() -> QueueName {
+fn unread_queue() -> QueueName {
     queue(GREEN)
 }
 

@@ -15,7 +15,7 @@ use super::bugs;
 use super::clock::SimClock;
 use super::dice::Dice;
 use super::fault_plan::FaultPlan;
-use super::history::{Actor, Fault, Midst};
+use super::history::{Actor, Fault, MultiWrite};
 use super::world::World;
 
 /// How long a call waits for a service that is unreachable.
@@ -34,7 +34,7 @@ pub enum Refusal {
 
 /// Which service a call is to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Far {
+pub enum RemoteService {
     Table,
     Queues,
 }
@@ -85,25 +85,25 @@ impl Gate {
             self.clock.freeze(span);
         }
         self.clock.thaw().await;
-        let is_doomed = self.world.is_runaway() || self.world.is_struck(self.actor);
+        let is_doomed = self.world.is_runaway() || self.world.must_die_now(self.actor);
         if is_doomed || self.dice.chance(faults.crash) {
             self.die().await;
         }
         if let Some(midst) = self.midst().filter(|_| self.dice.chance(AIMED)) {
-            self.world.fault(self.actor, Fault::Struck(midst));
+            self.world.fault(self.actor, Fault::DiedMidway(midst));
             self.die().await;
         }
     }
 
     /// The unfinished operation of the process, where deaths are aimed at those.
-    fn midst(&self) -> Option<Midst> {
-        if !self.world.hardship.aimed || !self.world.is_stormy() {
+    fn midst(&self) -> Option<MultiWrite> {
+        if !self.world.hardship.aimed || !self.world.in_fault_phase() {
             return None;
         }
         if !self.closing.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-            return Some(Midst::Closing);
+            return Some(MultiWrite::Closing);
         }
-        self.handing_over.load(Ordering::Relaxed).then_some(Midst::HandingOver)
+        self.handing_over.load(Ordering::Relaxed).then_some(MultiWrite::HandingOver)
     }
 
     /// Observes the writes of the process.
@@ -151,17 +151,17 @@ impl Gate {
             let is_sweep = matches!(Wake::parse(body), Ok(Wake::Sweep(_)));
             self.handing_over.store(!is_sweep, Ordering::Relaxed);
             if !is_sweep {
-                bugs::note_beforehand(&self.world, self.actor);
+                bugs::record_timers_first(&self.world, self.actor);
             }
         }
     }
 
     /// If the service is unreachable, waits for the timeout, because there is no error before it.
-    pub async fn wait_in_vain(&self, far: Far) -> bool {
+    pub async fn wait_if_unreachable(&self, far: RemoteService) -> bool {
         let hardship = self.world.hardship;
         let away = match far {
-            Far::Table => hardship.table_away,
-            Far::Queues => hardship.queues_away,
+            RemoteService::Table => hardship.table_away,
+            RemoteService::Queues => hardship.queues_away,
         };
         if !self.world.is_within(away) {
             return false;
@@ -196,11 +196,11 @@ impl Gate {
 
     /// Whether the process runs the older of two builds.
     pub fn is_older(&self) -> bool {
-        is_older(self.actor) && self.world.hardship.two_builds && self.world.is_stormy()
+        is_older(self.actor) && self.world.hardship.two_builds && self.world.in_fault_phase()
     }
 
     /// Whether this kind of fault happens now.
-    pub fn strikes(&self, kind: impl Fn(FaultPlan) -> u64) -> bool {
+    pub fn fault_happens(&self, kind: impl Fn(FaultPlan) -> u64) -> bool {
         self.dice.chance(kind(self.world.faults()))
     }
 

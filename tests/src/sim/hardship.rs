@@ -3,7 +3,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
-use tickover_service::memory::Mortality;
+use tickover_service::memory::MessageLimits;
 
 use super::dice::Dice;
 use super::fault_plan::FaultPlan;
@@ -45,7 +45,7 @@ pub struct Hardship {
     /// Whether queues are never empty.
     pub is_busy: bool,
     /// How messages become dead letters, if they do.
-    pub mortality: Option<Mortality>,
+    pub mortality: Option<MessageLimits>,
     /// How many writes one key of the table, or of an index, accepts in a second.
     pub key_rate: Option<u32>,
     /// How far the due index lags at most, where that is more than usual.
@@ -57,7 +57,7 @@ pub struct Hardship {
     /// Whether processes mostly die between two writes that belong together: during closes and handovers.
     pub aimed: bool,
     /// Which process dies at its first call after which instant, where that is fixed.
-    pub strike: Option<(Actor, Timestamp)>,
+    pub apply_and_compare: Option<(Actor, Timestamp)>,
     /// How many invocations of functions that queues invoke there can be at once.
     pub concurrency: Option<u32>,
 }
@@ -85,7 +85,10 @@ impl Hardship {
             40..=43 => Self { aimed: true, ..none },
             44..=46 => Self {
                 concurrency: Some(dice.pick([1, 2])),
-                mortality: Some(Mortality { receives_max: Some(RECEIVES_MAX), ..Mortality::default() }),
+                mortality: Some(MessageLimits {
+                    receives_max: Some(RECEIVES_MAX),
+                    ..MessageLimits::default()
+                }),
                 ..none
             },
             _ => none,
@@ -143,8 +146,8 @@ impl Hardship {
 }
 
 /// The limits are scaled down, except that some queues deliver a message about as often as the deployed ones do.
-fn mortality(dice: &Dice) -> Mortality {
-    Mortality {
+fn mortality(dice: &Dice) -> MessageLimits {
+    MessageLimits {
         retention: dice.pick([None, Some(Millis::from_secs(1_200)), Some(Millis::from_secs(2_400))]),
         receives_max: dice.pick([None, Some(3), Some(RECEIVES_MAX), Some(RECEIVES_MAX)]),
         hidden_max: dice.pick([None, Some(Millis::from_secs(70)), Some(Millis::from_secs(300))]),

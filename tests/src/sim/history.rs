@@ -231,7 +231,7 @@ pub enum Fate {
     /// An actor received it.
     Received,
     /// It was delivered, but the actor never got it.
-    ReceivedByNobody,
+    NeverReceived,
     /// It is visible to others although an actor has it.
     Shown,
 }
@@ -296,7 +296,7 @@ pub enum Deleted {
 
 /// Operations of several writes that others can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Midst {
+pub enum MultiWrite {
     /// An execution is closing, and the steps and children that it left open aren't ended yet.
     Closing,
     /// Timers are sent or a shard is passed on, and the other half of that is to come.
@@ -338,11 +338,11 @@ pub enum Fault {
     /// An older build read a record in a newer format.
     TooNew,
     /// A process died between writes that belong together.
-    Struck(Midst),
+    DiedMidway(MultiWrite),
     /// A function wasn't invoked, because the limit of concurrent invocations was reached.
     NotInvoked,
     /// From now on, everything works.
-    StormOver,
+    FaultPhaseOver,
 }
 
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
 
 use super::aws::HOPS_MAX;
 use super::bugs::Bug;
-use super::gate::{Far, Gate, Refusal};
+use super::gate::{Gate, Refusal, RemoteService};
 use super::history::{Fate, Fault, Note, What};
 
 /// How late a message arrives at most.
@@ -32,7 +32,11 @@ impl SimQueue {
         if self.0.world.is_removed(queue) {
             return Err(QueueError::Unknown { queue: queue.to_string() });
         }
-        if self.0.wait_in_vain(Far::Queues).await { Err(unavailable()) } else { self.refused() }
+        if self.0.wait_if_unreachable(RemoteService::Queues).await {
+            Err(unavailable())
+        } else {
+            self.refused()
+        }
     }
 
     async fn call<T>(
@@ -54,7 +58,7 @@ impl SimQueue {
 
     async fn deliver(&self, queue: &QueueName, message: &Outgoing) -> Result<(), QueueError> {
         let gate = &self.0;
-        if gate.strikes(|faults| faults.drop) {
+        if gate.fault_happens(|faults| faults.drop) {
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());
         }
@@ -65,13 +69,13 @@ impl SimQueue {
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());
         }
-        let late = gate.strikes(|faults| faults.delay);
+        let late = gate.fault_happens(|faults| faults.delay);
         let by = if late { gate.dice.millis(1, LATE_MAX_MS) } else { Millis::ZERO };
         // SQS counts whole seconds; fractions are cut off.
         let delay = Millis::from_secs(message.delay.as_secs_floor()).saturating_add(by);
         self.note(queue, Fate::Sent(delay), &message.body);
         self.enqueue(queue, &message.body, delay).await?;
-        if gate.strikes(|faults| faults.duplicate) {
+        if gate.fault_happens(|faults| faults.duplicate) {
             let delay = delay.saturating_add(gate.dice.millis(0, LATE_MAX_MS));
             self.note(queue, Fate::Duplicated(delay), &message.body);
             self.enqueue(queue, &message.body, delay).await?;
@@ -89,7 +93,7 @@ impl SimQueue {
     async fn hand_out(&self, queue: &QueueName, received: &[Received]) -> Result<(), QueueError> {
         for message in received {
             self.note(queue, Fate::Received, &message.body);
-            if self.0.strikes(|faults| faults.shown) {
+            if self.0.fault_happens(|faults| faults.shown) {
                 self.note(queue, Fate::Shown, &message.body);
                 self.0.world.messages.change_visibility(queue, &message.receipt, Millis::ZERO).await?;
             }
@@ -135,7 +139,7 @@ impl Queue for SimQueue {
         self.0.pass().await;
         if !received.is_empty() && self.0.loses_answer() {
             for message in &received {
-                self.note(queue, Fate::ReceivedByNobody, &message.body);
+                self.note(queue, Fate::NeverReceived, &message.body);
             }
             return Err(unavailable());
         }
@@ -144,7 +148,7 @@ impl Queue for SimQueue {
 
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
         // In other runs, the messages would only be received again and again.
-        if self.0.world.bug == Some(Bug::NothingDeleted) && self.0.world.hardship.mortality.is_some() {
+        if self.0.world.bug == Some(Bug::MessagesNotDeleted) && self.0.world.hardship.mortality.is_some() {
             return Ok(());
         }
         self.call(queue, self.0.world.messages.delete(queue, receipt)).await
@@ -160,7 +164,7 @@ impl Queue for SimQueue {
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
-        if self.0.strikes(|faults| faults.wrong_depth) {
+        if self.0.fault_happens(|faults| faults.wrong_depth) {
             self.0.world.fault(self.0.actor, Fault::WrongDepth);
             return Ok(Depth::default());
         }

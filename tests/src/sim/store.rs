@@ -19,7 +19,7 @@ use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreErr
 
 use super::aws::Admission;
 use super::bugs::{self, Bug};
-use super::gate::{Far, Gate, Refusal};
+use super::gate::{Gate, Refusal, RemoteService};
 use super::history::execution::Happening;
 use super::history::{Actor, Fault, What};
 
@@ -28,7 +28,7 @@ pub struct SimStore(pub Arc<Gate>);
 
 impl SimStore {
     async fn refused(&self) -> Result<(), StoreError> {
-        if self.0.wait_in_vain(Far::Table).await {
+        if self.0.wait_if_unreachable(RemoteService::Table).await {
             return Err(unavailable());
         }
         match self.0.refusal() {
@@ -91,7 +91,7 @@ impl SimStore {
         if gate.world.hardship.two_builds {
             gate.world.aws.wrote(writes, gate.is_older());
         }
-        if !gate.strikes(|faults| faults.late_write) {
+        if !gate.fault_happens(|faults| faults.late_write) {
             return gate.world.ledger.commit(gate.actor, writes, lag_ms);
         }
         let after = gate.dice.millis(1, 8_000);
@@ -122,7 +122,7 @@ impl Store for SimStore {
         let gate = &self.0;
         gate.pass().await;
         self.refused().await?;
-        if gate.strikes(|faults| faults.conflict) {
+        if gate.fault_happens(|faults| faults.conflict) {
             gate.world.fault(gate.actor, Fault::Conflicted);
             return Err(StoreError::Throttled);
         }
@@ -183,7 +183,7 @@ impl Store for SimStore {
     async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         let found = self.read(self.0.world.ledger.store.execution(id)).await?;
         // The replica that answers may be behind.
-        Ok(found.filter(|_| !self.0.strikes(|faults| faults.conflict)))
+        Ok(found.filter(|_| !self.0.fault_happens(|faults| faults.conflict)))
     }
 
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {

@@ -271,7 +271,7 @@ impl fmt::Display for Fate {
             Self::Dropped => write!(f, "!! lost"),
             Self::Duplicated(delay) => write!(f, "!! duplicated, visible in {delay}:"),
             Self::Received => write!(f, "received"),
-            Self::ReceivedByNobody => write!(f, "!! delivered, never received"),
+            Self::NeverReceived => write!(f, "!! delivered, never received"),
             Self::Shown => write!(f, "!! shown to others"),
         }
     }
@@ -314,10 +314,10 @@ impl fmt::Display for Fault {
             Self::Redriven(count) => write!(f, "{count} dead letters are redriven"),
             Self::KeyThrottled => write!(f, "a key is throttled"),
             Self::LoopStopped(hops) => write!(f, "a loop is stopped after {hops} hops"),
-            Self::Struck(midst) => write!(f, "is killed during: {midst:?}"),
+            Self::DiedMidway(midst) => write!(f, "is killed during: {midst:?}"),
             Self::NotInvoked => write!(f, "isn't invoked: the concurrency limit is reached"),
             Self::TooNew => write!(f, "a newer build has written this"),
-            Self::StormOver => write!(f, "the fault phase is over"),
+            Self::FaultPhaseOver => write!(f, "the fault phase is over"),
         }
     }
 }

@@ -100,11 +100,11 @@ impl World {
 
     /// The faults at this time.
     pub fn faults(&self) -> FaultPlan {
-        if self.is_stormy() { self.faults } else { self.faults.settled() }
+        if self.in_fault_phase() { self.faults } else { self.faults.settled() }
     }
 
     /// Whether the fault phase lasts: faults are injected, and operators act at random.
-    pub fn is_stormy(&self) -> bool {
+    pub fn in_fault_phase(&self) -> bool {
         self.now() < self.storm_until
     }
 
@@ -175,9 +175,9 @@ impl World {
     }
 
     /// Whether this process is the one that has to die now: true only once.
-    pub fn is_struck(&self, actor: Actor) -> bool {
+    pub fn must_die_now(&self, actor: Actor) -> bool {
         let is_its_time = |(of, at): (Actor, Timestamp)| of == actor && self.now() >= at;
-        self.hardship.strike.is_some_and(is_its_time) && !self.struck.swap(true, Ordering::Relaxed)
+        self.hardship.apply_and_compare.is_some_and(is_its_time) && !self.struck.swap(true, Ordering::Relaxed)
     }
 
     /// Starts an invocation, if the limit of concurrent ones isn't reached. Dropping the returned value ends it.

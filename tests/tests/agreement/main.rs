@@ -18,7 +18,7 @@ use proptest::test_runner::TestCaseResult;
 use calls::{Call, calls};
 use side::Side;
 use stores::Stores;
-use writes::{Stroke, stroke};
+use writes::{RandomWrite, random_write};
 
 /// Calls after which everything that is stored is compared; the answers are compared after each.
 const LOOK_EVERY: usize = 8;
@@ -50,13 +50,13 @@ async fn same_answers(calls: Vec<Call>) -> TestCaseResult {
     Ok(())
 }
 
-async fn same_fates(strokes: Vec<Stroke>) -> TestCaseResult {
+async fn same_fates(strokes: Vec<RandomWrite>) -> TestCaseResult {
     let mut stores = Stores::new().await;
-    for (number, stroke) in strokes.iter().enumerate() {
+    for (number, random_write) in strokes.iter().enumerate() {
         stores
-            .strike(stroke)
+            .apply_and_compare(random_write)
             .await
-            .map_err(|problem| TestCaseError::fail(format!("write {number}, {stroke:?}: {problem}")))?;
+            .map_err(|problem| TestCaseError::fail(format!("write {number}, {random_write:?}: {problem}")))?;
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ proptest! {
 
     #[test]
     fn the_same_writes_meet_the_same_fate_in_every_store_and_in_the_model(
-        strokes in prop::collection::vec(stroke(), 10..40)
+        strokes in prop::collection::vec(random_write(), 10..40)
     ) {
         run(same_fates(strokes))?;
     }

@@ -22,7 +22,7 @@ use tickover_tests::scene::{START, queue_name, task_id};
 
 use crate::executions::{OfExecution, SHARD, execution_id, started, workflow};
 use crate::side::{dynamodb, limits};
-use crate::writes::{IDS, KEYS, New, Stroke, What, digest};
+use crate::writes::{IDS, KEYS, New, RandomWrite, What, digest};
 
 /// The stores, and what was ever in them.
 pub(crate) struct Stores {
@@ -67,9 +67,9 @@ impl Stores {
     }
 
     /// Writes the same to all, and says what differs.
-    pub(crate) async fn strike(&mut self, stroke: &Stroke) -> Result<(), String> {
+    pub(crate) async fn apply_and_compare(&mut self, random_write: &RandomWrite) -> Result<(), String> {
         self.number += 1;
-        let writes = self.writes(stroke).await;
+        let writes = self.writes(random_write).await;
         if writes.is_empty() {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl Stores {
             if left != other {
                 return Err(format!("left in memory {left:?}\non {name} {other:?}\nby {writes:?}"));
             }
-            if matches!(stroke.what, What::Execution(_)) {
+            if matches!(random_write.what, What::Execution(_)) {
                 let left = shown(&*self.memory).await.map_err(unread)?;
                 let other = shown(&**store).await.map_err(unread)?;
                 if left != other {
@@ -132,12 +132,12 @@ impl Stores {
         writes.len() > 1 && was_written && !traces
     }
 
-    async fn writes(&self, stroke: &Stroke) -> Vec<Write> {
-        let now = START.plus(Millis::new(stroke.at));
+    async fn writes(&self, random_write: &RandomWrite) -> Vec<Write> {
+        let now = START.plus(Millis::new(random_write.at));
         let place = |at: i64| Timestamp::from_millis(START.as_millis() + at);
-        match (&stroke.what, self.picked(stroke)) {
+        match (&random_write.what, self.picked(random_write)) {
             (What::Schedule(new), _) => self.decided(None, &self.schedule(*new), now),
-            (What::Execution(of), _) => self.of_execution(*of, stroke, now).await,
+            (What::Execution(of), _) => self.of_execution(*of, random_write, now).await,
             (What::Again(_), _) if self.commits.is_empty() => vec![],
             (What::Again(index), _) => index.get(&self.commits).0.clone(),
             (What::Queue { ahead }, _) => {
@@ -155,13 +155,13 @@ impl Stores {
                 let expires_at = now.plus(Millis::from_secs(90 * 86_400));
                 vec![Write::ExtendKey { key: digest(*key), expires_at }]
             }
-            (What::Decided(_) | What::Insist { .. } | What::Rearm { .. }, None) => vec![],
+            (What::Decided(_) | What::WithDueCondition { .. } | What::Rearm { .. }, None) => vec![],
             (What::Decided(ask), Some(task)) => {
                 let own = task.running().map(|running| running.lease);
                 let new = LeaseId::from_bytes(u128::from(self.number).to_be_bytes());
                 self.decided(Some(&task), &ask.command(own, new), now)
             }
-            (What::Insist { latest }, Some(task)) => {
+            (What::WithDueCondition { latest }, Some(task)) => {
                 let after = Task { version: task.version + 1, nonce: self.nonce(), ..task.clone() };
                 let due_no_later_than = Some(place(*latest));
                 vec![Write::UpdateTask { before: Box::new(task), after: Box::new(after), due_no_later_than }]
@@ -174,16 +174,16 @@ impl Stores {
         }
     }
 
-    async fn of_execution(&self, of: OfExecution, stroke: &Stroke, now: Timestamp) -> Vec<Write> {
+    async fn of_execution(&self, of: OfExecution, random_write: &RandomWrite, now: Timestamp) -> Vec<Write> {
         let place = |at: i64| Timestamp::from_millis(START.as_millis() + at);
         if let OfExecution::Start { id } = of {
             let execution = Box::new(started(id, self.number, now));
             return vec![Write::CreateExecution { execution, now }];
         }
-        let known = self.executions.iter().rev().nth(stroke.ago).or(self.executions.first());
+        let known = self.executions.iter().rev().nth(random_write.ago).or(self.executions.first());
         let Some(known) = known else { return vec![] };
         let other = Incarnation::from_bytes([9; 8]);
-        let incarnation = if stroke.stranger { other } else { known.incarnation };
+        let incarnation = if random_write.stranger { other } else { known.incarnation };
         let known = Execution { incarnation, ..known.clone() };
         let wake = Write::Wake { id: known.id.clone(), incarnation };
         match of {
@@ -206,9 +206,10 @@ impl Stores {
         }
     }
 
-    fn picked(&self, stroke: &Stroke) -> Option<Task> {
-        let task = self.records.iter().rev().nth(stroke.ago).or(self.records.first())?.clone();
-        let incarnation = if stroke.stranger { Incarnation::from_bytes([9; 8]) } else { task.incarnation };
+    fn picked(&self, random_write: &RandomWrite) -> Option<Task> {
+        let task = self.records.iter().rev().nth(random_write.ago).or(self.records.first())?.clone();
+        let incarnation =
+            if random_write.stranger { Incarnation::from_bytes([9; 8]) } else { task.incarnation };
         Some(Task { incarnation, ..task })
     }
 

@@ -23,7 +23,7 @@ pub(crate) const KEYS: [u8; 2] = [0, 1];
 
 /// A write, or two together.
 #[derive(Clone, Debug)]
-pub(crate) struct Stroke {
+pub(crate) struct RandomWrite {
     pub(crate) what: What,
     /// How many records ago the one was stored that it is decided on.
     pub(crate) ago: usize,
@@ -41,7 +41,7 @@ pub(crate) enum What {
     /// A new task, perhaps with a key.
     Schedule(New),
     /// An update whose condition asks for a due slot no later than this many milliseconds from the first instant.
-    Insist { latest: i64 },
+    WithDueCondition { latest: i64 },
     /// To that many milliseconds from the first instant.
     Rearm { to: i64, kind: DueKind },
     /// Of an execution.
@@ -81,7 +81,7 @@ pub(crate) struct New {
 }
 
 /// A random write.
-pub(crate) fn stroke() -> impl Strategy<Value = Stroke> {
+pub(crate) fn random_write() -> impl Strategy<Value = RandomWrite> {
     let at = prop_oneof![
         8 => select(vec![0_u64, 1_000, 61_000, 600_000, 700_000, 1_400_000]),
         // Past the retention.
@@ -95,7 +95,7 @@ pub(crate) fn stroke() -> impl Strategy<Value = Stroke> {
         8 => other(),
         8 => of_execution().prop_map(What::Execution),
     ];
-    (what, ago, at, prop::bool::weighted(0.05)).prop_map(|(what, ago, at, stranger)| Stroke {
+    (what, ago, at, prop::bool::weighted(0.05)).prop_map(|(what, ago, at, stranger)| RandomWrite {
         what,
         ago,
         at,
@@ -127,7 +127,7 @@ fn other() -> impl Strategy<Value = What> {
     let place = || select(vec![-1_000_i64, 0, 60_000, 600_000, 660_000, 3_000_000]);
     let kinds = [DueKind::Instant, DueKind::Armed, DueKind::Start, DueKind::Backstop, DueKind::Recheck];
     prop_oneof![
-        3 => place().prop_map(|latest| What::Insist { latest }),
+        3 => place().prop_map(|latest| What::WithDueCondition { latest }),
         4 => (place(), select(kinds.to_vec())).prop_map(|(to, kind)| What::Rearm { to, kind }),
         5 => any::<Index>().prop_map(What::Again),
         1 => (0_u64..3).prop_map(|ahead| What::Queue { ahead }),

@@ -28,7 +28,7 @@ pub(crate) async fn nothing_was_scheduled(api: &Api) {
 }
 
 #[tokio::test]
-async fn malformed_json_is_refused_with_its_place() {
+async fn malformed_json_is_rejected_with_its_position() {
     let api = Api::start().await;
     for (body, words) in [
         ("{\"queue\": }", "line 1 column 11"),
@@ -115,7 +115,7 @@ async fn a_wrong_type_is_refused_with_what_was_expected_and_found() {
 }
 
 #[tokio::test]
-async fn names_are_held_to_their_characters_and_lengths() {
+async fn names_must_have_valid_characters_and_lengths() {
     let api = Api::start().await;
     for (field, longest) in [("queue", 48), ("kind", 64), ("id", 96)] {
         let long = "x".repeat(longest + 1);

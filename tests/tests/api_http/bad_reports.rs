@@ -6,7 +6,7 @@ use crate::bad_input::refused;
 use crate::support::Api;
 
 #[tokio::test]
-async fn what_workers_send_is_held_to_its_ranges() {
+async fn values_from_workers_must_be_in_their_ranges() {
     let api = Api::start().await;
     let lease = api.running("t", json!({})).await;
     let long = "x".repeat(65);

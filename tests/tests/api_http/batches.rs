@@ -9,7 +9,7 @@ fn statuses(reply: &Value) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn a_wrong_entry_of_a_batch_fails_alone_and_in_its_place() {
+async fn a_wrong_entry_of_a_batch_fails_alone_and_keeps_its_position() {
     let api = Api::start().await;
     api.schedule("old", json!({})).await;
     let reply = api
@@ -41,7 +41,7 @@ async fn a_wrong_entry_of_a_batch_fails_alone_and_in_its_place() {
 }
 
 #[tokio::test]
-async fn a_batch_of_results_is_taken_one_by_one() {
+async fn the_results_of_a_batch_are_recorded_one_by_one() {
     let api = Api::start().await;
     for id in ["a", "b"] {
         api.schedule(id, json!({})).await;

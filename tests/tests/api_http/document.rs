@@ -79,8 +79,8 @@ async fn the_document_has_every_route_and_every_documented_route_answers() {
         let path = path.replace("{id}", "t").replace("{queue}", "q").replace("{name}", "n");
         let reply = send(api.request(method.clone(), &path)).await;
         // Everything that the paths name exists except the step; for that, the answer has its own code.
-        let is_missing = reply.status == 404 && reply.body["code"] != "unknown_step";
-        assert!(!is_missing, "{method} {path}: {}", reply.text);
+        let set_missing = reply.status == 404 && reply.body["code"] != "unknown_step";
+        assert!(!set_missing, "{method} {path}: {}", reply.text);
         assert!(reply.status != 405 && reply.status < 500, "{method} {path}: {}", reply.text);
     }
 }

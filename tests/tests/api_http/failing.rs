@@ -120,7 +120,7 @@ impl Store for Failing {
 }
 
 #[tokio::test]
-async fn a_store_in_trouble_is_told_with_when_to_try_again_and_without_its_reasons() {
+async fn an_error_of_the_store_is_answered_with_retry_after_and_without_its_reason() {
     let reason = || "table tickover-prod at 10.0.0.7".to_owned();
     for (error, status, code, retry_after) in [
         (StoreError::Throttled, 429, "throttled", Some("1")),

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::Api;
 
 #[tokio::test]
-async fn code_for_failures_that_is_known_from_the_start_gets_its_time_though_no_worker_came() {
+async fn on_failure_code_announced_at_the_start_gets_its_timeout_although_no_turn_ran() {
     let api = Api::start().await;
     let start = json!({"workflow": "w", "id": "e", "execution_timeout": "1h", "on_failure_timeout": "5m"});
     let started = api.post("/v1/executions", start).await.ok(201);
@@ -26,7 +26,7 @@ async fn code_for_failures_that_is_known_from_the_start_gets_its_time_though_no_
 }
 
 #[tokio::test]
-async fn an_execution_of_which_no_such_code_is_known_ends_at_its_deadline() {
+async fn an_execution_without_announced_on_failure_code_ends_at_its_deadline() {
     let api = Api::start().await;
     let start = json!({"workflow": "w", "id": "e", "execution_timeout": "1h"});
     let started = api.post("/v1/executions", start).await.ok(201);
@@ -37,7 +37,7 @@ async fn an_execution_of_which_no_such_code_is_known_ends_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_time_that_makes_no_sense_is_refused_by_the_name_it_was_given_under() {
+async fn an_invalid_on_failure_timeout_is_refused_by_its_field_name() {
     let api = Api::start().await;
     for (field, value) in [
         ("on_failure_timeout", json!("999ms")),
@@ -55,7 +55,7 @@ async fn a_time_that_makes_no_sense_is_refused_by_the_name_it_was_given_under() 
 }
 
 #[tokio::test]
-async fn a_cron_gives_it_to_each_of_its_executions() {
+async fn a_cron_passes_the_on_failure_timeout_to_each_of_its_executions() {
     let api = Api::start().await;
     let execution = json!({"workflow": "w", "execution_timeout": "1h", "on_failure_timeout": "90s"});
     let schedule = json!({"id": "s", "every": "1h", "execution": execution});

@@ -49,7 +49,7 @@ async fn a_plain_task_has_exactly_its_fields_in_every_state() {
 }
 
 #[tokio::test]
-async fn a_task_with_everything_has_every_instant_where_it_applies() {
+async fn a_task_with_every_option_shows_each_instant_where_it_applies() {
     let api = Api::start().await;
     let everything = json!({
         "input": {"a": 1},
@@ -125,7 +125,7 @@ async fn a_failure_is_shown_while_the_task_waits_again_and_when_it_has_failed() 
 }
 
 #[tokio::test]
-async fn an_error_that_trying_again_cannot_help_is_final() {
+async fn an_error_that_is_not_retryable_is_final() {
     let api = Api::start().await;
     let lease = api.running("t", json!({"retry": "fixed(5, 1s)"})).await;
     let error = json!({"code": "bad_address", "retryable": false});
@@ -227,7 +227,7 @@ async fn payloads_come_back_as_the_text_they_were() {
 }
 
 #[tokio::test]
-async fn nothing_null_and_zero_attempts_are_told_apart() {
+async fn absent_null_and_zero_attempts_are_different() {
     let api = Api::start().await;
     has_exactly(&api.schedule("null", json!({"input": null})).await, "available_at input");
     let absent =

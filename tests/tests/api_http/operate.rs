@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::{Api, keys, names};
 
 #[tokio::test]
-async fn cancelling_says_what_became_of_it() {
+async fn cancelling_answers_with_the_tasks_state() {
     let api = Api::start().await;
     api.schedule("waiting", json!({})).await;
     let cancelled = api.post("/v1/tasks/waiting/cancel", json!({})).await.ok(200);
@@ -48,7 +48,7 @@ async fn a_retry_clears_the_deadline_and_gives_the_timeout_to_each_attempt() {
 }
 
 #[tokio::test]
-async fn a_paused_queue_hands_out_nothing_until_it_is_resumed() {
+async fn no_task_of_a_paused_queue_is_claimed_until_it_is_resumed() {
     let api = Api::start().await;
     api.schedule("t", json!({})).await;
     api.advance(2_000);

@@ -69,7 +69,7 @@ async fn a_body_must_be_declared_as_json() {
 }
 
 #[tokio::test]
-async fn an_empty_body_of_json_will_do_where_no_field_is_required() {
+async fn an_empty_json_body_is_accepted_where_no_field_is_required() {
     let api = Api::start().await;
     api.schedule("t", json!({})).await;
     for path in [
@@ -108,7 +108,7 @@ async fn names_in_paths_are_percent_decoded_and_checked() {
 }
 
 #[tokio::test]
-async fn the_server_says_that_it_answers() {
+async fn the_health_route_answers() {
     let api = Api::start().await;
     assert_eq!(api.get("/healthz").await.ok(200), json!({"status": "ok"}));
     let head = send(api.request(Method::HEAD, "/healthz")).await;

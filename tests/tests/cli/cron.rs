@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::scene::Scene;
 
 #[tokio::test]
-async fn a_cron_is_made_shown_operated_and_deleted_by_hand() {
+async fn a_cron_is_created_shown_operated_and_deleted() {
     let scene = Scene::start().await;
     let cron = async |args: &[&str]| scene.run(&[&["cron"], args].concat()).await;
     let task = r#"{"queue": "mail", "kind": "report", "input": {"n": 1.50}}"#;

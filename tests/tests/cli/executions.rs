@@ -54,7 +54,7 @@ async fn a_started_execution_is_shown_described_explained_and_listed() {
 }
 
 #[tokio::test]
-async fn a_start_that_waits_tells_by_its_status_whether_there_is_a_result() {
+async fn a_start_that_waits_has_an_exit_code_for_whether_there_is_a_result() {
     let scene = Scene::start().await;
     let late = scene.run(&["start", "orders", "--timeout", "1s", "--wait", "20s"]).await;
     assert_eq!(late.status.code(), Some(1), "{late:?}");
@@ -72,7 +72,7 @@ async fn a_start_that_waits_tells_by_its_status_whether_there_is_a_result() {
 }
 
 #[tokio::test]
-async fn events_are_offered_shown_and_thrown_away() {
+async fn events_are_sent_shown_and_cleared() {
     let scene = Scene::start().await;
     scene.prints(&["start", "orders", "--id", "e"]).await;
     let offer = ["event", "e", "shipped", r#"{"by": "sea"}"#, "--event-id", "once"];
@@ -97,7 +97,7 @@ async fn events_are_offered_shown_and_thrown_away() {
 }
 
 #[tokio::test]
-async fn operators_hold_end_and_begin_executions_anew_and_see_what_happened() {
+async fn operators_pause_end_and_restart_executions_and_see_the_timeline() {
     let scene = Scene::start().await;
     scene.prints(&["start", "orders", "--id", "e"]).await;
     let execution = async |call: &'static str| scene.prints(&["execution", call, "e"]).await;

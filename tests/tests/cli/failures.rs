@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::scene::{Scene, says};
 
 #[tokio::test]
-async fn a_failing_command_is_tried_again_until_none_is_left() {
+async fn a_failing_command_is_retried_until_no_attempt_is_left() {
     let scene = Scene::start().await;
     let worker = scene.worker(&[], r#"echo "attempt $TICKOVER_ATTEMPT broke" >&2; exit 7"#);
     let task = json!({"queue": "work", "kind": "break", "retry": "fixed(1, 100ms)"});
@@ -50,7 +50,7 @@ async fn a_command_that_cannot_be_started_ends_the_worker_and_costs_no_attempt()
 }
 
 #[tokio::test]
-async fn a_background_process_that_holds_the_output_is_not_waited_for() {
+async fn a_background_process_that_keeps_the_output_open_is_not_waited_for() {
     let scene = Scene::start().await;
     // The background process ends when the test's folder is deleted.
     let script = r#"(while [ -e "$DIR" ]; do sleep 0.1; done) & echo started"#;

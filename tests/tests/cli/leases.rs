@@ -32,7 +32,7 @@ async fn heartbeats_keep_a_task_longer_than_its_lease() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_timeout_shorter_than_the_lease_is_kept_without_being_told() {
+async fn the_worker_meets_a_heartbeat_timeout_shorter_than_the_lease() {
     let scene = Scene::start().await;
     let _worker = scene.worker(&["--lease", "60s"], UNTIL_TOLD);
     let body = json!({"queue": "work", "kind": "slow", "heartbeat_timeout": "1500ms"});
@@ -90,7 +90,7 @@ async fn an_attempts_own_timeout_ends_the_command_and_the_next_attempt_runs() {
 }
 
 #[tokio::test]
-async fn a_killed_workers_task_goes_to_another() {
+async fn another_worker_gets_a_killed_workers_task() {
     let scene = Scene::start().await;
     let first = scene.worker(&["--lease", "1s", "--worker", "first"], HANG);
     let id = scene.schedule_plain("any").await;
@@ -136,7 +136,7 @@ async fn a_command_that_ignores_the_request_to_end_is_killed_after_its_grace() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_no_longer_ours_is_ended_and_not_reported() {
+async fn a_command_whose_lease_is_lost_is_ended_and_not_reported() {
     let scene = Scene::start().await;
     let worker = scene.worker(&["--lease", "1s"], HANG);
     let id = scene.schedule_plain("long").await;

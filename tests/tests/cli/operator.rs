@@ -57,7 +57,7 @@ async fn a_list_follows_the_pages_up_to_its_limit() {
 }
 
 #[tokio::test]
-async fn explain_tells_a_tasks_story_while_it_happens() {
+async fn explain_describes_a_live_task() {
     let scene = Scene::start().await;
     let retry = json!({"max_attempts": 2, "delay": ["1h"]});
     let id =
@@ -78,7 +78,7 @@ async fn explain_tells_a_tasks_story_while_it_happens() {
 }
 
 #[tokio::test]
-async fn explain_tells_why_it_is_over_and_retry_gives_another_life() {
+async fn explain_describes_why_a_task_ended_and_retry_revives_it() {
     let scene = Scene::start().await;
     let worker = scene.worker(&["--max-tasks", "1"], "echo broken >&2; exit 1");
     let id = scene.schedule_plain("any").await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::scene::Scene;
 
 #[tokio::test]
-async fn output_is_json_verbatim_else_a_string_else_nothing() {
+async fn json_output_is_kept_verbatim_other_output_becomes_a_string_and_none_is_absent() {
     let scene = Scene::start().await;
     let script = r"case $TICKOVER_KIND in json) cat;; text) printf 'two\nlines\n';; esac";
     let _worker = scene.worker(&[], script);
@@ -22,7 +22,7 @@ async fn output_is_json_verbatim_else_a_string_else_nothing() {
 }
 
 #[tokio::test]
-async fn the_environment_says_which_task_it_is_and_by_when_it_must_be_done() {
+async fn a_commands_environment_has_the_task_and_its_deadline() {
     let scene = Scene::start().await;
     let script = r#"printf '["%s","%s","%s","%s","%s","%s"]' "$TICKOVER_TASK_ID" "$TICKOVER_ATTEMPT" \
         "$TICKOVER_KIND" "$TICKOVER_QUEUE" "$TICKOVER_ENDPOINT" "${TICKOVER_DEADLINE_AT-unset}""#;
@@ -58,7 +58,7 @@ async fn a_task_without_input_has_an_empty_one_and_null_is_an_input() {
 }
 
 #[tokio::test]
-async fn an_input_that_the_command_does_not_read_does_no_harm() {
+async fn a_command_need_not_read_its_input() {
     let scene = Scene::start().await;
     let _worker = scene.worker(&[], "echo done");
     let input = "x".repeat(300_000);
@@ -68,7 +68,7 @@ async fn an_input_that_the_command_does_not_read_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_large_input_and_a_large_output_go_through_whole() {
+async fn a_large_input_and_a_large_output_are_passed_whole() {
     let scene = Scene::start().await;
     let _worker = scene.worker(&[], "cat");
     let input = json!(["é".repeat(100_000)]);

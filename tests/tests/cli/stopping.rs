@@ -24,7 +24,7 @@ async fn tasks_run_at_once_up_to_the_concurrency() {
 }
 
 #[tokio::test]
-async fn ctrl_c_finishes_what_runs_and_takes_nothing_new() {
+async fn ctrl_c_finishes_running_tasks_and_claims_no_new_ones() {
     let scene = Scene::start().await;
     let worker = scene.worker(&[], UNTIL_TOLD);
     let first = scene.schedule_plain("first").await;
@@ -42,7 +42,7 @@ async fn ctrl_c_finishes_what_runs_and_takes_nothing_new() {
 }
 
 #[tokio::test]
-async fn a_task_that_comes_while_the_worker_ends_is_given_back() {
+async fn a_task_that_arrives_while_the_worker_stops_is_released() {
     let scene = Scene::start().await;
     let worker = scene.worker(&["--wait", "10s"], "echo never");
     // After this task, the worker polls again: a long poll that finds nothing.
@@ -58,7 +58,7 @@ async fn a_task_that_comes_while_the_worker_ends_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_second_ctrl_c_ends_what_runs_and_gives_it_back() {
+async fn a_second_ctrl_c_ends_running_tasks_and_releases_them() {
     let scene = Scene::start().await;
     let worker = scene.worker(&[], UNTIL_TOLD);
     let id = scene.schedule_plain("long").await;
@@ -88,7 +88,7 @@ async fn a_worker_ends_by_itself_after_so_many_tasks_or_when_idle() {
 }
 
 #[tokio::test]
-async fn a_queue_that_is_not_there_yet_is_waited_for() {
+async fn a_worker_waits_for_a_queue_that_does_not_exist_yet() {
     let scene = Scene::start().await;
     let worker = scene.worker(&[], "true");
     says(&worker, "waiting for the first one").await;
@@ -98,7 +98,7 @@ async fn a_queue_that_is_not_there_yet_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_waited_for_and_said_once() {
+async fn a_worker_waits_for_an_unreachable_server_and_reports_that_once() {
     // A port on which no server listens any more.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let endpoint = format!("http://{gone}");

@@ -52,7 +52,7 @@ async fn the_store_over_the_network_conforms() {
 }
 
 #[tokio::test]
-async fn making_the_table_again_changes_nothing_and_another_one_is_refused() {
+async fn creating_the_table_again_changes_nothing_and_a_different_table_is_refused() {
     let embedded = LocalDynamo::memory().expect("a database in memory").client();
     let network = Client::new(&emulator::aws_config().await);
     for client in [embedded, network] {
@@ -152,7 +152,7 @@ impl One {
 }
 
 #[tokio::test]
-async fn a_record_of_a_newer_build_is_refused_by_every_read_and_write_and_stays_as_it_is() {
+async fn every_read_and_write_refuses_a_newer_builds_record_and_leaves_it_unchanged() {
     let one = one().await;
     one.tamper("v", AttributeValue::N("2".to_owned())).await;
     let newer = one.item().await;
@@ -185,7 +185,7 @@ async fn a_record_of_a_newer_build_is_refused_by_every_read_and_write_and_stays_
 }
 
 #[tokio::test]
-async fn usage_is_what_the_table_says_and_failed_conditions_are_counted() {
+async fn usage_is_what_the_table_reports_including_failed_conditions() {
     let one = one().await;
     let created = one.store.usage();
     // The record and its entry in the due index.
@@ -229,7 +229,7 @@ async fn a_transaction_repeated_within_ten_minutes_costs_no_write() {
 }
 
 #[tokio::test]
-async fn a_store_without_its_table_says_what_to_look_for() {
+async fn a_store_without_its_table_says_what_to_check() {
     let client = LocalDynamo::memory().expect("a database in memory").client();
     let store = DynamoStore::new(client, "nowhere");
     let error = store.task(&TaskId::parse("a").expect("an id")).await.expect_err("there is no table");

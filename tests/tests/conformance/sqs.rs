@@ -55,7 +55,7 @@ async fn a_url_that_sqs_does_not_know_is_an_unknown_queue() -> anyhow::Result<()
 }
 
 #[tokio::test]
-async fn making_a_queue_again_keeps_its_messages_and_changes_its_attributes() -> anyhow::Result<()> {
+async fn creating_a_queue_again_keeps_its_messages_and_updates_its_attributes() -> anyhow::Result<()> {
     let client = client().await;
     let name = emulator::unique("again");
     let visibility = |seconds: u32| [(QueueAttributeName::VisibilityTimeout, seconds.to_string())];
@@ -79,7 +79,7 @@ async fn making_a_queue_again_keeps_its_messages_and_changes_its_attributes() ->
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_unavailable() -> anyhow::Result<()> {
+async fn an_unreachable_service_is_unavailable() -> anyhow::Result<()> {
     let config = aws_sdk_sqs::config::Builder::from(&emulator::aws_config().await)
         // Port 9 belongs to the discard service, which isn't in use.
         .endpoint_url("http://127.0.0.1:9")

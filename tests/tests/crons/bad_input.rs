@@ -11,7 +11,7 @@ async fn refused(caller: &Caller, asked: Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn every_wrong_field_is_named_with_what_belongs_there() {
+async fn every_wrong_field_is_named_with_its_expected_value() {
     let caller = Caller::default();
     let task = |fields: Value| {
         let mut task = json!({"queue": "work", "kind": "work"});
@@ -52,7 +52,7 @@ async fn every_wrong_field_is_named_with_what_belongs_there() {
 }
 
 #[tokio::test]
-async fn more_triggered_runs_than_are_followed_are_refused_with_the_limit() {
+async fn more_triggered_runs_than_a_cron_tracks_are_refused_with_the_limit() {
     let caller = Caller::default();
     make(&caller, "s", json!({"every": "1h"})).await;
     for _ in 0..3 {

@@ -13,7 +13,7 @@ use tickover_service::Rules;
 use tickover_tests::http::Caller;
 use tickover_tests::scene::Scene;
 
-use super::{cron as stored, make, tasks, until, work_off};
+use super::{complete_all, cron as stored, make, tasks, until};
 
 /// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +21,9 @@ enum Bug {
     /// A run that is open counts as ended.
     OpenRunsForgotten,
     /// A cron has no due slot once a run of it is open.
-    NoPlaceWhileOpen,
+    NoDueSlotWhileOpen,
     /// The result of starting a run isn't recorded.
-    StartsNotNoted,
+    StartsNotRecorded,
 }
 
 /// A rule that must hold for a cron.
@@ -47,11 +47,11 @@ impl Rules for Wrong {
                 let ended = open.open_runs().collect();
                 cron::decide(record, &Command::Due { ended }, context)
             }
-            (Bug::StartsNotNoted, Command::Started { .. }, _) => {
+            (Bug::StartsNotRecorded, Command::Started { .. }, _) => {
                 cron::decide(record, &Command::Started { results: vec![] }, context)
             }
-            (Bug::NoPlaceWhileOpen, _, _) => without_place(cron::decide(record, command, context)),
-            (Bug::OpenRunsForgotten | Bug::StartsNotNoted, _, _) => cron::decide(record, command, context),
+            (Bug::NoDueSlotWhileOpen, _, _) => without_place(cron::decide(record, command, context)),
+            (Bug::OpenRunsForgotten | Bug::StartsNotRecorded, _, _) => cron::decide(record, command, context),
         }
     }
 }
@@ -80,7 +80,7 @@ async fn broken(bug: Option<Bug>) -> Vec<Law> {
     let beside = tasks(&caller).await;
     for at in ["02:30", "03:30", "04:30"] {
         until(&caller, &format!("2026-01-01T{at}:00Z")).await;
-        work_off(&caller).await;
+        complete_all(&caller).await;
     }
     let started = tasks(&caller).await;
     let hours = ["01", "03", "04"].map(|hour| format!("s-20260101T{hour}0000Z"));
@@ -104,11 +104,11 @@ async fn an_open_run_that_is_forgotten_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_cron_without_a_place_in_the_index_is_noticed() {
-    assert!(broken(Some(Bug::NoPlaceWhileOpen)).await.contains(&Law::NoneMissed));
+async fn a_cron_without_a_due_slot_is_noticed() {
+    assert!(broken(Some(Bug::NoDueSlotWhileOpen)).await.contains(&Law::NoneMissed));
 }
 
 #[tokio::test]
-async fn a_start_that_is_not_noted_is_noticed() {
-    assert!(broken(Some(Bug::StartsNotNoted)).await.contains(&Law::AllFollowed));
+async fn a_start_that_is_not_recorded_is_noticed() {
+    assert!(broken(Some(Bug::StartsNotRecorded)).await.contains(&Law::AllFollowed));
 }

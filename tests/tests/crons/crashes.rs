@@ -60,7 +60,7 @@ async fn a_cron_survives_the_process_that_made_it() {
 }
 
 #[tokio::test]
-async fn a_request_too_large_for_its_record_is_started_all_the_same() {
+async fn a_request_too_large_for_its_record_is_started_too() {
     let caller = Caller::default();
     let input = "x".repeat(5_000);
     let task = json!({"queue": "work", "kind": "work", "input": input});

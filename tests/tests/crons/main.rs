@@ -62,7 +62,7 @@ async fn tasks(caller: &Caller) -> Vec<String> {
 }
 
 /// Claims and completes every pending task.
-async fn work_off(caller: &Caller) {
+async fn complete_all(caller: &Caller) {
     while let Some(task) = caller.claim().await {
         let id = task["id"].as_str().unwrap();
         caller.ok(&format!("/v1/tasks/{id}/complete"), json!({"lease": task["lease"]})).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tickover_tests::http::Caller;
 
-use super::{cron, make, states, tasks, until, work_off};
+use super::{complete_all, cron, make, states, tasks, until};
 
 async fn hourly(overlap: &str) -> Caller {
     let caller = Caller::default();
@@ -16,28 +16,28 @@ async fn skip_leaves_an_occurrence_out_while_a_run_is_open() {
     let caller = hourly("skip").await;
     until(&caller, "2026-01-01T02:30:00Z").await;
     assert_eq!(states(&cron(&caller, "s").await), ["open", "skipped: overlap"]);
-    work_off(&caller).await;
+    complete_all(&caller).await;
     until(&caller, "2026-01-01T03:00:00Z").await;
     assert_eq!(tasks(&caller).await, ["s-20260101T010000Z", "s-20260101T030000Z"]);
 }
 
 #[tokio::test]
-async fn buffer_one_starts_one_that_waited_soon_after_the_open_run_has_ended() {
+async fn buffer_one_starts_the_last_buffered_occurrence_soon_after_the_open_run_has_ended() {
     let caller = hourly("buffer_one").await;
     until(&caller, "2026-01-01T03:30:00Z").await;
     assert_eq!(cron(&caller, "s").await["waiting"], 1);
-    work_off(&caller).await;
+    complete_all(&caller).await;
     until(&caller, "2026-01-01T03:35:00Z").await;
     assert_eq!(tasks(&caller).await, ["s-20260101T010000Z", "s-20260101T020000Z"]);
 }
 
 #[tokio::test]
-async fn buffer_all_starts_all_that_waited_one_after_the_other() {
+async fn buffer_all_starts_all_buffered_occurrences_one_after_the_other() {
     let caller = hourly("buffer_all").await;
     until(&caller, "2026-01-01T04:30:00Z").await;
     assert_eq!(cron(&caller, "s").await["waiting"], 3);
     for minute in [35, 40, 45] {
-        work_off(&caller).await;
+        complete_all(&caller).await;
         until(&caller, &format!("2026-01-01T04:{minute}:00Z")).await;
     }
     let hours = ["01", "02", "03", "04"].map(|hour| format!("s-20260101T{hour}0000Z"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tickover_core::duration::Millis;
 use tickover_tests::http::Caller;
 
-use super::{body, cron, make, states, tasks, until, work_off};
+use super::{body, complete_all, cron, make, states, tasks, until};
 
 #[tokio::test]
 async fn a_cron_starts_its_task_by_the_clocks_of_its_zone() {
@@ -14,7 +14,7 @@ async fn a_cron_starts_its_task_by_the_clocks_of_its_zone() {
     assert_eq!(made["next_at"], "2026-01-01T01:30:00.000Z");
     for day in 1..=3 {
         until(&caller, &format!("2026-01-0{day}T12:00:00Z")).await;
-        work_off(&caller).await;
+        complete_all(&caller).await;
     }
     let expected = ["nightly-20260101T013000Z", "nightly-20260102T013000Z", "nightly-20260103T013000Z"];
     assert_eq!(tasks(&caller).await, expected);
@@ -48,7 +48,7 @@ async fn a_change_of_clocks_neither_skips_nor_repeats_a_nightly_run() {
 }
 
 #[tokio::test]
-async fn an_interval_starts_its_task_to_the_second_and_under_an_id_of_ones_own() {
+async fn an_interval_starts_its_task_to_the_second_and_under_a_chosen_id() {
     let caller = Caller::default();
     let task = json!({"queue": "work", "kind": "work", "id": "poll.{occurrence}.x", "input": {"n": 1.50},
         "labels": {"team": "a"}, "timeout": "1h", "retry": "fixed(2, 3s)"});
@@ -67,7 +67,7 @@ async fn an_interval_starts_its_task_to_the_second_and_under_an_id_of_ones_own()
 }
 
 #[tokio::test]
-async fn a_tick_starts_what_no_timer_did() {
+async fn a_tick_starts_an_occurrence_whose_timer_is_lost() {
     let caller = Caller::default();
     make(&caller, "s", json!({"every": "60s"})).await;
     caller.scene.lose_messages(&tickover_core::id::QueueName::timers()).await;
@@ -107,7 +107,7 @@ async fn jitter_delays_a_start_within_its_bounds_and_not_its_name() {
 }
 
 #[tokio::test]
-async fn what_nobody_saw_in_time_is_skipped_or_run_once() {
+async fn missed_occurrences_are_skipped_or_run_once() {
     let caller = Caller::default();
     make(&caller, "skips", json!({"every": "1h"})).await;
     make(&caller, "runs", json!({"every": "1h", "missed": "run_once"})).await;
@@ -131,7 +131,7 @@ async fn a_paused_cron_starts_nothing_until_it_is_resumed() {
     until(&caller, "2026-01-01T04:30:00Z").await;
     assert_eq!(tasks(&caller).await, ["s-20260101T040000Z"]);
     caller.ok("/v1/crons/s/pause", json!({})).await;
-    work_off(&caller).await;
+    complete_all(&caller).await;
     until(&caller, "2026-01-01T06:30:00Z").await;
     assert_eq!(tasks(&caller).await.len(), 1);
 }
@@ -149,7 +149,7 @@ async fn a_trigger_starts_a_run_at_once_and_beside_the_plan() {
 }
 
 #[tokio::test]
-async fn making_a_cron_can_be_repeated_and_another_one_of_its_id_is_refused() {
+async fn creating_a_cron_can_be_repeated_and_a_different_one_with_its_id_is_refused() {
     let caller = Caller::default();
     let asked = body("s", json!({"every": "1h"}));
     let (first, _) = caller.post("/v1/crons", asked.clone()).await;
@@ -200,7 +200,7 @@ async fn a_cron_is_replaced_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_a_cron_was_accepted_with_its_runs_are_accepted_with() {
+async fn a_request_accepted_in_a_cron_is_accepted_for_its_runs() {
     let caller = Caller::default();
     // The limit doesn't count white space that a person wrote.
     let labels = format!(r#"{{"team": {}"a"}}"#, " ".repeat(5_000));
@@ -218,7 +218,7 @@ async fn what_a_cron_was_accepted_with_its_runs_are_accepted_with() {
 }
 
 #[tokio::test]
-async fn what_every_run_would_be_refused_for_is_refused_at_once_with_its_limit() {
+async fn a_cron_whose_every_run_would_be_refused_is_refused_with_the_limit() {
     let caller = Caller::default();
     let large: Value = (0..16).map(|index| (format!("l{index}"), json!("x".repeat(256)))).collect();
     let text = |bytes: usize| Value::from("x".repeat(bytes));
@@ -244,7 +244,7 @@ async fn what_every_run_would_be_refused_for_is_refused_at_once_with_its_limit()
 }
 
 #[tokio::test]
-async fn under_their_old_path_crons_answer_with_the_old_names() {
+async fn crons_answer_with_the_old_names_under_their_old_path() {
     let caller = Caller::default();
     let (status, made) = caller.post("/v1/schedules", body("s", json!({"cron": "0 3 * * *"}))).await;
     assert_eq!((status.as_u16(), &made["schedule"]["cron"]), (201, &json!("0 3 * * *")));

@@ -12,7 +12,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 }
 
 #[tokio::test]
-async fn an_answer_has_what_applies_and_nothing_else() {
+async fn an_answer_has_only_the_fields_that_apply() {
     let caller = Caller::default();
     let made = make(&caller, "s", json!({"every": "90m"})).await;
     let always = "id status created_at overlap missed started waiting run_ids runs task";
@@ -28,7 +28,7 @@ async fn an_answer_has_what_applies_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_run_is_told_with_its_task_and_where_that_stands() {
+async fn a_run_is_shown_with_its_task_and_the_tasks_status() {
     let caller = Caller::default();
     make(&caller, "s", json!({"every": "1h"})).await;
     until(&caller, "2026-01-01T01:00:00Z").await;

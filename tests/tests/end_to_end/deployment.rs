@@ -7,7 +7,7 @@ use crate::stack::Stack;
 
 /// Without this setting of each function, work that continues by messages stops after 16 of them.
 #[tokio::test]
-async fn every_deployed_function_may_go_round_in_loops() {
+async fn every_deployed_function_allows_message_loops() {
     let stack = Stack::deployed().await;
     let template = stack.processed_template().await;
     let resources = template["Resources"].as_object().unwrap().values();

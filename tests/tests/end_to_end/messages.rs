@@ -29,7 +29,7 @@ async fn of_a_batch_the_bad_message_ends_among_the_dead_letters_and_the_others_a
 }
 
 #[tokio::test]
-async fn a_result_comes_by_message() {
+async fn a_result_may_arrive_by_message() {
     let stack = Stack::deployed().await;
     stack.invoke("schedule", &task("message-3", "default", json!({}))).await;
     let claimed = stack.invoke("claim", &json!({"id": "message-3", "worker": "w"})).await;

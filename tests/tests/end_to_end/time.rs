@@ -13,7 +13,7 @@ const BEYOND_WRITERS: &str = "210s";
 const PASSED: Duration = Duration::from_mins(5);
 
 #[tokio::test]
-async fn deadlines_pass_that_only_a_tick_knows_of_and_a_late_result_is_refused() {
+async fn deadlines_that_only_a_tick_enforces_pass_and_a_late_result_is_refused() {
     let stack = Stack::deployed().await;
     let parked = task("parked", "default", json!({"timeout": BEYOND_WRITERS}));
     stack.post("/v1/tasks", parked).await;

@@ -65,7 +65,7 @@ async fn an_event_that_comes_just_before_the_next_run_waits_in_it_behind_the_oth
 }
 
 #[tokio::test]
-async fn an_event_comes_along_though_those_before_it_were_sealed() {
+async fn an_event_is_carried_over_although_earlier_ones_were_sealed() {
     let worker = Worker::default();
     let turn = with_events(&worker).await;
     let large = |index: usize| worker.step(&format!("large[{index}]"), &json!("x".repeat(190)));
@@ -113,7 +113,7 @@ async fn the_end_of_a_run_that_is_repeated_ends_no_other_run() {
 }
 
 #[tokio::test]
-async fn what_was_thrown_away_is_neither_taken_nor_carried_on() {
+async fn cleared_events_are_neither_taken_nor_carried_over() {
     let drain = |worker: &Worker| {
         let service = worker.caller.scene.service.clone();
         let (id, name) =

@@ -23,7 +23,7 @@ async fn an_execution_that_waits_for_ever_times_out_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn of_both_deadlines_at_one_instant_the_executions_counts() {
+async fn the_executions_deadline_wins_over_the_runs_at_the_same_instant() {
     let worker = Worker::default();
     worker.parked("run", json!({"execution_timeout": "10m", "run_timeout": "1m"})).await;
     worker.parked("both", json!({"execution_timeout": "1m", "run_timeout": "1m"})).await;
@@ -33,7 +33,7 @@ async fn of_both_deadlines_at_one_instant_the_executions_counts() {
 }
 
 #[tokio::test]
-async fn a_turn_after_the_deadline_is_not_begun_and_one_across_it_is_fenced() {
+async fn no_turn_starts_after_the_deadline_and_one_across_it_is_fenced() {
     let worker = Worker::default();
     worker.start("late", json!({"execution_timeout": "10s"})).await;
     worker.caller.scene.clock.advance(tickover_core::duration::Millis::from_secs(10));
@@ -50,7 +50,7 @@ async fn a_turn_after_the_deadline_is_not_begun_and_one_across_it_is_fenced() {
 }
 
 #[tokio::test]
-async fn continuing_as_new_keeps_the_executions_deadline_and_renews_the_runs() {
+async fn continuing_as_new_keeps_the_executions_deadline_and_resets_the_runs() {
     let worker = Worker::default();
     let fields = json!({"execution_timeout": "1h", "run_timeout": "10m", "input": 1});
     let started = worker.start("e", fields).await;

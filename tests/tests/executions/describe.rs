@@ -88,7 +88,7 @@ async fn an_execution_whose_workflow_no_worker_knows_is_visible_as_stuck_and_tri
 }
 
 #[tokio::test]
-async fn turns_that_come_to_nothing_again_and_again_end_the_execution_as_poisoned() {
+async fn an_execution_whose_turns_are_lost_again_and_again_ends_as_poisoned() {
     let worker = Worker::default();
     worker.start("e", json!({})).await;
     let mut turns = 0;

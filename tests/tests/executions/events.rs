@@ -57,7 +57,7 @@ async fn an_event_with_an_id_counts_once() {
 }
 
 #[tokio::test]
-async fn draining_throws_away_the_events_of_one_name() {
+async fn clearing_removes_the_events_of_one_name() {
     let worker = Worker::default();
     worker.parked("e", json!({})).await;
     for event in ["shipped", "paid", "shipped"] {
@@ -85,7 +85,7 @@ async fn an_event_for_an_unknown_or_closed_execution_is_refused_as_such() {
 }
 
 #[tokio::test]
-async fn an_event_that_comes_during_a_turn_keeps_it_going() {
+async fn an_event_that_arrives_during_a_turn_lets_it_continue() {
     let worker = Worker::default();
     worker.start("e", json!({})).await;
     let turn = worker.take("e").await;
@@ -96,7 +96,7 @@ async fn an_event_that_comes_during_a_turn_keeps_it_going() {
 }
 
 #[tokio::test]
-async fn waiting_events_come_in_pages_that_stay_where_they_are() {
+async fn pages_of_buffered_events_do_not_shift() {
     let worker = Worker::default();
     worker.parked("e", json!({})).await;
     for number in 0..7 {

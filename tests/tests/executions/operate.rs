@@ -10,7 +10,7 @@ use tickover_service::ServiceError;
 use crate::worker::{Worker, completed, failed_by};
 
 #[tokio::test]
-async fn a_paused_execution_begins_nothing_while_its_deadline_keeps_running() {
+async fn a_paused_execution_starts_nothing_while_its_deadline_keeps_running() {
     let worker = Worker::default();
     worker.start("e", json!({"execution_timeout": "1h"})).await;
     assert_eq!(worker.operate("e", "pause").await["changed"], true);
@@ -42,7 +42,7 @@ async fn an_event_that_came_during_a_pause_is_taken_after_it() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_at_once_what_waits_and_asks_what_runs() {
+async fn cancelling_ends_a_waiting_execution_at_once_and_asks_a_running_one() {
     let worker = Worker::default();
     worker.parked("asleep", json!({})).await;
     let answer = worker.operate("asleep", "cancel").await;

@@ -10,7 +10,7 @@ use tickover_tests::scene::{claim_request, queue_name};
 use crate::worker::{Worker, completed};
 
 #[tokio::test]
-async fn a_turn_of_a_paused_queue_is_parked_and_gets_its_message_when_the_queue_goes_on() {
+async fn a_turn_of_a_paused_queue_is_parked_and_gets_its_message_when_the_queue_is_resumed() {
     let worker = Worker::default();
     let scene = &worker.caller.scene;
     let queue = queue_name("workflows");
@@ -38,7 +38,7 @@ async fn a_turn_of_a_paused_queue_is_parked_and_gets_its_message_when_the_queue_
 }
 
 #[tokio::test]
-async fn a_message_that_leads_to_nothing_is_not_kept_by_a_pause() {
+async fn a_message_without_work_is_deleted_in_spite_of_a_pause() {
     let worker = Worker::default();
     let scene = &worker.caller.scene;
     worker.start("e", json!({})).await;

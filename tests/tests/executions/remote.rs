@@ -30,7 +30,7 @@ impl Worker {
         self.start(id, json!({})).await;
         let turn = self.take(id).await;
         let begun = self.entry(Happened::Remote { name: step.name.clone() });
-        self.caller.scene.service.begin_remote(&turn.execution, vec![step]).await.expect("a step");
+        self.caller.scene.service.start_remote(&turn.execution, vec![step]).await.expect("a step");
         let suspended = self.try_suspend(&turn, vec![begun], None, true).await.expect("a suspension");
         assert!(matches!(suspended, Suspended::Done));
         self.done_with(&turn).await;

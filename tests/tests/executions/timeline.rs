@@ -13,7 +13,7 @@ fn kinds(timeline: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_lost_is_told_with_the_attempt_that_it_had_begun() {
+async fn the_timeline_shows_a_lost_worker_with_its_attempt() {
     let worker = Worker::default();
     worker.start("e", json!({})).await;
     let begun = || {
@@ -43,7 +43,7 @@ async fn a_worker_that_is_lost_is_told_with_the_attempt_that_it_had_begun() {
 }
 
 #[tokio::test]
-async fn a_timeline_tells_the_whole_story_in_the_order_of_time() {
+async fn a_timeline_has_every_entry_in_the_order_of_time() {
     let worker = Worker::default();
     worker.start("e", json!({"execution_timeout": "1h", "run_timeout": "30m"})).await;
     let started = worker.get("/v1/executions/e/timeline").await["entries"][0].clone();
@@ -93,7 +93,7 @@ async fn a_timeline_tells_the_whole_story_in_the_order_of_time() {
 }
 
 #[tokio::test]
-async fn what_operators_did_is_part_of_the_timeline() {
+async fn operators_calls_are_part_of_the_timeline() {
     let worker = Worker::default();
     worker.parked("e", json!({})).await;
     worker.operate("e", "pause").await;
@@ -104,7 +104,7 @@ async fn what_operators_did_is_part_of_the_timeline() {
 }
 
 #[tokio::test]
-async fn of_earlier_runs_the_beginning_and_the_last_handing_over_are_told() {
+async fn a_timeline_shows_the_first_start_and_the_last_change_of_run() {
     let worker = Worker::default();
     worker.start("e", json!({})).await;
     for _ in 0..2 {

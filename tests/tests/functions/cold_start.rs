@@ -46,7 +46,7 @@ async fn a_store_that_cannot_be_reached_is_an_error_so_that_lambda_repeats_the_e
 }
 
 #[tokio::test]
-async fn a_table_or_a_queue_that_does_not_exist_is_told_with_what_to_do() {
+async fn a_missing_table_or_queue_is_an_error_with_advice() {
     let nothing = Deployment::empty();
     let schedule = nothing.start("schedule").await;
     let error = schedule.invoke(json!({"queue": "emails", "kind": "send-email"})).await.unwrap_err();

@@ -12,7 +12,7 @@ const BOUND: Duration = Duration::from_mins(1);
 const BAD: &str = r#"{"v":1,"task":"seagull"}"#;
 
 #[tokio::test]
-async fn a_malformed_hint_ends_among_the_dead_letters_and_keeps_nobody_from_the_others_of_its_batch() {
+async fn a_malformed_hint_becomes_a_dead_letter_and_does_not_block_its_batch() {
     let deployment = Deployment::new().await;
     let dead_letters = deployment.dead_letters(2).await;
     let [schedule, claim, complete] = [

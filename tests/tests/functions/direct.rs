@@ -46,7 +46,7 @@ async fn a_task_lives_its_whole_life_by_direct_invocation() {
 }
 
 #[tokio::test]
-async fn attempts_fail_and_are_given_back_by_envelope_and_are_claimed_by_id() {
+async fn envelopes_fail_and_release_attempts_and_tasks_are_claimed_by_id() {
     let deployment = Deployment::new().await;
     let [schedule, claim, complete] = [
         deployment.start("schedule").await,
@@ -70,7 +70,7 @@ async fn attempts_fail_and_are_given_back_by_envelope_and_are_claimed_by_id() {
 }
 
 #[tokio::test]
-async fn batches_answer_each_entry_for_itself() {
+async fn batches_answer_each_entry_separately() {
     let deployment = Deployment::new().await;
     let [schedule, claim, complete] = [
         deployment.start("schedule").await,
@@ -135,7 +135,7 @@ async fn a_refusal_is_an_answer_with_its_code_and_status() {
 }
 
 #[tokio::test]
-async fn an_event_of_another_sort_is_refused_with_what_was_expected() {
+async fn an_event_of_another_kind_is_refused_with_what_was_expected() {
     let deployment = Deployment::new().await;
     let schedule = event("scheduler_input");
     for (name, events, expected) in [
@@ -172,7 +172,7 @@ async fn an_event_of_another_sort_is_refused_with_what_was_expected() {
 }
 
 #[tokio::test]
-async fn executions_are_started_and_offered_events_in_envelopes() {
+async fn envelopes_start_executions_and_send_events() {
     let deployment = Deployment::new().await;
     let schedule = deployment.start("schedule").await;
     let start =

@@ -11,7 +11,7 @@ fn body(answer: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_sort_of_http_event_reaches_the_routes() {
+async fn every_kind_of_http_event_reaches_the_routes() {
     let deployment = Deployment::new().await;
     let gateway = deployment.start("gateway").await;
 

@@ -40,7 +40,7 @@ async fn a_bad_message_fails_alone_with_its_reason_logged_and_its_payload_not() 
 }
 
 #[tokio::test]
-async fn a_whole_life_goes_by_message_and_late_reports_are_done_with() {
+async fn a_whole_life_by_messages_and_late_reports_are_acknowledged() {
     let deployment = Deployment::new().await;
     let [schedule, claim, complete] = [
         deployment.start("schedule").await,
@@ -87,7 +87,7 @@ async fn a_whole_life_goes_by_message_and_late_reports_are_done_with() {
 }
 
 #[tokio::test]
-async fn an_execution_and_its_events_come_by_message_each_once_however_often_delivered() {
+async fn executions_and_events_by_message_count_once_however_often_they_are_delivered() {
     let deployment = Deployment::new().await;
     let schedule = deployment.start("schedule").await;
     let bodies = [

@@ -41,7 +41,7 @@ fn check(document: &Value) {
 }
 
 #[tokio::test]
-async fn how_late_a_deadline_was_enforced_is_a_metric_of_the_function_that_did() {
+async fn the_function_that_enforces_a_deadline_measures_its_lateness() {
     let deployment = Deployment::new().await;
     let [schedule, tick] = [deployment.start("schedule").await, deployment.start("tick").await];
     let task = waiting_task(&schedule, "order-17", json!({"timeout": "1s"})).await;
@@ -70,7 +70,7 @@ async fn how_late_a_deadline_was_enforced_is_a_metric_of_the_function_that_did()
 }
 
 #[tokio::test]
-async fn every_function_measures_the_gateway_among_them_and_counts_start_anew_with_each_line() {
+async fn every_function_writes_metrics_and_each_line_counts_from_zero() {
     let deployment = Deployment::new().await;
     let gateway = deployment.start("gateway").await;
     let created = gateway.invoke(event("http_api_post_task")).await.unwrap();

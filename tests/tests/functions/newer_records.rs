@@ -8,7 +8,7 @@ use tickover_core::timer::{Timer, Wake};
 use crate::deployment::{Deployment, batch, event, failed_messages, message_id, waiting_task};
 
 #[tokio::test]
-async fn a_record_of_a_newer_format_is_left_alone_by_whoever_meets_it() {
+async fn every_function_leaves_a_newer_builds_record_unchanged() {
     let deployment = Deployment::new().await;
     let [schedule, claim, tick] =
         [deployment.start("schedule").await, deployment.start("claim").await, deployment.start("tick").await];

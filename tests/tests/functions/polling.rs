@@ -25,17 +25,17 @@ const LONG: &str = "1h";
 const SHORT: &str = "2s";
 /// Enough time to finish in, and almost none.
 const PATIENT: &str = "40s";
-const HASTY: &str = "1ms";
+const NO_GRACE: &str = "1ms";
 
 /// A table and its queues, and the service through which tests read them.
-struct Yard {
+struct PollingDeployment {
     deployment: Deployment,
     service: Service,
     /// The gates at which steps wait.
     gates: TempDir,
 }
 
-impl Yard {
+impl PollingDeployment {
     async fn open() -> Self {
         let deployment = Deployment::new().await;
         let service = deployment.service().await;
@@ -116,7 +116,7 @@ async fn terminate(worker: &Process) -> Ended {
 
 #[tokio::test]
 async fn a_program_beside_the_deployment_starts_and_waits_without_its_http_api() {
-    let yard = Yard::open().await;
+    let yard = PollingDeployment::open().await;
     let runs = yard.worker(LONG, PATIENT);
     let asks = worker(&yard.deployment.environment(&endpoint()), &["start", "errand-1"]);
     let asked = asks.ended().await.unwrap();
@@ -132,8 +132,8 @@ async fn a_program_beside_the_deployment_starts_and_waits_without_its_http_api()
 }
 
 #[tokio::test]
-async fn a_worker_of_its_own_takes_turns_and_remote_steps_off_its_queue_and_stops_when_told() {
-    let yard = Yard::open().await;
+async fn a_polling_worker_runs_turns_and_remote_steps_and_stops_on_sigterm() {
+    let yard = PollingDeployment::open().await;
     let worker = yard.worker(LONG, PATIENT);
     yard.start("errand-1", json!({"parcels": [{"name": "books"}, {"name": "lamps"}]})).await;
     let log = yard.sign("errand-1").await;
@@ -147,8 +147,8 @@ async fn a_worker_of_its_own_takes_turns_and_remote_steps_off_its_queue_and_stop
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_stop_finishes_the_step_that_runs_and_begins_nothing_new() {
-    let yard = Yard::open().await;
+async fn a_worker_that_is_asked_to_stop_finishes_the_running_step_and_starts_no_new_one() {
+    let yard = PollingDeployment::open().await;
     let (first, later) = (yard.gate("first"), yard.gate("later"));
     let worker = yard.worker(LONG, PATIENT);
     yard.start("errand-2", json!({"gate": first, "parcels": [{"name": "books", "gate": later}]})).await;
@@ -167,10 +167,10 @@ async fn a_worker_that_is_told_to_stop_finishes_the_step_that_runs_and_begins_no
 }
 
 #[tokio::test]
-async fn a_worker_whose_time_is_over_gives_back_what_it_has_in_hand() {
-    let yard = Yard::open().await;
+async fn a_worker_whose_grace_period_ends_releases_its_work() {
+    let yard = PollingDeployment::open().await;
     let (inline, remote) = (yard.gate("inline"), yard.gate("remote"));
-    let worker = yard.worker(LONG, HASTY);
+    let worker = yard.worker(LONG, NO_GRACE);
     yard.start("errand-3", json!({"gate": inline, "parcels": []})).await;
     yard.start("errand-4", json!({"parcels": [{"name": "books", "gate": remote}]})).await;
     until("both steps run", async || visits(&inline) == 1 && visits(&remote) == 1).await;
@@ -188,8 +188,8 @@ async fn a_worker_whose_time_is_over_gives_back_what_it_has_in_hand() {
 }
 
 #[tokio::test]
-async fn of_a_worker_that_dies_another_takes_over_once_its_leases_are_over() {
-    let yard = Yard::open().await;
+async fn another_worker_takes_over_from_a_dead_one_when_its_leases_end() {
+    let yard = PollingDeployment::open().await;
     let (inline, remote) = (yard.gate("inline"), yard.gate("remote"));
     let worker = yard.worker(SHORT, PATIENT);
     yard.start("errand-5", json!({"gate": inline, "parcels": []})).await;
@@ -214,9 +214,9 @@ async fn of_a_worker_that_dies_another_takes_over_once_its_leases_are_over() {
 }
 
 #[tokio::test]
-async fn a_step_that_kills_its_worker_ends_alone_and_what_ran_beside_it_is_done() {
+async fn a_step_that_kills_its_worker_ends_alone_and_work_beside_it_completes() {
     const MATES: [&str; 3] = ["books", "lamps", "chairs"];
-    let yard = Yard::open().await;
+    let yard = PollingDeployment::open().await;
     let bomb = yard.gate("bomb");
     yard.start("bomb", json!({"parcels": [{"name": "bomb", "gate": bomb, "deadly": true}]})).await;
     for mate in MATES {
@@ -263,7 +263,7 @@ async fn a_step_that_kills_its_worker_ends_alone_and_what_ran_beside_it_is_done(
 }
 
 #[tokio::test]
-async fn an_environment_that_is_not_set_up_ends_it_with_all_that_is_wrong() {
+async fn an_incomplete_environment_ends_the_worker_with_all_problems() {
     let without = |left_out: &[&str], more: &[(&'static str, &str)]| {
         let environment = Deployment::unreachable().environment("http://127.0.0.1:1");
         let kept = environment.into_iter().filter(|(name, _)| !left_out.contains(name));

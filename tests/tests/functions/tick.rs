@@ -11,7 +11,7 @@ use crate::deployment::{Deployment, event, now, running_task};
 const BOUND: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn a_tick_times_out_what_is_due_while_nobody_works_on_it() {
+async fn a_tick_times_out_due_tasks_without_a_worker() {
     let deployment = Deployment::new().await;
     let [schedule, claim, complete, tick] = [
         deployment.start("schedule").await,
@@ -37,7 +37,7 @@ async fn a_tick_times_out_what_is_due_while_nobody_works_on_it() {
 }
 
 #[tokio::test]
-async fn every_sort_of_schedule_ticks_now_and_is_dropped_when_it_comes_late() {
+async fn every_kind_of_schedule_event_ticks_and_is_dropped_when_late() {
     let deployment = Deployment::new().await;
     let tick = deployment.start("tick").await;
     for (name, field) in

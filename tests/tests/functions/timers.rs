@@ -17,7 +17,7 @@ fn instant(value: &Value) -> Timestamp {
 }
 
 #[tokio::test]
-async fn of_a_batch_of_timers_only_those_that_make_no_sense_fail_and_a_good_one_does_its_work() {
+async fn only_the_invalid_timers_of_a_batch_fail_and_a_valid_one_takes_effect() {
     let deployment = Deployment::new().await;
     let [schedule, claim, tick] =
         [deployment.start("schedule").await, deployment.start("claim").await, deployment.start("tick").await];
@@ -57,7 +57,7 @@ async fn of_a_batch_of_timers_only_those_that_make_no_sense_fail_and_a_good_one_
 }
 
 #[tokio::test]
-async fn timers_of_a_batch_wait_out_their_last_second_side_by_side() {
+async fn timers_of_a_batch_wait_for_their_last_second_side_by_side() {
     let deployment = Deployment::new().await;
     let [schedule, claim, tick] =
         [deployment.start("schedule").await, deployment.start("claim").await, deployment.start("tick").await];

@@ -157,7 +157,7 @@ async fn an_order_is_fulfilled_turn_by_turn_and_a_remote_steps_message_is_its_ta
 }
 
 #[tokio::test]
-async fn an_order_whose_label_cannot_be_printed_is_paid_back() {
+async fn an_order_whose_label_cannot_be_printed_is_refunded() {
     let shop = Shop::open().await;
     shop.order("order-8", json!({"number": 8, "boxes": [""]})).await;
     // The turn with the charge, the label, the turn that fails, and the turn of the code for failures.
@@ -169,7 +169,7 @@ async fn an_order_whose_label_cannot_be_printed_is_paid_back() {
 }
 
 #[tokio::test]
-async fn of_a_batch_only_the_message_that_makes_no_sense_goes_back() {
+async fn only_the_invalid_messages_of_a_batch_fail() {
     let shop = Shop::open().await;
     for id in ["first", "second"] {
         shop.order(id, json!({"number": 1, "boxes": ["books"]})).await;
@@ -188,7 +188,7 @@ async fn of_a_batch_only_the_message_that_makes_no_sense_goes_back() {
 }
 
 #[tokio::test]
-async fn nothing_is_begun_for_which_the_invocation_has_too_little_time_left() {
+async fn no_work_starts_when_the_invocation_has_too_little_time_left() {
     let shop = Shop::open().await;
     shop.order("order-9", json!({"number": 9, "boxes": ["books"]})).await;
     let before = shop.record("order-9").await;
@@ -235,7 +235,7 @@ async fn a_turn_is_leased_until_its_invocation_ends() {
 }
 
 #[tokio::test]
-async fn what_a_dead_invocation_had_is_there_again_once_its_time_is_over() {
+async fn the_work_of_a_dead_invocation_is_received_again_when_its_time_limit_ends() {
     let shop = Shop::open().await;
     shop.order("order-6", json!({"number": 6, "boxes": ["books"], "card": "slow"})).await;
     let batch = shop.received().await;

@@ -79,7 +79,7 @@ async fn a_page_of_another_site_is_refused_whatever_it_declares_and_its_prefligh
 }
 
 #[tokio::test]
-async fn a_name_that_was_made_to_stand_for_this_machine_reads_nothing() {
+async fn a_rebound_host_name_is_refused() {
     let server = with_a_task().await;
     for path in ["/v1/tasks", "/v1/tasks/mine", "/healthz", "/metrics", "/openapi.json", "/nowhere"] {
         let line = format!("GET {path} HTTP/1.1");
@@ -93,7 +93,7 @@ async fn a_name_that_was_made_to_stand_for_this_machine_reads_nothing() {
 }
 
 #[tokio::test]
-async fn programs_and_the_servers_own_pages_are_answered() {
+async fn programs_and_the_servers_own_pages_get_answers() {
     let server = with_a_task().await;
     for host in ["localhost", "127.0.0.1:7070", "[::1]:7070", "LOCALHOST:1"] {
         for path in ["/v1/tasks/mine", "/healthz", "/metrics", "/openapi.json"] {
@@ -116,7 +116,7 @@ async fn programs_and_the_servers_own_pages_are_answered() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_allowed_is_answered_and_others_still_are_not() {
+async fn an_allowed_host_name_is_answered_and_others_are_refused() {
     let local = Local::open(&Storage::Memory, Limits::default()).await.unwrap();
     let server = Server::over(local.allow_hosts(["tickover.test".parse().unwrap()])).await;
     for (host, status) in
@@ -129,7 +129,7 @@ async fn a_name_that_was_allowed_is_answered_and_others_still_are_not() {
 }
 
 #[tokio::test]
-async fn whatever_has_a_body_says_that_it_is_json() {
+async fn every_body_must_be_declared_as_json() {
     let server = with_a_task().await;
     let schedule = r#"{"every": "1h", "task": {"queue": "q", "kind": "k"}}"#;
     for (line, body) in [

@@ -15,7 +15,7 @@ const PATIENT: Bounds =
     Bounds { head: LONG, body: LONG, idle: LONG, connections: None, large_bodies_bytes: 64 * 1024 * 1024 };
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_is_closed_and_so_is_one_that_is_kept_without_use() {
+async fn silent_and_idle_connections_are_closed() {
     let server = Server::bounded(Bounds { idle: SHORT, ..PATIENT }).await;
     let mut silent = server.connect().await;
     assert_eq!(reply(&mut silent).await.head, "");
@@ -27,7 +27,7 @@ async fn a_connection_that_says_nothing_is_closed_and_so_is_one_that_is_kept_wit
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_end_is_given_up_however_it_trickles_in() {
+async fn an_endless_request_head_is_dropped_however_slowly_it_arrives() {
     let server = Server::bounded(Bounds { head: SHORT, ..PATIENT }).await;
     for beginning in ["G", "GET / HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: "] {
         let mut stream = server.connect().await;
@@ -38,7 +38,7 @@ async fn a_head_that_does_not_end_is_given_up_however_it_trickles_in() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_end_is_answered_408_and_takes_no_effect() {
+async fn an_endless_body_is_answered_with_408_and_has_no_effect() {
     let server = Server::bounded(Bounds { body: SHORT, ..PATIENT }).await;
     let head = "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let task = r#"{"queue": "q", "kind": "k", "id": "half"}"#;
@@ -96,7 +96,7 @@ async fn small_bodies_do_not_wait_for_large_ones_that_are_half_sent() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_answers_what_is_under_way_and_waits_for_nobody_silent() {
+async fn a_stopping_server_finishes_running_requests_and_waits_for_no_silent_connection() {
     let server = Server::bounded(PATIENT).await;
     let (mut silent, mut asking) = (server.connect().await, server.connect().await);
     asking.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();

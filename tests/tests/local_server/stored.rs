@@ -7,7 +7,7 @@ use tickover_embedded::{Local, Storage};
 use crate::Server;
 
 #[tokio::test]
-async fn records_that_cannot_be_read_are_named_and_all_others_served() {
+async fn unreadable_records_are_named_and_all_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let storage = Storage::File(path.clone());

@@ -39,7 +39,7 @@ async fn by_message(caller: &Caller, bodies: &[String]) {
 
 /// Copies of a request, each with the secret in one field where another value belongs. The secret is never a name:
 /// names aren't secret, and a queue, or a misspelt field, may have any name.
-fn spoilt(request: &Value) -> Vec<Value> {
+fn with_secret_in_each_field(request: &Value) -> Vec<Value> {
     let mut all = Vec::new();
     for name in request.as_object().unwrap().keys() {
         for wrong in [json!([SECRET]), json!({"x": {SECRET: SECRET}}), json!(format!("{SECRET} é"))] {
@@ -61,7 +61,7 @@ fn silent() {
 }
 
 #[tokio::test]
-async fn no_request_leaves_what_it_holds_in_the_log_however_wrong_it_is() {
+async fn no_request_leaves_its_payload_in_the_log_however_wrong_it_is() {
     Log::listen();
     let caller = with_events().await;
     let task = json!({
@@ -80,19 +80,23 @@ async fn no_request_leaves_what_it_holds_in_the_log_however_wrong_it_is() {
     for (path, kind, request) in
         [("/v1/tasks", "task", &task), ("/v1/executions", "execution", &execution), ("/v1/crons", "x", &task)]
     {
-        for body in spoilt(request) {
+        for body in with_secret_in_each_field(request) {
             caller.post(path, body.clone()).await;
             bodies.push(json!({"v": 1, "type": kind, "body": body}).to_string());
             bodies.push(body.to_string());
         }
     }
     for what in ["complete", "fail", "heartbeat", "release"] {
-        for body in spoilt(&report) {
+        for body in with_secret_in_each_field(&report) {
             caller.post(&format!("/v1/tasks/{SECRET}/{what}"), body.clone()).await;
             bodies.push(json!({"v": 1, "type": what, "body": body}).to_string());
         }
     }
-    bodies.extend(spoilt(&json!({"v": 1, "type": "task", "body": {"a": 1}})).iter().map(Value::to_string));
+    bodies.extend(
+        with_secret_in_each_field(&json!({"v": 1, "type": "task", "body": {"a": 1}}))
+            .iter()
+            .map(Value::to_string),
+    );
     let labels = json!({"queue": "work", "kind": "work", "labels": {SECRET: [SECRET]}});
     bodies.push(json!({"v": 1, "type": "task", "body": labels}).to_string());
     bodies.push(json!({"v": 1, "timer": {"task": SECRET, "at": SECRET, "due_at": 1}}).to_string());
@@ -103,7 +107,7 @@ async fn no_request_leaves_what_it_holds_in_the_log_however_wrong_it_is() {
 }
 
 #[tokio::test]
-async fn messages_that_nobody_can_read_are_not_repeated_in_the_log() {
+async fn unreadable_messages_are_not_quoted_in_the_log() {
     Log::listen();
     let caller = with_events().await;
     caller.schedule("a", json!({})).await;
@@ -120,7 +124,7 @@ async fn messages_that_nobody_can_read_are_not_repeated_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_lease_is_in_no_line_and_no_event_whether_it_is_good_or_lost() {
+async fn no_log_line_and_no_event_contains_a_lease_valid_or_lost() {
     Log::listen();
     let caller = with_events().await;
     caller.schedule("a", json!({"input": SECRET, "retry": "fixed(1, 1s)"})).await;
@@ -186,7 +190,7 @@ async fn panics(_ctx: Ctx, input: String) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn a_workflow_that_fails_leaves_no_word_of_its_payloads() {
+async fn a_failing_workflow_leaves_no_payload_in_the_log() {
     Log::listen();
     let env = TestEnv::new().workflow((canary, changed, panics));
     let run = env.start(&canary, SECRET.to_owned()).await.unwrap();

@@ -18,7 +18,7 @@ async fn make(caller: &Caller, id: &str, fields: serde_json::Value) {
 }
 
 #[tokio::test]
-async fn each_occurrence_of_a_cron_is_counted_once_by_what_it_came_to() {
+async fn each_occurrence_of_a_cron_is_counted_once_by_its_result() {
     let recorder = DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);
     Log::listen();

@@ -13,7 +13,7 @@ use tickover_tests::http::Caller;
 use crate::stage::{SECRET, eventful_life, events, of, types, with_events};
 
 #[tokio::test]
-async fn a_timed_out_task_is_told_once_with_all_it_takes_however_many_ticks_run_at_once() {
+async fn a_timed_out_task_sends_one_complete_event_however_many_ticks_run_at_once() {
     let caller = with_events().await;
     let scheduled = caller.schedule("a", json!({"timeout": "10s", "retry": "fixed(5, 1s)"})).await;
     caller.scene.clock.advance(Millis::from_secs(1));
@@ -52,7 +52,7 @@ async fn a_timed_out_task_is_told_once_with_all_it_takes_however_many_ticks_run_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ticks_that_race_for_many_tasks_tell_of_each_once() {
+async fn concurrent_ticks_over_many_tasks_send_one_event_for_each() {
     let database = LocalDynamo::memory().unwrap();
     tickover_dynamodb::Table::new("told").create(&database.client()).await.unwrap();
     let store = Arc::new(tickover_dynamodb::DynamoStore::new(database.client(), "told"));
@@ -82,7 +82,7 @@ async fn ticks_that_race_for_many_tasks_tell_of_each_once() {
 }
 
 #[tokio::test]
-async fn a_whole_life_is_told_in_order() {
+async fn a_whole_life_sends_its_events_in_order() {
     let caller = with_events().await;
     eventful_life(&caller, "a").await;
     let events = events(&caller).await;
@@ -109,7 +109,7 @@ async fn a_whole_life_is_told_in_order() {
 }
 
 #[tokio::test]
-async fn every_end_is_told_as_what_it_was() {
+async fn every_outcome_has_its_own_event() {
     let caller = with_events().await;
     let ends = |events: Vec<serde_json::Value>| events.last().cloned().unwrap();
 
@@ -152,7 +152,7 @@ async fn every_end_is_told_as_what_it_was() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_repeated_tells_nothing_new() {
+async fn a_repeated_call_sends_no_second_event() {
     let caller = with_events().await;
     caller.schedule("a", json!({})).await;
     caller.schedule("a", json!({})).await;
@@ -168,7 +168,7 @@ async fn a_call_that_is_repeated_tells_nothing_new() {
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_was_lost_is_told_once() {
+async fn a_commit_whose_answer_was_lost_sends_one_event() {
     let story = async |lost: std::ops::Range<u64>| {
         let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::default()), lost));
         let caller = of(Caller::over(store.clone())).await;
@@ -184,7 +184,7 @@ async fn a_commit_whose_answer_was_lost_is_told_once() {
 }
 
 #[tokio::test]
-async fn nothing_that_users_sent_is_in_an_event() {
+async fn no_event_contains_a_payload() {
     let caller = with_events().await;
     eventful_life(&caller, "a").await;
     let events = events(&caller).await;

@@ -77,7 +77,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         timeouts: Timeouts { schedule_to_close, ..Timeouts::default() },
         slot: None,
     };
-    service.begin_remote(&turn.execution, vec![step]).await.unwrap();
+    service.start_remote(&turn.execution, vec![step]).await.unwrap();
     let suspend = Suspend {
         lease: turn.lease,
         entries: vec![Entry { at: service.now(), what: Happened::Remote { name } }],
@@ -92,7 +92,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
 }
 
 #[tokio::test]
-async fn an_executions_end_is_told_once_with_names_and_instants_but_no_payload() {
+async fn an_executions_end_sends_one_event_with_names_and_instants_but_no_payload() {
     let caller = with_events().await;
     let service = &caller.scene.service;
     let timeouts = ExecutionTimeouts { execution: Some(Millis::from_secs(60)), run: None };

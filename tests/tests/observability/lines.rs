@@ -54,7 +54,7 @@ impl io::Write for Log {
 }
 
 #[tokio::test]
-async fn the_line_of_a_timeout_names_the_task_the_kind_the_deadline_and_the_lateness() {
+async fn the_log_line_of_a_timeout_has_the_task_the_kind_the_deadline_and_the_lateness() {
     Log::listen();
     let caller = Caller::default();
     let task = caller.schedule("a", json!({"timeout": "10s"})).await;
@@ -85,7 +85,7 @@ async fn the_line_of_a_timeout_names_the_task_the_kind_the_deadline_and_the_late
 }
 
 #[tokio::test]
-async fn nothing_that_users_sent_is_in_the_log() {
+async fn the_log_contains_no_payload() {
     Log::listen();
     let caller = with_events().await;
     eventful_life(&caller, "a").await;

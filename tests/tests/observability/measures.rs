@@ -94,7 +94,7 @@ async fn every_enforced_timeout_is_counted_and_its_lateness_measured_by_kind() {
 }
 
 #[tokio::test]
-async fn heartbeats_are_counted_by_what_they_were_told_and_leases_while_they_live() {
+async fn heartbeats_are_counted_by_their_answers_and_leases_while_they_are_valid() {
     let recorder = DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let caller = Caller::default();
@@ -125,7 +125,7 @@ async fn heartbeats_are_counted_by_what_they_were_told_and_leases_while_they_liv
 }
 
 #[tokio::test]
-async fn a_queues_depth_is_what_is_in_it_when_somebody_looks() {
+async fn a_queues_depth_is_measured_when_the_queue_is_read() {
     let recorder = DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let caller = Caller::default();
@@ -142,7 +142,7 @@ async fn a_queues_depth_is_what_is_in_it_when_somebody_looks() {
 }
 
 #[tokio::test]
-async fn no_label_holds_what_users_may_choose_freely() {
+async fn no_metric_label_has_a_value_that_users_choose_freely() {
     let recorder = DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let caller = Caller::default();

@@ -67,7 +67,7 @@ fn value<'a>(text: &'a str, series: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn a_scrape_shows_counts_the_spread_of_lateness_and_queues_as_they_are() {
+async fn a_scrape_shows_counts_lateness_histograms_and_queue_depths() {
     let server = Server::start().await;
     // No other test in this process uses this queue.
     let task =

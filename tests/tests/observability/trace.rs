@@ -91,7 +91,7 @@ async fn an_executions_trace_is_that_of_its_remote_steps() {
 }
 
 #[tokio::test]
-async fn an_event_lends_its_trace_to_an_execution_that_has_none() {
+async fn an_execution_without_a_trace_gets_that_of_an_event() {
     Log::listen();
     let caller = carrying(Arc::new(MemoryStore::default())).await;
     for (id, own, expected) in [("bare", None, OTHER), ("traced", Some(TRACE), TRACE)] {
@@ -106,7 +106,7 @@ async fn an_event_lends_its_trace_to_an_execution_that_has_none() {
 }
 
 #[tokio::test]
-async fn what_is_no_trace_is_ignored_and_no_error() {
+async fn an_invalid_trace_is_ignored() {
     let caller = carrying(Arc::new(MemoryStore::default())).await;
     for (index, text) in ["nonsense", "00-0-0-0", &TRACE.to_uppercase(), ""].into_iter().enumerate() {
         let id = format!("t-{index}");
@@ -120,7 +120,7 @@ async fn what_is_no_trace_is_ignored_and_no_error() {
 }
 
 #[tokio::test]
-async fn by_default_no_trace_is_kept_or_handed_on_even_if_a_record_has_one() {
+async fn by_default_no_trace_is_stored_or_passed_on_even_if_a_record_has_one() {
     let store = Arc::new(MemoryStore::default());
     let caller = of(Caller::over(store.clone())).await;
     assert_eq!(post(&caller, "/v1/tasks", TRACE, task("off")).await, 201);

@@ -120,7 +120,7 @@ async fn a_queue_of_events_that_fails_fails_no_call() {
 }
 
 #[tokio::test]
-async fn workers_hear_of_a_task_before_anybody_else() {
+async fn hints_are_sent_before_events() {
     let (caller, queue) = troubled(Matter::Failing);
     caller.schedule("a", json!({"timeout": "30s"})).await;
     let batch = json!({"tasks": [{"queue": "work", "kind": "work"}, {"queue": "more", "kind": "work"}]});

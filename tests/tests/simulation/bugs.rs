@@ -43,7 +43,7 @@ fn a_fence_that_is_not_compared_is_caught() {
 }
 
 #[test]
-fn a_retry_without_a_place_in_the_index_is_caught() {
+fn a_retry_without_a_due_slot_is_caught() {
     is_caught(Bug::RetryWithoutDue);
 }
 
@@ -68,17 +68,17 @@ fn a_heartbeat_that_moves_the_deadline_is_caught() {
 }
 
 #[test]
-fn a_hint_at_every_look_is_caught() {
-    is_caught(Bug::HintAtEveryLook);
+fn a_hint_at_every_probe_is_caught() {
+    is_caught(Bug::HintAtEveryProbe);
 }
 
 #[test]
-fn a_claim_that_does_not_lower_its_place_is_caught() {
-    is_caught(Bug::ClaimKeepsItsPlace);
+fn a_claim_that_keeps_its_due_slot_is_caught() {
+    is_caught(Bug::ClaimKeepsItsSlot);
 }
 
 #[test]
-fn a_write_that_does_not_know_itself_again_is_caught() {
+fn a_write_without_a_nonce_is_caught() {
     is_caught(Bug::NoNonce);
 }
 
@@ -93,12 +93,12 @@ fn a_result_that_does_not_fit_its_record_is_caught() {
 }
 
 #[test]
-fn a_later_result_that_stands_is_caught() {
-    is_caught(Bug::LaterResultStands);
+fn a_later_result_that_replaces_the_first_is_caught() {
+    is_caught(Bug::LaterResultReplaces);
 }
 
 #[test]
-fn a_deadline_that_starts_anew_is_caught() {
+fn a_deadline_that_restarts_with_each_attempt_is_caught() {
     is_caught(Bug::DeadlinePerAttempt);
 }
 
@@ -108,13 +108,13 @@ fn a_rearm_without_its_condition_is_caught() {
 }
 
 #[test]
-fn a_timer_that_its_writer_does_not_send_is_caught() {
+fn a_timer_that_the_write_does_not_send_is_caught() {
     is_caught(Bug::TimerNotSent);
 }
 
 #[test]
-fn a_timer_that_does_not_go_on_is_caught() {
-    is_caught(Bug::TimerNotSentOn);
+fn a_timer_that_is_not_sent_again_is_caught() {
+    is_caught(Bug::TimerNotSentAgain);
 }
 
 #[test]
@@ -123,13 +123,13 @@ fn a_timer_that_fires_too_early_is_caught() {
 }
 
 #[test]
-fn a_tick_that_forgets_what_it_handed_over_is_caught() {
-    is_caught(Bug::SlotsNotNoted);
+fn a_tick_that_does_not_record_its_timers_is_caught() {
+    is_caught(Bug::SlotsNotRecorded);
 }
 
 #[test]
-fn a_tick_that_notes_more_than_it_handed_over_is_caught() {
-    is_caught(Bug::SlotsNotedTooFar);
+fn a_tick_that_records_more_timers_than_it_sent_is_caught() {
+    is_caught(Bug::SlotsRecordedTooFar);
 }
 
 #[test]
@@ -148,8 +148,8 @@ fn a_join_that_is_never_full_is_caught() {
 }
 
 #[test]
-fn a_parent_that_is_not_told_is_caught() {
-    is_caught(Bug::ParentNotTold);
+fn a_parent_that_is_not_notified_is_caught() {
+    is_caught(Bug::ParentNotNotified);
 }
 
 #[test]
@@ -163,18 +163,18 @@ fn a_close_from_any_lease_is_caught() {
 }
 
 #[test]
-fn a_deadline_that_starts_anew_with_each_run_is_caught() {
+fn a_deadline_that_restarts_with_each_run_is_caught() {
     is_caught(Bug::DeadlinePerRun);
 }
 
 #[test]
-fn a_suspension_that_does_not_lower_its_place_is_caught() {
-    is_caught(Bug::SuspendKeepsItsPlace);
+fn a_suspension_that_keeps_its_due_slot_is_caught() {
+    is_caught(Bug::SuspendKeepsItsSlot);
 }
 
 #[test]
-fn a_deadline_that_passes_by_sleepers_is_caught() {
-    is_caught(Bug::SleepersNeverLate);
+fn a_waiting_execution_without_a_deadline_is_caught() {
+    is_caught(Bug::WaitingNeverTimesOut);
 }
 
 #[test]
@@ -199,12 +199,12 @@ fn an_execution_that_ends_nothing_it_left_open_is_caught() {
 
 #[test]
 fn a_turn_taken_from_a_paused_execution_is_caught() {
-    is_caught(Bug::PauseForgotten);
+    is_caught(Bug::PauseIgnored);
 }
 
 #[test]
-fn an_execution_that_is_late_after_its_end_is_caught() {
-    is_caught(Bug::LateAfterTheEnd);
+fn an_execution_that_times_out_after_its_end_is_caught() {
+    is_caught(Bug::ExpiryAfterTheEnd);
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn a_payload_that_expires_under_an_open_execution_is_caught() {
 }
 
 #[test]
-fn what_is_kept_for_good_for_nobody_is_caught() {
-    is_caught(Bug::PartsKeptForGood);
+fn an_item_that_is_never_deleted_is_caught() {
+    is_caught(Bug::ItemsKeptForEver);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_tick_that_waits_for_queues_is_caught() {
 
 #[test]
 fn a_lost_hint_of_a_turn_on_a_busy_queue_is_caught() {
-    is_caught_where(Bug::TurnsLeaveNoMark, |hardship| hardship.is_busy);
+    is_caught_where(Bug::ClaimedTurnsNotRecorded, |hardship| hardship.is_busy);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_loop_of_messages_that_is_not_allowed_is_caught() {
 
 #[test]
 fn a_message_that_is_never_deleted_is_caught() {
-    is_caught_where(Bug::NothingDeleted, |hardship| hardship.mortality.is_some());
+    is_caught_where(Bug::MessagesNotDeleted, |hardship| hardship.mortality.is_some());
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_throttled_key_taken_for_success_is_caught() {
 }
 
 #[test]
-fn a_tick_that_never_looks_back_is_caught() {
+fn a_tick_that_skips_late_entries_is_caught() {
     is_caught(Bug::SweepsFromTheLast);
 }
 
@@ -273,13 +273,13 @@ fn a_turn_taken_as_if_alone_is_caught() {
 }
 
 #[test]
-fn open_steps_that_are_noted_as_ended_beforehand_are_caught() {
+fn open_steps_that_are_recorded_as_ended_too_early_are_caught() {
     is_caught_where(Bug::ClosedBeforehand, |hardship| hardship.aimed);
 }
 
 #[test]
-fn a_slot_that_is_noted_before_it_is_handed_over_is_caught() {
-    is_caught(Bug::SlotsNotedFirst);
+fn a_slot_that_is_recorded_before_its_timers_are_sent_is_caught() {
+    is_caught(Bug::SlotsRecordedFirst);
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_sweep_that_stops_at_the_end_of_a_page_is_caught() {
 }
 
 #[test]
-fn a_list_that_lies_under_one_key_is_caught() {
+fn a_list_under_one_key_is_caught() {
     is_caught_by_a_flood(Flood::Fair, Bug::ListOnOneKey);
 }
 

@@ -23,6 +23,6 @@ fn ten_thousand_deadlines_whose_timers_are_lost_are_found_by_the_next_tick() {
 
 /// When a tick dies, the messages that it sent for shards and the next tick process what it has left.
 #[test]
-fn a_tick_that_dies_among_ten_thousand_deadlines_loses_none_and_doubles_no_sweep() {
+fn a_tick_that_dies_among_ten_thousand_deadlines_loses_none_and_duplicates_no_sweep() {
     holds(Flood::TickKilled);
 }

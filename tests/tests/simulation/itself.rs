@@ -12,7 +12,7 @@ use tickover_core::task::{Ending, Outcome, Task};
 use tickover_service::timers::Fired;
 use tickover_tests::sim::history::act::{Place, Stage};
 use tickover_tests::sim::history::execution::{Done, Happening, Ruling};
-use tickover_tests::sim::history::{Answer, Deleted, Fate, Fault, Midst, What};
+use tickover_tests::sim::history::{Answer, Deleted, Fate, Fault, MultiWrite, What};
 use tickover_tests::sim::plan::Plan;
 use tickover_tests::sim::search::replay;
 use tickover_tests::sim::{Run, bugs::Bug, run, trace};
@@ -148,7 +148,7 @@ fn happening(what: &What) -> Vec<&'static str> {
             Fate::Sent(_) | Fate::Received => vec![],
             Fate::Dropped => vec!["dropped"],
             Fate::Duplicated(_) => vec!["duplicated"],
-            Fate::ReceivedByNobody => vec!["received by nobody"],
+            Fate::NeverReceived => vec!["received by nobody"],
             Fate::Shown => vec!["shown"],
         },
         What::Stored(stored) => match &stored.before {
@@ -177,7 +177,7 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
             Ok(Reply::Suspended(SuspendReply::GoOn)) => vec!["went on"],
             Ok(Reply::EventSent { duplicate: true }) => vec!["event repeated"],
             Ok(Reply::EventsCleared(count)) if *count > 0 => vec!["events thrown away"],
-            Ok(Reply::Due(DueReply::TimedOut)) if gives_up_an_attempt(ruling) => {
+            Ok(Reply::Due(DueReply::TimedOut)) if takes_over_after_attempt_timeout(ruling) => {
                 vec!["attempt given up"]
             }
             Err(Reject::TurnLost) => vec!["turn lost"],
@@ -208,7 +208,7 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
 }
 
 /// Whether a turn is taken from a worker that let an attempt's timeout pass.
-fn gives_up_an_attempt(ruling: &Ruling) -> bool {
+fn takes_over_after_attempt_timeout(ruling: &Ruling) -> bool {
     ruling.seen.as_deref().and_then(attempt_over_at).is_some_and(|at| at <= ruling.now)
 }
 
@@ -282,10 +282,10 @@ const fn fault_name(fault: Fault) -> Option<&'static str> {
         Fault::Redriven(_) => "redriven",
         Fault::KeyThrottled => "key throttled",
         Fault::TooNew => "too new",
-        Fault::Struck(Midst::Closing) => "killed while closing",
-        Fault::Struck(Midst::HandingOver) => "killed while handing over",
+        Fault::DiedMidway(MultiWrite::Closing) => "killed while closing",
+        Fault::DiedMidway(MultiWrite::HandingOver) => "killed while handing over",
         Fault::NotInvoked => "not invoked",
-        Fault::LoopStopped(_) | Fault::Deleted(Deleted::Join | Deleted::Key) | Fault::StormOver => {
+        Fault::LoopStopped(_) | Fault::Deleted(Deleted::Join | Deleted::Key) | Fault::FaultPhaseOver => {
             return None;
         }
     })

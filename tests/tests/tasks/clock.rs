@@ -33,7 +33,7 @@ async fn timed_out(caller: &Caller, id: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn what_has_timed_out_stays_as_it_is_whatever_comes_before_its_deadline_again() {
+async fn a_timed_out_task_does_not_change_when_the_clock_is_before_its_deadline_again() {
     let caller = Caller::default();
     caller.schedule("a", json!({"timeout": "10m", "retry": "fixed(5, 1s)"})).await;
     let lease = caller.lease().await;

@@ -75,7 +75,7 @@ async fn the_deadline_is_kept_through_retries_and_lost_workers() {
 }
 
 #[tokio::test]
-async fn a_global_timeout_is_shared_by_all_attempts_and_final_whatever_remains() {
+async fn a_global_timeout_is_shared_by_all_attempts_and_final() {
     let caller = Caller::default();
     caller.schedule("a", json!({"timeout": "30s", "retry": "fixed(9, 1s)"})).await;
     let lease = caller.lease().await;
@@ -141,7 +141,7 @@ async fn a_doomed_retry_fails_at_once_and_says_why() {
 }
 
 #[tokio::test]
-async fn the_boundary_belongs_to_the_deadline() {
+async fn at_its_instant_a_deadline_has_passed() {
     let caller = Caller::default();
     caller.schedule("a", json!({"timeout": "10s"})).await;
     let lease = caller.lease().await;
@@ -154,7 +154,7 @@ async fn the_boundary_belongs_to_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_late_completion_is_not_recorded_and_told_why() {
+async fn a_late_completion_is_refused_with_the_reason() {
     let caller = Caller::default();
     caller.schedule("a", json!({"timeout": "10s"})).await;
     let lease = caller.lease().await;

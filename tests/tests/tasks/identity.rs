@@ -57,7 +57,7 @@ async fn the_id_stays_through_all_attempts_and_each_attempt_has_a_lease_of_its_o
 }
 
 #[tokio::test]
-async fn every_report_can_be_repeated_and_the_repetition_says_so() {
+async fn every_report_can_be_repeated_and_is_answered_as_a_duplicate() {
     let caller = Caller::default();
     let large = "x".repeat(20_000);
     for (id, call, body) in [
@@ -79,7 +79,7 @@ async fn every_report_can_be_repeated_and_the_repetition_says_so() {
 }
 
 #[tokio::test]
-async fn the_first_result_stands() {
+async fn the_first_result_is_kept() {
     let caller = Caller::default();
     caller.schedule("a", json!({})).await;
     let lease = caller.lease().await;

@@ -24,7 +24,7 @@ async fn a_lost_worker_is_replaced_its_attempt_not_counted_and_its_result_refuse
 }
 
 #[tokio::test]
-async fn heartbeats_keep_a_lease_for_as_long_as_they_come() {
+async fn heartbeats_extend_a_lease() {
     let caller = Caller::default();
     caller.schedule("a", json!({})).await;
     let claimed = caller.claim_for("10s").await.unwrap();
@@ -41,7 +41,7 @@ async fn heartbeats_keep_a_lease_for_as_long_as_they_come() {
 }
 
 #[tokio::test]
-async fn a_released_task_is_there_again_at_once_and_the_attempt_does_not_count() {
+async fn a_released_task_is_pending_at_once_and_the_attempt_does_not_count() {
     let caller = Caller::default();
     caller.schedule("a", json!({})).await;
     let lease = caller.lease().await;
@@ -64,7 +64,7 @@ async fn a_task_that_loses_worker_after_worker_ends_as_poisoned() {
 }
 
 #[tokio::test]
-async fn a_message_met_while_its_task_is_held_comes_back_when_the_holders_lease_ends() {
+async fn a_message_of_a_leased_task_becomes_visible_when_the_lease_ends() {
     let caller = Caller::default();
     caller.schedule("a", json!({})).await;
     // The same request again, before a claim, sends a second message.

@@ -7,7 +7,7 @@ use tickover_tests::http::Caller;
 use tickover_tests::scene::{START, queue_name};
 
 #[tokio::test]
-async fn cancelling_says_whether_it_cancelled_asked_or_came_too_late() {
+async fn a_cancel_says_whether_it_ended_the_task_requested_that_or_was_too_late() {
     let caller = Caller::default();
     caller.schedule("pending", json!({})).await;
     let answer = caller.ok("/v1/tasks/pending/cancel", json!({})).await;
@@ -103,7 +103,7 @@ async fn next_says_for_every_state_what_happens_and_when() {
 }
 
 #[tokio::test]
-async fn a_paused_queue_hands_nothing_out_and_deadlines_keep_running() {
+async fn no_task_of_a_paused_queue_is_claimed_and_deadlines_keep_running() {
     let caller = Caller::default();
     caller.schedule("a", json!({"timeout": "30s"})).await;
     caller.schedule("b", json!({})).await;

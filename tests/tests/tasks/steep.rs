@@ -27,7 +27,7 @@ async fn steeps_inner_policies_are_retried_only_as_errors_and_its_deadline_spans
 }
 
 #[tokio::test]
-async fn steeps_timeouts_are_texts_numbers_or_objects_and_cancel_unless_told_otherwise() {
+async fn steeps_timeouts_are_texts_numbers_or_objects_and_cancel_by_default() {
     let caller = Caller::default();
     let error = json!({"timeout": "10s", "errorOnTimeout": true});
     for (id, policy, status) in [
@@ -53,7 +53,7 @@ async fn a_native_timeout_that_is_no_error_cancels_and_is_not_retried() {
 }
 
 #[tokio::test]
-async fn inactivity_starts_anew_with_each_sign_of_life() {
+async fn each_heartbeat_restarts_the_inactivity_timeout() {
     let caller = Caller::default();
     caller.schedule("a", json!({"maxInactivity": "10s"})).await;
     let lease = caller.lease().await;
@@ -98,7 +98,7 @@ async fn steeps_backoff_grows_to_its_maximum_exactly() {
 }
 
 #[tokio::test]
-async fn durations_are_read_in_all_their_words() {
+async fn durations_are_read_in_every_notation() {
     let caller = Caller::default();
     for (number, (text, seconds)) in [
         (json!("30s"), 30),

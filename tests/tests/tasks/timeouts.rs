@@ -73,7 +73,7 @@ async fn each_heartbeat_moves_the_heartbeat_timeout_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn of_several_timeouts_at_once_the_first_in_order_is_named() {
+async fn the_first_in_order_of_several_timeouts_at_once_is_named() {
     let caller = Caller::default();
     let all = json!({"timeout": "10s", "start_to_close_timeout": "10s", "heartbeat_timeout": "10s"});
     let two = json!({"start_to_close_timeout": "10s", "heartbeat_timeout": "10s"});

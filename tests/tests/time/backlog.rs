@@ -9,7 +9,7 @@ use super::tick_of;
 const WAITING: u64 = 10_000;
 
 #[tokio::test]
-async fn ten_thousand_waiting_tasks_and_no_worker_for_half_an_hour_gain_hardly_a_hint() {
+async fn ten_thousand_pending_tasks_without_a_worker_get_almost_no_further_hints() {
     let scene = Scene::in_memory();
     let ids: Vec<String> = (0..WAITING).map(|number| format!("t{number}")).collect();
     for some in ids.chunks(100) {

@@ -89,7 +89,7 @@ async fn deal_with(scene: &Scene, messages: Vec<Received>, decisions: u64) -> us
 }
 
 #[tokio::test]
-async fn a_sweep_whose_time_is_up_inside_a_page_becomes_one_sweep_and_not_two() {
+async fn a_sweep_whose_time_limit_ends_inside_a_page_continues_as_one_sweep() {
     let scene = slow_scene();
     expired(&scene, 2_000).await;
     scene.service.tick(after(0), scene.service.now().plus(Millis::from_secs(50))).await.unwrap();
@@ -141,7 +141,7 @@ async fn repeated_messages_and_ticks_in_between_do_not_become_further_sweeps() {
 }
 
 #[tokio::test]
-async fn a_sweep_that_has_died_is_followed_by_another_after_five_minutes_and_stays_dead() {
+async fn a_dead_sweep_is_replaced_after_five_minutes_and_has_no_effect_afterwards() {
     let scene = slow_scene();
     expired(&scene, 12_000).await;
     let budget = || DECISION.saturating_mul(600);

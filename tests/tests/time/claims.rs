@@ -42,7 +42,7 @@ async fn a_start_within_the_second_is_waited_for_and_not_a_millisecond_longer() 
 }
 
 #[tokio::test]
-async fn work_in_hand_is_not_kept_waiting_for_starts_to_come() {
+async fn ready_work_is_returned_without_a_wait_for_later_starts() {
     let scene = arriving_early(&[0, 400, 900]).await;
     assert_eq!(claim_ten(&scene).await, ["in-0"]);
     assert_eq!(scene.service.now(), after(0));

@@ -31,7 +31,7 @@ async fn work_on(scene: &Scene, claimed: &[ClaimedTask]) {
     }
 }
 
-async fn the_innocent_are_done_and_the_guilty_one_is_poisoned(scene: &Scene, count: u32) {
+async fn the_innocent_complete_and_the_guilty_one_is_poisoned(scene: &Scene, count: u32) {
     for number in 0..count {
         let task = scene.service.describe(&task_id(&number.to_string())).await.unwrap().task;
         if number == 0 {
@@ -43,7 +43,7 @@ async fn the_innocent_are_done_and_the_guilty_one_is_poisoned(scene: &Scene, cou
 }
 
 #[tokio::test]
-async fn of_a_batch_that_died_together_the_innocent_go_on_and_the_guilty_one_is_poisoned_alone() {
+async fn after_a_batch_died_the_innocent_complete_and_the_guilty_one_is_poisoned_alone() {
     let scene = scheduled(10).await;
     let work = queue_name("work");
     let together = scene.service.claim(&work, &claim_request(10)).await.unwrap();
@@ -54,11 +54,11 @@ async fn of_a_batch_that_died_together_the_innocent_go_on_and_the_guilty_one_is_
         assert!(claimed.len() <= 1, "a task that may be guilty is claimed alone: {claimed:?}");
         work_on(&scene, &claimed).await;
     }
-    the_innocent_are_done_and_the_guilty_one_is_poisoned(&scene, 10).await;
+    the_innocent_complete_and_the_guilty_one_is_poisoned(&scene, 10).await;
 }
 
 #[tokio::test]
-async fn what_may_be_guilty_finds_its_turn_among_new_work_that_never_ends() {
+async fn a_suspect_is_claimed_even_if_new_work_never_ends() {
     let scene = scheduled(1).await;
     let work = queue_name("work");
     scene.service.schedule(request("work", Some("mate"), None)).await.unwrap();
@@ -85,7 +85,7 @@ async fn batch(scene: &Scene) -> Vec<Received> {
 }
 
 #[tokio::test]
-async fn a_function_whose_process_died_takes_each_of_the_batch_alone() {
+async fn a_function_runs_each_message_alone_after_its_process_died() {
     let scene = scheduled(3).await;
     let claim = async |message: &Received, company| {
         let (body, receipt) = (message.body.as_str(), Some(message.receipt.as_str()));
@@ -107,7 +107,7 @@ async fn a_function_whose_process_died_takes_each_of_the_batch_alone() {
 }
 
 #[tokio::test]
-async fn turns_that_died_together_are_taken_again_one_by_one_and_none_is_counted() {
+async fn turns_that_died_together_start_again_one_by_one_and_none_counts() {
     let scene = Scene::in_memory();
     let work = queue_name("work");
     for id in ["e-1", "e-2"] {

@@ -10,7 +10,7 @@ use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
 /// A queue that holds the messages of so many cancelled tasks, because a cancel can't find them.
-async fn littered(count: u32) -> Scene {
+async fn with_ended_messages(count: u32) -> Scene {
     let scene = Scene::in_memory();
     for number in 0..count {
         let id = format!("dead-{number}");
@@ -47,7 +47,7 @@ async fn a_queue_in_the_process_does_not_count_messages_of_ended_tasks() {
 #[tokio::test]
 async fn a_claim_finds_work_behind_twenty_thousand_messages_of_ended_tasks() {
     for max in [1, 10] {
-        let scene = littered(20_000).await;
+        let scene = with_ended_messages(20_000).await;
         scene.service.schedule(request("work", Some("live"), None)).await.unwrap();
         let wait = Millis::from_secs(20);
         let asked = ClaimRequest { wait, ..claim_request(max) };
@@ -60,8 +60,8 @@ async fn a_claim_finds_work_behind_twenty_thousand_messages_of_ended_tasks() {
 }
 
 #[tokio::test]
-async fn a_claim_that_does_not_wait_finds_it_as_well_and_leaves_the_surplus_to_others() {
-    let scene = littered(2_000).await;
+async fn a_claim_without_a_wait_finds_work_too_and_returns_the_surplus() {
+    let scene = with_ended_messages(2_000).await;
     for number in 0..30 {
         scene.service.schedule(request("work", Some(&format!("live-{number}")), None)).await.unwrap();
     }
@@ -71,7 +71,7 @@ async fn a_claim_that_does_not_wait_finds_it_as_well_and_leaves_the_surplus_to_o
 }
 
 #[tokio::test]
-async fn a_task_held_for_days_keeps_its_message_from_the_dead_letters_and_a_lost_worker_is_replaced() {
+async fn the_message_of_a_task_leased_for_days_is_no_dead_letter_and_a_lost_worker_is_replaced() {
     let scene = Scene::in_memory();
     let work = queue_name("work");
     scene.service.schedule(request("work", Some("long"), None)).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_task_held_for_days_keeps_its_message_from_the_dead_letters_and_a_lost
 }
 
 #[tokio::test]
-async fn work_of_an_unknown_kind_is_left_to_others_and_its_time_to_start_passes() {
+async fn work_of_an_unknown_kind_is_left_to_other_workers_until_its_start_timeout() {
     let scene = Scene::in_memory();
     let work = queue_name("work");
     let mut strange = request("work", Some("strange"), None);

@@ -24,7 +24,7 @@ async fn a_deadline_of_five_seconds_fires_after_five_seconds_without_any_tick() 
 }
 
 #[tokio::test]
-async fn each_later_deadline_is_handed_over_once_by_the_tick_that_owns_its_slot() {
+async fn the_tick_that_owns_a_slot_sends_each_of_its_timers_once() {
     for late in [0, 40] {
         let scene = Scene::in_memory();
         // Deadlines every ten seconds: with a tick a minute, each tick sends six timers.
@@ -53,7 +53,7 @@ async fn each_later_deadline_is_handed_over_once_by_the_tick_that_owns_its_slot(
 }
 
 #[tokio::test]
-async fn a_deadline_just_behind_the_backstop_fires_on_time_as_well() {
+async fn a_deadline_just_after_the_backstop_fires_on_time() {
     for (late, seconds) in [(0, 601), (0, 650), (40, 705), (59, 610), (59, 797), (59, 801)] {
         let scene = Scene::in_memory();
         scene.service.schedule(with_deadline("a", seconds)).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_deadline_just_behind_the_backstop_fires_on_time_as_well() {
 }
 
 #[tokio::test]
-async fn the_slots_of_missed_ticks_are_caught_up_and_none_is_handed_over_twice() {
+async fn the_next_tick_sends_the_timers_of_missed_ticks_and_none_twice() {
     let scene = Scene::in_memory();
     for number in 1..=30_u64 {
         scene.service.schedule(with_deadline(&format!("t{number}"), 200 + number * 10)).await.unwrap();
@@ -85,7 +85,7 @@ async fn the_slots_of_missed_ticks_are_caught_up_and_none_is_handed_over_twice()
 }
 
 #[tokio::test]
-async fn a_tick_from_the_future_marks_nothing_that_it_has_not_seen() {
+async fn a_tick_from_the_future_records_no_timers_that_it_has_not_sent() {
     let scene = Scene::in_memory();
     scene.service.schedule(with_deadline("soon", 210)).await.unwrap();
     let stop_at = after(90);
@@ -96,7 +96,7 @@ async fn a_tick_from_the_future_marks_nothing_that_it_has_not_seen() {
 }
 
 #[tokio::test]
-async fn ticks_at_once_hand_a_deadline_over_at_most_once_each_and_it_fires_once() {
+async fn concurrent_ticks_send_a_timer_at_most_once_each_and_it_fires_once() {
     let scene = Scene::in_memory();
     scene.service.schedule(with_deadline("a", 210)).await.unwrap();
     scene.clock.advance(Millis::from_secs(60));
@@ -141,7 +141,7 @@ async fn an_early_timer_is_sent_again_and_a_repeated_one_does_nothing() {
 }
 
 #[tokio::test]
-async fn the_last_second_is_waited_out_and_a_timer_from_nowhere_near_is_refused() {
+async fn a_timer_waits_for_its_last_second_and_one_that_is_far_too_early_is_refused() {
     let scene = Scene::in_memory();
     scene.service.schedule(with_deadline("a", 100)).await.unwrap();
     scene.clock.advance(Millis::new(99_001));

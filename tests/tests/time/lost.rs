@@ -21,7 +21,7 @@ use tickover_service::executions::{RemoteStep, StartRequest, StartedTurn, Suspen
 use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::{Rules, Service};
-use tickover_tests::moody::MoodyQueue;
+use tickover_tests::moody::FaultyQueue;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
 use super::after;
@@ -38,7 +38,7 @@ enum Kind {
     Task,
     Retry,
     TaskReleased,
-    DispatchedAgain,
+    RepeatedSchedule,
     LaterTask,
     Start,
     LaterStart,
@@ -48,8 +48,8 @@ enum Kind {
     Event,
     Resume,
     ContinueAsNew,
-    StepsWord,
-    LateStepsWord,
+    StepNotification,
+    LateStepNotification,
     /// The process that completed the step died before it notified the parent.
     WordNeverGiven,
 }
@@ -58,7 +58,7 @@ const KINDS: [Kind; 16] = [
     Kind::Task,
     Kind::Retry,
     Kind::TaskReleased,
-    Kind::DispatchedAgain,
+    Kind::RepeatedSchedule,
     Kind::LaterTask,
     Kind::Start,
     Kind::LaterStart,
@@ -68,15 +68,15 @@ const KINDS: [Kind; 16] = [
     Kind::Event,
     Kind::Resume,
     Kind::ContinueAsNew,
-    Kind::StepsWord,
-    Kind::LateStepsWord,
+    Kind::StepNotification,
+    Kind::LateStepNotification,
     Kind::WordNeverGiven,
 ];
 
 /// The rules, without the notification of the parent while the flag is set, as if the process had died before it.
-struct Mute(Arc<AtomicBool>);
+struct NoNotification(Arc<AtomicBool>);
 
-impl Rules for Mute {
+impl Rules for NoNotification {
     fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
         let mut decision = tickover_core::task::decide(task, command, context);
         if self.0.load(Ordering::SeqCst) {
@@ -89,7 +89,7 @@ impl Rules for Mute {
 /// A queue with work that flows, and its worker.
 struct Busy {
     scene: Scene,
-    queue: Arc<MoodyQueue>,
+    queue: Arc<FaultyQueue>,
     mute: Arc<AtomicBool>,
     others: u32,
     ticked: u64,
@@ -113,9 +113,9 @@ fn is_target(work: &Work) -> bool {
 
 impl Busy {
     fn new() -> Self {
-        let (mut scene, queue) = MoodyQueue::scene(4);
+        let (mut scene, queue) = FaultyQueue::scene(4);
         let mute = Arc::new(AtomicBool::new(false));
-        scene.service = scene.service.with_rules(Arc::new(Mute(Arc::clone(&mute))));
+        scene.service = scene.service.with_rules(Arc::new(NoNotification(Arc::clone(&mute))));
         Self { scene, queue, mute, others: 0, ticked: 0 }
     }
 
@@ -216,7 +216,7 @@ impl Busy {
             timeouts: Timeouts::default(),
             slot: None,
         };
-        self.service().begin_remote(&turn.execution, vec![remote]).await.unwrap();
+        self.service().start_remote(&turn.execution, vec![remote]).await.unwrap();
         let id = remote_id(&turn.execution, &step);
         // Its message stays in the queue, as it does where a worker dies before it deletes it.
         let held = ClaimRequest { lease: Millis::from_secs(6 * 3_600), ..claim_request(1) };
@@ -234,7 +234,7 @@ impl Busy {
     }
 
     /// The target's rechecks find nothing, until they come once an hour.
-    async fn look_in_vain(&mut self) {
+    async fn recheck_in_vain(&mut self) {
         for _ in 0..3 {
             let turn = loop {
                 self.minute().await;
@@ -277,7 +277,7 @@ async fn lose(busy: &mut Busy, kind: Kind) {
             queue.loses(&own);
             busy.service().schedule(asked).await.unwrap();
         }
-        Kind::DispatchedAgain => {
+        Kind::RepeatedSchedule => {
             queue.loses(&own);
             busy.service().schedule(asked).await.unwrap();
             queue.loses(&own);
@@ -318,10 +318,10 @@ async fn lose(busy: &mut Busy, kind: Kind) {
         | Kind::Event
         | Kind::Resume
         | Kind::ContinueAsNew => lose_of_a_turn(busy, kind).await,
-        Kind::StepsWord | Kind::LateStepsWord | Kind::WordNeverGiven => {
+        Kind::StepNotification | Kind::LateStepNotification | Kind::WordNeverGiven => {
             let (step, claimed) = busy.waiting_for_a_step().await;
-            if kind != Kind::StepsWord {
-                busy.look_in_vain().await;
+            if kind != Kind::StepNotification {
+                busy.recheck_in_vain().await;
             }
             queue.loses(&own);
             busy.mute.store(kind == Kind::WordNeverGiven, Ordering::SeqCst);
@@ -385,7 +385,7 @@ async fn a_lost_hint_of_any_kind_is_found_within_a_quarter_of_an_hour_on_a_queue
     for kind in KINDS {
         let of_a_task = matches!(
             kind,
-            Kind::Task | Kind::Retry | Kind::TaskReleased | Kind::DispatchedAgain | Kind::LaterTask
+            Kind::Task | Kind::Retry | Kind::TaskReleased | Kind::RepeatedSchedule | Kind::LaterTask
         );
         // Any younger message proves that the hint is lost, whether it is of the same kind or not.
         for tasks_flow in [of_a_task, !of_a_task] {
@@ -400,7 +400,7 @@ async fn a_lost_hint_of_any_kind_is_found_within_a_quarter_of_an_hour_on_a_queue
 
 /// A hint that isn't lost isn't sent a second time.
 #[tokio::test]
-async fn a_queue_that_flows_gains_no_hints_of_what_is_not_lost() {
+async fn no_hint_is_repeated_on_a_flowing_queue_unless_it_was_lost() {
     let mut busy = Busy::new();
     // A backlog of seven minutes, for an hour and a half.
     for _ in 0..21 {

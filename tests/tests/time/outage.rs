@@ -6,7 +6,7 @@ use tickover_core::id::{ExecutionId, WorkflowName};
 use tickover_core::task::Status;
 use tickover_service::executions::StartRequest;
 use tickover_service::ports::Queue as _;
-use tickover_tests::moody::{Matter, MoodyQueue};
+use tickover_tests::moody::{FaultyQueue, Matter};
 use tickover_tests::scene::{Scene, queue_name, request, task_id};
 
 use super::{after, tick_of, with_deadline};
@@ -27,7 +27,7 @@ async fn status(scene: &Scene, id: &str) -> Status {
 #[tokio::test]
 async fn an_hour_without_any_queue_delays_no_deadline_beyond_the_next_tick() {
     for matter in [Matter::Fails, Matter::Hangs] {
-        let (scene, queue) = MoodyQueue::scene(4);
+        let (scene, queue) = FaultyQueue::scene(4);
         for seconds in [60, 900, 1_800] {
             scene.service.schedule(with_deadline(&format!("t{seconds}"), seconds)).await.unwrap();
             scene.service.start(execution(&format!("e{seconds}"), seconds)).await.unwrap();
@@ -64,7 +64,7 @@ async fn an_hour_without_any_queue_delays_no_deadline_beyond_the_next_tick() {
 
 #[tokio::test]
 async fn a_queue_that_does_not_answer_is_asked_once_in_a_tick() {
-    let (scene, queue) = MoodyQueue::scene(1);
+    let (scene, queue) = FaultyQueue::scene(1);
     for number in 0..200 {
         scene.service.schedule(request("work", Some(&format!("t{number}")), None)).await.unwrap();
     }
@@ -78,7 +78,7 @@ async fn a_queue_that_does_not_answer_is_asked_once_in_a_tick() {
 
 #[tokio::test]
 async fn a_deadline_is_decided_before_any_queue_is_asked() {
-    let (scene, queue) = MoodyQueue::scene(1);
+    let (scene, queue) = FaultyQueue::scene(1);
     scene.service.schedule(with_deadline("t", 900)).await.unwrap();
     scene.service.start(execution("e", 900)).await.unwrap();
     for minute in 1..15 {
@@ -90,14 +90,14 @@ async fn a_deadline_is_decided_before_any_queue_is_asked() {
 }
 
 #[tokio::test]
-async fn a_queue_that_was_removed_leaves_nothing_at_the_head_of_the_index_and_goes_on_when_it_is_back() {
-    let (scene, queue) = MoodyQueue::scene(1);
+async fn records_of_a_removed_queue_do_not_block_the_index_and_get_hints_when_it_is_back() {
+    let (scene, queue) = FaultyQueue::scene(1);
     let gone = queue_name("gone");
     for number in 0..50 {
         scene.service.schedule(request("gone", Some(&format!("t{number}")), None)).await.unwrap();
     }
     scene.lose_messages(&gone).await;
-    queue.is_missing(&gone, true);
+    queue.set_missing(&gone, true);
     let mut looks = 0;
     for minute in 1..=360 {
         let report = tick_of(&scene, minute, 0).await;
@@ -106,7 +106,7 @@ async fn a_queue_that_was_removed_leaves_nothing_at_the_head_of_the_index_and_go
     }
     // At 10 and 40 minutes, and then once an hour.
     assert!((50 * 4..=50 * 8).contains(&looks), "{looks}");
-    queue.is_missing(&gone, false);
+    queue.set_missing(&gone, false);
     for minute in 361..=425 {
         tick_of(&scene, minute, 0).await;
     }

@@ -46,7 +46,7 @@ async fn deliver(scene: &Scene) -> (usize, Vec<String>) {
 }
 
 #[tokio::test]
-async fn what_waits_in_a_paused_queue_is_received_once_and_flows_within_a_minute_of_its_resuming() {
+async fn messages_of_a_paused_queue_are_received_once_and_sent_again_within_a_minute_of_its_resuming() {
     let scene = scheduled(300).await;
     pause(&scene, true).await;
     assert_eq!(deliver(&scene).await, (300, vec![]));
@@ -82,7 +82,7 @@ async fn pausing_and_resuming_again_and_again_multiplies_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_parked_long_before_flows_within_three_minutes_where_the_walks_are_lost() {
+async fn tasks_parked_for_long_are_sent_within_three_minutes_if_the_walks_are_lost() {
     let scene = scheduled(1).await;
     let queue = queue_name("work");
     pause(&scene, true).await;

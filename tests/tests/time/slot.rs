@@ -6,7 +6,7 @@ use tickover_core::task::Status;
 use tickover_core::timer::Wake;
 use tickover_service::ports::{Queue as _, TaskFilter};
 use tickover_service::timers::Fired;
-use tickover_tests::moody::{Matter, MoodyQueue};
+use tickover_tests::moody::{FaultyQueue, Matter};
 use tickover_tests::scene::Scene;
 
 use super::{after, tick_of, with_deadline};
@@ -42,8 +42,8 @@ async fn next(scene: &Scene) -> String {
 }
 
 #[tokio::test]
-async fn what_is_more_than_a_ticks_share_of_a_slot_is_handed_over_by_message_and_goes_on_where_it_stopped() {
-    let (scene, _) = MoodyQueue::scene(1);
+async fn the_rest_of_a_slot_is_sent_by_messages_that_continue_where_the_tick_stopped() {
+    let (scene, _) = FaultyQueue::scene(1);
     deadlines(&scene, 30, 100).await;
     assert_eq!(tick_of(&scene, 1, 0).await.timers, 1_000);
     let mut body = next(&scene).await;
@@ -67,8 +67,8 @@ async fn what_is_more_than_a_ticks_share_of_a_slot_is_handed_over_by_message_and
 }
 
 #[tokio::test]
-async fn a_rest_that_cannot_be_read_or_sent_comes_back_as_the_same_message() {
-    let (scene, queue) = MoodyQueue::scene(1);
+async fn a_rest_message_that_cannot_be_read_or_sent_is_received_again() {
+    let (scene, queue) = FaultyQueue::scene(1);
     deadlines(&scene, 30, 100).await;
     tick_of(&scene, 1, 0).await;
     let body = next(&scene).await;
@@ -80,7 +80,7 @@ async fn a_rest_that_cannot_be_read_or_sent_comes_back_as_the_same_message() {
 
 #[tokio::test]
 async fn a_tick_that_cannot_send_leaves_its_slot_to_the_next_one() {
-    let (scene, queue) = MoodyQueue::scene(4);
+    let (scene, queue) = FaultyQueue::scene(4);
     deadlines(&scene, 20, 10).await;
     queue.has(Some(Matter::Hangs));
     assert_eq!(tick_of(&scene, 1, 0).await.timers, 0);
@@ -90,8 +90,8 @@ async fn a_tick_that_cannot_send_leaves_its_slot_to_the_next_one() {
 }
 
 #[tokio::test]
-async fn ten_messages_stand_for_five_hundred_instants_of_one_second_and_fire_in_that_second() {
-    let (scene, _) = MoodyQueue::scene(1);
+async fn ten_messages_carry_five_hundred_timers_of_one_second_and_fire_in_that_second() {
+    let (scene, _) = FaultyQueue::scene(1);
     deadlines(&scene, 1, 1_000).await;
     assert_eq!(tick_of(&scene, 1, 0).await.timers, 1_000);
     assert_eq!(scene.timers().await, 20);
@@ -106,8 +106,8 @@ async fn ten_messages_stand_for_five_hundred_instants_of_one_second_and_fire_in_
 }
 
 #[tokio::test]
-async fn timers_that_came_together_are_each_on_time_and_a_repetition_finds_nothing_to_do() {
-    let (scene, _) = MoodyQueue::scene(1);
+async fn timers_of_one_message_are_each_on_time_and_a_repetition_has_no_effect() {
+    let (scene, _) = FaultyQueue::scene(1);
     for (id, ms) in [("a", 205_000), ("b", 205_400), ("c", 205_900)] {
         let mut asked = with_deadline(id, 1);
         asked.timeouts.schedule_to_close =

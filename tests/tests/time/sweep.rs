@@ -43,7 +43,7 @@ async fn timed_out(scene: &Scene) -> usize {
 }
 
 #[tokio::test]
-async fn a_backlog_beyond_a_ticks_share_goes_on_at_once_in_other_hands() {
+async fn messages_continue_a_backlog_beyond_a_ticks_share_at_once() {
     let scene = alone(1);
     expired(&scene, 1_200).await;
     let report = tick_of(&scene, 1, 0).await;
@@ -56,7 +56,7 @@ async fn a_backlog_beyond_a_ticks_share_goes_on_at_once_in_other_hands() {
 }
 
 #[tokio::test]
-async fn a_shard_is_not_handed_out_again_while_others_are_at_it() {
+async fn a_shard_that_is_being_swept_gets_no_second_sweep() {
     let scene = alone(1);
     expired(&scene, 1_800).await;
     assert_eq!(tick_of(&scene, 1, 0).await.fanned_out, 1);
@@ -70,7 +70,7 @@ async fn a_shard_is_not_handed_out_again_while_others_are_at_it() {
 }
 
 #[tokio::test]
-async fn a_sweep_whose_time_is_up_sends_its_rest_on() {
+async fn a_sweep_whose_time_limit_ends_sends_its_rest_by_message() {
     let scene = alone(1);
     expired(&scene, 700).await;
     tick_of(&scene, 1, 0).await;
@@ -85,7 +85,7 @@ async fn a_sweep_whose_time_is_up_sends_its_rest_on() {
 }
 
 #[tokio::test]
-async fn an_hour_without_ticks_is_caught_up() {
+async fn after_an_hour_without_ticks_one_tick_processes_the_backlog() {
     let scene = alone(16);
     for number in 0..600_u64 {
         scene.service.schedule(with_deadline(&format!("t{number}"), 300 + number * 6)).await.unwrap();
@@ -97,7 +97,7 @@ async fn an_hour_without_ticks_is_caught_up() {
 }
 
 #[tokio::test]
-async fn instants_to_come_are_handed_over_before_a_backlog_is_dealt_with() {
+async fn a_tick_sends_timers_before_it_processes_a_backlog() {
     let scene = alone(1);
     scene.service.schedule(with_deadline("soon", 250)).await.unwrap();
     expired(&scene, 700).await;
@@ -106,7 +106,7 @@ async fn instants_to_come_are_handed_over_before_a_backlog_is_dealt_with() {
 }
 
 #[tokio::test]
-async fn two_ticks_at_once_waste_little_and_settle_each_task_once() {
+async fn two_ticks_at_once_waste_little_and_end_each_task_once() {
     let meter = Meter::new().await.unwrap();
     expired(&meter.scene, 1_000).await;
     let now = meter.scene.service.now();

@@ -22,7 +22,7 @@ async fn a_small_order_is_paid_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_sold_out_is_not_tried_again() {
+async fn a_sold_out_item_is_not_retried() {
     let env = env();
     let run = env.start(&fulfil, bicycles(4, 500)).await.unwrap();
     assert!(run.result().await.unwrap_err().to_string().contains("only 3 are left"));
@@ -42,7 +42,7 @@ async fn a_large_order_that_nobody_approves_is_given_back_after_two_days() {
 
 /// The worker crashes after each of its writes in turn. No call takes effect twice, and none is missing.
 #[tokio::test]
-async fn whenever_the_worker_dies_the_order_comes_to_the_same() {
+async fn a_crash_after_any_write_does_not_change_the_outcome() {
     let ledger = Arc::new(std::sync::Mutex::new(vec![]));
     let noted = |what: &'static str| {
         let ledger = Arc::clone(&ledger);

@@ -134,7 +134,7 @@ mod tests {
         MetricName: RecursiveInvocationsDropped\n\nOutputs:\n  Name:\n    Value: AWS::S3::Bucket\n";
 
     #[test]
-    fn every_function_says_that_its_loops_are_meant_and_why() {
+    fn every_function_allows_its_loops_with_a_reason() {
         check_loops().unwrap();
         loops(TEMPLATE).unwrap();
         for (from, to) in [
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_reports_may_end_their_messages() {
+    fn each_role_for_reports_may_delete_their_messages() {
         check_reports().unwrap();
         let template = read(FILE).unwrap();
         let (before, role) = template.split_once("  ScheduleRole:").unwrap();

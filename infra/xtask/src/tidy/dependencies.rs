@@ -11,7 +11,7 @@ use toml::{Table, Value as Toml};
 use crate::cargo::root;
 
 /// The crates of this workspace that a folder's crate may depend on, in its tests as well.
-const ARROWS: &[(&str, &[&str])] = &[
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("shared/core", &[]),
     ("shared/macros", &["tickover-core", "tickover"]),
     ("shared/service", &["tickover-core"]),
@@ -95,7 +95,9 @@ fn check_member(member: &Member) -> Vec<String> {
     let file = member.folder.join("Cargo.toml");
     let mut violations = Vec::new();
     let mut report = |message: String| violations.push(format!("{}: {message}", file.display()));
-    let Some((_, allowed)) = ARROWS.iter().find(|(folder, _)| member.folder.starts_with(folder)) else {
+    let Some((_, allowed)) =
+        ALLOWED_DEPENDENCIES.iter().find(|(folder, _)| member.folder.starts_with(folder))
+    else {
         report("a new crate: say in infra/xtask/src/tidy/dependencies.rs what it may depend on".to_owned());
         return violations;
     };

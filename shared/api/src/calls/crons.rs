@@ -2,7 +2,7 @@
 
 use tickover_core::cron::Cron;
 use tickover_service::Service;
-use tickover_service::crons::{DescribedCron, MadeCron};
+use tickover_service::crons::{CreatedCron, DescribedCron};
 
 use tickover_wire::Cursor;
 use tickover_wire::answer::{CronAnswer, CronView, CronsAnswer, DeletedAnswer, TriggerAnswer};
@@ -67,7 +67,7 @@ pub async fn delete_cron(service: &Service, id: &str) -> Result<Answer, Problem>
     Answer::ok(&DeletedAnswer { id, deleted: true })
 }
 
-fn made(made: MadeCron) -> Result<Answer, Problem> {
+fn made(made: CreatedCron) -> Result<Answer, Problem> {
     let status = if made.existed { 200 } else { 201 };
     Answer::new(status, &CronAnswer { cron: inline(made.record) })
 }

@@ -24,7 +24,7 @@ pub use timeline::timeline;
 pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestamp) -> ExecutionView {
     let execution = &described.execution;
     let at = |instant: Option<Timestamp>| instant.map(Instant);
-    let Stand { available_at, waiting_since, wakes_at, closing } = Stand::of(execution);
+    let StateFields { available_at, waiting_since, wakes_at, closing } = StateFields::of(execution);
     let (turn, closed) = (execution.turn(), execution.closed());
     let outcome = closed.map(|closed| &closed.outcome);
     let next = next(execution, now);
@@ -72,14 +72,14 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
 
 /// The fields that only some states have.
 #[derive(Default)]
-struct Stand {
+struct StateFields {
     available_at: Option<Timestamp>,
     waiting_since: Option<Timestamp>,
     wakes_at: Option<Timestamp>,
     closing: bool,
 }
 
-impl Stand {
+impl StateFields {
     fn of(execution: &Execution) -> Self {
         match &execution.state {
             ExecutionState::Pending(ready) => {

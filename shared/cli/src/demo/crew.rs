@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use tokio::process::{Child, Command};
 
 /// How long a worker may take to finish after SIGTERM.
-const FAREWELL: Duration = Duration::from_secs(8);
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// All workers started so far. They are killed when it is dropped.
 pub(super) struct Crew {
@@ -69,7 +69,7 @@ impl Crew {
             }
         }
         for worker in &mut self.workers {
-            let ended = tokio::time::timeout(FAREWELL, worker.wait()).await;
+            let ended = tokio::time::timeout(STOP_TIMEOUT, worker.wait()).await;
             let status = ended.context("a worker doesn't end after SIGTERM")??;
             ensure!(status.success(), "a worker ended with {status}");
         }

@@ -15,7 +15,7 @@ use crate::show::{error_line, words};
 
 /// Facts for the explanation that aren't in the execution's view.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct Facts {
     /// The number of pending events by name.
     pub(super) events: BTreeMap<EventName, u32>,
     /// Names of stored results that the workflow's code doesn't ask for.
@@ -30,7 +30,7 @@ pub(super) fn unused(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
 }
 
 /// The explanation, one sentence in a line.
-pub(super) fn text(execution: &ExecutionView, beside: &Beside, now: Timestamp) -> String {
+pub(super) fn text(execution: &ExecutionView, beside: &Facts, now: Timestamp) -> String {
     let mut lines = vec![format!(
         "Execution {} (workflow {}, queue {}) is {} in its run {}: {}.",
         execution.id,
@@ -257,7 +257,7 @@ mod tests {
         let tasks =
             [(TaskId::parse("s-1").expect("an id"), "pending, as kind label: nobody knows it".to_owned())]
                 .into();
-        let beside = Beside { events, tasks, ..Beside::default() };
+        let beside = Facts { events, tasks, ..Facts::default() };
         let said = text(&execution, &beside, Timestamp::parse_rfc3339(NOW).expect("an instant"));
         for sentence in sentences {
             assert!(said.contains(sentence), "{sentence:?} should be in:\n{said}");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_says_for_what_and_what_binds_it() {
+    fn a_waiting_execution_lists_its_waits_and_deadlines() {
         assert_says(
             &json!({"status": "waiting", "waiting_since": "2026-01-31T11:00:00.000Z",
                 "deadline_at": "2026-01-31T13:00:00.000Z", "waits_for": [
@@ -291,13 +291,13 @@ mod tests {
         let unused = unused(&timeline);
         let execution: ExecutionView = serde_json::from_value(waiting()).expect("an execution");
         let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
-        let said = text(&execution, &Beside { unused, ..Beside::default() }, now);
+        let said = text(&execution, &Facts { unused, ..Facts::default() }, now);
         assert!(said.contains("it doesn't ask for what is remembered of charge. A step"), "{said}");
-        assert!(!text(&execution, &Beside::default(), now).contains("has changed"));
+        assert!(!text(&execution, &Facts::default(), now).contains("has changed"));
     }
 
     #[test]
-    fn one_that_runs_says_which_attempts_it_has_written_down() {
+    fn a_running_execution_lists_its_recorded_attempts() {
         assert_says(
             &json!({"status": "running", "worker": "w", "waits_for": [
                     {"kind": "attempt", "name": "charge", "attempt": 2, "until": "2026-01-31T12:01:00.000Z"}],
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_nobody_takes_are_named_and_counted() {
+    fn pending_events_are_named_and_counted() {
         for status in ["waiting", "completed"] {
             assert_says(
                 &json!({"status": status, "pending_events": 4}),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_failed_says_by_which_step_and_how_to_go_on() {
+    fn a_failed_execution_names_its_step_and_the_next_call() {
         assert_says(
             &json!({"status": "failed", "ended_at": "2026-01-31T11:59:00.000Z",
                 "error": {"code": "payment", "message": "declined"},
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_stuck_or_held_says_who_can_help() {
+    fn a_stuck_or_paused_execution_explains_how_to_resume_it() {
         assert_says(
             &json!({"status": "paused", "stuck": {"code": "unreadable_result", "message": "step charge"},
                 "next": {"what": "waits_for_operator"}}),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn each_deadline_says_whose_it_was() {
+    fn each_passed_deadline_has_its_scope() {
         for (kind, said) in [("execution", "over all runs passed"), ("run", "the deadline of its run passed")]
         {
             assert_says(&json!({"status": "timed_out", "timeout_kind": kind}), &[said]);

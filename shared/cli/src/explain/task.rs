@@ -6,7 +6,7 @@ use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;
 use tickover_wire::answer::{AttemptOutcome, TaskView};
-use tickover_wire::{Said, SaidTimeoutKind, Words as _};
+use tickover_wire::{OpenTimeoutKind, Said, Words as _};
 
 use super::moment;
 use crate::show::{count, error_line, words};
@@ -97,7 +97,7 @@ fn running_reason(task: &TaskView, now: Timestamp) -> String {
     }
 }
 
-fn overrun(timeout_kind: Option<&SaidTimeoutKind>) -> String {
+fn overrun(timeout_kind: Option<&OpenTimeoutKind>) -> String {
     match timeout_kind {
         Some(Said::Known(TimeoutKind::ScheduleToClose)) => "its deadline over all attempts passed".to_owned(),
         Some(Said::Known(TimeoutKind::ScheduleToStart)) => "no worker claimed it in time".to_owned(),

@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use super::Worker;
 
 /// Shortest and longest time between tries of a heartbeat that wasn't answered.
-const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// Shortest and longest timeout of a heartbeat: shorter than most leases, so that there is time to retry.
-const ANSWER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+const HEARTBEAT_TIMEOUT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 /// How long a task has run before its own heartbeat timeout is read with another call: a claim's answer doesn't contain
 /// it, and most tasks end earlier.
@@ -34,7 +34,7 @@ pub(super) enum Verdict {
 }
 
 /// The state of the lease. Instants are from the monotonic clock, so a wrong wall clock has no effect.
-struct Hold {
+struct LeaseState {
     deadline: Option<Instant>,
     /// When the lease expires without another heartbeat.
     end: Instant,
@@ -48,7 +48,7 @@ struct Hold {
 /// The first heartbeat is sent after a third of the lease or of the task's heartbeat timeout. A shorter task sends
 /// none.
 pub(super) async fn keep(worker: &Worker, task: &ClaimedView, claimed_at: Instant) -> Verdict {
-    let mut hold = Hold {
+    let mut hold = LeaseState {
         deadline: later(claimed_at, task.remaining_ms),
         end: claimed_at + worker.lease.into(),
         every: worker.beat,
@@ -74,7 +74,7 @@ pub(super) async fn keep(worker: &Worker, task: &ClaimedView, claimed_at: Instan
 }
 
 /// Sends three heartbeats in each heartbeat timeout of the task, if that is shorter than the lease.
-async fn adapt(worker: &Worker, task: &ClaimedView, hold: &mut Hold, claimed_at: Instant) {
+async fn adapt(worker: &Worker, task: &ClaimedView, hold: &mut LeaseState, claimed_at: Instant) {
     let answer = timeout_at(hold.end, worker.client.api().task(&task.id)).await;
     let Ok(Ok(described)) = answer.map(|answer| answer.map(|answer| answer.task)) else {
         // Heartbeats continue at the interval derived from the lease.
@@ -103,11 +103,11 @@ fn later(than: Instant, remaining_ms: Option<u64>) -> Option<Instant> {
 }
 
 /// Sends one heartbeat. It doesn't wait beyond the lease or the deadline.
-async fn beat(worker: &Worker, task: &ClaimedView, hold: &mut Hold) -> Option<Verdict> {
+async fn beat(worker: &Worker, task: &ClaimedView, hold: &mut LeaseState) -> Option<Verdict> {
     let every = hold.every?;
     let sent_at = Instant::now();
     let until = hold.deadline.map_or(hold.end, |deadline| deadline.min(hold.end));
-    let bound = every.clamp(ANSWER.0, ANSWER.1);
+    let bound = every.clamp(HEARTBEAT_TIMEOUT.0, HEARTBEAT_TIMEOUT.1);
     let request = HeartbeatRequest { lease: task.lease.clone(), progress: None };
     let call = timeout(bound, worker.client.api().heartbeat(&task.id, &request));
     let error = match timeout_at(until, call).await {
@@ -130,11 +130,11 @@ async fn beat(worker: &Worker, task: &ClaimedView, hold: &mut Hold) -> Option<Ve
     };
     count(&worker.beats.unanswered);
     tracing::warn!({ field::TASK_ID } = %task.id, error, "heartbeat not answered, retrying");
-    hold.next_beat = Some(Instant::now() + (every / 4).clamp(TRY_AGAIN.0, TRY_AGAIN.1));
+    hold.next_beat = Some(Instant::now() + (every / 4).clamp(RETRY_DELAY.0, RETRY_DELAY.1));
     None
 }
 
-fn renew(hold: &mut Hold, renewed: &HeartbeatAnswer, worker: &Worker, sent_at: Instant) {
+fn renew(hold: &mut LeaseState, renewed: &HeartbeatAnswer, worker: &Worker, sent_at: Instant) {
     // Counted from the sending: the server can't have extended it earlier.
     hold.end = sent_at + worker.lease.into();
     hold.next_beat = hold.every.map(|every| sent_at + every);

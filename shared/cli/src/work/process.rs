@@ -24,7 +24,7 @@ const ERROR_TAIL_BYTES: usize = 2 * 1024;
 /// How long the pipes may stay open after the command has ended: a process that it started may still have them open.
 const DRAIN_BOUND: Duration = Duration::from_secs(1);
 /// How often a process group that got SIGTERM is checked.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const GROUP_CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// A running command. Dropping it kills its whole process group.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Process {
         let gone = async {
             drop(self.child.wait().await);
             while !matches!(killpg(self.group, None), Err(Errno::ESRCH)) {
-                sleep(LOOK_AGAIN).await;
+                sleep(GROUP_CHECK_EVERY).await;
             }
         };
         if timeout(grace, gone).await.is_err() {

@@ -60,7 +60,7 @@ impl fmt::Display for Tally {
 
 /// Heartbeats by outcome (Z24).
 #[derive(Debug, Default)]
-pub(super) struct Beats {
+pub(super) struct Heartbeats {
     /// The lease was extended.
     pub(super) renewed: AtomicU64,
     /// The worker no longer had the lease.
@@ -69,7 +69,7 @@ pub(super) struct Beats {
     pub(super) unanswered: AtomicU64,
 }
 
-impl fmt::Display for Beats {
+impl fmt::Display for Heartbeats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let (renewed, refused) = (read(&self.renewed), read(&self.refused));

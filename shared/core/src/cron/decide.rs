@@ -34,8 +34,8 @@ pub fn decide(record: Option<&Cron>, command: &Command, context: &Context<'_>) -
 
 /// The decision to write `after`, if it differs from the stored record.
 fn settle(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Context<'_>) -> Decision {
-    forget_old_runs(&mut after);
-    let mut writes = due_slot::keep_request(&mut after, context.now);
+    drop_old_runs(&mut after);
+    let mut writes = due_slot::extend_request(&mut after, context.now);
     let (due, timer) = due_slot::settle(before, &after, context.now, context.limits);
     after.due = due;
     if before == Some(&after) {
@@ -49,7 +49,7 @@ fn settle(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Contex
 }
 
 /// Keeps only the last of the runs that the cron no longer follows.
-fn forget_old_runs(after: &mut Cron) {
+fn drop_old_runs(after: &mut Cron) {
     let over = after.runs.iter().filter(|run| !run.state.is_live()).count();
     let mut surplus = over.saturating_sub(HISTORY);
     after.runs.retain(|run| {

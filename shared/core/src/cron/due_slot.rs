@@ -22,8 +22,8 @@ pub(super) const KEPT_FOR: Millis = Millis::from_days(120);
 const KEPT_LEAST: Millis = Millis::from_days(60);
 
 /// Extends the expiry of the request's payload, if it is time.
-pub(super) fn keep_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
-    let is_due = keep_at(after).is_some_and(|at| at <= now);
+pub(super) fn extend_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
+    let is_due = extend_at(after).is_some_and(|at| at <= now);
     match &mut after.request {
         Payload::Blob(at) if is_due => {
             at.expires_at = now.plus(KEPT_FOR);
@@ -34,7 +34,7 @@ pub(super) fn keep_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
 }
 
 /// When the payload's expiry is to be extended.
-fn keep_at(after: &Cron) -> Option<Timestamp> {
+fn extend_at(after: &Cron) -> Option<Timestamp> {
     let request = after.request.blob().filter(|_| !after.is_deleted())?;
     Some(request.expires_at.minus(KEPT_LEAST))
 }
@@ -69,7 +69,7 @@ fn look_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
         // At once: if the process that was to start them has stopped, the tick starts them.
         return Some(now);
     }
-    earliest([after.next().map(|next| next.starts_at), look_again_at(after, now), keep_at(after)])
+    earliest([after.next().map(|next| next.starts_at), look_again_at(after, now), extend_at(after)])
 }
 
 /// When to check next whether the runs that it waits for have ended. The time between checks grows with the wait.

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_known_in_any_letters_and_nothing_else_is() {
+    fn every_name_is_known_in_upper_and_lower_case_and_no_other_text_is() {
         for name in chrono_tz::TZ_VARIANTS {
             let zone = Zone::named(&name.name().to_lowercase());
             assert_eq!(zone.map(|zone| zone.name()), Some(name.name()));

@@ -19,7 +19,7 @@ const KEPT: usize = 4;
 
 /// An attempt in progress that has a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnderWay {
+pub struct TimedAttempt {
     /// A digest of the step's name. If two steps have the same digest, the record may lose one of them, whose timeout
     /// is then found later.
     #[serde(rename = "s")]
@@ -29,7 +29,7 @@ pub struct UnderWay {
     timeout_at: Timestamp,
 }
 
-impl UnderWay {
+impl TimedAttempt {
     /// A step's attempt that times out then.
     pub fn of(step: &StepName, timeout_at: Timestamp) -> Self {
         Self { step: digest(step), timeout_at }
@@ -37,7 +37,7 @@ impl UnderWay {
 }
 
 /// Replaces the record's list by the attempts that a turn reports as in progress.
-pub(super) fn list(execution: &mut Execution, under_way: &[UnderWay]) {
+pub(super) fn list(execution: &mut Execution, under_way: &[TimedAttempt]) {
     let ExecutionState::Running(turn) = &mut execution.state else { return };
     turn.under_way = under_way.to_vec();
     keep_earliest(turn);
@@ -52,7 +52,7 @@ pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
                 forget(turn, name);
                 // After a failure, that instant is the start of the next attempt.
                 let timeout_at = next_at.filter(|_| error.is_none());
-                turn.under_way.extend(timeout_at.map(|timeout_at| UnderWay::of(name, timeout_at)));
+                turn.under_way.extend(timeout_at.map(|timeout_at| TimedAttempt::of(name, timeout_at)));
             }
             Happened::Step { name, .. } => forget(turn, name),
             Happened::Remote { .. }

@@ -49,11 +49,11 @@ pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, con
 fn deal_with(execution: &mut Execution, outcome: ExecutionOutcome, budget: Millis, context: &Context<'_>) {
     execution.failing = Some(Failing { outcome, deadline_at: context.now.plus(budget) });
     execution.cancel_requested = false;
-    await_turn(execution, context.now, context.now);
+    make_pending(execution, context.now, context.now);
 }
 
 /// Makes the next turn pending from that instant on, and resets `idle_turns` and `stuck`.
-pub(super) fn await_turn(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
+pub(super) fn make_pending(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
     execution.idle_turns = 0;
     execution.stuck = None;
     give_back(execution, available_at, now);
@@ -87,8 +87,8 @@ fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context
 
 /// Whether work is left after the outcome is final: to end steps and children, to notify a parent, or to extend the
 /// expiry of items, which is rarely necessary.
-pub(super) fn leaves_something(execution: &Execution) -> bool {
-    execution.open_steps > 0 || execution.parent.is_some() || retention::ends_too_early(execution)
+pub(super) fn has_work_left(execution: &Execution) -> bool {
+    execution.open_steps > 0 || execution.parent.is_some() || retention::expires_before_record(execution)
 }
 
 /// When a lease ends that is granted or extended now. It never ends after a deadline, so that its message is received

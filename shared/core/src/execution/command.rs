@@ -3,7 +3,7 @@
 use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
-use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, UnderWay};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, TimedAttempt};
 use crate::failure::Failure;
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
@@ -172,7 +172,7 @@ pub struct Record {
     pub on_failure: Option<Millis>,
     /// All attempts in progress that have a timeout, including those that these entries start. `None` if the caller
     /// doesn't know them: then the entries update the record's own list.
-    pub under_way: Option<Vec<UnderWay>>,
+    pub under_way: Option<Vec<TimedAttempt>>,
 }
 
 /// The end of a turn that can't continue yet.

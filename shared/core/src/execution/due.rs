@@ -10,7 +10,7 @@ use crate::time::{Timestamp, earliest};
 
 /// The last turn may have missed the end of a step or child that came less than this before it was suspended. It saw
 /// all earlier ends.
-const OVERLOOKED: Millis = Millis::from_secs(60);
+const MISSED_WITHIN: Millis = Millis::from_secs(60);
 
 /// The earliest instant at which something that a user can see happens to this execution by itself.
 pub fn visible_at(execution: &Execution) -> Option<Timestamp> {
@@ -58,7 +58,7 @@ pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
     match &execution.state {
         ExecutionState::Pending(ready) => (!ready.hint_later).then_some(ready.available_at),
         ExecutionState::Waiting(waiting) => {
-            let again = execution.hinted_at.filter(|_| waiting.has_another_hint(execution));
+            let again = execution.hinted_at.filter(|_| waiting.has_extra_hint(execution));
             let stirred = waiting.stirred.then_some(waiting.since);
             let until = waiting.until.filter(|_| !waiting.hint_later);
             earliest([again.or(stirred), until])
@@ -69,7 +69,7 @@ pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
 
 impl Waiting {
     /// Whether an extra hint was sent: one other than for `until`, or for the end of a step or child.
-    fn has_another_hint(&self, execution: &Execution) -> bool {
+    fn has_extra_hint(&self, execution: &Execution) -> bool {
         let is_told = execution.wakes > self.seen_wakes && execution.hinted_at.is_some();
         self.stirred || is_told || self.has_rechecked(execution)
     }
@@ -111,13 +111,13 @@ pub(crate) fn is_told(execution: &Execution) -> bool {
 
 /// Whether a waiting execution may have missed the end of a step or child at this instant: it has received no
 /// notification since it was suspended, and the end came after the suspension or shortly before it.
-pub fn has_not_heard_of(execution: &Execution, ended_at: Timestamp) -> bool {
+pub fn may_have_missed(execution: &Execution, ended_at: Timestamp) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {
             waiting.recheck.is_some()
                 && !waiting.stirred
                 && execution.wakes == waiting.seen_wakes
-                && ended_at.plus(OVERLOOKED) >= waiting.since
+                && ended_at.plus(MISSED_WITHIN) >= waiting.since
         }
         ExecutionState::Pending(_)
         | ExecutionState::Running(_)
@@ -197,7 +197,7 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
         shard,
     });
     let start =
-        starts_later(execution).map(|at| Due { at: at.minus(START_LEAD), kind: DueKind::Start, shard });
+        later_hint_at(execution).map(|at| Due { at: at.minus(START_LEAD), kind: DueKind::Start, shard });
     let recheck = recheck_at(execution).map(|at| Due { at, kind: DueKind::Start, shard });
     // If extending the expiry fails, the tick doesn't retry it at once.
     let keep = retention::look_at(execution, limits).map(|at| Due {
@@ -212,7 +212,7 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
 }
 
 /// The instant for which the tick must send the hint.
-pub(crate) fn starts_later(execution: &Execution) -> Option<Timestamp> {
+pub(crate) fn later_hint_at(execution: &Execution) -> Option<Timestamp> {
     if execution.is_held() {
         return None;
     }
@@ -220,7 +220,7 @@ pub(crate) fn starts_later(execution: &Execution) -> Option<Timestamp> {
         ExecutionState::Pending(ready) => ready.hint_later.then_some(ready.available_at),
         // If another hint is on its way, the turn that it starts handles this instant too.
         ExecutionState::Waiting(waiting) => {
-            waiting.until.filter(|_| waiting.hint_later && !waiting.has_another_hint(execution))
+            waiting.until.filter(|_| waiting.hint_later && !waiting.has_extra_hint(execution))
         }
         ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => None,
     }

@@ -6,7 +6,7 @@ use crate::duration::Millis;
 use crate::execution::journal::{Entry, Happened, Sealed, StepOutcome};
 use crate::execution::{
     Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, FORMAT, Failing,
-    Parent, ParentClosePolicy, Progress, Ready, Recheck, Slot, Stuck, Turn, UnderWay, Waiting,
+    Parent, ParentClosePolicy, Progress, Ready, Recheck, Slot, Stuck, TimedAttempt, Turn, Waiting,
 };
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, NameError, Nonce, QueueName,
@@ -132,7 +132,7 @@ pub fn running(now: Timestamp) -> ExecutionState {
         lease_length: Millis::from_secs(60),
         lease_expires_at: later(now, 60),
         shared: false,
-        under_way: vec![UnderWay::of(&step, later(now, 30))],
+        under_way: vec![TimedAttempt::of(&step, later(now, 30))],
     })
 }
 

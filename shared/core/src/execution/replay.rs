@@ -24,7 +24,7 @@ use crate::limits::{self, Limits};
 use crate::time::Timestamp;
 
 pub use attempt::{AfterFailure, Bounds, EndedAttempt, Next, StepPolicy, timed_out};
-pub use events::FreeEvent;
+pub use events::UntakenEvent;
 pub use merge::Merged;
 pub use standing::{Standing, Taken};
 
@@ -125,7 +125,7 @@ impl Replay {
     /// Adds a new entry. It counts at once and is written with the next write.
     pub fn push(&mut self, at: Timestamp, what: Happened) {
         let entry = Entry { at, what };
-        self.absorb(&entry);
+        self.apply_entry(&entry);
         self.fresh.push(entry);
     }
 
@@ -236,13 +236,13 @@ impl Replay {
     }
 
     /// Applies an entry to the state, whether the turn or another caller wrote it.
-    fn absorb(&mut self, entry: &Entry) {
+    fn apply_entry(&mut self, entry: &Entry) {
         if let Some(name) = entry.what.outcome_of() {
             self.order.add(name);
         }
         match &entry.what {
             Happened::Event { name, id: _, payload } => {
-                let event = FreeEvent { sent_at: entry.at, payload: payload.clone() };
+                let event = UntakenEvent { sent_at: entry.at, payload: payload.clone() };
                 self.events.entry(name.clone()).or_default().add(entry, event);
                 return;
             }

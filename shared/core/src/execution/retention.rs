@@ -62,7 +62,7 @@ pub fn ahead_of_journal(now: Timestamp, limits: &Limits) -> Timestamp {
 /// If the items of an execution aren't kept long enough: until when they must be kept. `None` if they are, or if there
 /// are none. For an execution that has ended, the question is whether it could be reopened now. If a caller has started
 /// to extend them to an instant that is late enough, this is that instant.
-pub fn missing_time(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Timestamp> {
+pub fn required_expiry(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Timestamp> {
     let kept = execution.kept?;
     let (enough, to) = match &execution.state {
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
@@ -79,7 +79,7 @@ pub fn missing_time(execution: &Execution, now: Timestamp, limits: &Limits) -> O
 }
 
 /// Whether the items of a closed execution expire before its record.
-pub(super) fn ends_too_early(execution: &Execution) -> bool {
+pub(super) fn expires_before_record(execution: &Execution) -> bool {
     let closed = execution.closed();
     closed.is_some_and(|closed| execution.kept.is_some_and(|kept| kept < closed.expires_at))
 }

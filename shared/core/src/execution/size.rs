@@ -42,7 +42,7 @@ pub(super) fn fit(execution: &mut Execution, context: &Context<'_>) -> Vec<(Segm
 /// Whether the record is within its budget, and still is once a worker has started its next turn: to start a turn
 /// should cost no more than its own write.
 pub(super) fn fits(execution: &Execution) -> bool {
-    size::of(&at_its_largest(execution)) <= CONTROL_RECORD_BYTES
+    size::of(&largest_form(execution)) <= CONTROL_RECORD_BYTES
 }
 
 /// Adds a note, which only the timeline shows, if the record has space for it: a note isn't worth a further write.
@@ -54,7 +54,7 @@ pub(super) fn note_if_it_fits(execution: &mut Execution, kind: &str, context: &C
 }
 
 /// The record at the largest size that it can reach without a decision, or by the start of a turn.
-fn at_its_largest(execution: &Execution) -> Execution {
+fn largest_form(execution: &Execution) -> Execution {
     let instant = Timestamp::from_millis(9_999_999_999_999);
     let mut largest = execution.clone();
     largest.wakes = largest.wakes.max(WAKES);

@@ -1,7 +1,7 @@
 //! Turns a changed record into the decision that writes it.
 
 use crate::command::Context;
-use crate::decision::{Effect, NewPart, Write};
+use crate::decision::{Effect, NewItem, Write};
 use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
@@ -39,9 +39,9 @@ pub(super) fn update_in_slot(
     leave_closing(before, &mut after);
     let timer = due_slot::move_slot(before, &mut after, placement, context);
     let expires_at = after.kept.unwrap_or_else(|| retention::ahead_of_journal(context.now, context.limits));
-    let segment = |(key, segment)| NewPart::Segment { of: after.id.clone(), key, segment, expires_at };
+    let segment = |(key, segment)| NewItem::Segment { of: after.id.clone(), key, segment, expires_at };
     let parts = sealed.into_iter().map(segment).collect();
-    let due_no_later_than = due_slot::insists_on(before, &after, context);
+    let due_no_later_than = due_slot::required_due(before, &after, context);
     let mut effects: Vec<Effect> =
         newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
     effects.extend(timer);
@@ -62,7 +62,7 @@ pub(super) fn update_in_slot(
 fn leave_closing(before: &Execution, after: &mut Execution) {
     if let ExecutionState::Ended(closed) = &after.state
         && before.closed().is_none()
-        && closing::leaves_something(after)
+        && closing::has_work_left(after)
     {
         after.state = ExecutionState::Closing(closed.clone());
     }
@@ -98,6 +98,6 @@ pub(super) fn turn(execution: &Execution, at: Timestamp) -> Effect {
 
 /// The turn with this lease. An expired lease still counts while no other worker has taken over: the work is done, and
 /// a refusal would only repeat it.
-pub(super) fn held_by<'a>(execution: &'a Execution, lease: &LeaseId) -> Option<&'a Turn> {
+pub(super) fn turn_with_lease<'a>(execution: &'a Execution, lease: &LeaseId) -> Option<&'a Turn> {
     execution.turn().filter(|turn| turn.lease == *lease)
 }

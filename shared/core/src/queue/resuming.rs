@@ -85,7 +85,7 @@ impl QueueRecord {
     }
 
     /// The record in which a walk has noted this progress.
-    pub fn walked_to(
+    pub fn note_walk(
         &self,
         since: Timestamp,
         shard: u16,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_queue_owes_a_walk_over_each_shard_until_all_are_done() {
+    fn a_resumed_queue_has_a_walk_over_each_shard_until_all_are_done() {
         let record = parked().resume(at(0), 2).unwrap();
         assert_eq!((record.paused, record.parked, due_at(&record)), (false, true, Some(at(120))));
         assert_eq!(record.resume(at(1), 2), None, "once");
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_where_nothing_was_parked_owes_nothing() {
+    fn a_queue_without_parked_records_has_no_walks() {
         let record = QueueRecord { parked: false, ..parked() }.resume(at(0), 2).unwrap();
         assert_eq!((record.resuming.as_ref(), due_at(&record)), (None, None));
         assert_eq!(record.restart_walks(at(9_000)), None);
     }
 
     #[test]
-    fn walks_of_an_earlier_resuming_count_no_more() {
+    fn walks_of_an_earlier_resuming_are_ignored() {
         let record = parked().resume(at(0), 2).unwrap();
         let paused = record.pause().unwrap();
         assert_eq!((paused.parked, due_at(&paused)), (true, None));
@@ -162,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_walk_that_was_not_heard_of_for_two_minutes_begins_again_where_it_was() {
+    fn only_a_walk_without_progress_for_two_minutes_starts_again_from_its_last_position() {
         let record = parked().resume(at(0), 3).unwrap().walked(at(0), 2).unwrap();
-        let record = record.walked_to(at(0), 1, Some(at(7)), at(70)).unwrap();
+        let record = record.note_walk(at(0), 1, Some(at(7)), at(70)).unwrap();
         assert_eq!(record.restart_walks(at(119)), None);
         let record = record.restart_walks(at(130)).unwrap();
         let walk = |shard| record.walk(at(0), shard).map(|walk| (walk.heard_at, walk.from));
@@ -177,26 +177,26 @@ mod tests {
     #[test]
     fn a_walk_noted_by_a_clock_that_is_a_little_ahead_is_not_lost() {
         let record = parked().resume(at(0), 1).unwrap();
-        let ahead = record.walked_to(at(0), 0, None, at(180)).unwrap().restart_walks(at(120)).unwrap();
+        let ahead = record.note_walk(at(0), 0, None, at(180)).unwrap().restart_walks(at(120)).unwrap();
         assert_eq!(ahead.walk(at(0), 0).map(|walk| walk.heard_at), Some(at(180)));
-        let jumped = record.walked_to(at(0), 0, None, at(9_000)).unwrap().restart_walks(at(120)).unwrap();
+        let jumped = record.note_walk(at(0), 0, None, at(9_000)).unwrap().restart_walks(at(120)).unwrap();
         assert_eq!(jumped.walk(at(0), 0).map(|walk| walk.heard_at), Some(at(120)));
     }
 
     #[test]
     fn a_walk_never_goes_back() {
         let record = parked().resume(at(0), 1).unwrap();
-        let record = record.walked_to(at(0), 0, Some(at(7)), at(70)).unwrap();
-        let record = record.walked_to(at(0), 0, Some(at(3)), at(60)).unwrap();
+        let record = record.note_walk(at(0), 0, Some(at(7)), at(70)).unwrap();
+        let record = record.note_walk(at(0), 0, Some(at(3)), at(60)).unwrap();
         assert_eq!(record.walk(at(0), 0), Some(&Walk { heard_at: at(70), from: Some(at(7)) }));
     }
 
     #[test]
-    fn the_record_of_the_most_shards_there_may_be_is_far_below_what_an_item_may_hold() {
+    fn the_record_with_the_most_shards_is_far_below_the_item_limit() {
         let now = Timestamp::from_millis(1_767_225_600_000);
         let mut record = parked().resume(now, 1_000).unwrap();
         for shard in 0..1_000 {
-            record = record.walked_to(now, shard, Some(now), now).unwrap();
+            record = record.note_walk(now, shard, Some(now), now).unwrap();
         }
         let bytes = serde_json::to_string(&record).unwrap().len();
         assert!(bytes < 48 * 1_024, "{bytes}");

@@ -182,7 +182,7 @@ fn a_wrong_short_form_is_refused_with_the_text() {
 }
 
 #[test]
-fn a_policy_built_by_hand_is_held_to_the_same_limits() {
+fn a_policy_that_was_not_parsed_has_the_same_limits() {
     let none = RetryPolicy::none();
     assert_eq!(largest().check(), Ok(()));
     for (policy, path) in [

@@ -94,7 +94,7 @@ fn update_in_slot(
     }
     let timer = due_slot::move_slot(before, &mut after, placement, context);
     transition::fit(&mut after);
-    let due_no_later_than = due_slot::insists_on(before, &after, context);
+    let due_no_later_than = due_slot::required_due(before, &after, context);
     let mut effects = newly_pending(before, &after);
     effects.extend(timer);
     if before.ended().is_none() {
@@ -118,7 +118,7 @@ fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
         State::Pending(old) => old.hint_later || before.parked,
         State::Running(_) | State::Ended(_) => true,
     };
-    if had_none && waits_for_a_hint(after) { vec![dispatch(after)] } else { vec![] }
+    if had_none && needs_hint(after) { vec![dispatch(after)] } else { vec![] }
 }
 
 /// The notification to the execution that the task is a remote step of, if the task has ended.
@@ -176,7 +176,7 @@ fn standing<'a>(task: &'a Task, lease: &LeaseId) -> Standing<'a> {
 fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     let mut decision = Decision::unchanged(task, Ok(Reply::Closed { duplicate: true }));
     let was_last = task.history.last().is_some_and(|past| past.lease.as_ref() == Some(lease));
-    if was_last && waits_for_a_hint(task) {
+    if was_last && needs_hint(task) {
         decision.effects.push(dispatch(task));
     }
     decision.effects.extend(parent_notification(task));
@@ -184,7 +184,7 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
 }
 
 /// Whether a hint of this task should be in its queue or on the way to it.
-fn waits_for_a_hint(task: &Task) -> bool {
+fn needs_hint(task: &Task) -> bool {
     match &task.state {
         State::Pending(pending) => !pending.hint_later && !task.parked,
         State::Running(_) | State::Ended(_) => false,

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_place_is_before_a_later_start_at_the_backstop_or_at_what_users_see() {
+    fn the_latest_due_slot_is_before_a_later_start_at_the_backstop_or_at_a_visible_instant() {
         let limits = Limits::default();
         let latest = |scene: crate::task::decide::tests::fixture::Scene| {
             latest(scene.record(), t("0s"), &limits).map(|due| (due.at, due.kind))
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_kept_unless_it_is_too_late_or_the_task_has_ended() {
+    fn a_due_slot_is_kept_unless_it_is_too_late_or_the_task_has_ended() {
         let (early, late) = (place("1m", DueKind::Recheck), place("2m", DueKind::Instant));
         assert_eq!(keep_or_lower(Some(early), Some(late)), Some(early));
         assert_eq!(keep_or_lower(Some(late), Some(early)), Some(early));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_version_is_refused_before_anything_else_is_looked_at() {
+    fn an_unknown_version_is_refused_before_the_rest_is_read() {
         let newer = GOLDEN.replacen("\"v\":1", "\"v\":2", 1);
         assert!(matches!(Hint::parse(&newer), Err(HintError::UnknownFormat { found: 2 })));
         let error = Hint::parse(r#"{"v":300,"payload":"of a shape nobody knows yet"}"#).unwrap_err();
@@ -161,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_never_repeats_what_the_message_held() {
+    fn an_error_never_repeats_the_content_of_the_message() {
         let error = Hint::parse("\"a secret\"").unwrap_err().to_string();
         assert!(error.contains("line 1") && !error.contains("secret"), "{error}");
     }
 
     #[test]
-    fn what_is_no_hint_is_refused() {
+    fn a_text_that_is_no_hint_is_refused() {
         for body in ["", "{}", "[]", r#"{"v":"1"}"#, r#"{"v":1}"#, r#"{"v":1,"task":{}}"#, &GOLDEN[..99]] {
             assert!(matches!(Hint::parse(body), Err(HintError::Malformed(_))), "{body}");
         }

@@ -103,7 +103,7 @@ async fn a_record_of_another_format_is_refused_loudly() {
 }
 
 #[tokio::test]
-async fn a_transaction_cancelled_for_others_sake_says_so() {
+async fn a_transaction_cancelled_by_another_write_is_throttled() {
     for code in ["TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"] {
         let (store, _) = store([cancelled(&json!([{"Code": "None"}, {"Code": code}]))]);
         let refused = store.commit(&created_with_key()).await;
@@ -125,7 +125,7 @@ async fn one_item_with_our_nonce_shows_that_the_whole_transaction_was_done() {
 }
 
 #[tokio::test]
-async fn a_write_beside_another_one_under_way_is_to_be_repeated_as_it_is() {
+async fn a_write_during_another_write_must_be_repeated_unchanged() {
     let (store, _) = store([Answer::Refused(400, "TransactionConflictException", json!({}))]);
     let refused = store.commit(&[update(&task())]).await;
     assert!(matches!(refused, Err(StoreError::Throttled)));
@@ -148,7 +148,7 @@ async fn a_repeated_transaction_is_the_same_request() {
 }
 
 #[tokio::test]
-async fn keeping_a_payload_longer_goes_ahead_and_by_itself() {
+async fn an_extension_of_a_payload_is_sent_first_and_alone() {
     let (store, script) = store([Answer::Done(json!({}))]);
     let at = BlobRef {
         id: tickover_core::id::BlobId::from_bytes([2; 16]),
@@ -165,7 +165,7 @@ async fn keeping_a_payload_longer_goes_ahead_and_by_itself() {
 }
 
 #[tokio::test]
-async fn a_wake_goes_behind_what_it_is_for_and_is_refused_by_nobody() {
+async fn a_wake_follows_the_other_writes_and_a_refused_one_is_no_error() {
     let wake = Write::Wake { id: execution().id, incarnation: execution().incarnation };
     let ended = wire(&of_execution(&execution()).unwrap());
     let (woken, script) = store([Answer::Done(json!({})), failed_on(&ended)]);

@@ -29,7 +29,7 @@ async fn a_refusal_that_will_not_pass_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn what_passes_by_itself_gets_no_advice() {
+async fn a_temporary_error_has_no_advice() {
     let Err(StoreError::Unavailable { reason }) = refused(500, "InternalServerError").await else { panic!() };
     assert_eq!(reason, "InternalServerError: a text that nobody reads");
     assert!(matches!(refused(400, "ThrottlingException").await, Err(StoreError::Throttled)));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sort_of_value_comes_back_as_it_was() {
+    fn every_kind_of_value_is_read_back_unchanged() {
         let choices = [Choice::Plain, Choice::Of(String::new()), Choice::With { field: -1 }];
         let record = Everything {
             greatest: u64::MAX,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_record_is_made_of_is_refused() {
+    fn unsupported_attribute_types_are_refused() {
         let number = AttributeValue::N("one".to_owned());
         let set = AttributeValue::Ss(vec!["a".to_owned()]);
         for attribute in [number, set, AttributeValue::N("1e999".to_owned())] {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_read_as_it_lies_in_tables_and_what_it_has_besides_is_left_aside() {
+    fn stored_items_are_readable_and_unknown_attributes_ignored() {
         let n = |text: &str| AttributeValue::N(text.to_owned());
         let s = |text: &str| AttributeValue::S(text.to_owned());
         let only = |name: &str, value| AttributeValue::M(Item::from([(name.to_owned(), value)]));

@@ -99,7 +99,7 @@ fn a_dead_task_lies_in_its_list_and_expires_and_is_not_due() {
 }
 
 #[test]
-fn what_this_build_does_not_know_is_refused_and_nothing_of_it_told() {
+fn an_unreadable_record_is_refused_without_showing_its_content() {
     let with = |name: &str, value: Option<AttributeValue>| {
         let mut item = of_task(&pending()).unwrap();
         match value {
@@ -289,7 +289,7 @@ fn a_record_with_every_limit_at_its_maximum_is_one_write_unit() {
     for request in all.into_iter().flat_map(|on_timeout| [largest(on_timeout), largest_step(on_timeout)]) {
         let states = life(largest_task(request));
         for task in &states {
-            largest_bytes = largest_bytes.max(held_bytes(task));
+            largest_bytes = largest_bytes.max(checked_bytes(task));
         }
         // The life had all of these states.
         let statuses: Vec<Status> = states.iter().map(Task::status).collect();
@@ -322,7 +322,7 @@ pub(crate) fn written((before, after): (Item, Item)) -> (Option<String>, Placeho
 }
 
 /// The size of a task's item, which must be within one write unit and within the size that the rules calculate.
-fn held_bytes(task: &Task) -> usize {
+fn checked_bytes(task: &Task) -> usize {
     let item = of_task(task).unwrap();
     let (bytes, reckoned, status) = (item_bytes(&item), size::of(task), task.status());
     assert!(bytes <= CONTROL_RECORD_BYTES, "{status}: {bytes} bytes");

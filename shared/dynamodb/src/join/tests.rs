@@ -19,7 +19,7 @@ fn parent() -> Parent {
 const SLOT: Slot = Slot { label: Nonce::from_bytes([2; 8]), item: 0, place: 7, of: 9 };
 
 #[tokio::test]
-async fn a_place_is_one_request_that_tells_how_many_there_are() {
+async fn a_mark_is_one_request_that_returns_the_number_of_marks() {
     let places = json!({"Attributes": {"places": {"NS": ["3", "7", "8"]}}});
     let (store, script) = store([Answer::Done(places)]);
     assert_eq!(store.join(&parent(), SLOT, Timestamp::from_millis(1_500)).await.unwrap(), 3);

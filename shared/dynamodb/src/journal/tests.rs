@@ -52,7 +52,7 @@ async fn a_run_is_one_query_whose_further_pages_are_asked_for() {
 }
 
 #[tokio::test]
-async fn one_that_this_build_can_not_read_is_refused_and_nothing_of_it_told() {
+async fn an_unreadable_segment_is_refused_without_showing_its_content() {
     let newer = json!({"pk": {"S": "exec#e"}, "sk": sk(1), "v": {"N": "2"}, "body": {"S": "{}"}});
     for (item, says) in [
         (newer, "segment 1 of run 1 of execution e is stored in format 2, where this build reads 1"),

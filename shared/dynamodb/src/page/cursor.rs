@@ -68,12 +68,12 @@ pub(crate) fn decode(walk: Walk, cursor: &str) -> Result<Item, StoreError> {
 }
 
 /// The cursor after this position of a list.
-pub(crate) fn encode_place(list: &str, behind: &Place) -> Option<String> {
+pub(crate) fn encode_position(list: &str, behind: &Place) -> Option<String> {
     pack(list, behind)
 }
 
 /// The position in a list after which to continue.
-pub(crate) fn decode_place(list: &str, cursor: &str) -> Result<Place, StoreError> {
+pub(crate) fn decode_position(list: &str, cursor: &str) -> Result<Place, StoreError> {
     let place: Place = unpack(list, cursor)?;
     if is_key(&place.pk) { Ok(place) } else { Err(StoreError::BadCursor) }
 }
@@ -120,19 +120,19 @@ mod tests {
     }
 
     #[test]
-    fn a_lists_cursor_is_one_place_for_all_its_keys_and_good_for_that_list_only() {
+    fn a_lists_cursor_is_one_position_for_all_its_keys_and_valid_for_that_list_only() {
         let place = Place { at: 1_700, pk: "exec#order-7".into() };
-        let cursor = encode_place("wf#checkout", &place).unwrap();
-        assert_eq!(decode_place("wf#checkout", &cursor).unwrap(), place);
-        assert!(matches!(decode_place("wf#refund", &cursor), Err(StoreError::BadCursor)));
+        let cursor = encode_position("wf#checkout", &place).unwrap();
+        assert_eq!(decode_position("wf#checkout", &cursor).unwrap(), place);
+        assert!(matches!(decode_position("wf#refund", &cursor), Err(StoreError::BadCursor)));
         assert!(matches!(decode(Walk::Table, &cursor), Err(StoreError::BadCursor)));
-        let nobody = encode_place("dead", &Place { at: 1_700, pk: String::new() }).unwrap();
-        assert!(matches!(decode_place("dead", &nobody), Err(StoreError::BadCursor)));
+        let nobody = encode_position("dead", &Place { at: 1_700, pk: String::new() }).unwrap();
+        assert!(matches!(decode_position("dead", &nobody), Err(StoreError::BadCursor)));
         assert!(cursor.len() < 100, "{cursor}");
     }
 
     #[test]
-    fn what_no_listing_gave_out_is_refused() {
+    fn a_cursor_that_no_listing_returned_is_refused() {
         let live = encode(SHARD, &last()).unwrap();
         let nameless = URL_SAFE_NO_PAD.encode(r#"{"of":"all","behind":{"pk":"","sk":"task"}}"#);
         let instant = URL_SAFE_NO_PAD.encode(r#"{"of":"all","behind":{"pk":"a","sk":"task","at":1}}"#);

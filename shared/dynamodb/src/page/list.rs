@@ -117,7 +117,7 @@ impl DynamoStore {
         cursor: Option<&str>,
     ) -> Result<(Vec<String>, Option<String>), StoreError> {
         let limit = limit.clamp(1, LIMIT_MAX);
-        let behind = cursor.map(|cursor| cursor::decode_place(&list.name(), cursor)).transpose()?;
+        let behind = cursor.map(|cursor| cursor::decode_position(&list.name(), cursor)).transpose()?;
         let mut lanes: Vec<Lane> = list.keys().map(|key| Lane::new(key, limit)).collect();
         let mut found: Vec<Place> = Vec::with_capacity(limit);
         while found.len() < limit {
@@ -132,7 +132,7 @@ impl DynamoStore {
         }
         let has_more = lanes.iter().any(|lane| !lane.is_over());
         let next = found.last().filter(|_| has_more);
-        let next = next.and_then(|last| cursor::encode_place(&list.name(), last));
+        let next = next.and_then(|last| cursor::encode_position(&list.name(), last));
         Ok((found.into_iter().map(|place| place.pk).collect(), next))
     }
 

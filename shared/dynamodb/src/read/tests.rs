@@ -15,7 +15,7 @@ fn left(names: &[&str]) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn what_a_batch_leaves_is_asked_for_again() {
+async fn keys_left_out_of_a_batch_are_requested_again() {
     let (store, script) = store([
         Answer::Done(json!({"Responses": {"tasks": []}, "UnprocessedKeys": left(&["b"])})),
         Answer::Done(json!({"Responses": {"tasks": []}, "UnprocessedKeys": {}})),
@@ -66,7 +66,7 @@ async fn refusals_are_told_apart_by_their_codes() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_nobodys_costs_no_request() {
+async fn an_invalid_cursor_costs_no_request() {
     let (store, script) = store([Answer::Done(json!({}))]);
     let refused = store.list(tickover_service::ports::Listing::Dead, 10, Some("x")).await;
     assert!(matches!(refused, Err(StoreError::BadCursor)));

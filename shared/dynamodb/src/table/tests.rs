@@ -39,7 +39,7 @@ fn expiring(status: &str, by: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_table_that_is_there_and_ready_is_left_as_it_is() {
+async fn an_existing_ready_table_is_not_changed() {
     let described = Answer::Done(json!({"Table": ours()}));
     let (client, script) = client([in_use(), described, expiring("ENABLED", "ttl")]);
     Table::new("tasks").create(&client).await.unwrap();
@@ -48,7 +48,7 @@ async fn a_table_that_is_there_and_ready_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_table_in_the_making_is_waited_for() {
+async fn create_waits_for_a_table_that_is_being_created() {
     let mut creating = ours();
     creating["TableStatus"] = json!("CREATING");
     let mut indexing = ours();

@@ -34,7 +34,7 @@ fn an_update_names_what_changed_and_what_it_was_decided_on() {
 }
 
 #[test]
-fn a_place_in_the_index_is_written_whole_or_not_at_all() {
+fn a_due_slot_is_written_as_a_whole_or_not_at_all() {
     let before = pending();
     let due = before.due.map(|due| Due { kind: DueKind::Recheck, ..due });
     let (expression, _) = parts(&update(&before, Task { due, ..before.clone() }, None));
@@ -59,7 +59,7 @@ fn a_re_arming_touches_neither_version_nor_nonce() {
 }
 
 #[test]
-fn creation_looks_at_the_record_s_own_end() {
+fn creation_checks_the_records_own_expiry() {
     let write = Write::CreateTask { task: Box::new(pending()), now: Timestamp::EPOCH };
     assert_eq!(parts(&write).1, "attribute_not_exists(#pk) OR #st.#e.#x <= :now");
 }
@@ -103,7 +103,7 @@ fn an_execution_stays_in_its_workflows_list_and_expires_only_when_it_has_ended()
 }
 
 #[test]
-fn a_wake_adds_to_a_count_where_somebody_is_to_be_woken() {
+fn a_wake_adds_to_the_count_of_an_open_execution() {
     let Execution { id, incarnation, .. } = execution();
     let (expression, condition) = parts(&Write::Wake { id, incarnation });
     assert_eq!(expression, "ADD #wak :one");

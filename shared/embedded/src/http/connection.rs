@@ -30,7 +30,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Connection {
     phase: watch::Sender<(Phase, Instant)>,
-    unwanted: Notify,
+    close_requested: Notify,
     /// Notified when there may be one connection less, or one more that can be closed.
     room: Arc<Notify>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(room: Arc<Notify>) -> Self {
         let phase = watch::Sender::new((Phase::Idle, Instant::now()));
-        Self { phase, unwanted: Notify::new(), room }
+        Self { phase, close_requested: Notify::new(), room }
     }
 
     /// Its phase, and since when.
@@ -62,7 +62,7 @@ impl Connection {
 
     /// Asks the connection to close, to make space for others.
     pub(super) fn close(&self) {
-        self.unwanted.notify_one();
+        self.close_requested.notify_one();
     }
 
     /// Resolves when it must be closed, because its timeout has passed or because a new connection needs its space.
@@ -93,18 +93,18 @@ impl Connection {
         };
         tokio::select! {
             () = silent => "silent for too long",
-            () = self.unwanted.notified() => "closed to make space",
+            () = self.close_requested.notified() => "closed to make space",
         }
     }
 }
 
 /// A socket that notifies its connection when bytes arrive.
-pub(super) struct Heard {
+pub(super) struct ObservedSocket {
     pub(super) stream: TcpStream,
     pub(super) connection: Arc<Connection>,
 }
 
-impl AsyncRead for Heard {
+impl AsyncRead for ObservedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -119,7 +119,7 @@ impl AsyncRead for Heard {
     }
 }
 
-impl AsyncWrite for Heard {
+impl AsyncWrite for ObservedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -23,14 +23,14 @@ use tokio::time::Instant;
 use tower::ServiceExt as _;
 
 use super::body::{Memory, Timed, too_slow};
-use super::connection::{Heard, Phase};
+use super::connection::{ObservedSocket, Phase};
 use super::permits::{Permit, Permits};
 use super::{Bounds, HostName, access};
 
 /// Largest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The wait after the system had no open file left for a connection.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// What all connections share.
 struct Server {
@@ -61,11 +61,11 @@ pub(crate) async fn serve(
                     open.spawn(Arc::clone(&server).hold(stream, permits.take(), stopped.clone()));
                 }
                 // The caller closed the connection before it was accepted.
-                Err(error) if is_about_the_caller(&error) => {}
+                Err(error) if is_caller_error(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no connection accepted; one that is idle is closed");
                     permits.close_one();
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
             while open.try_join_next().is_some() {}
@@ -80,7 +80,7 @@ pub(crate) async fn serve(
     while open.join_next().await.is_some() {}
 }
 
-fn is_about_the_caller(error: &io::Error) -> bool {
+fn is_caller_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
@@ -93,7 +93,7 @@ impl Server {
             tracing::debug!(%error, "a connection's answers may be delayed");
         }
         let connection = &place.connection;
-        let io = TokioIo::new(Heard { stream, connection: Arc::clone(connection) });
+        let io = TokioIo::new(ObservedSocket { stream, connection: Arc::clone(connection) });
         let answer = service_fn(|request| self.answer(request, &place));
         let served = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).serve_connection(io, answer);
         let mut served = std::pin::pin!(served);

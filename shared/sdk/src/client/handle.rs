@@ -10,7 +10,7 @@ use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_core::limits::WAIT_MAX;
 use tickover_wire::answer::CancelOutcome;
 use tickover_wire::request::{PageQuery, RerunRequest};
-use tickover_wire::{Said, SaidCancelOutcome};
+use tickover_wire::{OpenCancelOutcome, Said};
 
 use super::retries::Retries;
 use super::{
@@ -258,10 +258,10 @@ impl<O> Handle<O> {
     }
 }
 
-impl TryFrom<SaidCancelOutcome> for Ended {
+impl TryFrom<OpenCancelOutcome> for Ended {
     type Error = ClientError;
 
-    fn try_from(outcome: SaidCancelOutcome) -> Result<Self, ClientError> {
+    fn try_from(outcome: OpenCancelOutcome) -> Result<Self, ClientError> {
         match outcome {
             Said::Known(CancelOutcome::Cancelled) => Ok(Self::Now),
             Said::Known(CancelOutcome::Requested) => Ok(Self::Requested),

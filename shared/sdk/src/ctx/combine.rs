@@ -72,7 +72,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
 
     /// Puts the remote steps into joins, so that the execution is woken only after all of them have ended. A step whose
     /// result was kept from an earlier run is left out: it has no task that would mark its slot.
-    fn told_together(mut self) -> Self {
+    fn with_joins(mut self) -> Self {
         let state = self.shared.lock();
         let tells = |index: usize, member: &StepOperation<T, E>| {
             let is_remote = matches!(member.step.options.place, Place::Remote { .. });
@@ -100,7 +100,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
     /// Polls the steps that haven't ended. Returns whether all have ended, or `None` if there are more steps than the
     /// limit allows: then the run fails.
     fn poll_all(&mut self, context: &mut Context<'_>) -> Option<bool> {
-        if !self.may_begin() {
+        if !self.check_limit() {
             return None;
         }
         self.begin(usize::MAX);
@@ -129,7 +129,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
     /// Runs at most `at_once` steps and waits for the next one to end. Returns whether it failed, or `None` if all have
     /// ended.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>, at_once: usize) -> Poll<Option<bool>> {
-        if !self.may_begin() {
+        if !self.check_limit() {
             return Poll::Pending;
         }
         self.begin(at_once);
@@ -162,7 +162,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
     }
 
     /// Checks the limit of the number of steps. If there are too many, the run fails.
-    fn may_begin(&mut self) -> bool {
+    fn check_limit(&mut self) -> bool {
         if self.is_checked {
             return true;
         }
@@ -198,7 +198,7 @@ pub(super) struct JoinAll<T, E>(Steps<T, E>);
 
 impl<T: Stored, E: Stored + Display> JoinAll<T, E> {
     pub(super) fn new(steps: Steps<T, E>) -> Self {
-        Self(steps.told_together())
+        Self(steps.with_joins())
     }
 }
 
@@ -283,13 +283,13 @@ struct Race<T, E> {
 }
 
 /// The result of a race: its winner, or the errors if no step succeeded.
-enum Raced<T, E> {
+enum RaceEnd<T, E> {
     Won(usize, Outcome<T, E>),
     Nobody(Vec<StepError<E>>),
 }
 
 impl<T: Stored, E: Stored + Display> Race<T, E> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Raced<T, E>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<RaceEnd<T, E>> {
         if self.steps.outcomes.is_empty() {
             self.steps.refuse("there is nothing to choose from");
             return Poll::Pending;
@@ -298,12 +298,12 @@ impl<T: Stored, E: Stored + Display> Race<T, E> {
         if let Some((index, outcome)) = self.winner() {
             let losers = std::mem::take(&mut self.steps.running);
             self.steps.shared.drop_ending(self.cancelling, losers);
-            return Poll::Ready(Raced::Won(index, outcome));
+            return Poll::Ready(RaceEnd::Won(index, outcome));
         }
         if !all {
             return Poll::Pending;
         }
-        Poll::Ready(Raced::Nobody(self.steps.take().into_iter().filter_map(Result::err).collect()))
+        Poll::Ready(RaceEnd::Nobody(self.steps.take().into_iter().filter_map(Result::err).collect()))
     }
 
     /// The first step that meets the goal.
@@ -356,8 +356,8 @@ impl<T: Stored, E: Stored + Display> Future for Select<T, E> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.0.poll(context) {
-            Poll::Ready(Raced::Won(winner, outcome)) => Poll::Ready((winner, outcome)),
-            Poll::Ready(Raced::Nobody(_)) | Poll::Pending => Poll::Pending,
+            Poll::Ready(RaceEnd::Won(winner, outcome)) => Poll::Ready((winner, outcome)),
+            Poll::Ready(RaceEnd::Nobody(_)) | Poll::Pending => Poll::Pending,
         }
     }
 }
@@ -367,11 +367,11 @@ impl<T: Stored, E: Stored + Display> Future for SelectOk<T, E> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.0.poll(context) {
-            Poll::Ready(Raced::Won(winner, Ok(value))) => Poll::Ready(Ok((winner, value))),
-            Poll::Ready(Raced::Won(_, Err(error))) => {
+            Poll::Ready(RaceEnd::Won(winner, Ok(value))) => Poll::Ready(Ok((winner, value))),
+            Poll::Ready(RaceEnd::Won(_, Err(error))) => {
                 Poll::Ready(Err(AllTasksFailed { errors: vec![error] }))
             }
-            Poll::Ready(Raced::Nobody(errors)) => Poll::Ready(Err(AllTasksFailed { errors })),
+            Poll::Ready(RaceEnd::Nobody(errors)) => Poll::Ready(Err(AllTasksFailed { errors })),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -91,7 +91,7 @@ impl<O: Operation> Future for Awaited<O> {
                 Look::Needs(need) => this.number = Some(state.wait(need, context.waker())),
                 Look::Over => {}
             },
-            Some(number) if state.is_heard(number) => {
+            Some(number) if state.is_available(number) => {
                 if let Some(output) = this.operation.end(&mut state) {
                     state.forget(number);
                     this.number = None;

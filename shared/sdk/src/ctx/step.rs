@@ -162,7 +162,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             name,
             shown: self.step.name.clone(),
             policy: policy_of(options),
-            noted_first: options.at_most_once || options.durable_timeout,
+            recorded_first: options.at_most_once || options.durable_timeout,
             runner,
             stage: Stage::Unknown,
             progress: None,

@@ -24,7 +24,7 @@ pub(crate) fn is_undoing(name: &StepName) -> bool {
 }
 
 /// A step to run if the code fails. It returns why it failed, if it did.
-pub(crate) type Undoing = Box<dyn FnOnce(&Arc<Shared>) -> BoxFuture<'static, Result<(), Failure>> + Send>;
+pub(crate) type UndoStep = Box<dyn FnOnce(&Arc<Shared>) -> BoxFuture<'static, Result<(), Failure>> + Send>;
 
 /// An undo step that is registered; see [`Ctx::on_undo`].
 pub struct Undo {

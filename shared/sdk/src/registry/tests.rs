@@ -81,7 +81,7 @@ fn workflows_are_found_by_name_however_they_were_given() {
 }
 
 #[test]
-fn what_a_worker_cannot_work_with_is_told() {
+fn what_a_worker_cannot_work_with_is_refused() {
     let check =
         |workflow: Workflow<u32, u32>| Registry::new().with(workflow).check().unwrap_err().to_string();
     assert!(check(workflow("no spaces")).contains("no spaces"));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use futures::future::join;
 use tickover_core::limits::Limits;
 use tickover_embedded::{HostName, HostNameError, Local, Storage, Ticks};
-use tickover_service::config::Surroundings;
+use tickover_service::config::ProcessEnvironment;
 use tickover_service::telemetry::{self, LogFormat};
 use tokio::net::TcpListener;
 
@@ -21,7 +21,7 @@ const LISTEN: &str = "127.0.0.1:7070";
 pub(super) async fn run(
     registry: Registry,
     settings: WorkerSettings,
-    surroundings: Surroundings,
+    surroundings: ProcessEnvironment,
 ) -> Result<(), ServeError> {
     let directives = surroundings.log.as_deref().unwrap_or("info");
     let filter = telemetry::filter(directives).map_err(|error| ServeError::Environment {
@@ -46,7 +46,7 @@ impl System {
     async fn open(
         registry: Registry,
         settings: WorkerSettings,
-        surroundings: Surroundings,
+        surroundings: ProcessEnvironment,
     ) -> Result<Self, ServeError> {
         let listen = surroundings.listen.unwrap_or_else(|| LISTEN.to_owned());
         let listener = TcpListener::bind(&listen).await.map_err(|error| ServeError::Environment {
@@ -117,7 +117,7 @@ mod tests {
     async fn a_process_of_its_own_is_a_whole_system() {
         let registry = Registry::new().with(greeting).with_step::<shout>();
         let listen = Some("127.0.0.1:0".to_owned());
-        let surroundings = Surroundings { listen, ..Surroundings::default() };
+        let surroundings = ProcessEnvironment { listen, ..ProcessEnvironment::default() };
         let system = System::open(registry, WorkerSettings::default(), surroundings).await.unwrap();
         let service = system.local.service().clone();
         // The caller doesn't know the workflow's queue.

@@ -34,7 +34,7 @@ const MARGIN: Millis = Millis::from_secs(2);
 const WORTH_STARTING: Millis = Millis::from_secs(1);
 /// A message that was received more often than this is processed alone and before the others of its batch. Otherwise
 /// the others could use the whole time of each invocation.
-const PUT_OFF_MAX: u32 = 3;
+const SHARED_RECEIVES_MAX: u32 = 3;
 
 /// Handles events until the Lambda sandbox ends.
 pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<(), ServeError> {
@@ -98,8 +98,9 @@ impl Shift<'_> {
     async fn work(&self, messages: Vec<SqsMessage>, at_once: usize) -> Vec<String> {
         let is_single = at_once == 1 || messages.len() == 1;
         let company = if is_single { Isolation::Alone } else { Isolation::Shared };
-        let (first, others): (Vec<_>, Vec<_>) =
-            messages.into_iter().partition(|message| !is_single && sqs::receives(message) > PUT_OFF_MAX);
+        let (first, others): (Vec<_>, Vec<_>) = messages
+            .into_iter()
+            .partition(|message| !is_single && sqs::receives(message) > SHARED_RECEIVES_MAX);
         let mut failed = sqs::failures(first, 1, |message| self.take(message, Isolation::Alone)).await;
         failed.extend(sqs::failures(others, at_once, |message| self.take(message, company)).await);
         let suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));

@@ -25,12 +25,12 @@ pub struct StepInfo {
     pub traceparent: Option<String>,
     /// The last progress that an earlier attempt reported, from 0 to 1; see [`StepInfo::heartbeat`].
     pub progress: Option<f64>,
-    pub(crate) pulse: Pulse,
+    pub(crate) progress_sender: ProgressSender,
 }
 
 /// The progress that an attempt reports, with its receivers.
 #[derive(Clone, Debug)]
-pub(crate) struct Pulse(Arc<watch::Sender<Option<f64>>>);
+pub(crate) struct ProgressSender(Arc<watch::Sender<Option<f64>>>);
 
 /// Information about the step that calls this function. `None` outside of a step, and in tasks that a step has spawned.
 pub fn step_info() -> Option<StepInfo> {
@@ -62,7 +62,7 @@ impl StepInfo {
     /// ```
     pub fn heartbeat(&self, progress: f64) {
         if !progress.is_nan() {
-            self.pulse.0.send_replace(Some(progress.clamp(0.0, 1.0)));
+            self.progress_sender.0.send_replace(Some(progress.clamp(0.0, 1.0)));
         }
     }
 
@@ -72,7 +72,7 @@ impl StepInfo {
     }
 }
 
-impl Pulse {
+impl ProgressSender {
     /// The last reported progress.
     pub(crate) fn told(&self) -> Option<f64> {
         *self.0.borrow()
@@ -84,7 +84,7 @@ impl Pulse {
     }
 }
 
-impl Default for Pulse {
+impl Default for ProgressSender {
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }
@@ -95,16 +95,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_step_sees_itself_and_nobody_else_does() {
+    async fn only_a_step_sees_its_own_information() {
         let (key, name) = ("k".to_owned(), "charge".to_owned());
-        let (traceparent, progress, pulse) = (None, Some(0.5), Pulse::default());
-        let info = StepInfo { idempotency_key: key, attempt: 2, name, traceparent, progress, pulse };
+        let (traceparent, progress, progress_sender) = (None, Some(0.5), ProgressSender::default());
+        let info =
+            StepInfo { idempotency_key: key, attempt: 2, name, traceparent, progress, progress_sender };
         let seen = info.clone().scope(async { step_info() }).await.unwrap();
         assert_eq!((seen.idempotency_key.as_str(), seen.attempt), ("k", 2));
         assert_eq!((seen.name.as_str(), seen.progress), (info.name.as_str(), Some(0.5)));
         for (said, told) in [(0.75, 0.75), (f64::NAN, 0.75), (7.0, 1.0), (-1.0, 0.0)] {
             seen.heartbeat(said);
-            assert_eq!(info.pulse.told(), Some(told));
+            assert_eq!(info.progress_sender.told(), Some(told));
         }
         assert!(step_info().is_none());
     }

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_answer_is_told_apart_from_the_frameworks_word() {
+    fn the_steps_own_outcome_is_separated_from_the_frameworks_error() {
         assert_eq!(failed().answer().unwrap().unwrap_err().code, "declined");
         assert_eq!(timed_out().answer(), Err(timed_out().unwrap_err()));
     }

@@ -33,7 +33,7 @@ fn charge() -> Step<u32> {
 }
 
 #[tokio::test]
-async fn every_attempt_of_a_step_gets_its_argument_anew() {
+async fn every_attempt_of_a_step_gets_its_own_copy_of_the_argument() {
     let run = charge().run.unwrap();
     for _ in 0..2 {
         assert_eq!(run(&States::default()).unwrap().await, Ok(37));
@@ -88,7 +88,7 @@ fn several_arguments_travel_as_an_array_and_one_as_itself() {
 }
 
 #[test]
-fn an_option_that_cannot_be_used_is_told_with_its_text_when_the_step_is_run() {
+fn an_option_that_cannot_be_used_is_reported_with_its_text_when_the_step_is_run() {
     for (step, texts) in [
         (charge().timeout("5 parsecs"), ["timeout", "5 parsecs"]),
         (charge().timeout(Duration::ZERO), ["timeout", "longer than zero"]),
@@ -110,7 +110,7 @@ fn an_option_that_cannot_be_used_is_told_with_its_text_when_the_step_is_run() {
 }
 
 #[test]
-fn the_first_problem_is_the_one_that_is_told() {
+fn the_first_problem_is_reported() {
     let step = charge().timeout("soon").retry("sometimes");
     assert!(step.problem().unwrap().contains("soon"));
 }

@@ -26,7 +26,7 @@ pub struct Death {
 }
 
 /// The closure that is called after a death.
-pub(super) type Mourner = Arc<dyn Fn(&Death) + Send + Sync>;
+pub(super) type DeathHook = Arc<dyn Fn(&Death) + Send + Sync>;
 
 /// The idempotency keys of the steps that had ended.
 pub(super) async fn completed(world: &World, registry: &Registry) -> Vec<String> {

@@ -200,8 +200,8 @@ impl TestEnv {
     /// # }
     /// ```
     #[must_use]
-    pub fn on_death(self, mourner: impl Fn(&Death) + Send + Sync + 'static) -> Self {
-        *self.world.mourner.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(mourner));
+    pub fn on_death(self, death_hook: impl Fn(&Death) + Send + Sync + 'static) -> Self {
+        *self.world.death_hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(death_hook));
         self
     }
 }

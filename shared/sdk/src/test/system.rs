@@ -20,7 +20,7 @@ use tickover_service::{Ports, Service};
 use tokio::sync::Notify;
 
 use super::answers::Answers;
-use super::death::{Death, Mourner, completed};
+use super::death::{Death, DeathHook, completed};
 use super::ledger::{Ledger, Life};
 use super::ports::{Counted, Mortal, Repeatable};
 use super::work::{self, Hands};
@@ -43,7 +43,7 @@ pub(super) struct World {
     pub(super) ledger: Arc<Ledger>,
     pub(super) answers: Arc<Answers>,
     /// Called after each death.
-    pub(super) mourner: Mutex<Option<Mourner>>,
+    pub(super) death_hook: Mutex<Option<DeathHook>>,
     /// Tasks whose kind has no code and no answer, each with its hidden message.
     held: Mutex<BTreeMap<TaskId, Held>>,
 }
@@ -66,7 +66,7 @@ impl World {
             ids: Arc::default(),
             ledger: Arc::default(),
             answers: Arc::default(),
-            mourner: Mutex::default(),
+            death_hook: Mutex::default(),
             held: Mutex::default(),
         }
     }
@@ -188,32 +188,32 @@ impl System {
 
     /// Receives messages, and polls every job that was woken. Returns whether any job ran.
     pub(super) async fn go_on(&mut self, progress: &Arc<Progress>) -> bool {
-        self.pick_up(progress).await;
+        self.receive_messages(progress).await;
         // One job at a time: after a death, the other jobs of this round aren't polled.
         let mut jobs = std::mem::take(&mut self.jobs);
-        let mut went_on = false;
+        let mut progressed = false;
         jobs.retain_mut(|job| {
             if self.life.is_over() || !job.is_woken() {
                 return true;
             }
-            went_on = true;
+            progressed = true;
             !job.poll()
         });
         self.jobs.extend(jobs);
         if self.life.is_over() {
             self.begin_again().await;
-            went_on = true;
+            progressed = true;
         }
-        went_on
+        progressed
     }
 
     /// Replaces the system after its death. Its jobs are dropped.
     async fn begin_again(&mut self) {
         self.jobs.clear();
-        let mourner = self.world.mourner.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(mourner) = mourner {
+        let death_hook = self.world.death_hook.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(death_hook) = death_hook {
             let completed = completed(&self.world, &self.registry).await;
-            mourner(&Death { after_write: self.world.ledger.writes(), completed });
+            death_hook(&Death { after_write: self.world.ledger.writes(), completed });
         }
         self.life = self.world.ledger.begin_life();
         // The registry has been checked, so this doesn't fail.
@@ -222,7 +222,7 @@ impl System {
         }
     }
 
-    async fn pick_up(&mut self, progress: &Arc<Progress>) {
+    async fn receive_messages(&mut self, progress: &Arc<Progress>) {
         for queue in self.world.queue.names() {
             while let Ok(messages) = self.world.queue.receive(&queue, 10, LEASE, Millis::ZERO).await
                 && !messages.is_empty()
@@ -266,7 +266,7 @@ impl System {
     }
 
     /// Whether any job is open.
-    pub(super) fn is_at_work(&self) -> bool {
+    pub(super) fn has_open_jobs(&self) -> bool {
         !self.jobs.is_empty()
     }
 

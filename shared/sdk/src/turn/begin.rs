@@ -49,7 +49,7 @@ struct Started {
 
 impl Driver {
     /// Starts all remote steps and children that the code needs, in one job.
-    pub(super) fn begin_others(&mut self) {
+    pub(super) fn start_remote(&mut self) {
         let (mut steps, mut children) = (Vec::new(), Vec::new());
         {
             let mut state = self.shared.lock();
@@ -115,7 +115,7 @@ impl Driver {
 
     /// Ends the remote steps and children that the turn has started but couldn't record, if the run is over. If it
     /// isn't, its next turn starts the same ones.
-    pub(super) async fn give_up_begun(&mut self) {
+    pub(super) async fn end_unrecorded(&mut self) {
         // The names of steps that are being started are known only when that job is done.
         while self.busy.beginning {
             match self.jobs.next().await {
@@ -139,7 +139,7 @@ impl Driver {
             }
         }
         let begun: Vec<Entry> = self.shared.lock().replay.unwritten().cloned().collect();
-        if let Err(error) = self.service.leave_begun(&self.record, &begun).await {
+        if let Err(error) = self.service.end_started(&self.record, &begun).await {
             // A claim of such a task checks its parent too, and ends it.
             tracing::debug!({ field::EXECUTION_ID } = %self.record.id, %error, "started steps weren't ended");
         }
@@ -184,7 +184,7 @@ impl Driver {
     }
 
     /// Reads the outcomes of remote steps and other executions now, if that is requested.
-    pub(super) async fn look_now(&mut self) -> Result<(), Halt> {
+    pub(super) async fn read_outcomes_now(&mut self) -> Result<(), Halt> {
         if std::mem::take(&mut self.shared.lock().look) {
             let looked = self.looking().await?;
             self.looked(looked);
@@ -250,7 +250,7 @@ async fn begin(
     children: Vec<ToStart>,
 ) -> Result<Begun, ServiceError> {
     let names: Vec<StepName> = steps.iter().map(|step| step.name.clone()).collect();
-    let begun = if steps.is_empty() { Ok(()) } else { service.begin_remote(record, steps).await };
+    let begun = if steps.is_empty() { Ok(()) } else { service.start_remote(record, steps).await };
     let remote = match begun {
         Ok(()) => Ok(names),
         Err(ServiceError::Rejected(reject)) => Err(Error::new(reject.code(), reject.to_string())),

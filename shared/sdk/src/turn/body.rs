@@ -14,11 +14,11 @@ use super::panics;
 
 /// What the driver knows about the code since the last delivery.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rest {
+pub(super) struct PollState {
     /// Whether it must be polled: an outcome was delivered to it, or it hasn't run yet.
-    is_stirred: bool,
+    must_poll: bool,
     /// How often it has woken itself since the last delivery.
-    restless: u32,
+    self_wakes: u32,
     /// Whether it was polled once more without a new outcome, to see what it still waits for.
     is_confirmed: bool,
     /// Whether the turn has stopped waiting for futures that aren't of the context.
@@ -26,7 +26,7 @@ pub(super) struct Rest {
 }
 
 /// How often code may wake itself before the next outcome is delivered in any case.
-const RESTLESS_MAX: u32 = 1_000;
+const SELF_WAKES_MAX: u32 = 1_000;
 
 /// What the driver does after a poll of the code.
 pub(super) enum Progress {
@@ -35,28 +35,28 @@ pub(super) enum Progress {
     /// It waits until a result is read.
     Reads,
     /// It starts what the code needs: all known outcomes were delivered.
-    Rests,
+    Idle,
 }
 
-impl Rest {
+impl PollState {
     /// The state of code that has to be polled.
     pub(super) fn stirred() -> Self {
-        Self { is_stirred: true, ..Self::default() }
+        Self { must_poll: true, ..Self::default() }
     }
 }
 
 impl Driver {
     /// Whether the code may still be polled: it hasn't ended, and no cancellation is requested.
-    pub(super) const fn is_heeded(&self) -> bool {
+    pub(super) const fn is_pollable(&self) -> bool {
         self.body.is_some() && !self.record.cancel_requested
     }
 
     /// Polls the code, if an outcome was delivered or its waker was called.
     pub(super) fn poll_body(&mut self) -> Result<(), Halt> {
-        if !self.is_heeded() || !(self.rest.is_stirred || self.bell.has_rung()) {
+        if !self.is_pollable() || !(self.rest.must_poll || self.bell.has_rung()) {
             return Ok(());
         }
-        self.rest.is_stirred = false;
+        self.rest.must_poll = false;
         let waker = self.bell.next();
         self.shared.lock().poll_with(waker.clone());
         let Some(body) = &mut self.body else { return Ok(()) };
@@ -88,12 +88,12 @@ impl Driver {
     /// Delivers the next outcome to the code. Outcomes are delivered one at a time, each when the code no longer wakes
     /// itself.
     pub(super) fn progress(&mut self, now: Timestamp) -> Progress {
-        if !self.is_heeded() {
-            self.settled_at = now;
-            return Progress::Rests;
+        if !self.is_pollable() {
+            self.handled_until = now;
+            return Progress::Idle;
         }
-        if self.bell.has_rung() && self.rest.restless < RESTLESS_MAX {
-            self.rest.restless += 1;
+        if self.bell.has_rung() && self.rest.self_wakes < SELF_WAKES_MAX {
+            self.rest.self_wakes += 1;
             self.rest.is_confirmed = false;
             return Progress::Again;
         }
@@ -106,7 +106,7 @@ impl Driver {
         };
         match heard {
             Delivered::Something => {
-                self.rest = Rest::stirred();
+                self.rest = PollState::stirred();
                 Progress::Again
             }
             Delivered::NotYet(payloads) => {
@@ -114,16 +114,16 @@ impl Driver {
                 Progress::Reads
             }
             Delivered::Nothing => {
-                self.settled_at = now;
-                if self.look_for_drift(now) {
+                self.handled_until = now;
+                if self.check_drift(now) {
                     return Progress::Again;
                 }
                 if self.keeps_waker() && !self.rest.is_confirmed {
                     // A future that has ended may still keep the waker of its last poll.
-                    self.rest = Rest { is_stirred: true, is_confirmed: true, ..self.rest };
+                    self.rest = PollState { must_poll: true, is_confirmed: true, ..self.rest };
                     return Progress::Again;
                 }
-                Progress::Rests
+                Progress::Idle
             }
         }
     }
@@ -150,7 +150,7 @@ impl Driver {
 
     /// Whether the code waits for a future that isn't of its context.
     pub(super) fn awaits_foreign(&self) -> bool {
-        if !self.is_heeded() {
+        if !self.is_pollable() {
             return false;
         }
         self.awaits_nothing_known()

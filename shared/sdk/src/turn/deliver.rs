@@ -62,7 +62,7 @@ impl State {
             return Delivered::Something;
         };
         let (name, ended) = (need.name().clone(), *ended);
-        self.stand_back();
+        self.move_back();
         // The available outcome must be read too, because the code could take either.
         let due = self.heard.first_key_value().map(|(_, due)| *due).filter(|_| ended.is_none());
         for next in due.and_then(|due| self.name_of(due)).iter().chain([&name]) {
@@ -74,7 +74,7 @@ impl State {
             Some(Rank { place, .. }) => drop(self.asked.remove(&place)),
             None => self.replay.pass(),
         }
-        self.due = Due { number: due, is_looked_past: false };
+        self.due = Due { number: due, is_passed_over: false };
         if let Some(place) = self.replay.place(&name) {
             self.has_ended(number, place);
         }
@@ -82,7 +82,7 @@ impl State {
             waker.wake();
         }
         self.told = Some(number);
-        self.last_heard = Some(name);
+        self.last_delivered = Some(name);
         Delivered::Something
     }
 
@@ -91,17 +91,17 @@ impl State {
     }
 
     /// Moves the available outcome behind the others, if the code has polled one of them and not this one.
-    fn stand_back(&mut self) {
-        let Due { number, is_looked_past } = self.due;
+    fn move_back(&mut self) {
+        let Due { number, is_passed_over } = self.due;
         let due = number.and_then(|number| self.needs.get_mut(&number));
-        if let (true, Some(Waiting { ended: Some(rank), .. })) = (is_looked_past, due)
+        if let (true, Some(Waiting { ended: Some(rank), .. })) = (is_passed_over, due)
             && let Some(number) = self.heard.remove(rank)
         {
-            self.stood_back += 1;
-            rank.stood_back = self.stood_back;
+            self.moved_back += 1;
+            rank.moved_back = self.moved_back;
             self.heard.insert(*rank, number);
         }
-        self.due.is_looked_past = false;
+        self.due.is_passed_over = false;
     }
 
     /// The payload that has to be read before this outcome can be delivered.
@@ -111,7 +111,7 @@ impl State {
 
     /// The payloads that have to be read for this outcome, and for those after it.
     fn to_read(&self, name: &StepName) -> Vec<Payload> {
-        let ahead = self.replay.outcomes_ahead().filter(|ahead| *ahead != name);
+        let ahead = self.replay.undelivered_outcomes().filter(|ahead| *ahead != name);
         let waited = ahead.filter(|ahead| self.numbers.contains_key(*ahead));
         let unread =
             std::iter::once(name).chain(waited.take(READ_AHEAD)).filter_map(|name| self.unread(name));

@@ -14,24 +14,24 @@ use super::state::Verdict;
 use crate::options::OnDrift;
 
 /// How many names are reported for one run.
-const TOLD: usize = 20;
+const REPORTED_MAX: usize = 20;
 
 impl Driver {
     /// Checks for drift when the replay is complete for the first time in this turn. Returns whether the run stops
     /// because of it.
-    pub(super) fn look_for_drift(&mut self, now: Timestamp) -> bool {
-        if std::mem::replace(&mut self.is_through, true) {
+    pub(super) fn check_drift(&mut self, now: Timestamp) -> bool {
+        if std::mem::replace(&mut self.is_replayed, true) {
             return false;
         }
         let unused: Vec<StepName> = {
             let state = self.shared.lock();
             state.replay.unused().filter(|name| state.is_of_this_code(name)).cloned().collect()
         };
-        self.tell_drift(&unused, now);
+        self.report_drift(&unused, now);
         if unused.is_empty() || self.workflow.options.on_drift == OnDrift::GoOn {
             return false;
         }
-        let names: Vec<String> = unused.iter().take(TOLD).map(|name| format!("`{name}`")).collect();
+        let names: Vec<String> = unused.iter().take(REPORTED_MAX).map(|name| format!("`{name}`")).collect();
         let text = format!(
             "the code doesn't ask for the stored results of {}: it isn't the code that ran before",
             names.join(", ")
@@ -41,18 +41,19 @@ impl Driver {
     }
 
     /// Checks for drift when the code has ended. This includes results that were kept from an earlier run.
-    pub(super) fn look_for_leftovers(&self) {
+    pub(super) fn check_leftovers(&self) {
         let unused: Vec<StepName> = {
             let state = self.shared.lock();
             state.replay.unclaimed().filter(|name| state.is_of_this_code(name)).cloned().collect()
         };
-        self.tell_drift(&unused, self.service.now());
+        self.report_drift(&unused, self.service.now());
     }
 
     /// Reports each unused name once, in the log and in the run's timeline.
-    fn tell_drift(&self, unused: &[StepName], now: Timestamp) {
+    fn report_drift(&self, unused: &[StepName], now: Timestamp) {
         let mut state = self.shared.lock();
-        let fresh: Vec<_> = unused.iter().filter(|name| !state.replay.is_noted(name)).take(TOLD).collect();
+        let fresh: Vec<_> =
+            unused.iter().filter(|name| !state.replay.is_noted(name)).take(REPORTED_MAX).collect();
         for name in fresh {
             tracing::warn!(
                 { field::EXECUTION_ID } = %self.record.id, workflow = %self.record.workflow, step = %name,

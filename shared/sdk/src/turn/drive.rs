@@ -22,7 +22,7 @@ use tickover_service::executions::StartedTurn;
 use tickover_service::{Service, ServiceError};
 
 use super::begin::{Begun, Looked};
-use super::body::{Progress, Rest};
+use super::body::{PollState, Progress};
 use super::end::{Unknown, cause_of};
 use super::inline::AttemptEnd;
 use super::need::Need;
@@ -55,16 +55,16 @@ pub(super) struct Driver {
     /// Since when the code has waited for a future that isn't of its context.
     pub(super) foreign_since: Option<Timestamp>,
     /// Whether an inline step has to wait for another invocation.
-    pub(super) is_tight: bool,
+    pub(super) is_short_of_time: bool,
     /// Whether this turn has started any step or child.
     pub(super) has_worked: bool,
     /// Instants up to this one were handled.
-    pub(super) settled_at: Timestamp,
+    pub(super) handled_until: Timestamp,
     /// Large results that are being read.
     pub(super) reading: HashSet<BlobId>,
-    pub(super) rest: Rest,
+    pub(super) rest: PollState,
     /// Whether the replay is complete: the code has received all outcomes in the journal.
-    pub(super) is_through: bool,
+    pub(super) is_replayed: bool,
     pub(super) bell: Bell,
     pub(super) body: Option<Body>,
     /// The output of the code. The turn still waits for the jobs that run.
@@ -81,7 +81,7 @@ pub(super) struct Busy {
     /// The outcomes of remote steps and other executions are being read.
     pub(super) looking: bool,
     /// The earliest instant of the next heartbeat.
-    pub(super) renew_after: Option<Timestamp>,
+    pub(super) next_heartbeat_at: Option<Timestamp>,
 }
 
 /// A job that is done.
@@ -137,7 +137,7 @@ impl Driver {
         let Some(workflow) = registry.workflow(record.workflow.as_str()) else {
             return Err(Box::new(Unknown { record, lease }));
         };
-        panics::note_places();
+        panics::install_hook();
         let workflow = workflow.clone();
         let replay = Replay::new(&journal, service.limits());
         let mut facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
@@ -160,12 +160,12 @@ impl Driver {
             jobs: FuturesUnordered::new(),
             busy: Busy::default(),
             foreign_since: None,
-            is_tight: false,
+            is_short_of_time: false,
             has_worked: false,
-            settled_at: Timestamp::EPOCH,
+            handled_until: Timestamp::EPOCH,
             reading: HashSet::new(),
-            rest: Rest::stirred(),
-            is_through: false,
+            rest: PollState::stirred(),
+            is_replayed: false,
             bell,
             body: Some(body),
             answer: None,
@@ -192,7 +192,7 @@ impl Driver {
             Err(halt) => self.halt(halt).await,
         };
         if end == TurnEnd::Lost {
-            self.give_up_begun().await;
+            self.end_unrecorded().await;
         }
         self.shared.lock().is_over = true;
         end
@@ -200,7 +200,7 @@ impl Driver {
 
     async fn go(&mut self) -> Result<TurnEnd, Halt> {
         // The outcomes since the last turn are read before the code runs.
-        self.look_now().await?;
+        self.read_outcomes_now().await?;
         loop {
             let now = self.service.now();
             if self.is_lease_over(now) {
@@ -218,10 +218,10 @@ impl Driver {
                 return self.judge(verdict).await;
             }
             if self.answer.is_some() && self.jobs.is_empty() {
-                if self.look_for_drift(now) {
+                if self.check_drift(now) {
                     continue;
                 }
-                self.look_for_leftovers();
+                self.check_leftovers();
                 let answer = self.answer.take().unwrap_or(Ok(None));
                 return self.close_with(answer).await;
             }
@@ -229,12 +229,12 @@ impl Driver {
                 Progress::Again => {
                     if self.bell.has_rung() {
                         // The code may wake itself repeatedly.
-                        make_way().await;
+                        yield_once().await;
                     }
                     continue;
                 }
                 Progress::Reads => {}
-                Progress::Rests => {
+                Progress::Idle => {
                     if self.plan(now) {
                         continue;
                     }
@@ -247,10 +247,10 @@ impl Driver {
                     self.check_foreign_wait(now)?;
                 }
             }
-            self.renew_if_due(now);
+            self.heartbeat_if_due(now);
             let happened = self.wait().await;
             if happened.is_empty() && self.bell.has_rung() {
-                make_way().await;
+                yield_once().await;
             }
             self.apply_all(happened)?;
         }
@@ -262,7 +262,7 @@ impl Driver {
             let outcome = ExecutionOutcome::Cancelled { terminated: false };
             return self.close(Ending::Outcome(outcome)).await.map(Some);
         }
-        if !self.is_tight && self.until(now).is_some_and(|until| until <= now) {
+        if !self.is_short_of_time && self.until(now).is_some_and(|until| until <= now) {
             return Ok(None);
         }
         self.suspend(now).await
@@ -295,7 +295,7 @@ impl Driver {
     fn next_instant(&self) -> Option<Timestamp> {
         let foreign_wait_max = self.foreign_since.map(|since| since.plus(self.foreign_wait_max()));
         let state = self.shared.lock();
-        let renewal = if self.busy.writing { None } else { self.renewal_at() };
+        let renewal = if self.busy.writing { None } else { self.heartbeat_due_at() };
         let needs = state.open().filter_map(Need::instant);
         let own = [
             deadline_of(&self.record),
@@ -304,15 +304,15 @@ impl Driver {
             renewal,
             self.lease_ends_at(),
         ];
-        earliest(own.into_iter().chain(needs.filter(|at| *at > self.settled_at).map(Some)))
+        earliest(own.into_iter().chain(needs.filter(|at| *at > self.handled_until).map(Some)))
     }
 
     /// The earliest instant at which the code can continue without a message.
     pub(super) fn until(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.is_tight {
+        if self.is_short_of_time {
             return Some(now);
         }
-        self.shared.lock().open().filter_map(Need::instant).filter(|at| *at > self.settled_at).min()
+        self.shared.lock().open().filter_map(Need::instant).filter(|at| *at > self.handled_until).min()
     }
 
     /// Applies all of them, even if one ends the turn: steps that were started must be known then.
@@ -379,12 +379,12 @@ impl Driver {
         match verdict {
             Verdict::Failed(error) => {
                 self.stop_steps();
-                self.settle_jobs().await?;
+                self.finish_jobs().await?;
                 self.close_with(Err(error)).await
             }
             Verdict::ContinueAsNew(input) => {
                 self.stop_steps();
-                self.settle_jobs().await?;
+                self.finish_jobs().await?;
                 let input = Some(self.service.keep(input).await?);
                 let events: Vec<Entry> = self.shared.lock().replay.free_events();
                 self.close(Ending::ContinueAsNew { input, events }).await
@@ -392,7 +392,7 @@ impl Driver {
             Verdict::Stuck(failure) => Err(Halt::Stuck(failure)),
             Verdict::Unreadable(failure) => {
                 self.stop_steps();
-                self.settle_jobs().await?;
+                self.finish_jobs().await?;
                 self.park(failure).await
             }
         }
@@ -404,7 +404,7 @@ impl Driver {
     }
 
     /// Waits for all jobs, and for nothing else. Instants may pass meanwhile.
-    pub(super) async fn settle_jobs(&mut self) -> Result<(), Halt> {
+    pub(super) async fn finish_jobs(&mut self) -> Result<(), Halt> {
         while let Some(done) = self.jobs.next().await {
             self.apply(done)?;
         }
@@ -439,7 +439,7 @@ fn null() -> Json {
 }
 
 /// Yields to other tasks once.
-async fn make_way() {
+async fn yield_once() {
     let mut made = false;
     poll_fn(|context| {
         if std::mem::replace(&mut made, true) {

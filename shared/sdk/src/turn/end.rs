@@ -117,8 +117,8 @@ impl Driver {
     /// The invocation is about to end: releases the turn, so that another invocation continues at once.
     pub(super) async fn break_off(&mut self) -> Result<TurnEnd, Halt> {
         self.stop_steps();
-        self.settle_jobs().await?;
-        self.is_tight = true;
+        self.finish_jobs().await?;
+        self.is_short_of_time = true;
         // An attempt without a journal entry would be forgotten.
         self.note_retries();
         let now = self.service.now();
@@ -163,7 +163,7 @@ impl Driver {
 
     pub(super) async fn close(&mut self, ending: Ending) -> Result<TurnEnd, Halt> {
         self.stop_steps();
-        self.settle_jobs().await?;
+        self.finish_jobs().await?;
         let entries = self.shared.lock().replay.take_fresh();
         let close = Close { lease: self.lease, entries, ending, on_failure: self.on_failure() };
         self.service.close_turn(&self.record, close).await?;
@@ -177,12 +177,12 @@ impl Driver {
             { field::EXECUTION_ID } = %self.record.id, { field::ERROR_CODE } = failure.code,
             "what is remembered doesn't fit the code; the execution waits for an operator"
         );
-        self.keep_fresh().await?;
+        self.write_fresh().await?;
         Ok(self.release(Millis::ZERO, Undone::Stuck(Stuck::Unreadable(failure))).await)
     }
 
     /// Writes the new journal entries before the turn is released.
-    async fn keep_fresh(&mut self) -> Result<(), Halt> {
+    async fn write_fresh(&mut self) -> Result<(), Halt> {
         self.note_retries();
         let entries = self.shared.lock().replay.take_fresh();
         if !entries.is_empty() {
@@ -242,8 +242,8 @@ impl Driver {
             | Undone::Panicked(_) => self.record.idle_turns,
         };
         let settled = async {
-            self.settle_jobs().await?;
-            self.keep_fresh().await
+            self.finish_jobs().await?;
+            self.write_fresh().await
         };
         if let Err(Halt::Lost) = settled.await {
             return TurnEnd::Lost;
@@ -267,7 +267,7 @@ impl Driver {
 
     /// The failure of code that awaits a future that isn't of its context.
     pub(super) fn foreign_wait(&self) -> task::Failure {
-        let place = match self.shared.lock().last_heard() {
+        let place = match self.shared.lock().last_delivered() {
             Some(name) => format!("after `{name}`"),
             None => "before anything else".to_owned(),
         };

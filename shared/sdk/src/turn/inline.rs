@@ -21,7 +21,7 @@ use super::state::{State, deadline_of};
 use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;
-use crate::step::{Pulse, StepInfo};
+use crate::step::{ProgressSender, StepInfo};
 
 /// The maximum length of an error's message in the journal, in bytes. The error itself is stored in full.
 const MESSAGE_MAX: usize = 200;
@@ -135,7 +135,7 @@ impl Driver {
             let Stage::Due { attempt, first_at } = inline.stage else { continue };
             self.has_worked = true;
             // Other workers use the recorded timeout, so this worker uses it too.
-            let noted = replay.standing(&inline.name).attempt_over_at().filter(|_| inline.noted_first);
+            let noted = replay.standing(&inline.name).attempt_over_at().filter(|_| inline.recorded_first);
             let timeout_at = noted.or_else(|| inline.policy.timeout_at(first_at, now));
             let handle = self.start_step(*number, inline, (attempt, first_at), &facts.key, timeout_at);
             inline.stage = Stage::Running(handle);
@@ -150,7 +150,7 @@ impl Driver {
         key: &str,
         timeout_at: Option<Timestamp>,
     ) -> AbortHandle {
-        let (name, pulse) = (inline.name.clone(), Pulse::default());
+        let (name, progress_sender) = (inline.name.clone(), ProgressSender::default());
         let run = Attempt {
             service: self.service.clone(),
             runner: Arc::clone(&inline.runner),
@@ -160,7 +160,7 @@ impl Driver {
                 name: inline.shown.clone(),
                 traceparent: self.service.carried(self.record.trace).map(|trace| trace.traceparent()),
                 progress: inline.progress,
-                pulse: pulse.clone(),
+                progress_sender: progress_sender.clone(),
             },
             timeout_at,
             stop_at: earliest([deadline_of(&self.record), self.settings.limit_at]),
@@ -168,7 +168,7 @@ impl Driver {
         let (handle, registration) = AbortHandle::new_pair();
         let job = async move {
             let how = run.run().await;
-            AttemptEnd { number, name, attempt, first_at, progress: pulse.told(), how }
+            AttemptEnd { number, name, attempt, first_at, progress: progress_sender.told(), how }
         };
         let job = Abortable::new(job, registration).map(|ended| match ended {
             Ok(end) => Done::Attempt(Box::new(end)),

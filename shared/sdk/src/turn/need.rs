@@ -31,7 +31,7 @@ pub(crate) struct Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// The number of the last time that it was moved back; 0 if it never was.
-    pub(super) stood_back: u64,
+    pub(super) moved_back: u64,
     /// Its position in the journal.
     pub(super) place: u64,
 }
@@ -119,7 +119,7 @@ pub(crate) struct Inline {
     pub(crate) shown: String,
     pub(crate) policy: StepPolicy,
     /// Whether an attempt is recorded before it runs.
-    pub(crate) noted_first: bool,
+    pub(crate) recorded_first: bool,
     pub(crate) runner: Runner,
     pub(crate) stage: Stage,
     /// The last progress that any of its attempts reported.

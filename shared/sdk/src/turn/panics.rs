@@ -7,17 +7,17 @@ use std::sync::Once;
 
 thread_local! {
     /// The position of this thread's last panic.
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    static POSITION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Installs a panic hook that records the position of each panic and then calls the previous hook. Only a hook gets the
 /// position.
-pub(crate) fn note_places() {
+pub(crate) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            PLACE.set(info.location().map(ToString::to_string));
+            POSITION.set(info.location().map(ToString::to_string));
             before(info);
         }));
     });
@@ -28,7 +28,7 @@ pub(crate) fn told(caught: &(dyn Any + Send)) -> String {
     let text = caught.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| caught.downcast_ref::<String>().cloned());
     let text = text.unwrap_or_else(|| "a panic without a message".to_owned());
-    match PLACE.take() {
+    match POSITION.take() {
         Some(place) => format!("{text}, at {place}"),
         None => text,
     }

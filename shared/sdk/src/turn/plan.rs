@@ -21,7 +21,7 @@ impl Driver {
     pub(super) fn plan(&mut self, now: Timestamp) -> bool {
         self.keep_values();
         self.shared.lock().note_instants(now);
-        self.plan_looks(now);
+        self.plan_reads(now);
         let again = !self.is_held() && self.prepare_steps(now);
         if again {
             return true;
@@ -41,7 +41,7 @@ impl Driver {
         if stored && has_losers {
             self.end_losers();
         }
-        self.renew_if_due(now);
+        self.heartbeat_if_due(now);
         false
     }
 
@@ -59,7 +59,7 @@ impl Driver {
                 Stage::Running(_) => true,
                 Stage::Due { .. } => !held,
                 // A retry that doesn't fit into this invocation isn't awaited here.
-                Stage::Retry { in_place, .. } => *in_place && !held && !self.is_tight,
+                Stage::Retry { in_place, .. } => *in_place && !held && !self.is_short_of_time,
                 Stage::Unknown | Stage::Ended => false,
             },
             Need::Remote(_) | Need::Child { .. } => !held,
@@ -99,7 +99,7 @@ impl Driver {
 
     /// Reads others' outcomes when a notification has arrived. Executions that don't notify this one are probed
     /// periodically.
-    fn plan_looks(&mut self, now: Timestamp) {
+    fn plan_reads(&mut self, now: Timestamp) {
         let mut state = self.shared.lock();
         let mut look = state.look;
         for waiting in state.needs.values_mut() {
@@ -156,11 +156,11 @@ impl Driver {
         let (outcome, attempts) = match inline.policy.next(&standing, now) {
             Next::Run { attempt, first_at, timeout_at } => {
                 if !self.fits(inline, now) {
-                    self.is_tight = true;
+                    self.is_short_of_time = true;
                     return false;
                 }
                 inline.stage = Stage::Due { attempt, first_at };
-                if inline.noted_first {
+                if inline.recorded_first {
                     // This entry has the number of the attempt, so the failures before it need no entry.
                     inline.unwritten = None;
                     let (name, progress) = (inline.name.clone(), inline.progress);
@@ -225,7 +225,7 @@ impl Driver {
     fn begin(&mut self, now: Timestamp) {
         self.start_steps(now);
         if !self.busy.beginning {
-            self.begin_others();
+            self.start_remote();
         }
     }
 }

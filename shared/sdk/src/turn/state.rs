@@ -9,7 +9,7 @@ use std::task::Waker;
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::replay::{Bounds, ClaimError, Replay};
-use tickover_core::execution::{Execution, Slot, UnderWay};
+use tickover_core::execution::{Execution, Slot, TimedAttempt};
 use tickover_core::id::{BlobId, ExecutionId, Incarnation, NameError, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
@@ -18,7 +18,7 @@ use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
 use super::need::{Inline, Need, Rank, Stage, Waiting};
-use crate::ctx::{Undoing, is_undoing};
+use crate::ctx::{UndoStep, is_undoing};
 use crate::error::Error;
 use crate::registry::ErasedStep;
 use crate::step::States;
@@ -116,7 +116,7 @@ pub(crate) struct State {
     /// The outcomes that the journal has passed and the code hasn't taken, by rank.
     pub(super) heard: BTreeMap<Rank, u64>,
     /// How often an outcome was moved back.
-    pub(super) stood_back: u64,
+    pub(super) moved_back: u64,
     /// The outcomes among them that the code has asked for, by their position in the journal. They are delivered when
     /// the code is at rest.
     pub(super) asked: BTreeMap<u64, u64>,
@@ -126,11 +126,11 @@ pub(crate) struct State {
     pub(super) due: Due,
     /// How often the body was polled.
     pub(super) polls: u64,
-    pub(super) last_heard: Option<StepName>,
+    pub(super) last_delivered: Option<StepName>,
     /// What ends the turn: requested by the code, or found by the driver.
     pub(crate) verdict: Option<Verdict>,
     /// The undo steps, in order of registration. They run in reverse order.
-    pub(crate) undoing: Vec<(String, Option<Undoing>)>,
+    pub(crate) undoing: Vec<(String, Option<UndoStep>)>,
     /// Remote steps that the code no longer waits for and that have to be ended.
     pub(crate) losers: Vec<StepName>,
     /// Whether others' outcomes have to be read as soon as possible.
@@ -150,7 +150,7 @@ pub(crate) struct State {
 pub(super) struct Due {
     pub(super) number: Option<u64>,
     /// Whether the code has polled another outcome from before the delivery.
-    pub(super) is_looked_past: bool,
+    pub(super) is_passed_over: bool,
 }
 
 /// What the code can read about the run.
@@ -198,12 +198,12 @@ impl State {
             needs: BTreeMap::new(),
             numbers: HashMap::new(),
             heard: BTreeMap::new(),
-            stood_back: 0,
+            moved_back: 0,
             asked: BTreeMap::new(),
             told: None,
             due: Due::default(),
             polls: 0,
-            last_heard: None,
+            last_delivered: None,
             verdict: None,
             undoing: vec![],
             losers: vec![],
@@ -297,14 +297,14 @@ impl State {
         if let Some(waiting) = self.needs.get_mut(&number) {
             waiting.waker = waker;
             waiting.polled_in = self.polls;
-            self.due.is_looked_past |= waiting.ended.is_some();
+            self.due.is_passed_over |= waiting.ended.is_some();
             self.asked.extend(waiting.ended.map(|rank| (rank.place, number)));
         }
     }
 
     /// Whether the outcome of this future, which is polled now, is available. Which outcomes are available is decided
     /// before the poll, so that it doesn't depend on which future the code polls first.
-    pub(crate) fn is_heard(&self, number: u64) -> bool {
+    pub(crate) fn is_available(&self, number: u64) -> bool {
         self.told == Some(number) || self.due.number == Some(number)
     }
 
@@ -320,7 +320,7 @@ impl State {
         if let Some(waiting) = self.needs.get_mut(&number)
             && waiting.ended.is_none()
         {
-            let rank = Rank { stood_back: 0, place };
+            let rank = Rank { moved_back: 0, place };
             waiting.ended = Some(rank);
             self.heard.insert(rank, number);
         }
@@ -351,19 +351,19 @@ impl State {
     }
 
     /// The name of the last delivered outcome.
-    pub(crate) const fn last_heard(&self) -> Option<&StepName> {
-        self.last_heard.as_ref()
+    pub(crate) const fn last_delivered(&self) -> Option<&StepName> {
+        self.last_delivered.as_ref()
     }
 
     /// The attempts that run or are about to, and whose timeouts also count if this worker is lost.
-    pub(crate) fn under_way(&self) -> Vec<UnderWay> {
+    pub(crate) fn under_way(&self) -> Vec<TimedAttempt> {
         let inline = self.needs.values().filter_map(|waiting| waiting.need.inline());
         let runs = inline.filter(|inline| match inline.stage {
-            Stage::Due { .. } | Stage::Running(_) => inline.noted_first,
+            Stage::Due { .. } | Stage::Running(_) => inline.recorded_first,
             Stage::Unknown | Stage::Retry { .. } | Stage::Ended => false,
         });
         let over_at = |name| self.replay.standing(name).attempt_over_at();
-        runs.filter_map(|inline| Some(UnderWay::of(&inline.name, over_at(&inline.name)?))).collect()
+        runs.filter_map(|inline| Some(TimedAttempt::of(&inline.name, over_at(&inline.name)?))).collect()
     }
 
     /// The inline step with this number.

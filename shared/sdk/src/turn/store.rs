@@ -51,7 +51,7 @@ impl Driver {
     }
 
     /// When the next heartbeat is due.
-    pub(super) fn renewal_at(&self) -> Option<Timestamp> {
+    pub(super) fn heartbeat_due_at(&self) -> Option<Timestamp> {
         let turn = self.record.turn().filter(|_| self.settings.heartbeats)?;
         // A lease that ends at the deadline or later can't be extended.
         if super::state::deadline_of(&self.record).is_some_and(|at| at <= turn.lease_expires_at) {
@@ -59,7 +59,7 @@ impl Driver {
         }
         let third = third_of(turn);
         let at = turn.lease_expires_at.minus(turn.lease_length.saturating_sub(third));
-        Some(self.busy.renew_after.map_or(at, |after| after.max(at)))
+        Some(self.busy.next_heartbeat_at.map_or(at, |after| after.max(at)))
     }
 
     /// When the lease ends.
@@ -72,8 +72,8 @@ impl Driver {
         self.lease_ends_at().is_some_and(|at| at <= now)
     }
 
-    pub(super) fn renew_if_due(&mut self, now: Timestamp) {
-        if self.busy.writing || self.renewal_at().is_none_or(|at| at > now) {
+    pub(super) fn heartbeat_if_due(&mut self, now: Timestamp) {
+        if self.busy.writing || self.heartbeat_due_at().is_none_or(|at| at > now) {
             return;
         }
         self.busy.writing = true;
@@ -90,7 +90,7 @@ impl Driver {
         match renewed {
             Ok(record) => {
                 let pause = record.turn().map_or(Millis::ZERO, third_of);
-                self.busy.renew_after = Some(self.service.now().plus(pause));
+                self.busy.next_heartbeat_at = Some(self.service.now().plus(pause));
                 self.stored(*record);
                 Ok(())
             }
@@ -99,7 +99,7 @@ impl Driver {
                 tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "heartbeat failed");
                 let length = self.record.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
                 let pause = Millis::new((length.as_u64() / 10).max(1));
-                self.busy.renew_after = Some(self.service.now().plus(pause));
+                self.busy.next_heartbeat_at = Some(self.service.now().plus(pause));
                 Ok(())
             }
         }

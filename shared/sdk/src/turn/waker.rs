@@ -11,7 +11,7 @@ use futures::task::AtomicWaker;
 pub(super) struct Bell {
     inner: Arc<Inner>,
     /// The waker of the last poll.
-    last: Arc<Pull>,
+    last: Arc<BodyWaker>,
 }
 
 #[derive(Default)]
@@ -21,9 +21,9 @@ struct Inner {
 }
 
 /// The waker of one poll.
-struct Pull(Arc<Inner>);
+struct BodyWaker(Arc<Inner>);
 
-impl Wake for Pull {
+impl Wake for BodyWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -37,13 +37,13 @@ impl Wake for Pull {
 impl Bell {
     pub(super) fn new() -> Self {
         let inner = Arc::<Inner>::default();
-        let last = Arc::new(Pull(Arc::clone(&inner)));
+        let last = Arc::new(BodyWaker(Arc::clone(&inner)));
         Self { inner, last }
     }
 
     /// Creates the waker for the next poll. Earlier wakes are cleared: this poll handles them.
     pub(super) fn next(&mut self) -> Waker {
-        self.last = Arc::new(Pull(Arc::clone(&self.inner)));
+        self.last = Arc::new(BodyWaker(Arc::clone(&self.inner)));
         self.inner.rung.store(false, Ordering::Release);
         self.waker()
     }

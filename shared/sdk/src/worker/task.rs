@@ -21,11 +21,11 @@ use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;
 use crate::registry::StepFailed;
-use crate::step::{Pulse, StepInfo};
+use crate::step::{ProgressSender, StepInfo};
 use crate::turn::panics;
 
 /// The shortest time between two heartbeats that only report progress. Each is a write.
-const TELLING: Millis = Millis::from_secs(10);
+const PROGRESS_INTERVAL: Millis = Millis::from_secs(10);
 
 /// Receives the progress that an attempt reports.
 type Told = watch::Receiver<Option<f64>>;
@@ -77,10 +77,10 @@ impl Worker {
             name: step.kind.to_owned(),
             traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
             progress: claimed.task.progress,
-            pulse: Pulse::default(),
+            progress_sender: ProgressSender::default(),
         };
-        let pulse = info.pulse.clone();
-        let mut told = pulse.listen();
+        let progress_sender = info.progress_sender.clone();
+        let mut told = progress_sender.listen();
         let (step, states) = (step.clone(), self.registry.states().clone());
         let kind = step.kind;
         let body =
@@ -95,8 +95,9 @@ impl Worker {
         let ran = match select(pin!(body), pin!(self.keep_alive(&claimed, &mut told))).await {
             Either::Left((ran, _)) | Either::Right((ran, _)) => ran,
         };
-        let untold = told.has_changed().is_ok_and(|changed| changed).then(|| pulse.told()).flatten();
-        match self.report(&claimed, ran, untold).await {
+        let unsent =
+            told.has_changed().is_ok_and(|changed| changed).then(|| progress_sender.told()).flatten();
+        match self.report(&claimed, ran, unsent).await {
             Ok(end) => end,
             Err(error) => {
                 tracing::warn!({ field::TASK_ID } = %id, %error, "can't report the outcome");
@@ -125,7 +126,7 @@ impl Worker {
         let (clock, pace) = (self.service.clock(), self.pace(claimed));
         let mut ends_at = claimed.lease_expires_at;
         let begun = self.service.now();
-        let (mut next, mut tells_at) = (pace.map(|pace| begun.plus(pace)), begun.plus(TELLING));
+        let (mut next, mut tells_at) = (pace.map(|pace| begun.plus(pace)), begun.plus(PROGRESS_INTERVAL));
         loop {
             let tells = told.has_changed().is_ok_and(|changed| changed).then_some(tells_at);
             let wakes_at = earliest([Some(ends_at), next, tells]).unwrap_or(ends_at);
@@ -157,7 +158,7 @@ impl Worker {
                     }
                     ends_at = renewed.lease_expires_at;
                     let now = self.service.now();
-                    (next, tells_at) = (pace.map(|pace| now.plus(pace)), now.plus(TELLING));
+                    (next, tells_at) = (pace.map(|pace| now.plus(pace)), now.plus(PROGRESS_INTERVAL));
                 }
                 Err(ServiceError::Rejected(reject)) => {
                     tracing::info!({ field::TASK_ID } = %id, %reject, "attempt given up");
@@ -165,7 +166,7 @@ impl Worker {
                 }
                 Err(error) => {
                     tracing::warn!({ field::TASK_ID } = %id, %error, "heartbeat failed");
-                    let again = pace.unwrap_or(TELLING).min(TELLING);
+                    let again = pace.unwrap_or(PROGRESS_INTERVAL).min(PROGRESS_INTERVAL);
                     let soon = self.service.now().plus(Millis::new((again.as_u64() / 4).max(1)));
                     (next, tells_at) = (pace.map(|_| soon), soon);
                 }
@@ -177,7 +178,7 @@ impl Worker {
         &self,
         claimed: &ClaimedTask,
         ran: Ran,
-        untold: Option<f64>,
+        unsent: Option<f64>,
     ) -> Result<TaskEnd, ServiceError> {
         let (id, token) = (&claimed.task.id, &claimed.token);
         let (failure, retryable) = match ran {
@@ -197,7 +198,7 @@ impl Worker {
             Ran::Cancelled => (task::Failure::new("cancelled", "stopped on request"), false),
         };
         // The next attempt continues from this progress.
-        if let Some(progress) = untold.filter(|_| retryable)
+        if let Some(progress) = unsent.filter(|_| retryable)
             && let Err(error) = self.service.report_progress(id, token, progress).await
         {
             tracing::debug!({ field::TASK_ID } = %id, %error, "can't report the progress");

@@ -22,7 +22,7 @@ async fn pays_twice(ctx: Ctx, (): ()) -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_has_to_be_done_alone_waits_for_no_long_poll_of_another_queue() {
+async fn work_that_must_run_alone_waits_for_no_long_poll_of_another_queue() {
     let scene = Scene::new();
     let turns = scene.worker_of(Registry::new().with(pays_twice), "workflows");
     scene.start(&pays_twice, "twice", &()).await;

@@ -8,7 +8,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::task;
 
-use crate::fencing::lend;
+use crate::fencing::run_for;
 use crate::scene::{Count, Ended, START, Scene, clock, settings};
 
 /// Takes too long in its first `times` attempts, and then returns the number of the attempt.
@@ -57,7 +57,7 @@ fn attempts_of(ended: &Ended, step: &str) -> Option<u32> {
 }
 
 #[tokio::test]
-async fn an_attempt_in_place_that_takes_too_long_is_followed_by_what_its_step_says() {
+async fn an_inline_attempt_that_times_out_follows_the_policy_of_its_step() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(in_place));
     scene.start(&in_place, "in-place", &()).await;
@@ -98,7 +98,7 @@ async fn elsewhere_too(ctx: Ctx, (): ()) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn the_same_follows_where_the_step_runs_elsewhere() {
+async fn a_remote_attempt_that_times_out_follows_the_policy_of_its_step() {
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with(elsewhere_too), "workflows");
     let elsewhere = scene.worker_of(Registry::new().with_step::<slow_at_first>(), "elsewhere");
@@ -120,7 +120,7 @@ async fn long_wait(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn an_attempt_that_timed_out_is_remembered_during_a_long_wait_with_the_code_of_tasks() {
+async fn a_timed_out_attempt_is_recorded_during_a_long_wait_with_the_same_code_as_in_tasks() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(long_wait));
     scene.start(&long_wait, "long", &()).await;
@@ -153,7 +153,7 @@ async fn watched(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn a_worker_that_waits_to_try_again_is_not_taken_for_lost_by_a_durable_timeout() {
+async fn a_worker_that_waits_for_a_retry_does_not_count_as_lost_under_a_durable_timeout() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(watched));
     let other = scene.worker(Registry::new().with(watched));
@@ -193,13 +193,13 @@ async fn lose_a_worker_of(kind: &str) -> (Ended, u32) {
     scene.start(&lost, "lost", &kind.to_owned()).await;
     let before = RUNS.get();
     let mut frozen = pin!(frozen.run(std::future::pending()));
-    lend(&scene, &mut frozen, Millis::from_secs(5)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(5)).await;
     let ended = scene.inside(scene.finish(&other, "lost")).await;
     (ended, RUNS.get() - before)
 }
 
 #[tokio::test]
-async fn an_attempt_whose_worker_was_lost_counts_if_its_time_was_written_down_and_is_over() {
+async fn an_attempt_of_a_lost_worker_counts_if_its_timeout_was_recorded_and_has_passed() {
     // All cases are in one test because they share the counter `RUNS`.
     let (ended, begun) = lose_a_worker_of("durable").await;
     assert!(ended.output::<String>().contains("timed out"));
@@ -251,7 +251,7 @@ async fn blocking(ctx: Ctx, (): ()) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn what_a_step_gives_after_its_time_is_not_taken_though_it_could_not_be_stopped() {
+async fn a_result_after_the_timeout_is_discarded_even_if_the_step_could_not_be_stopped() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(blocking));
     scene.start(&blocking, "blocking", &()).await;
@@ -279,7 +279,7 @@ async fn heartbeats(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn a_worker_that_lives_sends_heartbeats_as_often_as_a_remote_step_asks_for() {
+async fn a_live_worker_sends_heartbeats_as_often_as_a_remote_step_asks_for() {
     // The lease is far longer than the heartbeat timeout. On Lambda the worker sends no other heartbeats.
     for heartbeat in [true, false] {
         let scene = Scene::new();
@@ -300,7 +300,7 @@ async fn a_worker_that_lives_sends_heartbeats_as_often_as_a_remote_step_asks_for
 }
 
 #[tokio::test]
-async fn a_remote_step_whose_worker_gives_no_sign_of_life_is_tried_again() {
+async fn a_remote_step_whose_worker_sends_no_heartbeat_is_retried() {
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with(heartbeats), "workflows");
     let registry = || Registry::new().with_step::<long>();
@@ -309,7 +309,7 @@ async fn a_remote_step_whose_worker_gives_no_sign_of_life_is_tried_again() {
     scene.start(&heartbeats, "silence", &()).await;
     scene.pass(&worker, Millis::from_secs(1)).await;
     let mut frozen = pin!(frozen.run(std::future::pending()));
-    lend(&scene, &mut frozen, Millis::from_secs(1)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(1)).await;
     let ended = scene.inside(scene.with(&other, scene.finish(&worker, "silence"))).await;
     assert_eq!(ended.output::<u32>(), 2);
     // The first worker claimed it during the second second.
@@ -323,7 +323,7 @@ async fn heartbeat_in_place(ctx: Ctx, (): ()) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_step_in_place_has_no_heartbeat_and_says_what_to_do() {
+async fn an_inline_step_with_a_heartbeat_fails_with_advice() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(heartbeat_in_place));
     scene.start(&heartbeat_in_place, "in-place", &()).await;
@@ -348,7 +348,7 @@ async fn stopped(ctx: Ctx, (): ()) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_remote_step_is_stopped_by_its_worker_once_the_attempts_time_is_over() {
+async fn a_worker_stops_a_remote_step_when_its_attempt_times_out() {
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with(stopped), "workflows");
     let elsewhere = scene.worker_of(Registry::new().with_step::<late>(), "elsewhere");

@@ -25,7 +25,7 @@ async fn labels(ctx: Ctx, numbers: Vec<u32>) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn all_of_many_remote_steps_are_waited_for_and_come_in_their_order() {
+async fn join_all_waits_for_all_remote_steps_and_keeps_their_order() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(labels).with_step::<print_label>());
     let numbers: Vec<u32> = (100..350).collect();
@@ -38,7 +38,7 @@ async fn all_of_many_remote_steps_are_waited_for_and_come_in_their_order() {
 }
 
 #[tokio::test]
-async fn the_error_of_many_is_that_of_the_first_by_index() {
+async fn the_error_of_join_all_is_that_of_the_first_by_index() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(labels).with_step::<print_label>());
     scene.start(&labels, "unlucky", &vec![1, 13, 2]).await;
@@ -75,7 +75,7 @@ async fn settled(ctx: Ctx, (): ()) -> Result<(Vec<u64>, Vec<usize>)> {
 }
 
 #[tokio::test]
-async fn each_of_many_settles_in_its_own_way() {
+async fn join_all_settled_returns_each_outcome() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(settled));
     scene.start(&settled, "settled", &()).await;
@@ -104,7 +104,7 @@ async fn race(ctx: Ctx, (): ()) -> Result<(usize, usize, usize)> {
 }
 
 #[tokio::test]
-async fn a_race_is_decided_once_and_its_losers_in_place_are_dropped() {
+async fn a_race_is_decided_once_and_its_inline_losers_are_dropped() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(race));
     scene.start(&race, "race", &()).await;
@@ -158,7 +158,7 @@ async fn limits(ctx: Ctx, (): ()) -> Result<Vec<bool>> {
 }
 
 #[tokio::test]
-async fn a_timeout_can_be_put_around_anything_and_its_outcome_stays() {
+async fn a_timeout_around_any_future_keeps_its_outcome_in_replays() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(limits));
     scene.start(&limits, "limits", &()).await;
@@ -182,7 +182,7 @@ async fn start_mapped(scene: &Scene, id: &str, seconds: &[u64], at_once: usize, 
 }
 
 #[tokio::test]
-async fn so_many_of_a_map_run_at_once_and_come_in_the_order_of_their_items() {
+async fn a_map_runs_a_limited_number_at_once_and_keeps_the_order_of_items() {
     for (at_once, took) in [(9, 8_000), (2, 12_000), (1, 22_000)] {
         let scene = Scene::new();
         let worker = scene.worker(Registry::new().with(mapped));
@@ -217,7 +217,7 @@ async fn a_map_ends_when_more_have_failed_than_it_tolerates() {
 }
 
 #[tokio::test]
-async fn a_map_with_impossible_options_fails_with_what_is_wrong() {
+async fn a_map_with_invalid_options_fails_with_the_reason() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(mapped));
     start_mapped(&scene, "none", &[2], 0, "0").await;

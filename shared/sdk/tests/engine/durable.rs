@@ -7,7 +7,7 @@ use tickover::{Failure, Registry};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 
-use crate::fencing::{lend, version};
+use crate::fencing::{run_for, version};
 use crate::scene::{Count, Scene, clock};
 
 static RUNS: Count = Count::new();
@@ -35,7 +35,7 @@ async fn freeze(scope: &str) -> u64 {
     scene.start(&durable, "durable", &scope.to_owned()).await;
     let before = RUNS.get();
     let mut frozen = pin!(frozen.run(std::future::pending()));
-    lend(&scene, &mut frozen, Millis::from_secs(5)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(5)).await;
     let ended = scene.inside(scene.finish(&other, "durable")).await;
     assert!(ended.output::<String>().contains("timed out"));
     let timed_out = |what: &Happened| matches!(what, Happened::Step { outcome: StepOutcome::TimedOut, .. });
@@ -43,13 +43,13 @@ async fn freeze(scope: &str) -> u64 {
     // The step ran once. When the frozen worker thaws, it overwrites nothing.
     assert_eq!(RUNS.get() - before, 1);
     let version_before = version(&scene, "durable").await;
-    lend(&scene, &mut frozen, Millis::from_secs(60)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(60)).await;
     assert_eq!(version(&scene, "durable").await, version_before);
     ended.took()
 }
 
 #[tokio::test]
-async fn a_durable_timeout_passes_in_time_though_its_worker_is_frozen_and_its_lease_lasts() {
+async fn a_durable_timeout_fires_in_time_although_its_worker_is_frozen_and_its_lease_is_valid() {
     // Both cases are in one test because they share the counter `RUNS`.
     for scope in ["global", "per attempt"] {
         let took = freeze(scope).await;
@@ -113,7 +113,7 @@ async fn durable_many(ctx: Ctx, that_end: u64) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn each_of_twenty_durable_timeouts_passes_in_time_whichever_have_ended_before() {
+async fn each_of_twenty_durable_timeouts_fires_in_time_whichever_steps_have_ended() {
     for that_end in [0, 1, 3, 4, 5, 11, 19] {
         let scene = Scene::new();
         let registry = || Registry::new().with(durable_many);
@@ -124,7 +124,7 @@ async fn each_of_twenty_durable_timeouts_passes_in_time_whichever_have_ended_bef
         let other = scene.worker(registry());
         scene.start(&durable_many, "many", &that_end).await;
         let mut frozen = pin!(frozen.run(std::future::pending()));
-        lend(&scene, &mut frozen, Millis::from_secs(6)).await;
+        run_for(&scene, &mut frozen, Millis::from_secs(6)).await;
         let ended = scene.inside(scene.finish(&other, "many")).await;
         assert_eq!(u64::from(ended.output::<u32>()), MANY - that_end);
         let timed_out = ended

@@ -41,7 +41,7 @@ async fn order(ctx: Ctx, amount: u32) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_failure_is_dealt_with_by_code_that_is_told_its_cause_and_may_recover() {
+async fn on_failure_code_gets_the_cause_and_may_recover() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(order));
     scene.start(&order, "declined", &500).await;
@@ -75,7 +75,7 @@ async fn deadline(ctx: Ctx, seconds: u64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_executions_deadline_ends_what_runs_and_what_waits() {
+async fn the_executions_deadline_ends_running_and_waiting_executions() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(deadline));
     scene.start(&deadline, "runs", &5_000).await;
@@ -106,7 +106,7 @@ async fn steps(ctx: Ctx, (): ()) -> Result<u64> {
 }
 
 #[tokio::test]
-async fn a_cancelled_execution_finishes_what_runs_and_begins_nothing_new() {
+async fn a_cancelled_execution_finishes_running_steps_and_starts_no_new_ones() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(steps));
     scene.start(&steps, "cancelled", &()).await;
@@ -142,7 +142,7 @@ async fn pausable(ctx: Ctx, (): ()) -> Result<u64> {
 }
 
 #[tokio::test]
-async fn a_paused_execution_stops_at_the_next_step_and_goes_on_when_resumed() {
+async fn a_paused_execution_stops_at_the_next_step_and_continues_when_resumed() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(pausable));
     scene.start(&pausable, "pausable", &()).await;

@@ -16,7 +16,7 @@ async fn in_order(ctx: Ctx, (): ()) -> Result<Vec<u32>> {
 }
 
 #[tokio::test]
-async fn events_are_buffered_and_taken_in_the_order_of_their_offers() {
+async fn events_are_buffered_and_taken_in_the_order_in_which_they_were_sent() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(in_order));
     scene.start(&in_order, "in-order", &()).await;
@@ -72,7 +72,7 @@ async fn looks(ctx: Ctx, (): ()) -> Result<(Option<u32>, Option<u32>, usize, usi
 }
 
 #[tokio::test]
-async fn what_was_learned_about_events_stays_though_more_of_them_come() {
+async fn answers_about_events_stay_the_same_in_replays_although_more_events_come() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(looks));
     scene.start(&looks, "looks", &()).await;
@@ -99,7 +99,7 @@ async fn large_events(ctx: Ctx, (): ()) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn large_events_are_read_from_where_they_lie() {
+async fn large_events_are_read_from_their_own_items() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(large_events));
     scene.start(&large_events, "large", &()).await;

@@ -29,7 +29,7 @@ async fn family(ctx: Ctx, (): ()) -> Result<(u64, u64, String)> {
 }
 
 #[tokio::test]
-async fn children_run_by_themselves_and_tell_of_their_ends() {
+async fn children_run_independently_and_notify_their_parent() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with((family, nap)));
     scene.start(&family, "family", &()).await;
@@ -67,7 +67,7 @@ async fn conflict(ctx: Ctx, (): ()) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_child_whose_id_is_anothers_is_not_taken_over() {
+async fn a_child_whose_id_belongs_to_another_execution_is_a_conflict() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with((conflict, nap)));
     scene.start(&nap, "taken", &9).await;
@@ -87,7 +87,7 @@ async fn parent(ctx: Ctx, (): ()) -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_becomes_of_children_at_the_close_is_their_policys_word() {
+async fn children_are_treated_by_their_close_policy_when_the_parent_closes() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with((parent, nap)));
     scene.start(&parent, "parent", &()).await;

@@ -13,7 +13,7 @@ use tickover_service::ports::Clock as _;
 use crate::scene::{Count, Scene, clock};
 
 /// Runs a worker for this span and then freezes it: it continues only when it is given more time.
-pub(crate) async fn lend(scene: &Scene, worker: &mut (impl Future<Output = ()> + Unpin), span: Millis) {
+pub(crate) async fn run_for(scene: &Scene, worker: &mut (impl Future<Output = ()> + Unpin), span: Millis) {
     let until = scene.after(span);
     let both = async {
         match select(worker, pin!(until)).await {
@@ -53,12 +53,12 @@ async fn an_inline_steps_result_is_refused_when_another_worker_has_taken_over() 
     let other = scene.worker(Registry::new().with(frozen_step));
     scene.start(&frozen_step, "frozen", &()).await;
     let mut frozen = pin!(frozen.run(pending()));
-    lend(&scene, &mut frozen, Millis::from_secs(5)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(5)).await;
     // The worker is frozen during the step. Its lease expires, and another worker runs the step as well.
     scene.inside(scene.pass(&other, Millis::from_secs(600))).await;
     assert_eq!(RUNS.get(), 2);
     let before = version(&scene, "frozen").await;
-    lend(&scene, &mut frozen, Millis::from_secs(60)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(60)).await;
     assert_eq!(version(&scene, "frozen").await, before);
     let ended = scene.inside(scene.finish(&other, "frozen")).await;
     assert_eq!(ended.output::<String>(), "run 1");
@@ -87,16 +87,16 @@ async fn frozen_segment(ctx: Ctx, (): ()) -> Result<String> {
 }
 
 #[tokio::test]
-async fn sealed_parts_of_a_frozen_worker_are_no_part_of_the_journal() {
+async fn segments_of_a_frozen_worker_are_not_part_of_the_journal() {
     let scene = Scene::new();
     let frozen = scene.worker(Registry::new().with(frozen_segment));
     let other = scene.worker(Registry::new().with(frozen_segment));
     scene.start(&frozen_segment, "segment", &()).await;
     let mut frozen = pin!(frozen.run(pending()));
-    lend(&scene, &mut frozen, Millis::from_secs(5)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(5)).await;
     scene.inside(scene.pass(&other, Millis::from_secs(600))).await;
     let before = version(&scene, "segment").await;
-    lend(&scene, &mut frozen, Millis::from_secs(60)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(60)).await;
     assert_eq!(version(&scene, "segment").await, before);
     let ended = scene.inside(scene.finish(&other, "segment")).await;
     assert!(ended.described.execution.sealed.is_some());
@@ -127,16 +127,16 @@ async fn a_frozen_workers_close_is_refused() {
     let other = scene.worker(Registry::new().with(frozen_close));
     scene.start(&frozen_close, "close", &()).await;
     let mut frozen = pin!(frozen.run(pending()));
-    lend(&scene, &mut frozen, Millis::from_secs(5)).await;
+    run_for(&scene, &mut frozen, Millis::from_secs(5)).await;
     // The other worker is running the step when the first one thaws.
     let mut other = pin!(Worker::run(&other, pending()));
-    lend(&scene, &mut other, Millis::from_secs(60)).await;
+    run_for(&scene, &mut other, Millis::from_secs(60)).await;
     assert_eq!(CLOSES.get(), 2);
     let before = version(&scene, "close").await;
-    lend(&scene, &mut frozen, Millis::new(1)).await;
+    run_for(&scene, &mut frozen, Millis::new(1)).await;
     assert_eq!(version(&scene, "close").await, before);
     assert_eq!(scene.status("close").await.as_str(), "running");
-    lend(&scene, &mut other, Millis::from_secs(60)).await;
+    run_for(&scene, &mut other, Millis::from_secs(60)).await;
     let id = crate::scene::execution_id("close");
     let described = scene.service.execution(&id).await.unwrap().unwrap();
     assert_eq!(described.output.unwrap().as_str(), "1");
@@ -156,7 +156,7 @@ async fn long() -> Result<u32, Failure> {
 }
 
 #[tokio::test]
-async fn a_lease_is_renewed_for_as_long_as_its_turn_lasts() {
+async fn heartbeats_extend_the_lease_for_as_long_as_the_turn_lasts() {
     let scene = Scene::new();
     let one = scene.worker(Registry::new().with(long_step));
     let two = scene.worker(Registry::new().with(long_step));
@@ -181,7 +181,7 @@ async fn shutdown(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_stop_gives_back_what_it_cannot_finish() {
+async fn a_worker_that_is_asked_to_stop_releases_work_that_it_cannot_finish() {
     let scene = Scene::new();
     let first = scene.worker(Registry::new().with(shutdown));
     scene.start(&shutdown, "shutdown", &()).await;
@@ -206,7 +206,7 @@ async fn ten_seconds(ctx: Ctx, (): ()) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_stop_finishes_what_it_can() {
+async fn a_worker_that_is_asked_to_stop_finishes_the_work_that_it_can() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(ten_seconds));
     scene.start(&ten_seconds, "finished", &()).await;

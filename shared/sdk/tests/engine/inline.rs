@@ -23,7 +23,7 @@ async fn five(ctx: Ctx, mut number: u32) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn five_steps_in_a_row_cost_four_records_and_the_last_result_rides_in_the_close() {
+async fn five_steps_in_a_row_cost_four_records_and_the_close_writes_the_last_result() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(five));
     scene.start(&five, "five", &0).await;
@@ -55,7 +55,7 @@ async fn awaited(_: Ctx, number: u32) -> Result<(u32, String)> {
 }
 
 #[tokio::test]
-async fn a_step_that_is_awaited_is_handed_to_the_context_of_the_workflow_whose_code_it_is_in() {
+async fn an_awaited_step_uses_the_context_of_the_surrounding_workflow() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(awaited));
     scene.start(&awaited, "awaited", &1).await;
@@ -87,7 +87,7 @@ async fn short_backoff(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn short_backoffs_are_waited_out_by_the_worker() {
+async fn the_worker_waits_for_short_backoffs() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(short_backoff));
     scene.start(&short_backoff, "short", &()).await;
@@ -111,7 +111,7 @@ async fn long_backoff(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn long_backoffs_suspend_and_the_attempts_made_are_remembered() {
+async fn long_backoffs_suspend_the_turn_and_attempts_are_recorded() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(long_backoff));
     scene.start(&long_backoff, "long", &()).await;
@@ -167,7 +167,7 @@ async fn outcomes(ctx: Ctx, (): ()) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn a_step_ends_in_one_of_three_ways_and_replays_tell_the_same() {
+async fn a_step_ends_in_one_of_three_ways_and_replays_return_the_same() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(outcomes));
     scene.start(&outcomes, "outcomes", &()).await;
@@ -209,7 +209,7 @@ async fn timeouts(ctx: Ctx, (): ()) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn timeouts_hold_over_all_attempts_or_each_and_a_doomed_retry_is_not_waited_for() {
+async fn timeouts_apply_to_all_attempts_or_to_each_and_a_doomed_retry_fails_at_once() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(timeouts));
     scene.start(&timeouts, "timeouts", &()).await;
@@ -321,7 +321,7 @@ async fn crowd(ctx: Ctx, (): ()) -> Result<u64> {
 }
 
 #[tokio::test]
-async fn a_crowd_of_futures_within_an_executor_of_its_own_is_served_and_suspended() {
+async fn many_futures_in_their_own_executor_are_polled_and_suspended() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(crowd));
     scene.start(&crowd, "crowd", &()).await;

@@ -50,7 +50,7 @@ fn expired(ended: &Ended) -> usize {
 }
 
 #[tokio::test]
-async fn a_result_that_expired_before_anybody_looked_is_an_error_of_its_own_and_can_be_had_again() {
+async fn a_result_that_expired_before_it_was_read_is_a_separate_error_and_its_step_can_run_again() {
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with((neglected, forgiving)), "workflows");
     let greeter = scene.worker(Registry::new().with_step::<greet>());
@@ -92,7 +92,7 @@ async fn patriarch(ctx: Ctx, text: String) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_childs_result_expires_in_the_same_way_also_where_its_id_is_in_use_again() {
+async fn a_childs_result_expires_likewise_even_if_its_id_is_in_use_again() {
     for (days, is_reused, expected) in
         [(59, false, "2000 bytes"), (61, false, "child:child is gone"), (61, true, "child:child is gone")]
     {

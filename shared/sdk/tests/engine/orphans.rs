@@ -36,7 +36,7 @@ async fn begun(scene: &Scene) -> Execution {
     scene.start(&buys, "buys", &()).await;
     let taken = scene.work("workflows", Millis::from_secs(60)).await.pop();
     let Some(Work::Turn(turn)) = taken else { unreachable!("{taken:?}") };
-    scene.service.begin_remote(&turn.execution, vec![charge()]).await.unwrap();
+    scene.service.start_remote(&turn.execution, vec![charge()]).await.unwrap();
     turn.execution
 }
 
@@ -82,7 +82,7 @@ async fn the_retry_of_a_step_whose_execution_has_ended_is_not_started() {
 }
 
 #[tokio::test]
-async fn a_remote_step_whose_execution_goes_on_is_started() {
+async fn a_remote_step_of_a_live_execution_is_started() {
     let scene = Scene::new();
     let execution = begun(&scene).await;
     let taken = scene.work("payments", Millis::from_secs(60)).await;
@@ -91,15 +91,15 @@ async fn a_remote_step_whose_execution_goes_on_is_started() {
 }
 
 #[tokio::test]
-async fn what_a_lost_turn_had_begun_is_given_up_only_where_its_run_is_over() {
+async fn steps_of_a_lost_turn_are_cancelled_only_if_its_run_is_over() {
     let scene = Scene::new();
     let execution = begun(&scene).await;
     let what = Happened::Remote { name: charge().name };
     let entries = [tickover_core::execution::journal::Entry { at: crate::scene::START, what }];
-    scene.service.leave_begun(&execution, &entries).await.unwrap();
+    scene.service.end_started(&execution, &entries).await.unwrap();
     assert_eq!(scene.remote_status(&execution, "charge").await, "pending");
     scene.service.terminate(&execution.id).await.unwrap();
-    scene.service.leave_begun(&execution, &entries).await.unwrap();
+    scene.service.end_started(&execution, &entries).await.unwrap();
     assert_eq!(scene.remote_status(&execution, "charge").await, "cancelled");
 }
 
@@ -129,7 +129,7 @@ async fn ends(ctx: Ctx, (): ()) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_lost_cancels_what_it_has_just_begun() {
+async fn a_lost_turn_cancels_the_steps_that_it_has_just_started() {
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with(ends), "workflows");
     scene.start(&ends, "ends", &()).await;
@@ -184,7 +184,7 @@ async fn an_attempt_that_runs_is_stopped_at_its_next_heartbeat_when_its_executio
 }
 
 #[tokio::test]
-async fn an_attempt_that_its_executions_journal_never_knew_of_is_asked_to_stop_by_its_next_heartbeat() {
+async fn an_attempt_that_is_not_in_the_journal_is_asked_to_stop_by_its_next_heartbeat() {
     let scene = Scene::new();
     let execution = begun(&scene).await;
     let taken = scene.work("payments", Millis::from_secs(60)).await.pop();
@@ -208,7 +208,7 @@ async fn minor(_ctx: Ctx, (): ()) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_child_that_was_started_after_its_parents_end_begins_only_if_its_policy_lets_it() {
+async fn a_child_started_after_its_parents_end_runs_only_if_its_policy_allows_it() {
     for (policy, expected) in [
         (ParentClosePolicy::Abandon, "completed"),
         (ParentClosePolicy::RequestCancel, "cancelled"),

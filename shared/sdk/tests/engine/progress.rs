@@ -36,7 +36,7 @@ async fn imports(ctx: Ctx, remote: bool) -> Result<f64> {
 }
 
 #[tokio::test]
-async fn an_attempt_in_place_goes_on_where_the_one_before_said_it_was() {
+async fn an_inline_attempt_continues_at_the_progress_of_the_one_before() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(imports));
     scene.start(&imports, "here", &false).await;
@@ -51,7 +51,7 @@ async fn an_attempt_in_place_goes_on_where_the_one_before_said_it_was() {
 }
 
 #[tokio::test]
-async fn a_remote_attempt_is_seen_underway_and_the_next_one_goes_on_from_it() {
+async fn a_remote_attempts_progress_is_visible_and_the_next_one_continues_at_it() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(imports).with_step::<import>());
     scene.start(&imports, "there", &true).await;
@@ -70,7 +70,7 @@ async fn a_remote_attempt_is_seen_underway_and_the_next_one_goes_on_from_it() {
 }
 
 #[tokio::test]
-async fn where_leases_end_with_the_worker_progress_does_not_renew_them() {
+async fn progress_extends_no_lease_that_ends_with_the_worker() {
     let scene = Scene::new();
     let settings =
         WorkerSettings { heartbeat: false, lease: Millis::from_secs(60), ..WorkerSettings::default() };
@@ -114,7 +114,7 @@ async fn long_one(ctx: Ctx) -> Result<Vec<f64>> {
 }
 
 #[tokio::test]
-async fn what_was_sent_outlives_the_worker() {
+async fn reported_progress_outlives_the_worker() {
     let scene = Scene::new();
     let registry = Registry::new().with(long_one).with_step::<long>();
     scene.start(&long_one, "lost", &()).await;

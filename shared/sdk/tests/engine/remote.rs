@@ -118,7 +118,7 @@ async fn mend() -> Result<u32, PrintError> {
 }
 
 #[tokio::test]
-async fn an_operator_has_a_remote_step_run_again() {
+async fn an_operator_reruns_a_remote_step() {
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with(mended), "workflows");
     let mender = scene.worker(Registry::new().with_step::<mend>());
@@ -146,7 +146,7 @@ async fn mended_many(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn a_join_of_a_rerun_waits_for_those_that_run_again_and_is_told_of_the_last() {
+async fn a_join_of_a_rerun_waits_for_the_rerun_steps_and_is_notified_of_the_last() {
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with(mended_many), "workflows");
     let mender = scene.worker(Registry::new().with_step::<mend_one>());
@@ -187,7 +187,7 @@ impl Rules for Frozen {
 }
 
 #[tokio::test]
-async fn a_remote_step_is_not_begun_under_a_lease_that_is_over() {
+async fn a_remote_step_is_not_started_under_an_expired_lease() {
     let scene = Scene::new();
     let worker = scene.worker_of(Registry::new().with(stamped), "workflows");
     let stamps = || Registry::new().with_step::<stamp>();

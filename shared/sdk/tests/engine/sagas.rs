@@ -76,7 +76,7 @@ async fn contest(ctx: Ctx) -> Result<(usize, u32, String)> {
 }
 
 #[tokio::test]
-async fn what_loses_a_race_is_ended_and_its_winner_is_told() {
+async fn the_losers_of_a_race_are_ended_and_its_winner_is_returned() {
     let env = TestEnv::new().workflow(contest).state(Seen::default()).answer("count", |(): ()| Ok(7));
     let run = env.start(&contest, ()).await.unwrap();
     assert_eq!(run.result().await.unwrap(), (1, 7, "said".to_owned()));
@@ -137,7 +137,7 @@ async fn apologise(ctx: Ctx, last: String, _: Cause) -> Result<Option<()>> {
 }
 
 #[tokio::test]
-async fn a_workflow_that_fails_takes_back_what_it_did_the_last_first() {
+async fn a_failed_workflow_undoes_its_steps_last_first() {
     let seen = Seen::default();
     let env = || TestEnv::new().workflow(trip).step::<act>().state(Seen::clone(&seen));
     let story = async |env: &TestEnv, last: &str| {
@@ -164,7 +164,7 @@ async fn a_workflow_that_fails_takes_back_what_it_did_the_last_first() {
 }
 
 #[tokio::test]
-async fn what_was_undone_is_not_built_on_and_only_an_undoing_step_is_tried_again() {
+async fn undone_results_are_not_reused_and_only_an_undo_step_is_retried() {
     let scene = Scene::new();
     let seen = Seen::default();
     let registry = Registry::new().with(trip).with_step::<act>().with_state(Seen::clone(&seen));
@@ -199,7 +199,7 @@ async fn careless(ctx: Ctx) -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_still_runs_is_ended_before_it_is_undone() {
+async fn a_running_step_is_ended_before_it_is_undone() {
     let env = || TestEnv::new().workflow(careless).state(Seen::default());
     let story = async |env: &TestEnv| {
         let run = env.start(&careless, ()).await.unwrap();
@@ -225,7 +225,7 @@ async fn namesakes(ctx: Ctx, names: Vec<String>) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_name_that_no_undoing_step_can_have_fails_at_once() {
+async fn an_invalid_undo_name_fails_at_once() {
     let env = TestEnv::new().workflow(namesakes).state(Seen::default());
     for (names, problem) in [(vec!["a", "b"], "in use"), (vec!["no spaces"], "name")] {
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();

@@ -54,7 +54,7 @@ fn count() -> Arc<dyn Count> {
 }
 
 #[tokio::test]
-async fn a_step_has_its_workers_states_in_place_and_remotely() {
+async fn a_step_gets_its_workers_states_inline_and_remotely() {
     let env = TestEnv::new().workflow(quote).step::<price>().state(prices()).state(count());
     let run = env.start(&quote, "bicycle".to_owned()).await.unwrap();
     assert_eq!(run.result().await.unwrap(), 201 + 1_302);
@@ -71,7 +71,7 @@ async fn once_only(ctx: Ctx) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn a_step_that_runs_at_most_once_has_not_run_where_its_state_was_missing() {
+async fn an_at_most_once_step_does_not_count_as_run_where_its_state_was_missing() {
     let scene = Scene::new();
     scene.start(&once_only, "o", &()).await;
     let registry = Registry::new().with(once_only);
@@ -116,7 +116,7 @@ async fn a_worker_without_a_state_that_its_steps_ask_for_does_not_start() {
 }
 
 #[tokio::test]
-async fn a_step_in_place_without_its_state_holds_its_execution_up_and_fails_nothing() {
+async fn an_inline_step_without_its_state_delays_its_execution_and_fails_nothing() {
     let scene = Scene::new();
     let registry = Registry::new().with(quote).with_state(count());
     scene.start(&quote, "poor", &"bicycle".to_owned()).await;

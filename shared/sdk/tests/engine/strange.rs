@@ -25,7 +25,7 @@ async fn foreign(ctx: Ctx, seconds: u64) -> Result<u64> {
 }
 
 #[tokio::test]
-async fn what_is_not_durable_is_waited_for_but_not_for_ever() {
+async fn a_foreign_future_is_waited_for_but_not_for_ever() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(foreign));
     scene.start(&foreign, "short", &20).await;
@@ -34,7 +34,7 @@ async fn what_is_not_durable_is_waited_for_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_wait_for_what_never_comes_is_shown_and_never_fails_the_execution() {
+async fn an_endless_foreign_wait_is_shown_and_never_fails_the_execution() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(foreign));
     scene.start(&foreign, "long", &1_000_000).await;
@@ -83,7 +83,7 @@ async fn spawning(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn what_is_given_to_a_task_of_its_own_ends_the_run_with_what_to_do_instead() {
+async fn a_spawned_context_future_fails_the_run_with_advice() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(spawning));
     scene.start(&spawning, "spawning", &()).await;
@@ -104,7 +104,7 @@ async fn lasting(ctx: Ctx, (): ()) -> Result<usize> {
 }
 
 #[tokio::test]
-async fn an_empty_set_of_futures_that_stays_alive_is_no_wait_for_something_else() {
+async fn an_empty_set_of_futures_is_no_foreign_wait() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(lasting));
     scene.start(&lasting, "lasting", &()).await;
@@ -213,7 +213,7 @@ fn drifted(what: &Happened) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn a_result_that_changed_code_does_not_ask_for_is_named_before_anything_runs_again() {
+async fn a_result_that_changed_code_no_longer_uses_is_named_before_any_step_runs() {
     let scene = Scene::new();
     scene.start(&charging_before, "charging", &()).await;
     let before = scene.worker(Registry::new().with(charging_before));

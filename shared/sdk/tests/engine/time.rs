@@ -23,7 +23,7 @@ async fn instants(ctx: Ctx, (): ()) -> Result<u64> {
 }
 
 #[tokio::test]
-async fn sleeps_end_at_their_instants_though_they_are_far_away() {
+async fn sleeps_end_at_their_instants_even_if_they_are_far_ahead() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(instants));
     scene.start(&instants, "instants", &()).await;
@@ -43,7 +43,7 @@ async fn values(ctx: Ctx, (): ()) -> Result<(u64, String, String, usize, usize)>
 }
 
 #[tokio::test]
-async fn values_are_taken_once() {
+async fn captured_values_are_stored_once() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(values));
     scene.start(&values, "values", &()).await;
@@ -68,7 +68,7 @@ async fn names(ctx: Ctx, (): ()) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn a_name_that_cannot_be_used_is_told() {
+async fn an_invalid_or_repeated_name_is_an_error() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(names));
     scene.start(&names, "names", &()).await;
@@ -88,7 +88,7 @@ async fn budget(ctx: Ctx, (): ()) -> Result<(u64, u64)> {
 }
 
 #[tokio::test]
-async fn what_remains_is_up_to_the_nearest_deadline() {
+async fn the_remaining_time_ends_at_the_nearest_deadline() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(budget));
     scene.start(&budget, "budget", &()).await;
@@ -118,7 +118,7 @@ async fn patience(ctx: Ctx, (seconds, elsewhere): (u64, bool)) -> Result<(u32, u
 }
 
 #[tokio::test]
-async fn a_step_that_timed_out_is_tried_again_with_more_time_by_the_workflows_code() {
+async fn the_workflows_code_retries_a_timed_out_step_with_more_time() {
     for elsewhere in [false, true] {
         let scene = Scene::new();
         let worker = scene.worker(Registry::new().with(patience).with_step::<scan>());

@@ -14,13 +14,13 @@ use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
 use crate::scene::{Scene, clock};
 
 /// Queues: one can't be opened for a number of calls, and one is slow to accept messages.
-struct Sulking {
+struct FailingQueues {
     inner: Arc<MemoryQueue>,
     left: AtomicU32,
 }
 
 #[async_trait]
-impl Queue for Sulking {
+impl Queue for FailingQueues {
     async fn send(
         &self,
         queue: &QueueName,
@@ -90,7 +90,7 @@ async fn waves(ctx: Ctx, (): ()) -> Result<u32> {
 
 #[tokio::test]
 async fn an_execution_is_not_poisoned_by_a_service_that_does_not_answer() {
-    let scene = Scene::with_queue(|inner| Arc::new(Sulking { inner, left: AtomicU32::new(30) }));
+    let scene = Scene::with_queue(|inner| Arc::new(FailingQueues { inner, left: AtomicU32::new(30) }));
     let worker = scene.worker_of(Registry::new().with(waves), "workflows");
     let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
     scene.start(&waves, "waves", &()).await;
@@ -109,8 +109,8 @@ async fn overtaken(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn a_turn_whose_deadline_passes_waits_in_peace_for_what_is_under_way() {
-    let scene = Scene::with_queue(|inner| Arc::new(Sulking { inner, left: AtomicU32::new(0) }));
+async fn a_turn_whose_deadline_passes_still_waits_for_its_running_calls() {
+    let scene = Scene::with_queue(|inner| Arc::new(FailingQueues { inner, left: AtomicU32::new(0) }));
     let worker = scene.worker_of(Registry::new().with(overtaken), "workflows");
     scene.start(&overtaken, "overtaken", &()).await;
     scene.inside(scene.pass(&worker, Millis::from_secs(60))).await;

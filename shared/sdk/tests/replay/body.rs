@@ -157,7 +157,7 @@ impl Body {
             }
             .boxed(),
             Node::Handled(nodes, each) => body.handled(nodes, *each, at).boxed(),
-            Node::Glance(node) => async move {
+            Node::PolledOnce(node) => async move {
                 let glance = body.go(&node, &format!("{at}.0")).now_or_never();
                 body.noted(format!("{at}: {}", told::<_, &str>(glance.ok_or("not yet"))));
                 glance.unwrap_or(5)

@@ -14,7 +14,7 @@ use tickover_service::executions::StartRequest;
 
 use crate::body::{AGAIN, random};
 use crate::steps::{little, work};
-use crate::tree::{EVENTS, Ending, Offer, Plan};
+use crate::tree::{EVENTS, Ending, Plan, SentEvent};
 use crate::witness::{ID, Witness};
 
 /// The most deaths that are tried for one body.
@@ -78,7 +78,7 @@ pub(crate) async fn tell(witness: &Witness) {
     );
     request.id = Some(id());
     service.start(request).await.unwrap();
-    for Offer { after, event, bytes } in &witness.plan.offers {
+    for SentEvent { after, event, bytes } in &witness.plan.offers {
         wait(service, *after).await;
         offer(witness, event, *bytes).await;
     }
@@ -94,7 +94,7 @@ pub(crate) async fn tell(witness: &Witness) {
             // A rerun is refused while the children and steps that the execution left open are being ended. The next
             // iteration tries again.
             drop(service.rerun(&id(), &[], true).await);
-        } else if goes_on_by_itself(&described.execution) {
+        } else if wakes_by_itself(&described.execution) {
             pause = (2 * pause).min(PAUSE.1);
         } else if helped < HELP_MAX {
             (pause, helped) = (PAUSE.0, helped + 1);
@@ -114,7 +114,7 @@ fn is_to_run_again(outcome: &ExecutionOutcome) -> bool {
 }
 
 /// Whether the execution waits for an instant.
-fn goes_on_by_itself(execution: &Execution) -> bool {
+fn wakes_by_itself(execution: &Execution) -> bool {
     matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.until.is_some())
 }
 

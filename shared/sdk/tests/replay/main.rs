@@ -17,8 +17,8 @@ mod witness;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
-use mixed::{Lie, live_with};
-use tree::{EVENTS, Ending, Goal, Leaf, Node, Offer, Place, Plan, Spec, plan};
+use mixed::{Tampering, live_with};
+use tree::{EVENTS, Ending, Goal, Leaf, Node, Place, Plan, SentEvent, Spec, plan};
 
 /// The number of bodies that are run with deaths: about ten lives each.
 const WITH_DEATHS: u32 = 80;
@@ -52,21 +52,21 @@ proptest! {
     #![proptest_config(config(UNDISTURBED))]
 
     #[test]
-    fn a_replay_after_a_rest_sees_what_was_seen_before_in_the_same_order(plan in plan()) {
+    fn a_replay_without_deaths_sees_what_was_seen_before_in_the_same_order(plan in plan()) {
         block_on(live_with(&plan, mixed::honest))?;
     }
 }
 
 /// Several futures end while the body handles one of them. Afterwards the body polls the ended ones in random order.
 #[test]
-fn a_race_that_was_decided_elsewhere_has_the_same_winner_whatever_is_polled_first() {
+fn a_race_that_was_decided_in_another_turn_has_the_same_winner_whatever_is_polled_first() {
     let event = |within| Node::Leaf(Leaf::Event { event: EVENTS[0], within });
     let spec =
         |seconds, bytes| Spec { seconds, fails: 0, bytes, pause: 3, timeout: None, place: Place::Inline };
     let race = Leaf::Steps(Goal::First { cancelling: false }, vec![spec(7, 1), spec(0, 300)]);
     let channel = Node::Channel(Box::new(event(None)), Box::new(Node::Leaf(Leaf::Child(0))));
     let handled = vec![channel, event(Some(1)), Node::Leaf(race)];
-    let offer = |event| Offer { after: 1, event, bytes: 1 };
+    let offer = |event| SentEvent { after: 1, event, bytes: 1 };
     let offers = vec![offer(EVENTS[1]), offer(EVENTS[0])];
     for luck in 0..60 {
         let sleep = Node::Shared(Box::new(Node::Leaf(Leaf::Sleep(30))));
@@ -78,7 +78,7 @@ fn a_race_that_was_decided_elsewhere_has_the_same_winner_whatever_is_polled_firs
 
 /// The error that the property reports for a store that lies. It tries the usual number of bodies, the same ones each
 /// time.
-fn found_out(lie: Lie) -> String {
+fn reported_problem(lie: Tampering) -> String {
     let config = ProptestConfig { max_shrink_iters: 0, rng_seed: RngSeed::Fixed(7), ..config(UNDISTURBED) };
     let found = TestRunner::new(config).run(&plan(), |plan| block_on(live_with(&plan, lie)));
     match found {
@@ -89,18 +89,18 @@ fn found_out(lie: Lie) -> String {
 
 #[test]
 fn a_journal_with_two_outcomes_swapped_would_be_noticed() {
-    let reason = found_out(mixed::swapped);
+    let reason = reported_problem(mixed::swapped);
     assert!(reason.contains(" sees "), "{reason}");
 }
 
 #[test]
 fn a_journal_in_the_order_of_names_would_be_noticed() {
-    let reason = found_out(mixed::by_name);
+    let reason = reported_problem(mixed::by_name);
     assert!(reason.contains(" sees "), "{reason}");
 }
 
 #[test]
 fn a_journal_without_its_last_outcome_would_be_noticed() {
-    let reason = found_out(mixed::forgotten);
+    let reason = reported_problem(mixed::forgotten);
     assert!(reason.contains(" runs ") || reason.contains(" lost "), "{reason}");
 }

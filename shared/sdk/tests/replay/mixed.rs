@@ -31,7 +31,7 @@ use crate::tree::Plan;
 use crate::witness::Witness;
 
 /// How the store changes the order of neighbouring outcomes in a journal, or removes some.
-pub(crate) type Lie = fn(Vec<Entry>) -> Vec<Entry>;
+pub(crate) type Tampering = fn(Vec<Entry>) -> Vec<Entry>;
 
 /// Changes nothing.
 pub(crate) const fn honest(journal: Vec<Entry>) -> Vec<Entry> {
@@ -69,7 +69,7 @@ fn is_outcome(entry: &Entry) -> bool {
 }
 
 /// Runs a body without a death on a store that lies. Returns the first error.
-pub(crate) async fn live_with(plan: &Plan, lie: Lie) -> Result<(), String> {
+pub(crate) async fn live_with(plan: &Plan, lie: Tampering) -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
     let store = Arc::new(MemoryStore::default());
     let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
@@ -110,7 +110,7 @@ async fn fire(service: &Service, queue: &MemoryQueue) {
 
 struct Lying {
     inner: Arc<MemoryStore>,
-    lie: Lie,
+    lie: Tampering,
 }
 
 impl Lying {

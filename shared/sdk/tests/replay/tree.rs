@@ -31,7 +31,7 @@ pub(crate) enum Node {
     /// afterwards is random.
     Handled(Vec<Node>, Box<Node>),
     /// Polled once and dropped.
-    Glance(Box<Node>),
+    PolledOnce(Box<Node>),
     /// Polled this many times, with this many seconds between polls, while the others aren't polled.
     Looked {
         at: Box<Node>,
@@ -134,7 +134,7 @@ pub(crate) enum Place {
 
 /// An event from outside, sent this many seconds after the one before it.
 #[derive(Clone, Debug)]
-pub(crate) struct Offer {
+pub(crate) struct SentEvent {
     pub(crate) after: u64,
     pub(crate) event: &'static str,
     pub(crate) bytes: usize,
@@ -154,7 +154,7 @@ pub(crate) enum Ending {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) tree: Node,
-    pub(crate) offers: Vec<Offer>,
+    pub(crate) offers: Vec<SentEvent>,
     pub(crate) ending: Ending,
     /// Chooses the writes after which the system dies, where there are too many to try all of them.
     pub(crate) luck: u64,
@@ -242,7 +242,7 @@ pub(crate) fn tree() -> impl Strategy<Value = Node> {
                 .prop_map(|(at_once, in_order, nodes)| Node::Buffered { at_once, in_order, nodes }),
             2 => (long(), boxed.clone()).prop_map(|(seconds, node)| Node::Timeout(seconds.max(1), node)),
             2 => (some(2), boxed.clone()).prop_map(|(nodes, each)| Node::Handled(nodes, each)),
-            1 => boxed.clone().prop_map(Node::Glance),
+            1 => boxed.clone().prop_map(Node::PolledOnce),
             1 => (boxed.clone(), some(1), seconds(), 1..4_u32)
                 .prop_map(|(at, aside, seconds, times)| Node::Looked { at, aside, seconds, times }),
             2 => two().prop_map(|(first, meanwhile)| Node::Aside(first, meanwhile)),
@@ -262,7 +262,7 @@ fn reminded(boxed: impl Strategy<Value = Box<Node>> + Clone) -> impl Strategy<Va
 
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let after = prop_oneof![3 => 0..4_u64, 1 => long()];
-    let offer = (after, event(), bytes()).prop_map(|(after, event, bytes)| Offer { after, event, bytes });
+    let offer = (after, event(), bytes()).prop_map(|(after, event, bytes)| SentEvent { after, event, bytes });
     let ending =
         prop_oneof![6 => Just(Ending::Result), 2 => Just(Ending::Again), 1 => Just(Ending::Afterwards)];
     (tree(), prop::collection::vec(offer, 0..9), ending, any::<u64>())

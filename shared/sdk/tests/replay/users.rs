@@ -256,7 +256,7 @@ async fn aside(ctx: Ctx, (): ()) -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_ended_while_the_body_looked_elsewhere_comes_later_in_a_replay_as_well() {
+async fn outcomes_during_another_await_come_later_in_replays_too() {
     always(aside, &["late", "nap", "early", "end"], async |env| {
         env.start(&aside, ()).await.unwrap().result().await.unwrap();
     })
@@ -286,7 +286,7 @@ async fn handled(ctx: Ctx, (): ()) -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_ended_while_something_was_handled_comes_one_by_one_in_the_order_in_which_it_did() {
+async fn outcomes_during_handling_come_one_by_one_in_the_order_in_which_they_ended() {
     let expected = ["1", "handled", "2", "handled", "3", "handled", "4", "handled"];
     always(handled, &expected, async |env| {
         env.start(&handled, ()).await.unwrap().result().await.unwrap();
@@ -316,7 +316,7 @@ async fn looked(ctx: Ctx, (): ()) -> Result<()> {
 /// A future that is only polled now and then is seen to have ended, even if another outcome that nothing polls comes
 /// before it.
 #[tokio::test]
-async fn what_is_only_looked_at_now_and_then_is_seen_to_have_ended() {
+async fn a_rarely_polled_future_is_seen_to_have_ended() {
     always(looked, &["awaited", "other"], async |env| {
         env.start(&looked, ()).await.unwrap().result().await.unwrap();
     })
@@ -330,7 +330,7 @@ async fn spawned(ctx: Ctx, (): ()) -> Result<u64> {
 }
 
 #[tokio::test]
-async fn a_future_of_the_context_in_a_task_of_its_own_ends_the_run_with_advice() {
+async fn a_context_future_in_a_spawned_task_fails_the_run_with_advice() {
     let env = env_of(spawned);
     let error = env.start(&spawned, ()).await.unwrap().result().await.unwrap_err();
     let failure = error.failure().unwrap();

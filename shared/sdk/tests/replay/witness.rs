@@ -28,11 +28,11 @@ pub(crate) struct Witness {
     pub(crate) plan: Plan,
     /// This service never dies.
     pub(crate) service: Service,
-    sight: Mutex<Sight>,
+    sight: Mutex<Observations>,
 }
 
 #[derive(Default)]
-struct Sight {
+struct Observations {
     turns: Vec<Turn>,
     deaths: u64,
     /// How many values were made, so that no two are the same.
@@ -77,7 +77,7 @@ impl Witness {
         CURRENT.with_borrow(Clone::clone).unwrap()
     }
 
-    fn sight(&self) -> MutexGuard<'_, Sight> {
+    fn sight(&self) -> MutexGuard<'_, Observations> {
         self.sight.lock().unwrap()
     }
 
@@ -203,7 +203,7 @@ impl Witness {
     }
 }
 
-impl Sight {
+impl Observations {
     /// The first difference between two turns of the same code.
     ///
     /// The later turn must go the same way as the earlier one. Only what the journal didn't hold after the earlier turn

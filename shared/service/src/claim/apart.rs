@@ -58,7 +58,7 @@ impl Service {
             // The messages may be visible to others again.
             return Ok(FoundWork::default());
         }
-        self.look_among(queue, arrived.messages, Wanted::apart(request, knows), now).await
+        self.find_work_among(queue, arrived.messages, Wanted::apart(request, knows), now).await
     }
 
     /// Claims work from a queue that can be done at the same time, and reports work that must run alone. Tasks of kinds
@@ -69,11 +69,11 @@ impl Service {
         request: &ClaimRequest,
         knows: &(dyn Fn(&str) -> bool + Send + Sync),
     ) -> Result<FoundWork, ServiceError> {
-        self.look_for_work(queue, Wanted::apart(request, knows)).await
+        self.find_work(queue, Wanted::apart(request, knows)).await
     }
 
     /// Processes messages for a caller who claims separately what must run alone.
-    pub(super) async fn offer_apart(
+    pub(super) async fn process_apart(
         &self,
         queue: &QueueName,
         messages: &[Received],
@@ -97,7 +97,7 @@ impl Service {
         request: &ClaimRequest,
     ) -> Result<Option<Work>, ServiceError> {
         if self.is_paused(queue).await? {
-            self.show_again(queue, &suspect.0, super::SHOWN_AGAIN).await;
+            self.set_visibility(queue, &suspect.0, super::REDELIVERY_DELAY).await;
             return Ok(None);
         }
         let wanted = Wanted { request, turns: true, company: Isolation::Alone, knows: None, apart: false };

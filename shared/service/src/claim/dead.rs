@@ -11,7 +11,7 @@ use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
 
 use super::messages::{arrives_at, available_at};
-use super::{ClaimRequest, SHOWN_AGAIN};
+use super::{ClaimRequest, REDELIVERY_DELAY};
 use crate::error::ServiceError;
 use crate::ports::{Received, StoreError};
 use crate::service::Service;
@@ -45,7 +45,7 @@ impl Service {
         let records = match self.records_of(&hints).await {
             Ok(records) => records,
             Err(error) => {
-                self.show_all_again(queue, &messages.iter().collect::<Vec<_>>(), SHOWN_AGAIN).await;
+                self.set_visibilities(queue, &messages.iter().collect::<Vec<_>>(), REDELIVERY_DELAY).await;
                 return Err(error);
             }
         };
@@ -72,7 +72,7 @@ impl Service {
             tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "messages not deleted");
         }
         let surplus: Vec<&Received> = surplus.iter().map(|(_, message)| message).collect();
-        self.show_all_again(queue, &surplus, Millis::ZERO).await;
+        self.set_visibilities(queue, &surplus, Millis::ZERO).await;
         Ok(live)
     }
 
@@ -96,7 +96,7 @@ impl Service {
     }
 
     /// Changes how long messages without a lease stay hidden. Where that fails, they are visible again later.
-    pub(super) async fn show_all_again(&self, queue: &QueueName, messages: &[&Received], after: Millis) {
+    pub(super) async fn set_visibilities(&self, queue: &QueueName, messages: &[&Received], after: Millis) {
         let receipts: Vec<String> = messages.iter().map(|message| message.receipt.clone()).collect();
         if receipts.is_empty() {
             return;

@@ -62,7 +62,7 @@ impl Service {
         match reply {
             ClaimReply::Claimed => {
                 let (id, lease) = (task.id.clone(), task.running().map(|running| running.lease));
-                let handed_over = self.hand_over(task, None).await;
+                let handed_over = self.claimed_task(task, None).await;
                 if let (Err(error), Some(lease)) = (&handed_over, lease)
                     && self.give_back(&id, lease, error).await
                 {
@@ -80,7 +80,7 @@ impl Service {
             ClaimReply::Suspect => Ok(Hinted::Suspect),
             ClaimReply::Parked => Ok(Hinted::Spent),
             ClaimReply::Spent => {
-                self.tell_of_ended(&task).await?;
+                self.notify_parent_of(&task).await?;
                 Ok(Hinted::Spent)
             }
             ClaimReply::Early { available_at } => {

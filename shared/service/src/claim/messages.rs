@@ -11,7 +11,7 @@ use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
-use super::{ClaimedTask, Found, SHOWN_AGAIN, Terms, WAITED_OUT, Wanted};
+use super::{ClaimedTask, Found, REDELIVERY_DELAY, Terms, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
 use crate::ports::{Outgoing, Received};
@@ -29,11 +29,11 @@ const UNKNOWN_MAX: Millis = Millis::from_secs(60);
 
 /// How long a task of an unknown kind is left to other workers: longer with each receive.
 pub(super) fn unknown_after(receives: u32) -> Millis {
-    SHOWN_AGAIN.saturating_mul(1 << receives.saturating_sub(1).min(6)).min(UNKNOWN_MAX)
+    REDELIVERY_DELAY.saturating_mul(1 << receives.saturating_sub(1).min(6)).min(UNKNOWN_MAX)
 }
 
 /// The result of a task's message.
-enum Led {
+enum TaskMessage {
     Claimed(Box<ClaimedTask>),
     /// The task must be claimed by a worker that has no other work in progress.
     Suspect,
@@ -90,9 +90,9 @@ impl Service {
                 now.into_iter().map(|(hint, message)| self.claim_message(queue, hint, message, wanted));
             for (message, led) in messages.into_iter().zip(join_all(claims).await) {
                 match led {
-                    Ok(Led::Claimed(task)) => found.work.push(Work::Task(task)),
-                    Ok(Led::Suspect) => found.suspects.push(message),
-                    Ok(Led::Nothing) => {}
+                    Ok(TaskMessage::Claimed(task)) => found.work.push(Work::Task(task)),
+                    Ok(TaskMessage::Suspect) => found.suspects.push(message),
+                    Ok(TaskMessage::Nothing) => {}
                     Err(error) => found.trouble = Some(error),
                 }
             }
@@ -106,9 +106,9 @@ impl Service {
         }
         for (hint, message) in hinted {
             let left = available_at(&hint.task).since(self.now());
-            if let Err(error) = self.send_again(queue, message, left).await {
+            if let Err(error) = self.replace_message(queue, message, left).await {
                 tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not sent again");
-                self.show_again(queue, message, left).await;
+                self.set_visibility(queue, message, left).await;
             }
         }
         found
@@ -121,10 +121,10 @@ impl Service {
         hint: Hint,
         message: &Received,
         wanted: Wanted<'_>,
-    ) -> Result<Led, ServiceError> {
+    ) -> Result<TaskMessage, ServiceError> {
         if wanted.knows.is_some_and(|knows| !knows(hint.task.kind.as_str())) {
             self.leave_unknown(queue, &hint, message).await;
-            return Ok(Led::Nothing);
+            return Ok(TaskMessage::Nothing);
         }
         let (id, request) = (hint.task.id.clone(), wanted.request);
         let claimed = self.claim_hint(queue, hint, message, wanted).await;
@@ -134,8 +134,8 @@ impl Service {
             if !matches!(error, ServiceError::Corrupt { .. }) {
                 // Longer each time, or an outage would use up the receives that are left before the dead-letter queue.
                 let times = 1 << message.receive_count.saturating_sub(1).min(6);
-                let after = SHOWN_AGAIN.saturating_mul(times).min(request.lease);
-                self.show_again(queue, message, after).await;
+                let after = REDELIVERY_DELAY.saturating_mul(times).min(request.lease);
+                self.set_visibility(queue, message, after).await;
             }
         }
         claimed
@@ -152,15 +152,15 @@ impl Service {
     /// Hides a message for a while, or replaces it by a fresh one if it has been received often.
     async fn put_back(&self, queue: &QueueName, message: &Received, after: Millis) {
         if message.receive_count > RECEIVES_MAX
-            && let Ok(()) = self.send_again(queue, message, after.min(FRESH_MAX)).await
+            && let Ok(()) = self.replace_message(queue, message, after.min(FRESH_MAX)).await
         {
             return;
         }
-        self.show_again(queue, message, after).await;
+        self.set_visibility(queue, message, after).await;
     }
 
     /// Changes how long a message without a lease stays hidden. If that fails, it is visible again later.
-    pub(crate) async fn show_again(&self, queue: &QueueName, message: &Received, after: Millis) {
+    pub(crate) async fn set_visibility(&self, queue: &QueueName, message: &Received, after: Millis) {
         if let Err(error) = self.ports.queue.change_visibility(queue, &message.receipt, after).await {
             tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "visibility of the message not changed");
         }
@@ -172,7 +172,7 @@ impl Service {
         hint: Hint,
         message: &Received,
         wanted: Wanted<'_>,
-    ) -> Result<Led, ServiceError> {
+    ) -> Result<TaskMessage, ServiceError> {
         let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
         let hinted = HintedRecord { incarnation, version: hint.task.version };
         let terms = Terms { company: wanted.company, paused: false };
@@ -182,18 +182,18 @@ impl Service {
         let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;
         let Some((task, reply)) = taken.filter(is_its) else {
             self.delete_message(queue, &message.receipt).await;
-            return Ok(Led::Nothing);
+            return Ok(TaskMessage::Nothing);
         };
         match reply {
             ClaimReply::Claimed => {
                 let (id, lease) = (task.id.clone(), task.running().map(|running| running.lease));
-                let handed_over = self.hand_over(task, Some(message.receipt.clone())).await;
+                let handed_over = self.claimed_task(task, Some(message.receipt.clone())).await;
                 if let (Err(error), Some(lease)) = (&handed_over, lease)
                     && self.give_back(&id, lease, error).await
                 {
                     self.delete_message(queue, &message.receipt).await;
                 }
-                handed_over.map(|task| Led::Claimed(Box::new(task)))
+                handed_over.map(|task| TaskMessage::Claimed(Box::new(task)))
             }
             ClaimReply::Held => {
                 // The message was hidden for our lease. If the worker that has the task dies, the message must be
@@ -203,24 +203,24 @@ impl Service {
                 if left < wanted.request.lease || message.receive_count > RECEIVES_MAX {
                     self.put_back(queue, message, left).await;
                 }
-                Ok(Led::Nothing)
+                Ok(TaskMessage::Nothing)
             }
-            ClaimReply::Suspect => Ok(Led::Suspect),
+            ClaimReply::Suspect => Ok(TaskMessage::Suspect),
             ClaimReply::Spent | ClaimReply::Parked => {
-                self.tell_of_ended(&task).await?;
+                self.notify_parent_of(&task).await?;
                 self.delete_message(queue, &message.receipt).await;
-                Ok(Led::Nothing)
+                Ok(TaskMessage::Nothing)
             }
             ClaimReply::Early { available_at } => {
-                self.send_again(queue, message, available_at.since(self.now())).await?;
-                Ok(Led::Nothing)
+                self.replace_message(queue, message, available_at.since(self.now())).await?;
+                Ok(TaskMessage::Nothing)
             }
         }
     }
 
     /// Notifies the parent of an ended task whose message was received again: the process that ended the task may have
     /// died before it notified the parent.
-    pub(crate) async fn tell_of_ended(&self, task: &Task) -> Result<(), ServiceError> {
+    pub(crate) async fn notify_parent_of(&self, task: &Task) -> Result<(), ServiceError> {
         match (&task.parent, task.ended()) {
             (Some(parent), Some(ended)) => self.notify_again(parent, ended.ended_at).await,
             (Some(_) | None, _) => Ok(()),
@@ -228,7 +228,7 @@ impl Service {
     }
 
     /// Replaces a message by a fresh one, whose receive count starts at zero.
-    pub(crate) async fn send_again(
+    pub(crate) async fn replace_message(
         &self,
         queue: &QueueName,
         message: &Received,

@@ -15,7 +15,7 @@ const LOOKS_MAX: u32 = 16;
 
 impl Service {
     /// Carries out a command on a cron, and starts the runs that follow from it.
-    pub(super) async fn ask_cron(
+    pub(super) async fn command_cron(
         &self,
         id: &CronId,
         command: &Command,

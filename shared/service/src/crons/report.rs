@@ -40,7 +40,7 @@ impl Came {
 pub(crate) fn report(before: Option<&Cron>, after: &Cron, now: Timestamp) {
     for run in &after.runs {
         let Some(came) = Came::of(&run.state) else { continue };
-        if came_before(before, &run.occurrence) {
+        if had_result(before, &run.occurrence) {
             continue;
         }
         metric::occurrence(came.as_str());
@@ -49,7 +49,7 @@ pub(crate) fn report(before: Option<&Cron>, after: &Cron, now: Timestamp) {
 }
 
 /// Whether the occurrence had a result before: a later change only concerns its end.
-fn came_before(before: Option<&Cron>, occurrence: &Occurrence) -> bool {
+fn had_result(before: Option<&Cron>, occurrence: &Occurrence) -> bool {
     let runs = before.map_or(&[][..], |before| before.runs.as_slice());
     runs.iter().any(|run| run.occurrence == *occurrence && Came::of(&run.state).is_some())
 }

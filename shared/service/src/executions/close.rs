@@ -16,7 +16,7 @@ use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{
-    Decision, Execution, ExecutionState, ParentClosePolicy, Progress, missing_time,
+    Decision, Execution, ExecutionState, ParentClosePolicy, Progress, required_expiry,
 };
 use tickover_core::id::ExecutionId;
 use tickover_core::queue::QueueView;
@@ -72,7 +72,7 @@ impl Service {
     /// Processes what has become due for an execution. If the execution is closing, and this call has to continue the
     /// close, the close goes on until `stop_at`. If the execution stays open for long, its segments and payloads are
     /// kept longer.
-    pub(crate) async fn look_at_execution(
+    pub(crate) async fn process_due_execution(
         &self,
         id: &ExecutionId,
         known: Known<Execution>,
@@ -84,7 +84,7 @@ impl Service {
             Look::Tick(view) => Command::Due(view),
         };
         let decision = Box::pin(self.drive(id, known, &command)).await?;
-        let goes_on = closes(&decision) || falls_to(&look, &decision);
+        let goes_on = closes(&decision) || continues_close(&look, &decision);
         // If there is no execution, it was deleted meanwhile.
         let Ok((mut execution, Reply::Due(reply))) = decision.outcome else { return Ok(DueReply::Nothing) };
         if goes_on && is_closing(&execution) {
@@ -92,7 +92,7 @@ impl Service {
             execution = self.finish(&execution, stop_at, Share::Page).await?;
         }
         if execution.closed().is_none()
-            && let Some(to) = missing_time(&execution, self.now(), &self.limits)
+            && let Some(to) = required_expiry(&execution, self.now(), &self.limits)
         {
             // If this isn't all, the execution is processed again in time.
             self.extend_retention(execution, to, stop_at).await?;
@@ -119,7 +119,7 @@ impl Service {
     ) -> Result<Execution, ServiceError> {
         let (mut execution, mut came) = self.end_open_steps(execution.clone(), stop_at, share).await?;
         if came == Came::Through
-            && let Some(to) = missing_time(&execution, self.now(), &self.limits)
+            && let Some(to) = required_expiry(&execution, self.now(), &self.limits)
         {
             (execution, came) = match share {
                 Share::Page => self.extend_retention(execution, to, stop_at).await?,
@@ -129,7 +129,7 @@ impl Service {
         match came {
             Came::Through => {}
             Came::OutOfTime => {
-                self.go_on_later(&execution).await;
+                self.send_continuation(&execution).await;
                 return Ok(execution);
             }
             Came::Overtaken => return Ok(execution),
@@ -140,12 +140,12 @@ impl Service {
     }
 
     /// Sends the message that continues the rest when time is up.
-    async fn go_on_later(&self, execution: &Execution) {
-        self.publish(self.going_on(execution).into_iter().collect()).await;
+    async fn send_continuation(&self, execution: &Execution) {
+        self.publish(self.continuation(execution).into_iter().collect()).await;
     }
 
     /// The message that continues a close; `None` if the execution isn't closing.
-    pub(crate) fn going_on(&self, execution: &Execution) -> Option<Effect> {
+    pub(crate) fn continuation(&self, execution: &Execution) -> Option<Effect> {
         let ExecutionState::Closing(closed) = &execution.state else { return None };
         if !self.has_timers() {
             let (queue, hint) = (execution.queue.clone(), TurnHint::of(execution));
@@ -166,12 +166,12 @@ impl Service {
         if execution.open_steps == 0 {
             return Ok((execution, Came::Through));
         }
-        let mut owes_page = share == Share::Page;
+        let mut must_do_page = share == Share::Page;
         let journal = self.journal_of(&execution).await?;
         let open = open_steps(&journal);
         let mut ended = progress_of(&execution).steps;
         while let Some(left) = open.get(index(ended)..).filter(|left| !left.is_empty()) {
-            if !std::mem::take(&mut owes_page) && self.now() >= stop_at {
+            if !std::mem::take(&mut must_do_page) && self.now() >= stop_at {
                 return Ok((execution, Came::OutOfTime));
             }
             let page = &left[..left.len().min(PAGE)];
@@ -262,7 +262,7 @@ impl Service {
             let decision = Box::pin(self.drive(child, Known::Unread, &command)).await?;
             // If it was closing already, another call continues the close.
             let ended = if closes(&decision) {
-                Box::pin(self.see_to_the_end(decision, stop_at, Share::InTime)).await
+                Box::pin(self.finish_close(decision, stop_at, Share::InTime)).await
             } else {
                 decision
             };
@@ -297,7 +297,7 @@ impl Service {
 /// Whether this call continues a close: the tick does if it has taken the close over. Timers do if they belong to this
 /// end: the timer that ended the execution, and those that continue its close. A later instant of the same execution
 /// has nothing to do with it.
-fn falls_to(look: &Look, decision: &Decision) -> bool {
+fn continues_close(look: &Look, decision: &Decision) -> bool {
     match look {
         Look::Timer { at, .. } => {
             let closed = decision.record().and_then(Execution::closed);

@@ -33,11 +33,11 @@ impl Service {
         if !closes(&decision) && !goes_on {
             return Ok(decision);
         }
-        Ok(Box::pin(self.see_to_the_end(decision, stop_at, Share::Page)).await)
+        Ok(Box::pin(self.finish_close(decision, stop_at, Share::Page)).await)
     }
 
     /// Finishes an execution that is closing. If that fails, the tick does it.
-    pub(super) async fn see_to_the_end(
+    pub(super) async fn finish_close(
         &self,
         mut decision: Decision,
         stop_at: Timestamp,

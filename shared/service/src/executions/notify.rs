@@ -58,7 +58,7 @@ impl Service {
         ended_at: Timestamp,
     ) -> Result<(), ServiceError> {
         let Some(execution) = self.open_parent(parent).await? else { return Ok(()) };
-        if due::has_not_heard_of(&execution, ended_at) && self.is_last_of_its_join(parent).await? {
+        if due::may_have_missed(&execution, ended_at) && self.is_last_of_its_join(parent).await? {
             return self.wake(execution).await;
         }
         Ok(())
@@ -85,7 +85,7 @@ impl Service {
 
     async fn wake(&self, execution: Execution) -> Result<(), ServiceError> {
         // First, because after the wake no other message would show that its hint was lost.
-        let execution = self.look_soon(execution).await?;
+        let execution = self.probe_soon(execution).await?;
         let writes = [Write::Wake { id: execution.id.clone(), incarnation: execution.incarnation }];
         self.with_retries(|| self.ports.store.commit(&writes)).await?;
         if is_asleep(&execution) {
@@ -97,7 +97,7 @@ impl Service {
 
     /// Makes the tick probe an execution soon whose next probe would be much later: the hint of the notification that
     /// follows may be lost.
-    async fn look_soon(&self, mut execution: Execution) -> Result<Execution, ServiceError> {
+    async fn probe_soon(&self, mut execution: Execution) -> Result<Execution, ServiceError> {
         for tries in 0..CONFLICTS_MAX {
             let Some(to) = due::slot_when_notified(&execution, self.now(), &self.limits) else { break };
             let writes = [Write::RearmExecution { execution: Box::new(execution.clone()), to }];

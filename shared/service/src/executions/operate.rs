@@ -5,7 +5,7 @@ use tickover_core::error::Reject;
 use tickover_core::execution::command::{Command, Rerun};
 use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, UNDO_PREFIX};
-use tickover_core::execution::{Execution, missing_time};
+use tickover_core::execution::{Execution, required_expiry};
 use tickover_core::id::{ExecutionId, StepName};
 
 use crate::drive::Known;
@@ -68,7 +68,7 @@ impl Service {
             return Err(Reject::UnknownStep { name: unknown.to_string() }.into());
         }
         if preserve && was_undone(&journal) {
-            return Err(Reject::field("preserve", UNDONE).into());
+            return Err(Reject::field("preserve", RUN_WAS_UNDONE).into());
         }
         let preserved = preserved(&journal, steps, preserve);
         let command = Command::Restart(Rerun { preserved });
@@ -85,7 +85,7 @@ impl Service {
             return Err(Reject::field("step", "has not failed").into());
         }
         if !is_undoing(&name) && was_undone(&journal) {
-            return Err(Reject::field("step", UNDONE).into());
+            return Err(Reject::field("step", RUN_WAS_UNDONE).into());
         }
         let record = Known::Record(Box::new(execution));
         self.reopen(id, record, &Command::RetryStep { name }).await
@@ -102,8 +102,8 @@ impl Service {
         let stop_at = self.now().plus(REOPENED_WITHIN);
         loop {
             let (execution, reply) = self.drive_execution(id, known, command).await?.outcome?;
-            let short =
-                (reply == Reply::ExpiresTooSoon).then(|| missing_time(&execution, self.now(), &self.limits));
+            let short = (reply == Reply::ExpiresTooSoon)
+                .then(|| required_expiry(&execution, self.now(), &self.limits));
             let Some(to) = short.flatten() else { return Ok(execution) };
             let (kept, _) = self.extend_retention(execution, to, stop_at).await?;
             if self.now() >= stop_at {
@@ -122,7 +122,7 @@ impl Service {
 }
 
 /// Why a new run can't start from the results of a run that was undone.
-const UNDONE: &str =
+const RUN_WAS_UNDONE: &str =
     "can't build on a run that was undone when it failed: restart it, or run all its steps again";
 
 fn is_undoing(name: &StepName) -> bool {

@@ -32,7 +32,7 @@ impl Service {
         }
         tracing::info!({ field::TASK_ID } = %task.id, "not started: its execution is over");
         let (known, command) = (Known::Record(Box::new(task.clone())), Command::Cancel { force: true });
-        let mut decision = self.drive_quietly(&task.id, known, &command).await?;
+        let mut decision = self.drive_unpublished(&task.id, known, &command).await?;
         // No execution waits for a notification.
         decision.effects.retain(|effect| !matches!(effect, Effect::NotifyParent(_)));
         self.publish(std::mem::take(&mut decision.effects)).await;
@@ -60,7 +60,7 @@ impl Service {
 
     /// Ends a child that hasn't started to run, if it must end with its parent and the parent has ended. Returns
     /// whether it did.
-    pub(crate) async fn end_if_outlived(&self, child: &Execution) -> Result<bool, ServiceError> {
+    pub(crate) async fn end_if_parent_ended(&self, child: &Execution) -> Result<bool, ServiceError> {
         let Some(parent) = &child.parent else { return Ok(false) };
         if parent.on_close == ParentClosePolicy::Abandon || !child.is_untouched() {
             return Ok(false);
@@ -79,8 +79,8 @@ impl Service {
     /// The first read costs half and may be out of date: its result may be from before the parent was started, moved to
     /// this run or was reopened. So this read may only show that the parent is open.
     async fn is_orphaned(&self, parent: &Parent) -> Result<bool, ServiceError> {
-        let glimpse = self.with_retries(|| self.ports.store.peek_execution(&parent.execution)).await;
-        let found = match glimpse {
+        let peeked = self.with_retries(|| self.ports.store.peek_execution(&parent.execution)).await;
+        let found = match peeked {
             Ok(found) if parent.is_open_in(found.as_ref()) => return Ok(false),
             Ok(_) => self.with_retries(|| self.ports.store.execution(&parent.execution)).await,
             Err(error) => Err(error),
@@ -95,7 +95,7 @@ impl Service {
 
     /// Ends the steps and children that a lost turn had started and not recorded, if the run is over. If the run
     /// continues, its next turn starts them again, or has them in its journal.
-    pub async fn leave_begun(&self, execution: &Execution, begun: &[Entry]) -> Result<(), ServiceError> {
+    pub async fn end_started(&self, execution: &Execution, begun: &[Entry]) -> Result<(), ServiceError> {
         let parent = Parent::of(execution);
         let mut remote: Vec<StepName> = Vec::new();
         let mut children = Vec::new();

@@ -52,7 +52,7 @@ impl Service {
             let (mut tasks, unreadable) = self.load_each(ids).await?;
             let now = self.now();
             tasks.retain(|task| !task.is_gone(now));
-            for id in self.gone_among(ids, &tasks, unreadable).await? {
+            for id in self.deleted_among(ids, &tasks, unreadable).await? {
                 if let Some(name) = by_id.get(&id) {
                     outcomes.insert((*name).clone(), EndedStep::gone());
                 }
@@ -70,7 +70,7 @@ impl Service {
     }
 
     /// Those of the tasks that weren't found that were deleted. A task that can't be read exists.
-    async fn gone_among(
+    async fn deleted_among(
         &self,
         ids: &[TaskId],
         found: &[Task],

@@ -55,7 +55,7 @@ impl Service {
         let mut journal = self.journal_of(current).await?;
         entries.retain(|entry| !journal.contains(entry));
         if seen.run == current.run
-            && takes_what_is_gone(entries, &journal[entries_of(seen).min(journal.len())..])
+            && takes_cleared_event(entries, &journal[entries_of(seen).min(journal.len())..])
         {
             // Another turn continues from the current journal.
             return Err(Reject::TurnLost.into());
@@ -76,7 +76,7 @@ fn entries_of(execution: &Execution) -> usize {
 }
 
 /// Whether a wait took an event that may have been cleared meanwhile.
-fn takes_what_is_gone(entries: &[Entry], since: &[Entry]) -> bool {
+fn takes_cleared_event(entries: &[Entry], since: &[Entry]) -> bool {
     let is_gone = |of: &EventName| {
         since.iter().any(|entry| matches!(&entry.what, Happened::EventsCleared { name, .. } if name == of))
     };

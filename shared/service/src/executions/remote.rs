@@ -38,7 +38,7 @@ pub fn remote_id(execution: &Execution, name: &StepName) -> TaskId {
 
 impl Service {
     /// Starts remote steps. Steps that exist already stay as they are.
-    pub async fn begin_remote(
+    pub async fn start_remote(
         &self,
         execution: &Execution,
         steps: Vec<RemoteStep>,
@@ -49,7 +49,7 @@ impl Service {
             self.open_queue(&step.queue).await?;
         }
         let begun: Vec<_> =
-            stream::iter(steps).map(|step| self.begin_one(execution, step)).buffered(AT_ONCE).collect().await;
+            stream::iter(steps).map(|step| self.start_one(execution, step)).buffered(AT_ONCE).collect().await;
         let (mut effects, mut trouble) = (Vec::new(), None);
         for one in begun {
             match one {
@@ -61,7 +61,7 @@ impl Service {
         trouble.map_or(Ok(()), Err)
     }
 
-    async fn begin_one(
+    async fn start_one(
         &self,
         execution: &Execution,
         step: RemoteStep,
@@ -85,7 +85,7 @@ impl Service {
             trace: self.carried(execution.trace),
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
         }));
-        let decision = self.drive_quietly(&id, Known::Absent, &command).await?;
+        let decision = self.drive_unpublished(&id, Known::Absent, &command).await?;
         decision.outcome?;
         Ok(decision.effects)
     }

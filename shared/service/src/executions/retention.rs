@@ -38,10 +38,10 @@ impl Service {
             let before = progress_of(&execution);
             let from = if begun.is_some() { before.entries } else { 0 };
             let to = begun.unwrap_or(to);
-            let (parts, entries) = self.parts_of(&execution, to).await?;
+            let (parts, entries) = self.items_of(&execution, to).await?;
             let left: Vec<Part> = parts.into_iter().filter(|part| part.entry >= index(from)).collect();
             let page = left.len().min(PAGE);
-            let kept: Vec<_> = left[..page].iter().map(|part| self.keep_part(part)).collect();
+            let kept: Vec<_> = left[..page].iter().map(|part| self.extend_item(part)).collect();
             stream::iter(kept).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
             let seen = left.get(page).map_or(entries, |next| next.entry);
             let seen = u32::try_from(seen).unwrap_or(u32::MAX);
@@ -60,13 +60,13 @@ impl Service {
         }
     }
 
-    async fn keep_part(&self, part: &Part) -> Result<(), ServiceError> {
+    async fn extend_item(&self, part: &Part) -> Result<(), ServiceError> {
         let keep = std::slice::from_ref(&part.keep);
         Ok(self.with_retries(|| self.ports.store.commit(keep)).await?)
     }
 
     /// The items that may be deleted before `to`, oldest first, and how many entries the journal has.
-    async fn parts_of(
+    async fn items_of(
         &self,
         execution: &Execution,
         to: Timestamp,

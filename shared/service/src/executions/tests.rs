@@ -34,7 +34,7 @@ async fn failed(results: usize) -> Scene {
 }
 
 #[tokio::test]
-async fn a_step_that_is_run_again_finds_all_results_however_long_it_takes() {
+async fn a_step_that_runs_again_finds_all_results_however_long_it_takes() {
     let scene = failed(60).await;
     scene.pass(25 * DAY).await;
     scene.service.retry_step(&id("e"), name("charge")).await.unwrap();
@@ -54,7 +54,7 @@ async fn a_step_that_is_run_again_finds_all_results_however_long_it_takes() {
 }
 
 #[tokio::test]
-async fn a_step_is_run_again_though_who_keeps_its_results_dies_after_any_write() {
+async fn a_step_runs_again_though_the_extension_of_retention_crashes_after_any_write() {
     for last in 0.. {
         let scene = failed(60).await;
         // Just before the deletion of the execution: its segments and payloads would be deleted before the retry has
@@ -78,7 +78,7 @@ async fn a_step_is_run_again_though_who_keeps_its_results_dies_after_any_write()
 }
 
 #[tokio::test]
-async fn parts_that_take_longer_than_a_call_are_kept_call_by_call() {
+async fn an_extension_of_retention_longer_than_a_call_continues_call_by_call() {
     let scene = failed(3_000).await;
     // The record itself would be deleted before the second call.
     scene.advance(30 * DAY - 20);
@@ -123,7 +123,7 @@ async fn an_execution_that_waits_for_a_year_without_a_timeout_keeps_what_it_poin
 }
 
 #[tokio::test]
-async fn keeping_parts_on_survives_a_death_after_any_write() {
+async fn extending_retention_survives_a_crash_after_any_write() {
     for last in 0..80 {
         let scene = Scene::new();
         let turn = scene.started("e", Some(large())).await;
@@ -142,7 +142,7 @@ async fn keeping_parts_on_survives_a_death_after_any_write() {
 }
 
 #[tokio::test]
-async fn what_earlier_runs_left_behind_goes_by_itself_and_what_was_carried_on_stays() {
+async fn items_of_earlier_runs_expire_and_items_of_the_next_run_stay() {
     let scene = Scene::new();
     let first = scene.started("e", Some(large())).await;
     scene.service.send_event(&id("e"), event("go"), None, Some(large())).await.unwrap();
@@ -171,13 +171,13 @@ async fn what_earlier_runs_left_behind_goes_by_itself_and_what_was_carried_on_st
 async fn fanned_out(steps: usize) -> Scene {
     let scene = Scene::new();
     let turn = scene.started("e", None).await;
-    let entries = scene.begin_remote(&turn.execution, steps).await;
+    let entries = scene.start_remote(&turn.execution, steps).await;
     scene.suspend(&turn, entries).await;
     scene
 }
 
 #[tokio::test]
-async fn a_close_with_more_to_end_than_a_call_has_time_for_goes_on_by_message_until_all_is_ended() {
+async fn a_close_longer_than_a_call_continues_by_message_until_everything_has_ended() {
     let scene = fanned_out(1_500).await;
     scene.slow(40);
     scene.service.terminate(&id("e")).await.unwrap();
@@ -214,7 +214,7 @@ async fn the_message_of_a_close_that_fails_comes_back() {
 }
 
 #[tokio::test]
-async fn a_close_survives_a_death_after_any_write() {
+async fn a_close_survives_a_crash_after_any_write() {
     for last in 1.. {
         let scene = fanned_out(60).await;
         scene.die_after(last);
@@ -261,7 +261,7 @@ async fn ending_an_execution_with_thousands_of_results_is_one_write() {
 }
 
 #[tokio::test]
-async fn a_parent_hears_of_a_child_whose_time_ran_out_though_the_tick_dies_after_any_write() {
+async fn a_parent_is_notified_of_a_timed_out_child_though_the_tick_crashes_after_any_write() {
     for last in 0.. {
         let scene = Scene::new();
         let mut turn = scene.started("e", None).await;

@@ -59,7 +59,7 @@ impl Service {
         let queue = execution.queue.clone();
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
         let terms = Terms { company, paused: is_open && self.parks(&queue).await? };
-        let taken = self.take_hinted(&hint.turn, execution, request, terms, true).await?;
+        let taken = self.try_start_turn(&hint.turn, execution, request, terms, true).await?;
         if let Some(arrived) = hint.turn.at {
             self.note_received(&queue, arrived).await;
         }
@@ -76,7 +76,7 @@ impl Service {
     }
 
     /// Tries to start a turn. If `patient` is set, waits for a turn that may start within a second.
-    pub(crate) async fn take_hinted(
+    pub(crate) async fn try_start_turn(
         &self,
         hint: &Turned,
         execution: Execution,
@@ -84,7 +84,7 @@ impl Service {
         Terms { company, paused }: Terms,
         patient: bool,
     ) -> Result<TurnStart, ServiceError> {
-        if execution.incarnation == hint.inc && self.end_if_outlived(&execution).await? {
+        if execution.incarnation == hint.inc && self.end_if_parent_ended(&execution).await? {
             return Ok(TurnStart::Spent);
         }
         let code = self.terms.get(&execution.workflow).copied().unwrap_or_default();
@@ -105,7 +105,7 @@ impl Service {
                 return Ok(TurnStart::Spent);
             };
             match reply {
-                StartTurnReply::Started => return self.hand_over_turn(execution).await,
+                StartTurnReply::Started => return self.started_turn(execution).await,
                 StartTurnReply::Early { available_at } => {
                     let left = available_at.since(self.now());
                     if !patient || left > WAITED_OUT {
@@ -131,7 +131,7 @@ impl Service {
         }
     }
 
-    async fn hand_over_turn(&self, execution: Execution) -> Result<TurnStart, ServiceError> {
+    async fn started_turn(&self, execution: Execution) -> Result<TurnStart, ServiceError> {
         let Some(lease) = execution.turn().map(|turn| turn.lease) else { return Ok(TurnStart::Spent) };
         let read = async {
             let journal = self.journal_of(&execution).await?;

@@ -7,14 +7,14 @@ use tickover_core::id::QueueName;
 
 use super::StartedTurn;
 use super::turn::TurnStart;
-use crate::claim::{ClaimRequest, ClaimedTask, Found, SHOWN_AGAIN, Terms, WAITED_OUT, Wanted};
+use crate::claim::{ClaimRequest, ClaimedTask, Found, REDELIVERY_DELAY, Terms, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::ports::Received;
 use crate::service::Service;
 use crate::telemetry::field;
 
 /// How soon a turn's message comes back if the caller that received it takes only tasks.
-const FOR_OTHERS: Millis = Millis::from_secs(5);
+const TURN_REDELIVERY: Millis = Millis::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub enum Work {
@@ -76,7 +76,7 @@ impl Service {
                 continue;
             }
             for ((_, message), left) in soon {
-                if let Err(error) = self.send_again(queue, message, left).await {
+                if let Err(error) = self.replace_message(queue, message, left).await {
                     found.trouble = Some(error);
                 }
             }
@@ -98,7 +98,7 @@ impl Service {
         let terms = Terms { company: wanted.company, paused: false };
         let taken = async {
             match self.load_execution(&hint.turn.id).await? {
-                Some(execution) => self.take_hinted(&hint.turn, execution, request, terms, patient).await,
+                Some(execution) => self.try_start_turn(&hint.turn, execution, request, terms, patient).await,
                 None => Ok(TurnStart::Spent),
             }
         };
@@ -113,7 +113,7 @@ impl Service {
             }
             Ok(TurnStart::Suspect) => return Ok(Message::Suspect),
             Ok(TurnStart::Early(left)) if left <= WAITED_OUT => return Ok(Message::Soon(left)),
-            Ok(TurnStart::Early(left)) => self.send_again(queue, message, left).await,
+            Ok(TurnStart::Early(left)) => self.replace_message(queue, message, left).await,
             Ok(TurnStart::Spent) => {
                 self.delete_message(queue, &message.receipt).await;
                 Ok(())
@@ -127,8 +127,8 @@ impl Service {
             // A record that can't be read won't be readable soon: its message stays hidden for the lease.
             if !matches!(error, ServiceError::Corrupt { .. }) {
                 let times = 1 << message.receive_count.saturating_sub(1).min(6);
-                let after = SHOWN_AGAIN.saturating_mul(times).min(request.lease);
-                self.show_again(queue, message, after).await;
+                let after = REDELIVERY_DELAY.saturating_mul(times).min(request.lease);
+                self.set_visibility(queue, message, after).await;
             }
         }
         done.map(|()| Message::Done)
@@ -140,7 +140,7 @@ impl Service {
             tracing::debug!(
                 { field::EXECUTION_ID } = %hint.turn.id, { field::QUEUE_NAME } = %queue, "a turn, left to workers that run workflows"
             );
-            if let Err(error) = self.send_again(queue, message, FOR_OTHERS).await {
+            if let Err(error) = self.replace_message(queue, message, TURN_REDELIVERY).await {
                 tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "message not sent again");
             }
         }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn somebody_who_gave_up_sleeping_is_forgotten() {
+    async fn a_dropped_sleeper_is_removed() {
         let clock = ManualClock::new(START);
         {
             let mut sleep = pin!(clock.sleep_until(after(100)));

@@ -1,7 +1,7 @@
 //! A queue in the process, with the semantics of SQS.
 //!
 //! Its messages are lost when it is dropped. Unlike SQS it counts milliseconds, never loses or doubles a message by
-//! itself, and keeps messages for ever unless a [`Mortality`] is set.
+//! itself, and keeps messages for ever unless a [`MessageLimits`] is set.
 
 mod backlog;
 mod messages;
@@ -18,7 +18,7 @@ use tickover_core::time::{Timestamp, earliest};
 use tokio::sync::Notify;
 
 pub use self::backlog::{Backlog, Ready};
-pub use self::messages::Mortality;
+pub use self::messages::MessageLimits;
 use self::messages::{Delivery, Messages, is_task_hint};
 use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received, StoreError};
 
@@ -35,7 +35,7 @@ pub enum Queues {
 pub struct MemoryQueue {
     clock: Arc<dyn Clock>,
     opens: bool,
-    mortality: Mortality,
+    mortality: MessageLimits,
     /// Where hints of tasks are found that aren't here.
     bounded: Option<Bounded>,
     /// Part of every receipt: a receipt from before a restart must not match a current message.
@@ -69,11 +69,11 @@ struct Held {
 impl MemoryQueue {
     /// Queues with this clock.
     pub fn new(clock: Arc<dyn Clock>, queues: Queues) -> Self {
-        Self::mortal(clock, queues, Mortality::default())
+        Self::mortal(clock, queues, MessageLimits::default())
     }
 
     /// The same, whose messages expire as those of SQS do.
-    pub fn mortal(clock: Arc<dyn Clock>, queues: Queues, mortality: Mortality) -> Self {
+    pub fn mortal(clock: Arc<dyn Clock>, queues: Queues, mortality: MessageLimits) -> Self {
         let (opens, names) = match queues {
             Queues::Fixed(names) => (false, names),
             Queues::OnOpen => (true, Vec::new()),
@@ -202,7 +202,7 @@ fn unavailable(error: StoreError) -> QueueError {
 }
 
 impl QueueState {
-    fn new(mortality: Mortality) -> Arc<Self> {
+    fn new(mortality: MessageLimits) -> Arc<Self> {
         let held = Held { messages: Messages::mortal(mortality), missing_from: None };
         Arc::new(Self { held: Mutex::new(held), changed: Notify::new() })
     }

@@ -105,7 +105,7 @@ impl Service {
             return;
         }
         for resume in resumes {
-            if let Err(error) = self.go_on_walking(resume, stop_at).await {
+            if let Err(error) = self.continue_walk(resume, stop_at).await {
                 tracing::warn!({ field::QUEUE_NAME } = %record.name, %error, "not every parked record has its hint");
             }
         }
@@ -113,7 +113,7 @@ impl Service {
 
     /// Walks a shard for a queue that was resumed.
     pub(crate) async fn fire_resume(&self, resume: Resume, stop_at: Timestamp) -> Result<Fired, FireError> {
-        let Some((rest, after)) = self.go_on_walking(resume, stop_at).await? else {
+        let Some((rest, after)) = self.continue_walk(resume, stop_at).await? else {
             return Ok(Fired::Spent);
         };
         // Replaces the message by a fresh one, whose receive count starts at zero.
@@ -123,7 +123,7 @@ impl Service {
     }
 
     /// Walks a shard while there is time. Returns the rest of the walk, and how long it should wait.
-    async fn go_on_walking(
+    async fn continue_walk(
         &self,
         resume: Resume,
         stop_at: Timestamp,
@@ -139,15 +139,15 @@ impl Service {
             Err(error) => return Err(error),
         };
         let rest = Resume { from: place, ..resume };
-        self.note_place(&rest).await;
+        self.note_position(&rest).await;
         Ok(Some((rest, after)))
     }
 
     /// Records the position of a walk. If that fails, the tick may start the walk again from an earlier position.
-    async fn note_place(&self, rest: &Resume) {
+    async fn note_position(&self, rest: &Resume) {
         let Some(since) = rest.since else { return };
         let now = self.now();
-        let noted = |record: &QueueRecord| record.walked_to(since, rest.shard, rest.from, now);
+        let noted = |record: &QueueRecord| record.note_walk(since, rest.shard, rest.from, now);
         if let Err(error) = self.write_queue(&rest.queue, noted).await {
             tracing::debug!({ field::QUEUE_NAME } = %rest.queue, %error, "position of a walk not recorded");
         }
@@ -213,7 +213,7 @@ impl Service {
         let driven: Vec<_> = stream::iter(parked)
             .map(|task: Task| async move {
                 let id = task.id.clone();
-                self.drive_quietly(&id, Known::Record(Box::new(task)), &task::Command::Unpark).await
+                self.drive_unpublished(&id, Known::Record(Box::new(task)), &task::Command::Unpark).await
             })
             .buffer_unordered(RECORDS_AT_ONCE)
             .collect()

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_start_that_names_no_queue_goes_where_the_workers_were_last_named() {
+    async fn a_start_without_a_queue_goes_to_the_last_announced_queue() {
         let place = Place::new();
         assert_eq!(place.start("a", true).await.unwrap(), "workflows");
         place.announce("orders").await;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_workers_that_begin_at_once_one_says_it_for_all() {
+    async fn of_workers_that_start_at_once_only_one_announces_the_routes() {
         let place = Place::new();
         let queue = QueueName::parse("orders").unwrap();
         place.service.open_queue(&queue).await.unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_known_is_not_written_again() {
+    async fn a_known_route_is_not_written_again() {
         let place = Place::new();
         place.announce("orders").await;
         let queue = QueueName::parse("orders").unwrap();

@@ -49,7 +49,7 @@ fn many_answers_show_it_to_a_few_hundredths_and_one_that_is_right_is_left_alone(
 }
 
 #[test]
-fn a_long_poll_says_little_and_nothing_false() {
+fn a_long_poll_gives_wide_but_correct_bounds() {
     let skew = Skew::default();
     answer(&skew, 20_000, 5_000, 20_000);
     assert_eq!(skew.offset_ms(), 0);

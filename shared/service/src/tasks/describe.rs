@@ -15,7 +15,7 @@ use crate::service::Service;
 /// How many entries of a list are read at once.
 const LOOKED_AT: usize = 100;
 /// How many entries are read for one answer at most, however few of them match.
-const LOOKED_AT_MAX: usize = 2_000;
+const ENTRIES_READ_MAX: usize = 2_000;
 /// How many pages of the store are read for one answer at most: with small pages, the call could last longer than the
 /// caller's timeout.
 const PAGES_MAX: usize = 30;
@@ -124,7 +124,7 @@ impl Service {
                 Some(next) => Cursor { part: cursor.part, at: Some(next) },
                 None => Cursor { part: cursor.part + 1, at: None },
             };
-            if items.len() >= limit || looked_at >= LOOKED_AT_MAX || pages >= PAGES_MAX {
+            if items.len() >= limit || looked_at >= ENTRIES_READ_MAX || pages >= PAGES_MAX {
                 break;
             }
         }

@@ -58,7 +58,7 @@ pub struct Scheduled {
 impl Service {
     /// Schedules a task, or finds the task that the same request created before.
     pub async fn schedule(&self, request: ScheduleRequest) -> Result<Scheduled, ServiceError> {
-        let (scheduled, effects) = self.schedule_quietly(request).await?;
+        let (scheduled, effects) = self.schedule_unpublished(request).await?;
         self.publish(effects).await;
         Ok(scheduled)
     }
@@ -70,7 +70,7 @@ impl Service {
     ) -> Result<Vec<Result<Scheduled, ServiceError>>, ServiceError> {
         limits::check("batch", requests.len(), self.limits.batch)?;
         let results: Vec<_> = stream::iter(requests)
-            .map(|request| self.schedule_quietly(request))
+            .map(|request| self.schedule_unpublished(request))
             .buffered(AT_ONCE)
             .collect()
             .await;
@@ -88,7 +88,7 @@ impl Service {
         Ok(answers)
     }
 
-    async fn schedule_quietly(
+    async fn schedule_unpublished(
         &self,
         request: ScheduleRequest,
     ) -> Result<(Scheduled, Vec<Effect>), ServiceError> {
@@ -129,7 +129,7 @@ impl Service {
             None => (self.new_task_id(), Known::Absent),
         };
         let schedule = self.schedule_command(request, id.clone(), None);
-        self.drive_quietly(&id, known, &Command::Schedule(schedule)).await
+        self.drive_unpublished(&id, known, &Command::Schedule(schedule)).await
     }
 
     /// The record of the key names its task; both are written together.

@@ -23,7 +23,7 @@ const TRIES: u32 = 8;
 impl Service {
     /// Continues the sweep of a shard that another call started, until nothing is left in it. Returns `None` if a newer
     /// sweep has the shard.
-    pub(crate) async fn go_on_sweeping(
+    pub(crate) async fn continue_sweep(
         &self,
         sweep: Sweep,
         stop_at: Timestamp,
@@ -34,7 +34,7 @@ impl Service {
                 let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
                 noted.filter(|noted| noted.is_swept_by(shard, token)).map(|_| token)
             }
-            None => self.take_shard(shard, None).await?,
+            None => self.replace_token(shard, None).await?,
         };
         let Some(token) = token else { return Ok(None) };
         let until = self.now();
@@ -48,7 +48,7 @@ impl Service {
 
     /// Sends the rest of a shard's backlog on by message. Returns `false` if there is no timers queue, or if another
     /// sweep of the shard is active.
-    pub(super) async fn hand_shard_on(&self, shard: u16, job: &Job) -> Result<bool, ServiceError> {
+    pub(super) async fn pass_shard_on(&self, shard: u16, job: &Job) -> Result<bool, ServiceError> {
         if !self.has_timers() {
             return Ok(false);
         }
@@ -56,7 +56,7 @@ impl Service {
             Reach::Share => None,
             Reach::Whole { token } => Some(token),
         };
-        let Some(token) = self.take_shard(shard, held).await? else {
+        let Some(token) = self.replace_token(shard, held).await? else {
             // Another sweep has the rest. A tick has time left and continues; a sweep that was replaced ends.
             return Ok(held.is_some());
         };
@@ -70,7 +70,7 @@ impl Service {
     }
 
     /// Replaces the token of a shard's sweep by a new one. Returns `None` if another sweep has the shard.
-    async fn take_shard(
+    async fn replace_token(
         &self,
         shard: u16,
         held: Option<Timestamp>,
@@ -78,7 +78,7 @@ impl Service {
         for tries in 0..TRIES {
             let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
             let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
-            let Some((after, token)) = noted.handed_on(shard, held, self.now()) else { return Ok(None) };
+            let Some((after, token)) = noted.pass_on(shard, held, self.now()) else { return Ok(None) };
             match self.put_tick(after).await {
                 Ok(()) => return Ok(Some(token)),
                 Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
@@ -94,7 +94,7 @@ impl Service {
         for tries in 0..TRIES {
             let written = async {
                 let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
-                let after = noted.and_then(|noted| noted.given_back(shard, token, to, self.now()));
+                let after = noted.and_then(|noted| noted.finish_sweep(shard, token, to, self.now()));
                 match after {
                     Some(after) => self.put_tick(after).await,
                     None => Ok(()),

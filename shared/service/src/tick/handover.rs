@@ -50,7 +50,7 @@ impl Ledger {
 impl Service {
     /// Hands over to timers the instants of a shard before the end of the tick's slot: those in `ahead`, which are
     /// known already, or if there are more, those of a query. Returns how many.
-    pub(super) async fn hand_to_timers(
+    pub(super) async fn send_timers(
         &self,
         shard: u16,
         ahead: Vec<DueEntry>,
@@ -62,7 +62,7 @@ impl Service {
         if !self.has_timers() || next > until || (is_all && !ahead.iter().any(is_new)) {
             return Ok(0);
         }
-        let noted = self.noted(job).await?.map_or(Timestamp::EPOCH, |noted| noted.handed_until(shard));
+        let noted = self.noted(job).await?.map_or(Timestamp::EPOCH, |noted| noted.timers_sent_until(shard));
         let range = DueRange { shard, from: noted.max(next), until };
         if range.from > range.until {
             return Ok(0);
@@ -92,7 +92,7 @@ impl Service {
 
     /// Hands over the rest of the instants that a tick found in its slot. Returns how many instants, and whether all of
     /// them have been sent or are left to the next message.
-    pub(crate) async fn go_on_handing_over(
+    pub(crate) async fn continue_handover(
         &self,
         mut rest: Handover,
         stop_at: Timestamp,
@@ -167,7 +167,7 @@ impl Service {
                 let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
                 // If a shard has failed and nothing else is known, its earlier state stays.
                 let stands =
-                    |(shard, at): (&u16, &Timestamp)| (*shard, (*at).max(noted.handed_until(*shard)));
+                    |(shard, at): (&u16, &Timestamp)| (*shard, (*at).max(noted.timers_sent_until(*shard)));
                 let behind = behind.iter().map(stands).collect();
                 self.put_tick(noted.after(job.slot_end, behind)).await
             };

@@ -37,7 +37,7 @@ impl Service {
                 Ok(())
             }
             Err(ServiceError::Corrupt { reason }) => {
-                self.leave_alone("a queue's record", &reason);
+                self.note_unreadable("a queue's record", &reason);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -49,7 +49,7 @@ impl Service {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn leave_alone(&self, record: &str, reason: &str) {
+    fn note_unreadable(&self, record: &str, reason: &str) {
         tracing::error!(record, reason, "record left alone: if another build wrote it, start that one");
         let mut unreadable = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
         if unreadable.len() < UNREADABLE_NAMED_MAX {
@@ -65,7 +65,7 @@ impl Service {
     ) -> Result<Option<T>, ServiceError> {
         match found {
             Err(StoreError::Corrupt { reason }) => {
-                self.leave_alone(record, &reason);
+                self.note_unreadable(record, &reason);
                 Ok(None)
             }
             found => Ok(found?),
@@ -147,7 +147,7 @@ impl Service {
                 let hint = |task: &Task| if is_found(task) { None } else { hint(task) };
                 let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);
                 let of_executions = executions.iter().flat_map(|execution| {
-                    [turn(execution, now), turn_timer(execution, now), self.going_on(execution)]
+                    [turn(execution, now), turn_timer(execution, now), self.continuation(execution)]
                 });
                 let is_soon = |timer: &Timer| timer.at <= now.plus(TIMER_HORIZON);
                 let crons = crons.into_iter().filter(is_soon).map(Effect::Timer);

@@ -56,7 +56,7 @@ impl Service {
         // A future entry ends the backlog.
         let cursor = next.filter(|_| ahead.is_empty());
         let (timers, report) =
-            join(self.hand_to_timers(shard, ahead, is_all, job), self.process_pages(shard, due, cursor, job))
+            join(self.send_timers(shard, ahead, is_all, job), self.process_pages(shard, due, cursor, job))
                 .await;
         Ok(TickReport { timers: timers?, ..report? })
     }
@@ -77,7 +77,7 @@ impl Service {
                 return Ok(report);
             }
             report.out_of_time |= self.now() >= job.stop_at;
-            if (report.out_of_time || job.reach == Reach::Share) && self.hand_shard_on(shard, job).await? {
+            if (report.out_of_time || job.reach == Reach::Share) && self.pass_shard_on(shard, job).await? {
                 report.fanned_out += 1;
                 report.out_of_time = false;
             }
@@ -162,7 +162,7 @@ impl Service {
         let known = Known::Record(Box::new(execution));
         // Other records wait for the end of this page.
         let stop_at = job.stop_at.min(self.now().plus(CALLER_WAITS));
-        self.look_at_execution(id, known, Look::Tick(view), stop_at).await
+        self.process_due_execution(id, known, Look::Tick(view), stop_at).await
     }
 
     async fn process_batch(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {

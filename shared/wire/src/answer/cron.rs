@@ -5,7 +5,7 @@ use tickover_core::id::CronId;
 
 use crate::verbatim::present;
 use crate::word::words;
-use crate::{Cursor, Instant, Length, SaidCronStatus, SaidMissed, SaidOverlap, SaidRunState, Verbatim};
+use crate::{Cursor, Instant, Length, OpenCronStatus, OpenMissed, OpenOverlap, OpenRunState, Verbatim};
 
 words! {
     /// The status of a cron.
@@ -44,7 +44,7 @@ pub struct CronView {
     /// Its id.
     pub id: CronId,
     /// Its status.
-    pub status: SaidCronStatus,
+    pub status: OpenCronStatus,
     /// When it was created.
     pub created_at: Instant,
     /// Its cron expression.
@@ -57,9 +57,9 @@ pub struct CronView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Length>,
     /// What happens to an occurrence while an earlier run is open.
-    pub overlap: SaidOverlap,
+    pub overlap: OpenOverlap,
     /// What happens to occurrences that passed while no tick ran.
-    pub missed: SaidMissed,
+    pub missed: OpenMissed,
     /// How much later than its instant an occurrence may start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Length>,
@@ -106,7 +106,7 @@ pub struct RunView {
     pub manual: bool,
     /// `starting`; `open`; `stopping`; `started`, if its end has no effect on the cron any more; `skipped`; or
     /// `refused`.
-    pub state: SaidRunState,
+    pub state: OpenRunState,
     /// Why it was skipped (`overlap`, `missed`, `buffer_full`, `dropped`), or the code of its refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

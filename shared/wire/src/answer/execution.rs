@@ -11,8 +11,8 @@ use super::{ErrorView, NextView, TimelineEntryView};
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{
-    Cursor, Instant, Length, SaidCancelOutcome, SaidCauseCategory, SaidDeadlineKind, SaidExecutionStatus,
-    SaidWaitKind, Verbatim,
+    Cursor, Instant, Length, OpenCancelOutcome, OpenCauseCategory, OpenDeadlineKind, OpenExecutionStatus,
+    OpenWaitKind, Verbatim,
 };
 
 words! {
@@ -58,7 +58,7 @@ pub struct ExecutionView {
     /// The queue of its workers.
     pub queue: QueueName,
     /// Its status.
-    pub status: SaidExecutionStatus,
+    pub status: OpenExecutionStatus,
     /// Number of the run, from 1. Continuing as new, a restart and a rerun each start another run.
     pub run: u32,
     /// When it was started.
@@ -124,7 +124,7 @@ pub struct ExecutionView {
     pub failing: Option<FailingView>,
     /// Which deadline ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_kind: Option<SaidDeadlineKind>,
+    pub timeout_kind: Option<OpenDeadlineKind>,
     /// Why it failed or timed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
@@ -168,7 +168,7 @@ pub struct WaitView {
     /// `step`, a remote one; `child`; `timer`, of a sleep or of a wait with a timeout; `attempt`, a running attempt of
     /// an inline step that was recorded before it started (`at_most_once`, `durable_timeout`); `retry`, a step's next
     /// attempt; or `event`, if the execution waits for nothing else.
-    pub kind: SaidWaitKind,
+    pub kind: OpenWaitKind,
     /// Its name in the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<StepName>,
@@ -191,10 +191,10 @@ pub struct WaitView {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CauseView {
     /// `step`, `workflow` (its own code), `timeout`, `cancelled` or `terminated`.
-    pub category: SaidCauseCategory,
+    pub category: OpenCauseCategory,
     /// `timeout`: which deadline, `execution` or `run`. If both have passed, `execution`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<SaidDeadlineKind>,
+    pub kind: Option<OpenDeadlineKind>,
     /// `step`: its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
@@ -208,7 +208,7 @@ pub struct CauseView {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailingView {
     /// The status with which the execution ends, unless the handler returns a result: `failed` or `timed_out`.
-    pub status: SaidExecutionStatus,
+    pub status: OpenExecutionStatus,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
@@ -246,7 +246,7 @@ pub struct ExecutionCancelAnswer {
     /// The execution in its current state.
     pub execution: ExecutionView,
     /// The outcome: `requested` if its code will stop at its next step.
-    pub outcome: SaidCancelOutcome,
+    pub outcome: OpenCancelOutcome,
 }
 
 /// The outcome of a pause or a resume.

@@ -8,8 +8,8 @@ use super::Problem;
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{
-    Attempts, Cursor, Instant, LeaseToken, SaidAttemptOutcome, SaidCancelOutcome, SaidHealth, SaidTaskStatus,
-    SaidTimeoutKind, Verbatim,
+    Attempts, Cursor, Instant, LeaseToken, OpenAttemptOutcome, OpenCancelOutcome, OpenHealth, OpenTaskStatus,
+    OpenTimeoutKind, Verbatim,
 };
 
 words! {
@@ -84,7 +84,7 @@ pub struct TaskView {
     /// What kind of work it is.
     pub kind: TaskKind,
     /// Its status.
-    pub status: SaidTaskStatus,
+    pub status: OpenTaskStatus,
     /// Number of the running or last attempt; 0 before the first.
     pub attempt: u32,
     /// The number of attempts it may have, including the first; 0 skips it, -1 is no limit.
@@ -114,7 +114,7 @@ pub struct TaskView {
     pub lease_expires_at: Option<Instant>,
     /// Which timeout ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_kind: Option<SaidTimeoutKind>,
+    pub timeout_kind: Option<OpenTimeoutKind>,
     /// Its input as it was sent. Lists and the answers to workers' reports leave out a large input that is stored as a
     /// blob.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -193,7 +193,7 @@ pub struct AttemptView {
     pub ended_at: Option<Instant>,
     /// How it ended; absent while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<SaidAttemptOutcome>,
+    pub outcome: Option<OpenAttemptOutcome>,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
@@ -217,7 +217,7 @@ pub struct CancelAnswer {
     /// The task in its current state.
     pub task: TaskView,
     /// The outcome.
-    pub outcome: SaidCancelOutcome,
+    pub outcome: OpenCancelOutcome,
 }
 
 /// Tasks for a worker; an empty list if there are none.
@@ -301,7 +301,7 @@ pub struct QueuesAnswer {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HealthAnswer {
     /// `degraded` if the server found records that it can't read.
-    pub status: SaidHealth,
+    pub status: OpenHealth,
     /// Records that a local server couldn't read when it started, at most 100 of them. It didn't change them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,

@@ -5,7 +5,7 @@ use tickover_core::id::{EventId, EventName, ExecutionId, TaskId, WorkerName};
 
 use super::{CauseView, ErrorView};
 use crate::verbatim::present;
-use crate::{Instant, Length, SaidParentClose, Verbatim};
+use crate::{Instant, Length, OpenParentClose, Verbatim};
 
 /// An entry of the timeline. A field that doesn't apply to its kind is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ pub struct TimelineEntryView {
     pub execution: Option<ExecutionId>,
     /// What happens to a child when this execution closes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent_close: Option<SaidParentClose>,
+    pub parent_close: Option<OpenParentClose>,
     /// The event's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<EventName>,

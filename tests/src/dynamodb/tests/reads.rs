@@ -35,7 +35,7 @@ async fn a_query_of_an_index_pages_in_order_and_stays_in_its_partition() {
 }
 
 #[tokio::test]
-async fn consumed_capacity_is_told_by_table_and_index() {
+async fn consumed_capacity_is_returned_by_table_and_index() {
     let client = client().await;
     put(&client, thing("a", "red", 1)).await;
 

@@ -17,14 +17,16 @@ use tickover_core::id::{
 use tickover_core::queue::QueueView;
 use tickover_core::time::Timestamp;
 
-use super::{Course, Kept, Moment, Move, Remote, STEPS, Seen, Slip, Turn, Waits, Worker};
+use super::{
+    ExecutionBug, ExecutionProtocol, Kept, Move, ProtocolState, Remote, STEPS, Seen, Turn, Waits, Worker,
+};
 use crate::scene::{START, queue_name};
 
 const LEASE: Millis = Millis::from_secs(60);
 
-impl Course {
+impl ExecutionProtocol {
     #[expect(clippy::expect_used, reason = "the model's own constants")]
-    pub(super) fn first(&self) -> Moment {
+    pub(super) fn first(&self) -> ProtocolState {
         let start = Start {
             id: ExecutionId::parse("e").expect("an id"),
             incarnation: Incarnation::from_bytes([1; 8]),
@@ -42,11 +44,11 @@ impl Course {
             blob_ids: [BlobId::from_bytes([0; 16]); 2],
         };
         let decision = self.decide(None, &Command::Start(Box::new(start)), START);
-        Moment {
+        ProtocolState {
             clock: 0,
             record: Kept::new(decision.outcome.expect("a new execution").0),
             workers: [Worker::Idle, Worker::Idle],
-            steps: [Remote::Unbegun; STEPS],
+            steps: [Remote::NotStarted; STEPS],
             marks: [false; STEPS],
             woken: false,
             hints: vec![0],
@@ -62,7 +64,7 @@ impl Course {
         decide(record, command, &Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.limits })
     }
 
-    pub(super) fn possible(&self, state: &Moment, moves: &mut Vec<Move>) {
+    pub(super) fn possible(&self, state: &ProtocolState, moves: &mut Vec<Move>) {
         let faults = !self.is_last(state);
         for (at, worker) in state.workers.iter().enumerate() {
             match worker {
@@ -85,12 +87,12 @@ impl Course {
         }
         for (at, step) in state.steps.iter().enumerate() {
             match step {
-                Remote::Unbegun | Remote::Told => {}
+                Remote::NotStarted | Remote::Told => {}
                 Remote::Open => moves.push(Move::Step(at)),
                 Remote::Ended | Remote::Waking | Remote::Hinting => {
                     moves.push(Move::Step(at));
                     if faults && state.left.crashes > 0 {
-                        moves.push(Move::Mute(at));
+                        moves.push(Move::NoNotification(at));
                     }
                 }
             }
@@ -106,7 +108,7 @@ impl Course {
         }
     }
 
-    pub(super) fn take(&self, state: &mut Moment, one: Move) -> Option<()> {
+    pub(super) fn take(&self, state: &mut ProtocolState, one: Move) -> Option<()> {
         match one {
             Move::Deliver(at) => self.deliver(state, at)?,
             Move::Look(at) => look(state, at, self.waits)?,
@@ -116,7 +118,7 @@ impl Course {
                 state.leave(at);
             }
             Move::Step(at) => advance(state, at)?,
-            Move::Mute(at) => {
+            Move::NoNotification(at) => {
                 state.left.crashes -= 1;
                 *state.steps.get_mut(at)? = Remote::Told;
             }
@@ -147,13 +149,13 @@ impl Course {
     }
 
     /// A command from outside a turn. It reads the record first, so it is decided on the current one.
-    fn outside(&self, state: &mut Moment, command: &Command) -> Decision {
+    fn outside(&self, state: &mut ProtocolState, command: &Command) -> Decision {
         let decision = self.decide(Some(&state.record), command, self.now(state));
         self.write(state, &decision);
         decision
     }
 
-    fn write(&self, state: &mut Moment, decision: &Decision) {
+    fn write(&self, state: &mut ProtocolState, decision: &Decision) {
         let Some(after) = decision.record().filter(|_| !decision.writes.is_empty()) else {
             return self.tell(state, decision);
         };
@@ -165,7 +167,7 @@ impl Course {
         self.tell(state, decision);
     }
 
-    fn tell(&self, state: &mut Moment, decision: &Decision) {
+    fn tell(&self, state: &mut ProtocolState, decision: &Decision) {
         for effect in &decision.effects {
             match effect {
                 Effect::Turn { at, .. } => state.hints.push(self.index(*at)),
@@ -179,7 +181,7 @@ impl Course {
         u8::try_from(earlier).unwrap_or(u8::MAX)
     }
 
-    fn deliver(&self, state: &mut Moment, at: usize) -> Option<()> {
+    fn deliver(&self, state: &mut ProtocolState, at: usize) -> Option<()> {
         let worker = state.workers.iter().position(|worker| *worker == Worker::Idle)?;
         state.hints.remove(at);
         let number = u8::try_from(state.record.version).unwrap_or(u8::MAX);
@@ -213,17 +215,17 @@ impl Course {
 
     /// The worker decides on the record as it read it. If the write's condition fails, it decides on the current
     /// record.
-    fn end(&self, state: &mut Moment, at: usize) -> Option<()> {
+    fn end(&self, state: &mut ProtocolState, at: usize) -> Option<()> {
         let Worker::At(turn) = state.workers.get(at)?.clone() else { return None };
         let command = self.word(&turn, state)?;
         let seen = self.decide(Some(&turn.seen), &command, self.now(state));
         let decision = if holds(&seen, &state.record, self.slip) {
             seen
         } else {
-            self.decide(Some(&state.record), &self.slipped(&command, &state.record), self.now(state))
+            self.decide(Some(&state.record), &self.with_bug_applied(&command, &state.record), self.now(state))
         };
         let mut decision = decision;
-        if self.slip == Some(Slip::NoRecheck) && matches!(command, Command::Suspend(_)) {
+        if self.slip == Some(ExecutionBug::NoRecheck) && matches!(command, Command::Suspend(_)) {
             decision.record_mut().into_iter().for_each(|after| after.due = None);
         }
         let holder = state.record.turn().map(|held| held.lease);
@@ -242,13 +244,13 @@ impl Course {
         Some(())
     }
 
-    fn slipped(&self, command: &Command, record: &Execution) -> Command {
+    fn with_bug_applied(&self, command: &Command, record: &Execution) -> Command {
         match (self.slip, command) {
-            (Some(Slip::WakesIgnored), Command::Suspend(suspend)) => {
+            (Some(ExecutionBug::WakesIgnored), Command::Suspend(suspend)) => {
                 let (seen_version, seen_wakes) = (record.version, record.wakes);
                 Command::Suspend(Suspend { seen_version, seen_wakes, ..suspend.clone() })
             }
-            (Some(Slip::NoFence), Command::Close(close)) => match record.turn() {
+            (Some(ExecutionBug::NoFence), Command::Close(close)) => match record.turn() {
                 Some(turn) => Command::Close(Close { lease: turn.lease, ..close.clone() }),
                 None => command.clone(),
             },
@@ -257,7 +259,7 @@ impl Course {
     }
 
     /// The command of a worker at the end of its turn.
-    fn word(&self, turn: &Turn, state: &Moment) -> Option<Command> {
+    fn word(&self, turn: &Turn, state: &ProtocolState) -> Option<Command> {
         let (lease, now) = (LeaseId::from_bytes([turn.lease; 16]), self.now(state));
         let looked = turn.looked?;
         let (mut entries, done) = match self.waits {
@@ -309,24 +311,24 @@ fn news(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> Vec<Ent
 }
 
 /// Whether the conditions of a decision's write hold.
-fn holds(decision: &Decision, record: &Execution, slip: Option<Slip>) -> bool {
+fn holds(decision: &Decision, record: &Execution, slip: Option<ExecutionBug>) -> bool {
     decision.writes.iter().all(|write| match write {
         Write::UpdateExecution { before, due_no_later_than, wakes, .. } => {
             let in_time = |latest| record.due.is_some_and(|due| due.at <= latest);
             before.version == record.version
                 && due_no_later_than.is_none_or(in_time)
-                && (slip == Some(Slip::WakesIgnored) || wakes.is_none_or(|seen| seen == record.wakes))
+                && (slip == Some(ExecutionBug::WakesIgnored) || wakes.is_none_or(|seen| seen == record.wakes))
         }
         _other => true,
     })
 }
 
 /// Starts the steps, if they weren't started, and reads how they ended.
-fn look(state: &mut Moment, at: usize, waits: Waits) -> Option<()> {
+fn look(state: &mut ProtocolState, at: usize, waits: Waits) -> Option<()> {
     let Worker::At(turn) = state.workers.get_mut(at)? else { return None };
     if waits == Waits::ForSteps {
         for step in &mut state.steps {
-            if *step == Remote::Unbegun {
+            if *step == Remote::NotStarted {
                 *step = Remote::Open;
             }
         }
@@ -336,9 +338,9 @@ fn look(state: &mut Moment, at: usize, waits: Waits) -> Option<()> {
 }
 
 /// A step ends; then its place is marked; after the last mark the notifier wakes the execution; then it sends a hint.
-fn advance(state: &mut Moment, at: usize) -> Option<()> {
+fn advance(state: &mut ProtocolState, at: usize) -> Option<()> {
     let next = match *state.steps.get(at)? {
-        Remote::Unbegun | Remote::Told => return None,
+        Remote::NotStarted | Remote::Told => return None,
         Remote::Open => Remote::Ended,
         Remote::Ended => {
             *state.marks.get_mut(at)? = true;
@@ -368,7 +370,7 @@ fn event() -> Option<EventName> {
     EventName::parse("go").ok()
 }
 
-impl Moment {
+impl ProtocolState {
     /// A worker dies; its message becomes visible again later.
     fn leave(&mut self, at: usize) {
         if let Some(worker) = self.workers.get_mut(at)

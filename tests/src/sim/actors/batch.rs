@@ -14,7 +14,7 @@ use super::worker::work;
 use crate::sim::history::Fault;
 use crate::sim::plan::QUEUES;
 use crate::sim::process::Process;
-use crate::sim::process::execution::{Delivery, InHand};
+use crate::sim::process::execution::{Delivery, ReceivedWork};
 use crate::sim::world::queue;
 
 /// As many messages as one invocation gets.
@@ -80,8 +80,8 @@ impl<'a> Shift<'a> {
                 false
             }
             Delivery::Spent => true,
-            Delivery::InHand(InHand::Task(task, held)) => work(process, &task, &held).await,
-            Delivery::InHand(InHand::Turn(taken)) => turn(process, *taken).await,
+            Delivery::ReceivedWork(ReceivedWork::Task(task, held)) => work(process, &task, &held).await,
+            Delivery::ReceivedWork(ReceivedWork::Turn(taken)) => turn(process, *taken).await,
         };
         if is_done {
             // If it isn't deleted, it is received again and has no effect.

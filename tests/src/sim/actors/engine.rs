@@ -6,7 +6,7 @@ use tickover::{Worker, WorkerSettings};
 use tickover_core::duration::Millis;
 use tickover_core::id::WorkerName;
 
-use crate::sim::flows::outside::Way;
+use crate::sim::flows::outside::OutsideConnection;
 use crate::sim::flows::registry;
 use crate::sim::process::Process;
 
@@ -14,10 +14,10 @@ use crate::sim::process::Process;
 /// in its process.
 pub async fn engine(process: Process) {
     let (service, call) = process.observed();
-    let way = Way::new(Arc::clone(&process.gate), call);
+    let way = OutsideConnection::new(Arc::clone(&process.gate), call);
     // An invalid configuration would be noticed in all runs: nothing would end.
     while let Ok(worker) = Worker::new(service.clone(), registry(), settings(&process)) {
-        let working = way.clone().scope(worker.run(told_to_stop(&process)));
+        let working = way.clone().scope(worker.run(until_next_deployment(&process)));
         // The number of polls at a time must not depend on tokio's cooperative scheduling.
         tokio::task::unconstrained(working).await;
         process.sleep(process.gate.dice.millis(0, 20_000)).await;
@@ -42,8 +42,8 @@ fn settings(process: &Process) -> WorkerSettings {
 }
 
 /// Waits until the next deployment stops the worker; without faults, there is none.
-async fn told_to_stop(process: &Process) {
-    if !process.world.is_stormy() || process.world.faults().is_fair() {
+async fn until_next_deployment(process: &Process) {
+    if !process.world.in_fault_phase() || process.world.faults().is_fair() {
         return std::future::pending().await;
     }
     process.sleep(process.gate.dice.secs(20, 900)).await;

@@ -20,13 +20,13 @@ const LONG: Millis = Millis::from_secs(12 * 3_600);
 /// Sends random operations until the fault phase is over.
 pub async fn operator(process: Process, progress: &Progress) {
     let dice = &process.gate.dice;
-    while process.world.is_stormy() {
+    while process.world.in_fault_phase() {
         process.sleep(dice.secs(5, 240)).await;
         if dice.chance(300) {
             on_the_minute(&process).await;
         }
         if let Some(id) = progress.recall_execution(dice).filter(|_| dice.chance(500)) {
-            meddle(&process, &id).await;
+            operate_at_random(&process, &id).await;
             continue;
         }
         let task = progress.recall(dice);
@@ -53,16 +53,16 @@ pub async fn operator(process: Process, progress: &Progress) {
     loop {
         process.sleep(dice.secs(20, 40)).await;
         for id in process.world.ledger.open() {
-            help_on(&process, &id).await;
+            unblock(&process, &id).await;
         }
     }
 }
 
 /// The checks judge the result here as well.
-async fn meddle(process: &Process, id: &ExecutionId) {
+async fn operate_at_random(process: &Process, id: &ExecutionId) {
     let dice = &process.gate.dice;
     if let Some(story) = process.world.stories.get(id) {
-        return meddle_with_flow(process, id, story.is_only_once()).await;
+        return operate_on_flow(process, id, story.is_only_once()).await;
     }
     let failed = failed_step(process, id);
     let operation = match dice.between(0, 16) {
@@ -88,7 +88,7 @@ async fn meddle(process: &Process, id: &ExecutionId) {
 }
 
 /// Operations that would change the outcome are rare.
-async fn meddle_with_flow(process: &Process, id: &ExecutionId, is_only_once: bool) {
+async fn operate_on_flow(process: &Process, id: &ExecutionId, is_only_once: bool) {
     let dice = &process.gate.dice;
     let operation = match dice.between(0, 15) {
         0 => Operation::Cancel,
@@ -112,7 +112,7 @@ fn failed_step(process: &Process, id: &ExecutionId) -> Option<&'static str> {
 }
 
 /// Continues an execution that no other actor would continue: resumes it, or sends the event that it waits for.
-async fn help_on(process: &Process, id: &ExecutionId) {
+async fn unblock(process: &Process, id: &ExecutionId) {
     let Some(execution) = process.world.ledger.execution(id) else { return };
     if execution.paused {
         drop(process.operate(id, Operation::Resume).await);

@@ -21,7 +21,7 @@ pub async fn ticker(process: Process, is_first: bool) {
             process.gate.sleep(Millis::new(minutes * MINUTE_MS - MINUTE_MS / 2)).await;
             continue;
         }
-        let comes = is_first || (process.world.is_stormy() && dice.chance(250));
+        let comes = is_first || (process.world.in_fault_phase() && dice.chance(250));
         if comes {
             let late = dice.millis(0, faults.tick_late_ms);
             process.gate.sleep(late).await;

@@ -32,7 +32,7 @@ enum Habit {
     /// Takes longer for a step than its lease lasts, without a heartbeat.
     Slow,
     /// Stops without a report at some point, as if it had died.
-    FallsSilent,
+    StopsReporting,
     /// Releases the turn.
     Releases,
 }
@@ -46,7 +46,7 @@ const HABITS: [Habit; 10] = [
     Habit::Lazy,
     Habit::Lazy,
     Habit::Slow,
-    Habit::FallsSilent,
+    Habit::StopsReporting,
     Habit::Releases,
 ];
 
@@ -92,7 +92,7 @@ impl Block {
 }
 
 /// A turn that is running.
-struct Hand<'a> {
+struct RunningTurn<'a> {
     process: &'a Process,
     turn: HeldTurn,
     habit: Habit,
@@ -113,7 +113,7 @@ struct Hand<'a> {
 /// Runs a turn until it ends. Returns whether its message can be deleted.
 pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
     let dice = &process.gate.dice;
-    let habit = if process.world.is_stormy() && !process.world.hardship.has_good_workers() {
+    let habit = if process.world.in_fault_phase() && !process.world.hardship.has_good_workers() {
         dice.pick(HABITS)
     } else {
         Habit::Lazy
@@ -129,7 +129,7 @@ pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
         process.sleep(dice.millis(0, 2_000)).await;
         process.gate.die().await;
     }
-    let mut hand = Hand {
+    let mut hand = RunningTurn {
         process,
         turn,
         habit,
@@ -155,7 +155,7 @@ pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
     }
 }
 
-impl Hand<'_> {
+impl RunningTurn<'_> {
     async fn go(&mut self) -> Result<(), Stop> {
         loop {
             self.look().await?;
@@ -248,7 +248,7 @@ impl Hand<'_> {
         let (lease, on_failure) = (self.turn.lease, self.on_failure());
         let close = Close { lease, entries: std::mem::take(&mut self.fresh), ending, on_failure };
         let dice = &self.process.gate.dice;
-        let again = (self.process.world.is_stormy() && dice.chance(100)).then(|| close.clone());
+        let again = (self.process.world.in_fault_phase() && dice.chance(100)).then(|| close.clone());
         self.process.close_turn(&self.turn, &self.execution, close).await?;
         if let Some(again) = again {
             // A worker that is not sure that its report was recorded repeats it.
@@ -326,7 +326,7 @@ impl Hand<'_> {
     }
 
     fn maybe_fall_silent(&mut self) -> Result<(), Stop> {
-        if self.habit != Habit::FallsSilent {
+        if self.habit != Habit::StopsReporting {
             return Ok(());
         }
         self.tries = self.tries.checked_sub(1).ok_or(Stop::Silence)?;

@@ -10,7 +10,7 @@ use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use crate::sim::history::{Held, Report};
 use crate::sim::plan::{DEADLY, GREEN, QUEUES, SLOW};
 use crate::sim::process::Process;
-use crate::sim::process::execution::InHand;
+use crate::sim::process::execution::ReceivedWork;
 use crate::sim::progress::Progress;
 use crate::sim::world::queue;
 
@@ -28,7 +28,7 @@ enum Habit {
     /// Releases it.
     Releases,
     /// Does nothing and reports nothing.
-    FallsSilent,
+    StopsReporting,
     /// Reports only long after its lease has ended.
     ReportsLate,
     /// Reports at the very instant of the attempt's deadline.
@@ -46,7 +46,7 @@ const HABITS: [Habit; 12] = [
     Habit::Fails,
     Habit::Fails,
     Habit::Releases,
-    Habit::FallsSilent,
+    Habit::StopsReporting,
     Habit::ReportsLate,
     Habit::ReportsOnTheDot,
     Habit::ReportsTwice,
@@ -56,7 +56,7 @@ const HABITS: [Habit; 12] = [
 pub async fn worker(process: Process, progress: &Progress) {
     let dice = &process.gate.dice;
     loop {
-        let stormy = process.world.is_stormy();
+        let stormy = process.world.in_fault_phase();
         let request = ClaimRequest {
             worker: WorkerName::parse(process.gate.actor.to_string()).ok(),
             max: usize::try_from(dice.between(1, if process.world.hardship.kills { 10 } else { 3 }))
@@ -74,8 +74,8 @@ pub async fn worker(process: Process, progress: &Progress) {
             dice.pick(QUEUES)
         };
         let queue = queue(name);
-        let of_task = |(task, held)| InHand::Task(Box::new(task), held);
-        let claimed: Result<Vec<InHand>, _> = match by_id {
+        let of_task = |(task, held)| ReceivedWork::Task(Box::new(task), held);
+        let claimed: Result<Vec<ReceivedWork>, _> = match by_id {
             Some(id) => {
                 process.claim_by_id(&id, &request).await.map(|one| one.into_iter().map(of_task).collect())
             }
@@ -94,10 +94,10 @@ pub async fn worker(process: Process, progress: &Progress) {
     }
 }
 
-async fn deal_with(process: &Process, one: InHand) {
+async fn deal_with(process: &Process, one: ReceivedWork) {
     match one {
-        InHand::Task(task, held) => drop(work(process, &task, &held).await),
-        InHand::Turn(taken) => drop(turn(process, *taken).await),
+        ReceivedWork::Task(task, held) => drop(work(process, &task, &held).await),
+        ReceivedWork::Turn(taken) => drop(turn(process, *taken).await),
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> 
         process.sleep(dice.secs(20, 40)).await;
         return close(process, held, complete(process, held)).await;
     }
-    let is_odd = process.world.is_stormy() && !process.world.hardship.has_good_workers();
+    let is_odd = process.world.in_fault_phase() && !process.world.hardship.has_good_workers();
     let habit = if is_odd { dice.pick(HABITS) } else { Habit::Completes };
     match habit {
         Habit::Completes => {
@@ -135,7 +135,7 @@ pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> 
             close(process, held, fail(process, held)).await
         }
         Habit::Releases => close(process, held, Report::Release).await,
-        Habit::FallsSilent => false,
+        Habit::StopsReporting => false,
         Habit::ReportsLate => {
             process.sleep(dice.millis(30_000, 200_000)).await;
             let report = if dice.chance(300) { fail(process, held) } else { complete(process, held) };

@@ -1,7 +1,7 @@
 //! Bugs in decisions about executions.
 
 use tickover_core::command::{Context, Isolation};
-use tickover_core::decision::{Effect, NewPart, Write};
+use tickover_core::decision::{Effect, NewItem, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Close, Command, Record, SendEvent, StartTurn, Suspend};
 use tickover_core::execution::decide;
@@ -25,35 +25,35 @@ pub fn decide_execution(
     let before = Before { execution, command, context };
     match bug {
         Bug::SuspendIgnoresWakes => before.without_seen_wakes(core(&before.with_all_wakes(), context)),
-        Bug::ParentNotTold => without_words(core(command, context)),
+        Bug::ParentNotNotified => without_notifications(core(command, context)),
         Bug::RecordNotFenced | Bug::CloseNotFenced => core(&before.with_the_holders_lease(bug), context),
         Bug::DeadlinePerRun => before.with_fresh_deadline(core(command, context)),
-        Bug::SuspendKeepsItsPlace => before.keep_place(core(command, context)),
-        Bug::SleepersNeverLate => core(command, &before.before_its_deadline()),
+        Bug::SuspendKeepsItsSlot => before.keep_place(core(command, context)),
+        Bug::WaitingNeverTimesOut => core(command, &before.before_its_deadline()),
         Bug::EventNotTaken => core(&before.without_taken_events(), context),
-        Bug::EventIdsForgotten => before.offer_anew(core(command, context)),
+        Bug::EventIdsForgotten => before.send_as_new_event(core(command, context)),
         Bug::EventsLeftBehind => before.leave_events_behind(core(command, context)),
         Bug::ClosesAtOnce => edited(core(command, context), close_at_once),
-        Bug::PauseForgotten => before.take_unpaused(),
-        Bug::LateAfterTheEnd => before.expire_the_ended(core(command, context)),
+        Bug::PauseIgnored => before.take_unpaused(),
+        Bug::ExpiryAfterTheEnd => before.expire_the_ended(core(command, context)),
         Bug::JournalNeverSealed => before.keep_in_record(core(command, context)),
-        Bug::TurnsLeaveNoMark => core(&before.without_watermark(), context),
+        Bug::ClaimedTurnsNotRecorded => core(&before.without_watermark(), context),
         Bug::TurnLossesShared => core(&before.alone(), context),
         Bug::ClosedBeforehand => close_beforehand(core(command, context)),
         Bug::NeverKeptLonger
         | Bug::LossesShared
         | Bug::ReceivesTooFew
-        | Bug::SlotsNotedFirst
+        | Bug::SlotsRecordedFirst
         | Bug::SweepStopsAtAPage
         | Bug::ListOnOneKey
         | Bug::LoopsNotAllowed
-        | Bug::NothingDeleted
+        | Bug::MessagesNotDeleted
         | Bug::ThrottledTakenForDone
         | Bug::SweepsFromTheLast
         | Bug::ClockNotCorrected
         | Bug::OlderBuildReadsOn
         | Bug::SealedResultUnseen
-        | Bug::PartsKeptForGood
+        | Bug::ItemsKeptForEver
         | Bug::TickNeedsQueues
         | Bug::JoinNeverFull
         | Bug::NoVersionCondition
@@ -63,19 +63,19 @@ pub fn decide_execution(
         | Bug::HintBeforeCommit
         | Bug::ExpiryIgnoresStatus
         | Bug::HeartbeatMovesDeadline
-        | Bug::HintAtEveryLook
-        | Bug::ClaimKeepsItsPlace
+        | Bug::HintAtEveryProbe
+        | Bug::ClaimKeepsItsSlot
         | Bug::NoNonce
         | Bug::HintWithoutIncarnation
         | Bug::ResultInRecord
-        | Bug::LaterResultStands
+        | Bug::LaterResultReplaces
         | Bug::DeadlinePerAttempt
         | Bug::RearmWithoutCondition
         | Bug::TimerNotSent
-        | Bug::TimerNotSentOn
+        | Bug::TimerNotSentAgain
         | Bug::TimerTooEarly
-        | Bug::SlotsNotNoted
-        | Bug::SlotsNotedTooFar
+        | Bug::SlotsNotRecorded
+        | Bug::SlotsRecordedTooFar
         | Bug::ConflictTakenForSuccess => core(command, context),
     }
 }
@@ -196,7 +196,7 @@ impl<'a> Before<'a> {
     }
 
     /// Sends the event under another id, so that it counts as new; the entry gets its own id.
-    fn offer_anew(&self, decision: Decision) -> Decision {
+    fn send_as_new_event(&self, decision: Decision) -> Decision {
         let repeated = decision.reply() == Ok(&Reply::EventSent { duplicate: true });
         let Command::SendEvent(offer) = self.command else { return decision };
         if !repeated {
@@ -209,7 +209,7 @@ impl<'a> Before<'a> {
                 id.clone_from(&offer.id);
             }
         };
-        if let Some(NewPart::Segment { segment, .. }) = decision.parts.last_mut() {
+        if let Some(NewItem::Segment { segment, .. }) = decision.parts.last_mut() {
             named(&mut segment.entries);
         }
         edited(decision, |after| named(&mut after.journal))
@@ -269,8 +269,8 @@ impl<'a> Before<'a> {
     fn keep_in_record(&self, mut decision: Decision) -> Decision {
         let mut entries: Vec<Entry> = vec![];
         decision.parts.retain(|part| match part {
-            NewPart::Blob { .. } => true,
-            NewPart::Segment { segment, .. } => {
+            NewItem::Blob { .. } => true,
+            NewItem::Segment { segment, .. } => {
                 entries.extend_from_slice(&segment.entries);
                 false
             }
@@ -296,7 +296,7 @@ fn edited(mut decision: Decision, edit: impl Fn(&mut Execution)) -> Decision {
     decision
 }
 
-fn without_words(mut decision: Decision) -> Decision {
+fn without_notifications(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
         Effect::NotifyParent(_) => false,
         Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } => true,

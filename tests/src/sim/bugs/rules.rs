@@ -29,10 +29,10 @@ pub fn decide(
     let core = |command: &Command, context: &Context<'_>| tickover_core::task::decide(task, command, context);
     let Some(bug) = world.bug else { return core(command, context) };
     if bug == Bug::HintBeforeCommit {
-        return rashly(world, actor, core(command, context));
+        return hint_before_commit(world, actor, core(command, context));
     }
     // Only a timer's probe sends a timer again; all other commands send it for the first time.
-    let without = if is_timers_look(command) { Bug::TimerNotSentOn } else { Bug::TimerNotSent };
+    let without = if is_timers_look(command) { Bug::TimerNotSentAgain } else { Bug::TimerNotSent };
     if bug == without {
         return without_timers(core(command, context));
     }
@@ -48,16 +48,16 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
     match bug {
         Bug::FenceNotCompared => core(&before.with_the_holders_lease(), context),
         Bug::HintWithoutIncarnation => core(&before.with_this_incarnation(), context),
-        Bug::AfterInsteadOfAt => core(command, &before.a_moment_ago()),
+        Bug::AfterInsteadOfAt => core(command, &before.just_before()),
         Bug::RetryWithoutDue => before.retry_without_due(core(command, context)),
         Bug::ExpiryIgnoresStatus => before.expire_the_ended(core(command, context)),
         Bug::HeartbeatMovesDeadline => before.move_deadline(core(command, context)),
         Bug::DeadlinePerAttempt => before.renew_deadline(core(command, context)),
-        Bug::HintAtEveryLook => before.hint_anyway(core(command, context)),
-        Bug::ClaimKeepsItsPlace => before.keep_place(core(command, context)),
+        Bug::HintAtEveryProbe => before.hint_at_every_probe(core(command, context)),
+        Bug::ClaimKeepsItsSlot => before.keep_place(core(command, context)),
         Bug::TimerTooEarly => core(command, &before.a_moment_later()),
         Bug::ResultInRecord => before.inline_result(core(command, context)),
-        Bug::LaterResultStands => before.replace_result(core(command, context)),
+        Bug::LaterResultReplaces => before.replace_result(core(command, context)),
         Bug::TickNeedsQueues if before.is_look() && world.is_within(away(world)) => {
             Decision::refuse(Some(task), Reject::NotFound)
         }
@@ -66,33 +66,33 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::TurnLossesShared
         | Bug::ClosedBeforehand
         | Bug::ReceivesTooFew
-        | Bug::SlotsNotedFirst
+        | Bug::SlotsRecordedFirst
         | Bug::SweepStopsAtAPage
         | Bug::ListOnOneKey
         | Bug::NeverKeptLonger
         | Bug::LoopsNotAllowed
-        | Bug::NothingDeleted
+        | Bug::MessagesNotDeleted
         | Bug::ThrottledTakenForDone
         | Bug::SweepsFromTheLast
         | Bug::ClockNotCorrected
         | Bug::OlderBuildReadsOn
         | Bug::SealedResultUnseen
-        | Bug::PartsKeptForGood
-        | Bug::TurnsLeaveNoMark
+        | Bug::ItemsKeptForEver
+        | Bug::ClaimedTurnsNotRecorded
         | Bug::SuspendIgnoresWakes
         | Bug::JoinNeverFull
-        | Bug::ParentNotTold
+        | Bug::ParentNotNotified
         | Bug::RecordNotFenced
         | Bug::CloseNotFenced
         | Bug::DeadlinePerRun
-        | Bug::SuspendKeepsItsPlace
-        | Bug::SleepersNeverLate
+        | Bug::SuspendKeepsItsSlot
+        | Bug::WaitingNeverTimesOut
         | Bug::EventNotTaken
         | Bug::EventIdsForgotten
         | Bug::EventsLeftBehind
         | Bug::ClosesAtOnce
-        | Bug::PauseForgotten
-        | Bug::LateAfterTheEnd
+        | Bug::PauseIgnored
+        | Bug::ExpiryAfterTheEnd
         | Bug::JournalNeverSealed
         | Bug::NoVersionCondition
         | Bug::NoNonce
@@ -100,9 +100,9 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::ConflictTakenForSuccess
         | Bug::HintBeforeCommit
         | Bug::TimerNotSent
-        | Bug::TimerNotSentOn
-        | Bug::SlotsNotNoted
-        | Bug::SlotsNotedTooFar => core(command, context),
+        | Bug::TimerNotSentAgain
+        | Bug::SlotsNotRecorded
+        | Bug::SlotsRecordedTooFar => core(command, context),
     }
 }
 
@@ -155,7 +155,7 @@ impl<'a> Before<'a> {
     }
 
     /// The time; at exactly a deadline or timeout, one millisecond earlier.
-    fn a_moment_ago(&self) -> Context<'a> {
+    fn just_before(&self) -> Context<'a> {
         let [start, heartbeat, close] = match &self.task.state {
             State::Pending(pending) => [pending.schedule_to_start_at, None, None],
             State::Running(running) => [None, running.heartbeat_at, running.start_to_close_at],
@@ -238,7 +238,7 @@ impl<'a> Before<'a> {
         })
     }
 
-    fn hint_anyway(&self, mut decision: Decision) -> Decision {
+    fn hint_at_every_probe(&self, mut decision: Decision) -> Decision {
         let looked = decision.reply() == Ok(&Reply::Due(DueReply::Rearmed));
         if let Some(task) = decision.record().filter(|_| looked) {
             let hint = Box::new(Hint::of(task));
@@ -301,7 +301,7 @@ fn without_timers(mut decision: Decision) -> Decision {
 }
 
 /// Sends the hints at once, before the commit.
-fn rashly(world: &World, actor: Actor, mut decision: Decision) -> Decision {
+fn hint_before_commit(world: &World, actor: Actor, mut decision: Decision) -> Decision {
     for effect in std::mem::take(&mut decision.effects) {
         let (hint, at) = match effect {
             Effect::Dispatch { hint, at } => (hint, at),

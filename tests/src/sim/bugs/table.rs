@@ -25,13 +25,13 @@ pub fn commit(
 ) -> Result<(), StoreError> {
     match bug {
         Some(Bug::NoVersionCondition) => apply(&changed(writes, |write| forget_version(ledger, write))),
-        Some(Bug::RearmWithoutCondition) => apply(&changed(writes, |write| forget_place(ledger, write))),
+        Some(Bug::RearmWithoutCondition) => apply(&changed(writes, |write| forget_due_slot(ledger, write))),
         Some(Bug::NoNonce) => match writes.iter().find_map(|write| applied(ledger, write)) {
             Some(current) => Err(StoreError::Conflict { current: Some(Current::Task(Box::new(current))) }),
             None => apply(writes),
         },
-        Some(Bug::SlotsNotedTooFar) => apply(&changed(writes, note_too_far)),
-        Some(Bug::SlotsNotNoted) if matches!(writes, [Write::PutTick { .. }]) => Ok(()),
+        Some(Bug::SlotsRecordedTooFar) => apply(&changed(writes, record_timers_too_far)),
+        Some(Bug::SlotsNotRecorded) if matches!(writes, [Write::PutTick { .. }]) => Ok(()),
         Some(Bug::ConflictTakenForSuccess) => match apply(writes) {
             Err(StoreError::Conflict { .. }) => Ok(()),
             answer => answer,
@@ -56,7 +56,7 @@ fn forget_version(ledger: &Ledger, write: &mut Write) {
     }
 }
 
-fn forget_place(ledger: &Ledger, write: &mut Write) {
+fn forget_due_slot(ledger: &Ledger, write: &mut Write) {
     if let Write::Rearm { task, .. } = write
         && let Some(current) = ledger.task(&task.id).filter(|current| current.due.is_some())
     {
@@ -64,15 +64,15 @@ fn forget_place(ledger: &Ledger, write: &mut Write) {
     }
 }
 
-fn note_too_far(write: &mut Write) {
+fn record_timers_too_far(write: &mut Write) {
     if let Write::PutTick { record } = write {
         record.timers_until = record.timers_until.plus(Millis::from_secs(3_600));
     }
 }
 
 /// Records the slot of a tick that is about to send its first timers, with the bug.
-pub fn note_beforehand(world: &World, actor: Actor) {
-    if world.bug != Some(Bug::SlotsNotedFirst) {
+pub fn record_timers_first(world: &World, actor: Actor) {
+    if world.bug != Some(Bug::SlotsRecordedFirst) {
         return;
     }
     let now = world.now();
@@ -89,7 +89,7 @@ pub fn note_beforehand(world: &World, actor: Actor) {
 pub fn first_expiry(bug: Option<Bug>, now: Timestamp, expires_at: Timestamp) -> Timestamp {
     match bug {
         Some(Bug::NeverKeptLonger) => now.plus(Millis::from_secs(60)),
-        Some(Bug::PartsKeptForGood) => Timestamp::from_millis(253_402_300_799_000),
+        Some(Bug::ItemsKeptForEver) => Timestamp::from_millis(253_402_300_799_000),
         Some(_) | None => expires_at,
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
         found.extend(no_loop_is_stopped(event));
         found.extend(nothing_is_decided_ahead_of_time(event));
         if run.plan.hardship.two_builds {
-            found.extend(an_older_build_writes_nothing_over(event, run, &mut newer));
+            found.extend(an_older_build_overwrites_nothing_newer(event, run, &mut newer));
         }
     }
     found.extend(nothing_becomes_a_dead_letter_by_waiting(run));
@@ -44,7 +44,7 @@ fn nothing_is_decided_ahead_of_time(event: &Event) -> Option<Violation> {
 }
 
 /// The older build changes no record that the newer one has written.
-fn an_older_build_writes_nothing_over(
+fn an_older_build_overwrites_nothing_newer(
     event: &Event,
     run: &Run,
     newer: &mut BTreeSet<Incarnation>,

@@ -35,7 +35,7 @@ pub(super) fn of_run(stories: &Stories<'_>, executions: &Executions<'_>, run: &R
         let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
         found.extend(steps.iter().zip(ends).filter_map(|(step, until)| {
             let since = waits_since(step.after)?.max(step.at);
-            let lost = passed_over(&sent, step.after.incarnation, since, until)?;
+            let lost = missed_by(&sent, step.after.incarnation, since, until)?;
             Some(violation(lost, since, &trace::brief(step.after)))
         }));
     }
@@ -43,7 +43,7 @@ pub(super) fn of_run(stories: &Stories<'_>, executions: &Executions<'_>, run: &R
         let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
         found.extend(steps.iter().zip(ends).filter_map(|(step, until)| {
             let since = turn_waits_since(step.after)?.max(step.at);
-            let lost = passed_over(&sent, step.after.incarnation, since, until)?;
+            let lost = missed_by(&sent, step.after.incarnation, since, until)?;
             Some(violation(lost, since, &trace::execution::brief(step.after)))
         }));
     }
@@ -57,7 +57,7 @@ fn violation(by: Timestamp, since: Timestamp, brief: &str) -> Violation {
 }
 
 /// The instant by which a lost hint should have been found, if it wasn't.
-fn passed_over(sent: &Sent, of: Incarnation, since: Timestamp, until: Timestamp) -> Option<Timestamp> {
+fn missed_by(sent: &Sent, of: Incarnation, since: Timestamp, until: Timestamp) -> Option<Timestamp> {
     let by = since.plus(FOUND_WITHIN).plus(SLACK);
     let last = sent.get(&of)?.iter().rfind(|(at, _)| *at <= by)?;
     (until > by && last.1).then_some(by)
@@ -104,7 +104,7 @@ fn sent(run: &Run) -> Sent {
         match fate {
             Fate::Sent(_) => sent.entry(of).or_default().push((event.at, false)),
             Fate::Dropped => sent.entry(of).or_default().push((event.at, true)),
-            Fate::Duplicated(_) | Fate::Received | Fate::ReceivedByNobody | Fate::Shown => {}
+            Fate::Duplicated(_) | Fate::Received | Fate::NeverReceived | Fate::Shown => {}
         }
     }
     sent

@@ -48,7 +48,7 @@ pub(super) fn of_run(tasks: &Tasks<'_>, executions: &Executions<'_>, run: &Run) 
         found.extend(wrong.map(|what| Violation::new(Invariant::Engine, event.at, format!("{act}: {what}"))));
     }
     found.extend(past.each_step_asks_once());
-    found.extend(executions.executions().filter_map(|steps| past.ends_as_undisturbed(steps)));
+    found.extend(executions.executions().filter_map(|steps| past.ends_as_without_faults(steps)));
     found
 }
 
@@ -128,7 +128,7 @@ impl Past<'_> {
         again.map(|(_, event, act)| Violation::new(Invariant::Engine, event.at, what(act))).collect()
     }
 
-    fn ends_as_undisturbed(&self, steps: &[Step<'_>]) -> Option<Violation> {
+    fn ends_as_without_faults(&self, steps: &[Step<'_>]) -> Option<Violation> {
         let (before, last) = (steps.iter().rfind(|step| step.after.closed().is_none()), steps.last()?);
         let closed = last.after.closed()?;
         let wrong = match &closed.outcome {

@@ -56,7 +56,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             | What::Fault(_) => {}
         }
     }
-    found.extend(Standing::what_stays_for_good(run));
+    found.extend(Standing::items_never_deleted(run));
     found
 }
 
@@ -82,7 +82,7 @@ impl<'a> Standing<'a> {
     }
 
     /// Items that would never be deleted although no open record needs them.
-    fn what_stays_for_good(run: &Run) -> Vec<Violation> {
+    fn items_never_deleted(run: &Run) -> Vec<Violation> {
         let by = run.ended_at.plus(LONGEST);
         let stays =
             run.world.ledger.store.expiries().into_iter().filter(|(_, at)| at.is_none_or(|at| at > by));

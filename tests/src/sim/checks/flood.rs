@@ -14,12 +14,12 @@ use crate::sim::trace::clock;
 use crate::sim::violation::{Invariant, Violation};
 
 /// All violations.
-pub fn of_flood(run: &Run, flood: Flood) -> Vec<Violation> {
-    let mut found = all_are_dealt_with_in_time(run, flood.ends_by());
+pub fn check_flood(run: &Run, flood: Flood) -> Vec<Violation> {
+    let mut found = all_are_processed_in_time(run, flood.ends_by());
     found.extend(a_shard_has_one_sweep(run));
-    found.extend(no_key_is_overburdened(run));
+    found.extend(no_key_is_overloaded(run));
     if flood == Flood::TickKilled {
-        found.extend(a_tick_died_in_the_middle(run));
+        found.extend(a_tick_died_during_its_work(run));
     } else {
         found.extend(no_timer_is_sent_twice(run));
     }
@@ -27,7 +27,7 @@ pub fn of_flood(run: &Run, flood: Flood) -> Vec<Violation> {
 }
 
 /// Otherwise the run would test nothing.
-fn a_tick_died_in_the_middle(run: &Run) -> Option<Violation> {
+fn a_tick_died_during_its_work(run: &Run) -> Option<Violation> {
     let mut under_way = BTreeSet::new();
     for event in &run.events {
         match &event.what {
@@ -45,7 +45,7 @@ fn a_tick_died_in_the_middle(run: &Run) -> Option<Violation> {
     Some(Violation::new(Invariant::Liveness, run.ended_at, "no tick died during its work"))
 }
 
-fn all_are_dealt_with_in_time(run: &Run, by: Timestamp) -> Vec<Violation> {
+fn all_are_processed_in_time(run: &Run, by: Timestamp) -> Vec<Violation> {
     let done: BTreeSet<_> = run
         .events
         .iter()
@@ -122,7 +122,7 @@ fn no_timer_is_sent_twice(run: &Run) -> Vec<Violation> {
     found
 }
 
-fn no_key_is_overburdened(run: &Run) -> Vec<Violation> {
+fn no_key_is_overloaded(run: &Run) -> Vec<Violation> {
     let throttled = run.events.iter().filter(|event| matches!(event.what, What::Fault(Fault::KeyThrottled)));
     let what = "a key had more writes than it accepts";
     throttled.map(|event| Violation::new(Invariant::Timeliness, event.at, what)).collect()

@@ -39,8 +39,8 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     for (at, record) in &noted {
         for stay in &stays {
             let Due { shard, at: due_at, .. } = *stay.due;
-            let from = before.map_or(Timestamp::EPOCH, |before| before.handed_until(shard));
-            let is_new = (from..record.handed_until(shard)).contains(&due_at) && due_at > at.plus(SKEW);
+            let from = before.map_or(Timestamp::EPOCH, |before| before.timers_sent_until(shard));
+            let is_new = (from..record.timers_sent_until(shard)).contains(&due_at) && due_at > at.plus(SKEW);
             let was_there = stay.since.plus(lag).plus(SKEW).plus(TICK_MAX) <= *at && stay.until > *at;
             // A message carries the rest of a slot, and may be late or lost.
             let is_carried = || carried.iter().any(|(of, sent)| *of == shard && sent.plus(TICK_MAX) > *at);

@@ -16,9 +16,9 @@ use crate::sim::violation::{Invariant, Violation};
 pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
     [
         i2_each_write_is_decided_on_its_predecessor(step),
-        i3_live_records_have_a_place_and_others_none(step),
+        i3_only_live_records_have_a_due_slot(step),
         i4_no_place_is_later_than_what_users_see(step),
-        i4_no_place_is_later_than_the_backstop(step, run),
+        i4_no_due_slot_is_later_than_the_backstop(step, run),
         i6_an_outcome_stays(step),
         i6_an_id_is_used_again_only_after_retention(step),
         i8_a_record_keeps_its_kilobyte(step),
@@ -53,7 +53,7 @@ fn i2_each_write_is_decided_on_its_predecessor(step: &Step<'_>) -> Option<Violat
     None
 }
 
-fn i3_live_records_have_a_place_and_others_none(step: &Step<'_>) -> Option<Violation> {
+fn i3_only_live_records_have_a_due_slot(step: &Step<'_>) -> Option<Violation> {
     match (step.after.status().is_live(), step.after.due) {
         (true, None) => Some(found(Invariant::I3, step, "it is live, and has no due slot")),
         (false, Some(_)) => Some(found(Invariant::I3, step, "it has ended, and still has a due slot")),
@@ -69,7 +69,7 @@ fn i4_no_place_is_later_than_what_users_see(step: &Step<'_>) -> Option<Violation
 
 /// The slot is then at most a backstop after the hint was needed; the tick's re-arming may increase that up to the
 /// longest backstop.
-fn i4_no_place_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Option<Violation> {
+fn i4_no_due_slot_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Option<Violation> {
     let (due, limits) = (step.after.due?, &run.plan.limits);
     let by_now = step.decided.map_or(step.at, |decided| decided.now);
     let latest = match &step.after.state {

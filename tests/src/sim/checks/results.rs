@@ -17,7 +17,7 @@ use crate::sim::violation::{Invariant, Violation};
 pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
     let Some(decided) = step.decided else { return vec![] };
     [
-        i7_a_claim_takes_nothing_from_the_living(step, decided),
+        i7_no_task_is_taken_from_a_live_worker(step, decided),
         i7_a_report_is_the_holders(step, decided),
         i7_a_result_is_what_the_holder_reported(step, decided, run),
         i1_a_hint_is_of_the_task_that_it_was_sent_for(step, decided),
@@ -31,7 +31,7 @@ fn found(invariant: Invariant, step: &Step<'_>, what: impl Into<String>) -> Viol
     Violation::new(invariant, step.at, format!("{}: {}", brief(step.after), what.into()))
 }
 
-fn i7_a_claim_takes_nothing_from_the_living(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
+fn i7_no_task_is_taken_from_a_live_worker(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
     if decided.outcome != Ok(Reply::Claim(ClaimReply::Claimed)) {
         return None;
     }

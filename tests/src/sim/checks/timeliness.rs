@@ -60,7 +60,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
 /// The violations at these instants.
 pub(super) fn of_instants(all: &[Passing], run: &Run) -> Vec<Violation> {
     let ticks = good_ticks(run);
-    let mut found: Vec<_> = all.iter().filter_map(|one| ticks_pass_nothing_by(one, &ticks, run)).collect();
+    let mut found: Vec<_> = all.iter().filter_map(|one| ticks_miss_nothing(one, &ticks, run)).collect();
     if run.plan.is_fair() {
         found.extend(all.iter().filter_map(|one| timers_are_prompt(one, &ticks, run)));
     }
@@ -69,7 +69,7 @@ pub(super) fn of_instants(all: &[Passing], run: &Run) -> Vec<Violation> {
 
 /// After a tick that starts after an instant has passed, sees the index as of then, and succeeds, no record is in the
 /// state from before that instant.
-fn ticks_pass_nothing_by(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Violation> {
+fn ticks_miss_nothing(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Violation> {
     let from = one.instant.plus(SKEW).max(one.since.plus(lag(run)));
     let tick = ticks.iter().find(|tick| tick.began >= from && tick.ended < one.until)?;
     let what = format!("the tick that ended at {1} missed {0}", clock(one.instant), clock(tick.ended));

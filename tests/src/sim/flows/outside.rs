@@ -11,17 +11,17 @@ use crate::sim::history::act::{Act, Stage};
 use crate::sim::history::execution::Happening;
 
 tokio::task_local! {
-    static WAY: Way;
+    static WAY: OutsideConnection;
 }
 
 /// The connection from the steps of one process to the outside world.
 #[derive(Clone)]
-pub struct Way {
+pub struct OutsideConnection {
     gate: Arc<Gate>,
     call: u64,
 }
 
-impl Way {
+impl OutsideConnection {
     /// The connection of a process whose engine's decisions are recorded under this call.
     pub const fn new(gate: Arc<Gate>, call: u64) -> Self {
         Self { gate, call }
@@ -36,7 +36,7 @@ impl Way {
     async fn ask(&self, info: &StepInfo) {
         self.note(info, Stage::Begins);
         let dice = &self.gate.dice;
-        let is_slow = self.gate.world.is_stormy() && dice.chance(150);
+        let is_slow = self.gate.world.in_fault_phase() && dice.chance(150);
         let span = if is_slow { dice.millis(3_000, 90_000) } else { dice.millis(0, 2_000) };
         self.gate.pass().await;
         self.note(info, Stage::Asks);

@@ -29,7 +29,7 @@ pub enum Happening {
         of: u16,
     },
     /// A script acted in a turn.
-    Did(Deed),
+    Did(ScriptAction),
     /// The body of a step acted.
     Acted(Act),
 }
@@ -60,7 +60,7 @@ pub struct Change {
 
 /// An action of a script in a turn.
 #[derive(Clone, Debug)]
-pub struct Deed {
+pub struct ScriptAction {
     pub turn: HeldTurn,
     pub what: Done,
 }

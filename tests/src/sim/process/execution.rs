@@ -15,11 +15,13 @@ use tickover_service::{Service, ServiceError};
 use std::collections::BTreeMap;
 
 use super::{Process, held, with_held};
-use crate::sim::history::execution::{Asked, Deed, Done, Happening, HeldTurn, Operation, Told, TurnCall};
+use crate::sim::history::execution::{
+    Asked, Done, Happening, HeldTurn, Operation, ScriptAction, Told, TurnCall,
+};
 use crate::sim::history::{Answer, Held, Request, What};
 
 /// Work that a worker has received.
-pub enum InHand {
+pub enum ReceivedWork {
     Task(Box<ClaimedTask>, Held),
     Turn(Box<StartedTurn>),
 }
@@ -27,7 +29,7 @@ pub enum InHand {
 /// The result of a message that another actor received.
 pub enum Delivery {
     /// A task or a turn to run.
-    InHand(InHand),
+    ReceivedWork(ReceivedWork),
     /// The work has to run alone.
     Suspect,
     /// Nothing is to be done.
@@ -47,7 +49,11 @@ pub fn turn_of(taken: &StartedTurn) -> HeldTurn {
 
 impl Process {
     /// Receives tasks and turns from a queue.
-    pub async fn work(&self, queue: &QueueName, request: &ClaimRequest) -> Result<Vec<InHand>, ServiceError> {
+    pub async fn work(
+        &self,
+        queue: &QueueName,
+        request: &ClaimRequest,
+    ) -> Result<Vec<ReceivedWork>, ServiceError> {
         let taken = |work: &Vec<Work>| {
             let (mut tasks, mut turns) = (Vec::new(), Vec::new());
             for one in work {
@@ -61,8 +67,8 @@ impl Process {
         let next = async |service: Service| service.next_work(queue, request).await;
         let work = self.call(Request::Work(queue.clone()), taken, next).await?;
         let in_hand = |one| match one {
-            Work::Task(task) => with_held(*task).map(|(task, held)| InHand::Task(Box::new(task), held)),
-            Work::Turn(turn) => Some(InHand::Turn(turn)),
+            Work::Task(task) => with_held(*task).map(|(task, held)| ReceivedWork::Task(Box::new(task), held)),
+            Work::Turn(turn) => Some(ReceivedWork::Turn(turn)),
         };
         Ok(work.into_iter().filter_map(in_hand).collect())
     }
@@ -76,14 +82,14 @@ impl Process {
         company: Isolation,
     ) -> Result<Delivery, ServiceError> {
         let taken = |delivery: &Delivery| match delivery {
-            Delivery::InHand(InHand::Task(_, held)) => Answer::Taken(vec![held.clone()], vec![]),
-            Delivery::InHand(InHand::Turn(turn)) => Answer::Taken(vec![], vec![turn_of(turn)]),
+            Delivery::ReceivedWork(ReceivedWork::Task(_, held)) => Answer::Taken(vec![held.clone()], vec![]),
+            Delivery::ReceivedWork(ReceivedWork::Turn(turn)) => Answer::Taken(vec![], vec![turn_of(turn)]),
             Delivery::Suspect | Delivery::Spent => Answer::Taken(vec![], vec![]),
         };
         let take = async |service: Service| {
             if TurnHint::is_one(&message.body) {
                 return Ok(match service.start_turn_among(&message.body, request, company).await? {
-                    Hinted::Taken(turn) => Delivery::InHand(InHand::Turn(turn)),
+                    Hinted::Taken(turn) => Delivery::ReceivedWork(ReceivedWork::Turn(turn)),
                     Hinted::Suspect => Delivery::Suspect,
                     Hinted::Spent => Delivery::Spent,
                 });
@@ -92,7 +98,7 @@ impl Process {
             let delivered = Delivered { body: &message.body, receipt, receives };
             Ok(match service.claim_hinted(delivered, request, company).await? {
                 Hinted::Taken(task) => with_held(*task).map_or(Delivery::Spent, |(task, held)| {
-                    Delivery::InHand(InHand::Task(Box::new(task), held))
+                    Delivery::ReceivedWork(ReceivedWork::Task(Box::new(task), held))
                 }),
                 Hinted::Suspect => Delivery::Suspect,
                 Hinted::Spent => Delivery::Spent,
@@ -223,14 +229,14 @@ impl Process {
         self.of_turn(turn, TurnCall::Release, |()| Told::Done, release).await
     }
 
-    pub async fn begin_remote(
+    pub async fn start_remote(
         &self,
         turn: &HeldTurn,
         execution: &Execution,
         steps: Vec<RemoteStep>,
     ) -> Result<(), ServiceError> {
         let asked = TurnCall::Begin(steps.iter().map(|step| step.name.clone()).collect());
-        let begin = async |service: Service| service.begin_remote(execution, steps).await;
+        let begin = async |service: Service| service.start_remote(execution, steps).await;
         self.of_turn(turn, asked, |()| Told::Done, begin).await
     }
 
@@ -275,7 +281,7 @@ impl Process {
 
     /// Records what a script does.
     pub fn did(&self, turn: &HeldTurn, what: Done) {
-        let deed = Happening::Did(Deed { turn: turn.clone(), what });
+        let deed = Happening::Did(ScriptAction { turn: turn.clone(), what });
         self.world.note(self.gate.actor, What::OfExecution(Box::new(deed)));
     }
 

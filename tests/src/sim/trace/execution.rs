@@ -10,7 +10,7 @@ use tickover_core::id::StepName;
 use super::clock;
 use crate::sim::history::act::{Act, Stage};
 use crate::sim::history::execution::{
-    Asked, Change, Deed, Done, Happening, HeldTurn, Ruling, Told, TurnCall,
+    Asked, Change, Done, Happening, HeldTurn, Ruling, ScriptAction, Told, TurnCall,
 };
 
 /// A short description of a record.
@@ -133,9 +133,9 @@ impl fmt::Display for Happening {
             Self::Joined { execution, marked, of } => {
                 write!(f, "joins {execution}: {marked} of {of}")
             }
-            Self::Did(Deed { turn, what: Done::Began(name) }) => write!(f, "starts {name} of {turn}"),
+            Self::Did(ScriptAction { turn, what: Done::Began(name) }) => write!(f, "starts {name} of {turn}"),
             Self::Acted(act) => write!(f, "{act}"),
-            Self::Did(Deed { turn, what: Done::Took { wait, event, payload } }) => {
+            Self::Did(ScriptAction { turn, what: Done::Took { wait, event, payload } }) => {
                 let payload: String = payload.chars().take(24).collect();
                 write!(f, "{wait} of {turn} takes {event}: {payload}")
             }

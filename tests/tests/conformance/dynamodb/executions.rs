@@ -71,7 +71,7 @@ fn closed() -> Closed {
 }
 
 #[tokio::test]
-async fn an_execution_of_a_newer_build_is_refused_by_every_read_and_write_and_stays_as_it_is() {
+async fn every_read_and_write_refuses_a_newer_builds_execution_and_leaves_it_unchanged() {
     let one = one().await;
     let mut newer = one.item("exec#order-7", "exec").await;
     newer.insert("v".to_owned(), AttributeValue::N("2".to_owned()));
@@ -141,7 +141,7 @@ async fn a_hundred_places_of_a_fan_out_are_one_unit_each() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_an_execution_has_an_end_that_is_only_moved_later() {
+async fn the_expiry_of_an_executions_items_is_only_moved_later() {
     let one = one().await;
     let (id, incarnation) = (&one.execution.id, one.execution.incarnation);
     let mark = Nonce::from_bytes([2; 8]);

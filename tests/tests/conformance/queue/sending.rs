@@ -63,7 +63,7 @@ pub(super) async fn no_more_is_received_than_asked_for(subject: &Subject<'_>) ->
     Ok(())
 }
 
-pub(super) async fn two_receivers_never_hold_one_message(subject: &Subject<'_>) -> Outcome {
+pub(super) async fn two_receivers_never_get_the_same_message(subject: &Subject<'_>) -> Outcome {
     let bodies: Vec<_> = (0..40).map(|n| n.to_string()).collect();
     let sent: Vec<_> = bodies.iter().map(String::as_str).collect();
     subject.send(&sent, Millis::ZERO).await?;

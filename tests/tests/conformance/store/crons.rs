@@ -87,7 +87,7 @@ pub(super) async fn every_change_of_a_cron_is_read_as_it_was_written(world: Worl
     Ok(())
 }
 
-pub(super) async fn a_cron_is_made_once_and_changed_only_as_it_was_seen(
+pub(super) async fn a_cron_is_created_once_and_changed_only_in_the_version_that_was_read(
     world: World,
 ) -> Result<(), StoreError> {
     let first = changed(&world, None, &Command::Create(Box::new(definition(&world, "s"))), NOW);
@@ -110,7 +110,7 @@ pub(super) async fn a_cron_is_made_once_and_changed_only_as_it_was_seen(
     Ok(())
 }
 
-pub(super) async fn a_cron_is_due_at_its_place_until_it_has_none(world: World) -> Result<(), StoreError> {
+pub(super) async fn a_cron_is_due_at_its_slot_until_it_has_none(world: World) -> Result<(), StoreError> {
     let task = world.scheduled("s").await?;
     let record = made(&world, "s", NOW).await?;
     let range = DueRange::until(SHARD, later(86_400));

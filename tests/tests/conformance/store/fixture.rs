@@ -113,7 +113,7 @@ impl World {
     /// Executes a decision's writes, and returns the stored task.
     pub(super) async fn carry_out(&self, decision: Decision) -> Result<Task, StoreError> {
         for part in &decision.parts {
-            self.store.put_part(part).await?;
+            self.store.put_item(part).await?;
         }
         assert!(!decision.writes.is_empty(), "the rules refuse: {:?}", decision.reply());
         self.store.commit(&decision.writes).await?;

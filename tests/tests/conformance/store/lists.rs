@@ -148,7 +148,7 @@ pub(super) async fn live_tasks_are_listed_by_shard(world: World) -> Result<(), S
     Ok(())
 }
 
-pub(super) async fn a_cursor_of_nobodys_or_of_another_listing_is_refused(
+pub(super) async fn an_invalid_cursor_or_one_of_another_listing_is_refused(
     world: World,
 ) -> Result<(), StoreError> {
     for name in ["a", "b", "c"] {

@@ -47,7 +47,9 @@ pub(super) async fn a_large_payload_is_read_as_it_was_written(world: World) -> R
     Ok(())
 }
 
-pub(super) async fn a_payload_is_kept_longer_or_is_gone_already(world: World) -> Result<(), StoreError> {
+pub(super) async fn the_expiry_of_a_payload_is_extended_unless_it_is_deleted(
+    world: World,
+) -> Result<(), StoreError> {
     let (there, gone) = (blob_at(world.blob_id(), 1), blob_at(world.blob_id(), 1));
     world.store.put_blob(&there, &json("1")).await?;
     let until = later(7_200);
@@ -87,7 +89,7 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     Ok(())
 }
 
-pub(super) async fn a_queue_lies_in_the_due_index_while_it_owes_walks(
+pub(super) async fn a_queue_is_in_the_due_index_while_it_has_walks_left(
     world: World,
 ) -> Result<(), StoreError> {
     let blank = QueueRecord::new(queue("mail"), world.nonce());
@@ -95,7 +97,7 @@ pub(super) async fn a_queue_lies_in_the_due_index_while_it_owes_walks(
     let next =
         |record: QueueRecord| QueueRecord { version: record.version + 1, nonce: world.nonce(), ..record };
     let resumed = paused.resume(NOW, 2).map(next).unwrap_or(paused.clone());
-    let halfway = resumed.walked_to(NOW, 1, Some(NOW), NOW).map(next).unwrap_or(paused.clone());
+    let halfway = resumed.note_walk(NOW, 1, Some(NOW), NOW).map(next).unwrap_or(paused.clone());
     let one_left = halfway.walked(NOW, 0).map(next).unwrap_or(paused.clone());
     let done = one_left.walked(NOW, 1).map(next).unwrap_or(paused.clone());
     for record in [paused, resumed, halfway, one_left, done] {
@@ -116,7 +118,9 @@ pub(super) async fn a_queue_lies_in_the_due_index_while_it_owes_walks(
     Ok(())
 }
 
-pub(super) async fn the_ticks_record_follows_itself(world: World) -> Result<(), StoreError> {
+pub(super) async fn the_versions_of_the_ticks_record_follow_each_other(
+    world: World,
+) -> Result<(), StoreError> {
     assert_eq!(world.store.tick_record().await?, None);
     let put = |record: &TickRecord| [Write::PutTick { record: record.clone() }];
     let next = |record: &TickRecord, shards: &[u16]| TickRecord {
@@ -164,7 +168,7 @@ fn key_of(world: &World, task: &str) -> KeyRecord {
     }
 }
 
-pub(super) async fn a_key_is_taken_over_only_from_the_record_that_was_seen(
+pub(super) async fn a_key_is_replaced_only_if_its_record_is_unchanged(
     world: World,
 ) -> Result<(), StoreError> {
     let [first, second, third] = ["first", "second", "third"].map(|task| key_of(&world, task));
@@ -182,7 +186,7 @@ pub(super) async fn a_key_is_taken_over_only_from_the_record_that_was_seen(
     Ok(())
 }
 
-pub(super) async fn a_key_is_kept_longer(world: World) -> Result<(), StoreError> {
+pub(super) async fn the_expiry_of_a_key_is_extended(world: World) -> Result<(), StoreError> {
     let record = key_of(&world, "task");
     let expires_at = record.expires_at.plus(Millis::new(1));
     let extend = [Write::ExtendKey { key: DIGEST, expires_at }];

@@ -8,7 +8,7 @@ use tickover_service::ports::{DueRange, StoreError};
 
 const TO: Due = Due { at: NOW, kind: DueKind::Recheck, shard: SHARD };
 
-pub(super) async fn moving_a_place_leaves_the_rest_of_the_record(world: World) -> Result<(), StoreError> {
+pub(super) async fn moving_a_due_slot_changes_nothing_else(world: World) -> Result<(), StoreError> {
     let hinted = world.scheduled("moved").await?;
     let moved = world.moved(&hinted, TO).await?;
     assert_eq!((moved.version, moved.nonce), (hinted.version, hinted.nonce));
@@ -22,7 +22,7 @@ pub(super) async fn moving_a_place_leaves_the_rest_of_the_record(world: World) -
     Ok(())
 }
 
-pub(super) async fn moving_it_again_counts_as_done(world: World) -> Result<(), StoreError> {
+pub(super) async fn moving_a_due_slot_again_counts_as_done(world: World) -> Result<(), StoreError> {
     let hinted = world.scheduled("again").await?;
     let moved = world.moved(&hinted, TO).await?;
     world.moved(&hinted, TO).await?;
@@ -30,7 +30,7 @@ pub(super) async fn moving_it_again_counts_as_done(world: World) -> Result<(), S
     Ok(())
 }
 
-pub(super) async fn a_place_that_has_moved_conflicts(world: World) -> Result<(), StoreError> {
+pub(super) async fn a_due_slot_that_has_moved_conflicts(world: World) -> Result<(), StoreError> {
     let hinted = world.scheduled("raced").await?;
     let first = Due { at: later(3_000), ..TO };
     let moved = world.moved(&hinted, first).await?;
@@ -41,7 +41,9 @@ pub(super) async fn a_place_that_has_moved_conflicts(world: World) -> Result<(),
     Ok(())
 }
 
-pub(super) async fn a_record_decided_on_since_keeps_its_place(world: World) -> Result<(), StoreError> {
+pub(super) async fn a_record_with_a_later_decision_keeps_its_due_slot(
+    world: World,
+) -> Result<(), StoreError> {
     let hinted = world.scheduled("decided").await?;
     // A claim without a timeout keeps the due slot.
     let claimed = world.drive(&hinted, &world.claim(), NOW).await?;
@@ -51,7 +53,7 @@ pub(super) async fn a_record_decided_on_since_keeps_its_place(world: World) -> R
     Ok(())
 }
 
-pub(super) async fn a_record_that_has_ended_is_not_woken(world: World) -> Result<(), StoreError> {
+pub(super) async fn a_record_that_has_ended_gets_no_due_slot(world: World) -> Result<(), StoreError> {
     let running = world.claimed("ended").await?;
     let ended = world.drive(&running, &world.complete(&running, "1"), NOW).await?;
     assert_eq!(conflicting(world.moved(&running, TO).await), Some(ended.clone()));

@@ -63,7 +63,9 @@ pub(super) async fn writing_both_again_counts_as_done_even_when_the_task_has_mov
     Ok(())
 }
 
-pub(super) async fn a_place_as_wanted_is_no_proof_for_other_writes(world: World) -> Result<(), StoreError> {
+pub(super) async fn an_equal_due_slot_does_not_prove_the_other_writes(
+    world: World,
+) -> Result<(), StoreError> {
     let hinted = world.scheduled("moved").await?;
     let to = Due { at: later(5), kind: DueKind::Recheck, shard: SHARD };
     let moved = world.moved(&hinted, to).await?;

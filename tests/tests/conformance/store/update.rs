@@ -72,7 +72,7 @@ pub(super) async fn an_update_by_the_same_decision_counts_as_done(world: World) 
     Ok(())
 }
 
-pub(super) async fn a_lost_answer_is_not_ours_once_others_have_decided(
+pub(super) async fn a_repeated_write_conflicts_once_others_have_decided(
     world: World,
 ) -> Result<(), StoreError> {
     let pending = world.scheduled("overtaken").await?;
@@ -103,7 +103,7 @@ pub(super) async fn an_instant_that_would_be_found_too_late_conflicts(
     Ok(())
 }
 
-pub(super) async fn a_place_moved_by_a_tick_is_left_where_it_is(world: World) -> Result<(), StoreError> {
+pub(super) async fn a_due_slot_moved_by_a_tick_is_kept(world: World) -> Result<(), StoreError> {
     let hinted = world.scheduled("moved").await?;
     let to = Due { at: later(3_000), kind: DueKind::Backstop, shard: SHARD };
     world.moved(&hinted, to).await?;
@@ -112,9 +112,7 @@ pub(super) async fn a_place_moved_by_a_tick_is_left_where_it_is(world: World) ->
     Ok(())
 }
 
-pub(super) async fn a_new_place_is_written_whole_over_one_moved_by_a_tick(
-    world: World,
-) -> Result<(), StoreError> {
+pub(super) async fn a_new_due_slot_replaces_one_moved_by_a_tick(world: World) -> Result<(), StoreError> {
     let before = world.scheduled("whole").await?;
     world.moved(&before, Due { at: later(3_000), kind: DueKind::Recheck, shard: SHARD }).await?;
     // The same instant with another kind than the one decided on: only half of it differs.

@@ -20,7 +20,9 @@ pub(super) fn timeouts(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
     only_one(native.start_to_close.map(|_| close_name), "maxRuntime", &given.max_runtime)?;
     only_one(native.heartbeat.map(|_| "heartbeat_timeout"), "maxInactivity", &given.max_inactivity)?;
     Ok(Timeouts {
-        schedule_to_close: native.schedule_to_close.or_else(|| given.deadline.as_ref().map(of_a_life)),
+        schedule_to_close: native
+            .schedule_to_close
+            .or_else(|| given.deadline.as_ref().map(whole_task_timeout)),
         schedule_to_start: native.schedule_to_start,
         heartbeat: native.heartbeat.or_else(|| given.max_inactivity.as_ref().map(of_an_attempt)),
         start_to_close: native.start_to_close.or_else(|| given.max_runtime.as_ref().map(of_an_attempt)),
@@ -87,7 +89,7 @@ fn native(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
 }
 
 /// The timeout of a whole task, from Steep's `deadline`.
-fn of_a_life(given: &SteepTimeout) -> LifeTimeout {
+fn whole_task_timeout(given: &SteepTimeout) -> LifeTimeout {
     let (after, is_error) = given.parts();
     LifeTimeout { after: after.into(), is_error }
 }

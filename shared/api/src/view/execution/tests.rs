@@ -91,7 +91,7 @@ fn both_timeouts_are_shown_as_durations_and_as_instants() {
 }
 
 #[test]
-fn what_is_waited_for_is_what_was_begun_and_is_not_over() {
+fn open_steps_timers_and_children_are_the_waits() {
     let child = Happened::Child {
         name: step("ship"),
         execution: ExecutionId::parse("ship-7").unwrap(),
@@ -123,7 +123,7 @@ fn a_wait_without_timeout_is_a_wait_for_an_event() {
 }
 
 #[test]
-fn each_end_says_what_it_goes_back_to() {
+fn each_end_has_its_cause() {
     let failed = |step: Option<&str>| ExecutionOutcome::Failed {
         error: Failure::new("payment", "declined"),
         step: step.map(str::to_owned),
@@ -166,7 +166,7 @@ fn kinds(execution: Execution, journal: &[Entry], now: Timestamp) -> Vec<String>
 }
 
 #[test]
-fn a_wait_without_timeout_is_told_while_it_lasts() {
+fn an_open_wait_without_timeout_is_in_the_timeline() {
     assert_eq!(kinds(waiting(None), &[], later(20)), ["started", "event_awaited"]);
     assert_eq!(kinds(waiting(Some(later(60))), &[], later(20)), ["started"]);
     assert_eq!(kinds(waiting(None), &[remote(1, "label")], later(20)), ["started", "step_started"]);
@@ -219,7 +219,7 @@ fn a_later_run_shows_its_own_beginning_and_the_end_closes_the_timeline() {
 }
 
 #[test]
-fn what_the_end_of_an_execution_put_an_end_to_is_told_just_before_it() {
+fn work_that_ended_with_an_execution_is_listed_before_its_end() {
     let child = |name: &str, policy| {
         let execution = ExecutionId::parse(name).unwrap();
         entry(1, Happened::Child { name: step(name), execution, policy })

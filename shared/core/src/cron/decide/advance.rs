@@ -70,7 +70,7 @@ fn advance(after: &mut Cron, now: Timestamp) {
         if taken == Taken::NoRoom {
             return;
         }
-        move_on(after, last, now);
+        plan_next(after, last, now);
         if taken == Taken::Starting {
             return;
         }
@@ -102,7 +102,7 @@ fn catch_up(after: &mut Cron, now: Timestamp) -> (Taken, Next) {
 }
 
 /// Plans the next occurrence after one that was taken.
-fn move_on(after: &mut Cron, last: Next, now: Timestamp) {
+fn plan_next(after: &mut Cron, last: Next, now: Timestamp) {
     let is_full = after.waiting.is_some_and(|waiting| waiting.count >= WAITING_MAX);
     if matches!(after.state, State::Finished { .. }) {
         return;

@@ -7,7 +7,7 @@ use crate::cron::decision::{Decision, Reply};
 use crate::cron::due_slot::KEPT_FOR;
 use crate::cron::run::{IdTemplate, RunState, Skip};
 use crate::cron::{Cron, FORMAT, State};
-use crate::decision::NewPart;
+use crate::decision::NewItem;
 use crate::error::Reject;
 use crate::id::Incarnation;
 use crate::limits::CONTROL_RECORD_BYTES;
@@ -75,7 +75,7 @@ fn blank(
     definition: &Definition,
     incarnation: Incarnation,
     context: &Context<'_>,
-) -> Result<(Cron, Vec<NewPart>), Reject> {
+) -> Result<(Cron, Vec<NewItem>), Reject> {
     definition.plan.check()?;
     let template = definition.template.clone().unwrap_or_else(|| IdTemplate::of(&definition.id));
     template.check(&definition.target)?;
@@ -105,7 +105,7 @@ fn blank(
     Ok((made, parts))
 }
 
-fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>) -> Vec<NewPart> {
+fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>) -> Vec<NewItem> {
     let room = (CONTROL_RECORD_BYTES - GROWTH_BYTES).saturating_sub(size::of(made));
     let body = definition.request.clone();
     if body.len() <= room {
@@ -115,7 +115,7 @@ fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>
     let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
     let at = BlobRef { id: definition.blob_id, bytes, expires_at: context.now.plus(KEPT_FOR) };
     made.request = Payload::Blob(at.clone());
-    vec![NewPart::Blob { at, body }]
+    vec![NewItem::Blob { at, body }]
 }
 
 /// Gives a cron a new definition. Its history stays.

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_of_the_table_is_read_and_handed_on_in_numbers() {
+    fn every_part_of_the_table_is_read_and_passed_on_in_numbers() {
         for (expression, expected) in [
             ("* * * * *", "* * * * *"),
             ("05 4 * * *", "5 4 * * *"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_wrong_field_or_means_nothing_is_refused_with_the_field_and_the_text() {
+    fn an_item_in_the_wrong_field_or_without_meaning_is_refused_with_the_field_and_the_text() {
         for (expression, field, found) in [
             ("MON * * * *", "minute", "MON"),
             ("0 MON-FRI * * *", "hour", "MON-FRI"),

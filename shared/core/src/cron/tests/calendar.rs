@@ -34,7 +34,7 @@ fn a_fixed_time_in_the_hour_that_a_change_repeats_comes_once() {
 }
 
 #[test]
-fn what_recurs_within_the_hour_goes_on_through_every_change() {
+fn an_expression_that_recurs_within_the_hour_continues_through_every_change() {
     let often = cron("*/30 * * * *", "Europe/Berlin");
     let gap = ["2026-03-29T00:30:00", "2026-03-29T01:00:00", "2026-03-29T01:30:00"];
     assert_eq!(coming(&often, "2026-03-29T00:10:00Z", 3), gap);
@@ -63,7 +63,7 @@ fn an_interval_counts_from_its_anchor_and_from_nowhere_else() {
 }
 
 #[test]
-fn what_never_comes_or_cannot_be_read_is_refused_by_name() {
+fn an_expression_without_instants_or_with_errors_is_refused_by_name() {
     let refused = |expression: &str, zone: &str| -> PolicyError {
         CronExpression::parse(expression, zone).unwrap_err()
     };
@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn occurrences_grow_and_the_one_before_is_the_one_that_came(when in whens(), from in instants()) {
+    fn occurrences_increase_and_the_previous_one_is_the_last_that_came(when in whens(), from in instants()) {
         let anchor = t("00:00:00");
         let mut last = from;
         for _ in 0..20 {

@@ -12,7 +12,7 @@ use crate::cron::plan::Overlap;
 use crate::duration::Millis;
 
 #[test]
-fn a_run_written_down_by_somebody_who_died_is_started_by_the_next_look() {
+fn a_run_recorded_by_a_process_that_crashed_is_started_by_the_next_call() {
     let mut scene = Scene::overlapping(Overlap::Skip);
     scene.now = t("01:00:00");
     let decision = scene.decide(&Command::Due { ended: vec![] });
@@ -23,7 +23,7 @@ fn a_run_written_down_by_somebody_who_died_is_started_by_the_next_look() {
 }
 
 #[test]
-fn a_run_started_by_somebody_who_died_is_started_again_under_the_same_id() {
+fn a_run_started_by_a_process_that_crashed_is_started_again_with_the_same_id() {
     let mut scene = Scene::overlapping(Overlap::Skip);
     scene.now = t("01:00:00");
     let decision = scene.decide(&Command::Due { ended: vec![] });
@@ -35,7 +35,7 @@ fn a_run_started_by_somebody_who_died_is_started_again_under_the_same_id() {
 }
 
 #[test]
-fn a_late_word_of_a_start_changes_nothing() {
+fn a_late_report_of_a_start_changes_nothing() {
     let mut scene = Scene::overlapping(Overlap::Skip);
     scene.now = t("01:00:00");
     let decision = scene.decide(&Command::Due { ended: vec![] });
@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn every_run_happens_once_and_never_beside_another_unless_allowed(
+    fn every_run_happens_once_and_overlaps_another_only_if_allowed(
         policy in 0..Overlap::ALL.len(), most in 1_u32..12, steps in steps(),
     ) {
         let overlap = Overlap::ALL[policy];

@@ -43,7 +43,7 @@ fn the_same_request_again_finds_it_and_another_one_is_refused() {
 }
 
 #[test]
-fn a_look_before_the_next_occurrence_writes_nothing() {
+fn a_call_before_the_next_occurrence_writes_nothing() {
     let mut scene = Scene::of(every("1h"), |_| {});
     scene.now = t("00:59:59");
     let decision = scene.decide(&Command::Due { ended: vec![] });
@@ -51,7 +51,7 @@ fn a_look_before_the_next_occurrence_writes_nothing() {
 }
 
 #[test]
-fn a_timer_is_sent_for_what_comes_before_a_tick_is_sure_to() {
+fn a_timer_is_sent_for_an_occurrence_before_the_next_sure_tick() {
     let mut scene = Scene::new();
     let decision = scene.decide(&Command::Create(Box::new(definition(every("200s")))));
     assert_eq!(timer_at(&decision), Some(t("00:03:20")));
@@ -62,7 +62,7 @@ fn a_timer_is_sent_for_what_comes_before_a_tick_is_sure_to() {
 }
 
 #[test]
-fn after_its_last_run_a_cron_is_finished_and_nobody_looks_any_more() {
+fn after_its_last_run_a_cron_is_finished_and_no_longer_due() {
     let scene = Scene::of(every("1h"), |plan| {
         plan.overlap = Overlap::AllowAll;
         plan.max_runs = max_runs(2);
@@ -88,7 +88,7 @@ fn skipped_and_triggered_runs_are_not_counted() {
 }
 
 #[test]
-fn while_paused_nothing_is_started_and_afterwards_nothing_is_made_up_for() {
+fn a_paused_cron_starts_nothing_and_skips_the_occurrences_in_between() {
     let scene = Scene::of(every("1h"), |plan| plan.missed = crate::cron::plan::Missed::RunOnce);
     let scene = scene.asked(&Command::Pause).asked(&Command::Pause);
     assert_eq!((scene.due(), scene.record().state.as_str()), (None, "paused"));
@@ -131,7 +131,7 @@ fn more_runs_than_are_followed_are_refused_by_name() {
 }
 
 #[test]
-fn a_deleted_cron_is_gone_for_everybody_and_its_id_is_free() {
+fn a_deleted_cron_counts_as_absent_and_its_id_is_free() {
     let mut scene = Scene::of(every("1h"), |_| {}).until("01:30:00").asked(&Command::Delete);
     assert_eq!(scene.record().expires_at(), Some(t("01:30:00")));
     let gone = Err(Reject::NoCron);
@@ -145,7 +145,7 @@ fn a_deleted_cron_is_gone_for_everybody_and_its_id_is_free() {
 }
 
 #[test]
-fn replacing_makes_or_changes_and_keeps_what_has_happened() {
+fn replacing_creates_or_changes_and_keeps_the_history() {
     let mut scene = Scene::new();
     assert_eq!(scene.ask(&Command::Replace(another(every("1h"), 2))), Ok(Reply::Made { existed: false }));
     let mut scene = scene.until("01:30:00");
@@ -172,7 +172,7 @@ fn replacing_pauses_and_resumes_only_if_it_says_so() {
 }
 
 #[test]
-fn what_runs_under_other_ids_is_no_overlap_of_what_comes_after_a_change() {
+fn runs_with_other_ids_do_not_overlap_runs_after_a_change() {
     let scene = Scene::of(every("1h"), |_| {}).until("01:30:00");
     let mut asked = another(every("1h"), 7);
     asked.template = Some(template("other-{occurrence}"));
@@ -192,7 +192,7 @@ fn a_change_waits_for_runs_that_are_written_down_but_not_started() {
 }
 
 #[test]
-fn pausing_and_changing_the_plan_drop_what_waits() {
+fn pausing_and_changing_the_plan_drop_waiting_occurrences() {
     let waiting = || Scene::overlapping(Overlap::BufferOne).until("02:30:00");
     assert!(waiting().record().waiting.is_some());
     let dropped = ("02:00:00".to_owned(), RunState::Skipped(Skip::Dropped));
@@ -203,7 +203,7 @@ fn pausing_and_changing_the_plan_drop_what_waits() {
 }
 
 #[test]
-fn a_refused_start_is_remembered_with_its_code_and_not_tried_again() {
+fn a_refused_start_is_kept_with_its_code_and_not_repeated() {
     let mut scene = Scene::of(every("1h"), |_| {});
     scene.refuses = true;
     let scene = scene.until("01:30:00");
@@ -213,7 +213,7 @@ fn a_refused_start_is_remembered_with_its_code_and_not_tried_again() {
 }
 
 #[test]
-fn a_template_must_tell_occurrences_apart_and_always_make_an_id() {
+fn a_template_must_contain_the_occurrence_and_always_give_a_valid_id() {
     let task = super::fixture::task_target();
     let execution = Target::Execution { workflow: WorkflowName::parse("w").unwrap() };
     let wrong = |text: &str, target: &Target| IdTemplate::parse(text, target).unwrap_err().to_string();

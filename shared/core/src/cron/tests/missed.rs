@@ -25,7 +25,7 @@ fn run_once_starts_the_last_of_what_was_missed() {
 }
 
 #[test]
-fn one_that_is_just_in_time_makes_up_for_those_that_were_missed() {
+fn an_occurrence_in_time_replaces_those_that_were_missed() {
     let scene = hourly(Missed::RunOnce).at("05:01:00");
     assert_eq!(scene.started(), ["05:00:00"]);
     assert_eq!(scene.runs()[0], ("04:00:00".to_owned(), RunState::Skipped(Skip::Missed)));
@@ -41,14 +41,14 @@ fn a_tick_that_is_late_misses_nothing() {
 }
 
 #[test]
-fn what_is_late_meets_an_open_run_like_any_other() {
+fn a_late_occurrence_overlaps_an_open_run_like_any_other() {
     let scene = hourly(Missed::RunOnce).until("01:30:00").at("05:30:00");
     assert_eq!(scene.started(), ["01:00:00"]);
     assert_eq!(scene.runs()[1], ("05:00:00".to_owned(), RunState::Skipped(Skip::Overlap)));
 }
 
 #[test]
-fn years_of_standing_still_are_one_step() {
+fn years_without_a_tick_are_one_step() {
     let plan = |plan: &mut crate::cron::plan::Plan| plan.missed = Missed::RunOnce;
     let scene = Scene::of(cron("*/10 * * * * *", "Europe/Berlin"), plan).at("2029-03-05T12:00:04.500Z");
     // The last few minutes count as in time, and the first run of them is open at the later occurrences.

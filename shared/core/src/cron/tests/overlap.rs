@@ -35,7 +35,7 @@ fn buffer_one_starts_the_first_that_waited_as_soon_as_it_sees_the_end() {
 }
 
 #[test]
-fn what_waits_is_looked_for_soon_at_first() {
+fn a_waiting_occurrence_is_checked_soon_at_first() {
     let scene = Scene::overlapping(Overlap::BufferOne).until("02:00:00");
     assert_eq!(scene.due(), Some(t("02:00:05")));
     assert_eq!(scene.end_all().until("02:00:05").started(), ["01:00:00", "02:00:00"]);
@@ -55,7 +55,7 @@ fn buffer_all_keeps_everything_in_order_however_long_it_takes() {
 }
 
 #[test]
-fn buffer_all_collects_even_what_nobody_saw_come_and_no_more_than_its_limit() {
+fn buffer_all_collects_even_missed_occurrences_up_to_its_limit() {
     let scene = Scene::of(every("1s"), |plan| plan.overlap = Overlap::BufferAll).at("00:00:01");
     let scene = scene.at("00:10:01");
     assert_eq!(scene.record().waiting.unwrap().count, 600);
@@ -66,7 +66,7 @@ fn buffer_all_collects_even_what_nobody_saw_come_and_no_more_than_its_limit() {
 }
 
 #[test]
-fn allow_all_starts_everything_beside_each_other_and_follows_none() {
+fn allow_all_starts_every_occurrence_in_parallel_and_follows_none() {
     let scene = Scene::overlapping(Overlap::AllowAll).until("07:30:00");
     assert_eq!(scene.started().len(), 7);
     assert!(scene.runs().iter().all(|(_, state)| *state == RunState::Done));
@@ -81,7 +81,7 @@ fn allow_all_catches_up_with_many_that_came_at_once() {
 }
 
 #[test]
-fn cancel_other_asks_again_and_again_and_starts_the_latest_once_the_open_one_has_ended() {
+fn cancel_other_repeats_its_request_and_starts_the_latest_once_the_open_one_has_ended() {
     let scene = Scene::overlapping(Overlap::CancelOther).until("02:00:00");
     assert_eq!(scene.started(), ["01:00:00"]);
     assert_eq!(scene.stops, [("report-20260101T010000Z".to_owned(), Stop::Cancel)]);
@@ -102,7 +102,7 @@ fn terminate_other_ends_the_open_one_and_starts_at_once() {
 }
 
 #[test]
-fn runs_that_refuse_to_end_bound_what_is_started_beside_them() {
+fn runs_that_do_not_end_limit_the_runs_started_in_parallel() {
     let mut scene = Scene::overlapping(Overlap::TerminateOther);
     scene.deaf = true;
     let scene = scene.until("03:30:00");

@@ -62,7 +62,7 @@ fn the_record_stays_within_a_kilobyte_whatever_is_asked_for() {
 }
 
 #[test]
-fn a_common_request_rides_in_the_record_and_one_that_does_not_fit_lies_beside_it() {
+fn a_common_request_is_in_the_record_and_one_that_does_not_fit_is_in_a_blob() {
     let mut asked = definition(cron("0 9 * * MON-FRI", "Europe/Berlin"));
     asked.request = Json::string(&"x".repeat(200));
     let mut scene = Scene::new();
@@ -74,7 +74,7 @@ fn a_common_request_rides_in_the_record_and_one_that_does_not_fit_lies_beside_it
 }
 
 #[test]
-fn the_payload_of_a_cron_is_kept_on_for_as_long_as_there_is_one_paused_or_not() {
+fn the_payload_of_a_cron_is_kept_as_long_as_the_cron_exists_paused_or_not() {
     let mut scene = Scene::new();
     scene.ask(&Command::Create(largest(2_000))).unwrap();
     scene.ask(&Command::Pause).unwrap();

@@ -5,7 +5,7 @@ use crate::error::Reject;
 use crate::execution::command::{Close, Ending};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
-use crate::execution::update::{expired_or_unchanged, held_by, update};
+use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, ExecutionOutcome, append, closing, retention};
 use crate::payload::Payload;
 
@@ -13,7 +13,7 @@ use super::record;
 
 pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>) -> Decision {
     let settled = closing::expire(execution, context);
-    if settled.is_some() || held_by(execution, &close.lease).is_none() {
+    if settled.is_some() || turn_with_lease(execution, &close.lease).is_none() {
         return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();
@@ -38,11 +38,11 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
                 closing::conclude(&mut after, failing.outcome.clone(), context);
                 return update(execution, after, context, closed);
             }
-            if !are_all(events, &after) {
+            if !has_all_pending(events, &after) {
                 // The next turn reads the journal again and brings these events too.
                 return Decision::refuse(Some(execution), Reject::TurnLost);
             }
-            begin_anew(&mut after, input.as_ref(), events, context);
+            start_next_run(&mut after, input.as_ref(), events, context);
             update(execution, after, context, closed)
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
 
 /// Whether a turn brings as many events as are pending in the record. The turn counts them in the whole journal, again
 /// after each write of another caller. If it missed some all the same, they must not be lost.
-fn are_all(events: &[Entry], execution: &Execution) -> bool {
+fn has_all_pending(events: &[Entry], execution: &Execution) -> bool {
     u32::try_from(events.len()).is_ok_and(|count| count == execution.pending_events)
 }
 
@@ -58,12 +58,17 @@ fn are_all(events: &[Entry], execution: &Execution) -> bool {
 ///
 /// A run that starts with the input of the one before will do the same again, unless entries were recorded meanwhile.
 /// So `idle_turns` isn't reset for it. Otherwise such a loop would never end, and would cost money all the time.
-fn begin_anew(execution: &mut Execution, input: Option<&Payload>, events: &[Entry], context: &Context<'_>) {
+fn start_next_run(
+    execution: &mut Execution,
+    input: Option<&Payload>,
+    events: &[Entry],
+    context: &Context<'_>,
+) {
     let idle_turns = if execution.input.as_ref() == input { execution.idle_turns } else { 0 };
     execution.input = input.cloned();
     execution.failing = None;
     new_run(execution, events, context);
-    closing::await_turn(execution, context.now, context.now);
+    closing::make_pending(execution, context.now, context.now);
     execution.idle_turns = idle_turns;
 }
 

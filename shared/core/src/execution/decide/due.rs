@@ -5,7 +5,7 @@ use crate::decision::{DueReply, Write};
 use crate::due::{Due, START_LEAD};
 use crate::due_slot::{self, Probe, SlotChange};
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::due::{hint_needed_at, is_told, latest, recheck_at, starts_later, waits_since};
+use crate::execution::due::{hint_needed_at, is_told, later_hint_at, latest, recheck_at, waits_since};
 use crate::execution::update::{turn, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, attempts, closing, size};
 use crate::limits::QUEUE_DELAY_MAX;
@@ -20,7 +20,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     if let Some(after) = closing::expire(execution, context) {
         return moved(execution, after, DueReply::TimedOut, context);
     }
-    if let Some(after) = lost_in_an_attempt(execution, context) {
+    if let Some(after) = release_overdue_turn(execution, context) {
         return moved(execution, after, DueReply::TimedOut, context);
     }
     let Some(due) = execution.due.filter(|due| due.at <= now) else { return nothing() };
@@ -44,7 +44,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     if is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
         return send(execution, context);
     }
-    if let Some(at) = starts_later(execution) {
+    if let Some(at) = later_hint_at(execution) {
         if at.since(now) <= QUEUE_DELAY_MAX {
             return send_start(execution, context);
         }
@@ -60,7 +60,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
 
 /// Releases a turn whose worker didn't record the timeout of an attempt. The next turn records the outcome of that
 /// attempt.
-pub(super) fn lost_in_an_attempt(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
+pub(super) fn release_overdue_turn(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
     attempts::is_overdue(execution, context.now).then(|| {
         let mut after = execution.clone();
         closing::give_back(&mut after, context.now, context.now);
@@ -80,7 +80,7 @@ fn probe_hint(
     match due_slot::probe_hint(execution, waits_since, needed_at, due, queue, context) {
         Probe::Later(place) => {
             // A recheck or a later start may come before the next probe.
-            let start = starts_later(execution).map(|at| at.minus(START_LEAD));
+            let start = later_hint_at(execution).map(|at| at.minus(START_LEAD));
             let sooner = earliest([recheck_at(execution), start]).filter(|at| *at < place.at);
             rearm(execution, sooner.map_or(place, |at| Due { at, ..place }), context)
         }
@@ -92,7 +92,7 @@ fn probe_hint(
 fn send_start(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     // If the tick comes after the instant, the hint is sent only now, and its backstop counts from now.
-    let is_late = starts_later(execution).is_some_and(|at| at < context.now);
+    let is_late = later_hint_at(execution).is_some_and(|at| at < context.now);
     after.hinted_at = is_late.then_some(context.now).or(execution.hinted_at);
     match &execution.state {
         ExecutionState::Pending(ready) => {

@@ -16,7 +16,7 @@ pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> 
     }
     match &execution.state {
         // Its items must be kept longer first.
-        ExecutionState::Closing(_) if retention::ends_too_early(execution) => {
+        ExecutionState::Closing(_) if retention::expires_before_record(execution) => {
             Decision::unchanged(execution, Ok(Reply::Changed { changed: false }))
         }
         ExecutionState::Closing(closed) => finish(execution, closed, context),

@@ -4,13 +4,13 @@ use crate::command::Context;
 use crate::due_slot::SlotChange;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::{expired_or_unchanged, held_by, update_in_slot};
+use crate::execution::update::{expired_or_unchanged, turn_with_lease, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Turn, closing};
 use crate::id::LeaseId;
 
 pub(super) fn decide(execution: &Execution, lease: &LeaseId, context: &Context<'_>) -> Decision {
     let settled = closing::expire(execution, context);
-    match held_by(execution, lease).filter(|_| settled.is_none()) {
+    match turn_with_lease(execution, lease).filter(|_| settled.is_none()) {
         Some(turn) => {
             let lease_expires_at = closing::lease_end(execution, turn.lease_length, context.now);
             let mut after = execution.clone();

@@ -10,7 +10,7 @@ use crate::execution::update::update_in_slot;
 use crate::execution::{Execution, ExecutionState, retention};
 
 /// How long a record is kept at least after the expiry of its items was extended.
-const TO_BE_REOPENED: Millis = Millis::from_days(1);
+const REOPEN_WITHIN: Millis = Millis::from_days(1);
 
 pub(super) fn decide(execution: &Execution, gone: &NoteProgress, context: &Context<'_>) -> Decision {
     let ended_at = execution.closed().map(|closed| closed.ended_at);
@@ -23,7 +23,7 @@ pub(super) fn decide(execution: &Execution, gone: &NoteProgress, context: &Conte
     retention::note(&mut after, gone.progress);
     if let ExecutionState::Ended(closed) = &mut after.state {
         // The expiry of its items is extended because it is to be reopened, which may take more than this call.
-        closed.expires_at = closed.expires_at.max(context.now.plus(TO_BE_REOPENED));
+        closed.expires_at = closed.expires_at.max(context.now.plus(REOPEN_WITHIN));
     }
     if matches!(execution.state, ExecutionState::Closing(_)) {
         // The close makes progress: the tick counts its backstop from here.

@@ -6,12 +6,12 @@ use crate::error::Reject;
 use crate::execution::command::Record;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
-use crate::execution::update::{expired_or_unchanged, held_by, update};
+use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, append, attempts, closing};
 
 pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> Decision {
     let settled = closing::expire(execution, context);
-    if settled.is_some() || held_by(execution, &record.lease).is_none() {
+    if settled.is_some() || turn_with_lease(execution, &record.lease).is_none() {
         return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     match with(execution, &record.entries, record.on_failure, context) {

@@ -5,7 +5,7 @@ use crate::duration::Millis;
 use crate::error::Reject;
 use crate::execution::command::Undone;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::{expired_or_unchanged, held_by, update};
+use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, ExecutionOutcome, Stuck, closing};
 use crate::id::LeaseId;
 
@@ -17,7 +17,7 @@ pub(super) fn decide(
     context: &Context<'_>,
 ) -> Decision {
     let settled = closing::expire(execution, context);
-    if settled.is_some() || held_by(execution, lease).is_none() {
+    if settled.is_some() || turn_with_lease(execution, lease).is_none() {
         return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();

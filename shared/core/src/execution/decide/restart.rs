@@ -42,7 +42,7 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decisio
     after.deadline_at = execution.timeouts.execution.map(|timeout| context.now.plus(timeout));
     after.failing = None;
     after.cancel_requested = false;
-    closing::await_turn(&mut after, context.now, context.now);
+    closing::make_pending(&mut after, context.now, context.now);
     new_run(&mut after, &rerun.preserved, context);
     append::note(&mut after, RESTARTED, context);
     reopened(execution, after, context)
@@ -50,7 +50,7 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decisio
 
 /// The decision to reopen an execution that has ended. The items that it points to must be kept long enough first.
 pub(super) fn reopened(before: &Execution, after: Execution, context: &Context<'_>) -> Decision {
-    if retention::missing_time(&after, context.now, context.limits).is_some() {
+    if retention::required_expiry(&after, context.now, context.limits).is_some() {
         return Decision::unchanged(before, Ok(Reply::ExpiresTooSoon));
     }
     update(before, after, context, Ok(Reply::Changed { changed: true }))

@@ -22,7 +22,7 @@ pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'
     let mut after = execution.clone();
     let what = Happened::Reopened { name: name.clone() };
     append::append(&mut after, &[Entry { at: context.now, what }]);
-    closing::await_turn(&mut after, context.now, context.now);
+    closing::make_pending(&mut after, context.now, context.now);
     if execution.closed().is_some() {
         after.cancel_requested = false;
         after.progress = None;
@@ -36,7 +36,7 @@ fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Opt
     match &execution.state {
         ExecutionState::Ended(closed) => match &closed.outcome {
             ExecutionOutcome::Failed { step, .. } => {
-                if step.as_deref() != Some(name.as_str()) && !may_know(execution, name) {
+                if step.as_deref() != Some(name.as_str()) && !may_have_step(execution, name) {
                     return Some(Reject::UnknownStep { name: name.to_string() });
                 }
             }
@@ -62,7 +62,7 @@ fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Opt
 }
 
 /// Whether the journal has a step of this name, as far as the record shows.
-fn may_know(execution: &Execution, name: &StepName) -> bool {
+fn may_have_step(execution: &Execution, name: &StepName) -> bool {
     let is_of = |entry: &Entry| matches!(&entry.what, Happened::Step { name: of, .. } if of == name);
     execution.sealed.is_some() || execution.journal.iter().any(is_of)
 }

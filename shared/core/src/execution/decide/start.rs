@@ -1,7 +1,7 @@
 //! start: creates an execution, or returns the existing one.
 
 use crate::command::Context;
-use crate::decision::{Effect, NewPart, Write};
+use crate::decision::{Effect, NewItem, Write};
 use crate::due::Due;
 use crate::due_slot;
 use crate::error::Reject;
@@ -51,7 +51,7 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     }
     let (mut execution, parts) = spill(blank(start, context), start, context);
     let place: Option<Due> = due::latest(&execution, context.now, context.limits);
-    let timer = due_slot::put_in_slot(None, place, &mut execution, context);
+    let timer = due_slot::set_slot(None, place, &mut execution, context);
     let mut effects: Vec<Effect> =
         due::hint_arrives_at(&execution).map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
@@ -99,12 +99,12 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         state: ExecutionState::Pending(Ready { available_at, hint_later: false }),
         due: None,
     };
-    closing::await_turn(&mut execution, available_at, now);
+    closing::make_pending(&mut execution, available_at, now);
     execution
 }
 
 /// Puts input and details into the record if they fit. If they don't, the larger one becomes a blob first.
-fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Execution, Vec<NewPart>) {
+fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Execution, Vec<NewItem>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, details_id] = start.blob_ids;
     let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
@@ -124,7 +124,7 @@ fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Exe
                 return Payload::Inline(body);
             }
             let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
-            parts.push(NewPart::Blob { at: at.clone(), body });
+            parts.push(NewItem::Blob { at: at.clone(), body });
             Payload::Blob(at)
         })
     };

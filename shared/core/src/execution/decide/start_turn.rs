@@ -27,7 +27,7 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
     let refuse = |answer| expired_or_unchanged(execution, settled.clone(), context, reply(answer));
     match &current.state {
         ExecutionState::Ended(_) if settled.is_none() => refuse(StartTurnReply::Spent),
-        ExecutionState::Ended(_) => closed_by(refuse(StartTurnReply::Spent)),
+        ExecutionState::Ended(_) => reply_closing(refuse(StartTurnReply::Spent)),
         ExecutionState::Closing(_) => refuse(StartTurnReply::Closing),
         ExecutionState::Running(turn) if turn.lease == take.lease => refuse(StartTurnReply::Started),
         // The message of a lost worker becomes visible again shortly before its lease ends.
@@ -65,15 +65,15 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
 fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Decision {
     let spent = Ok(Reply::StartTurn(StartTurnReply::Spent));
     let mut after = execution.clone();
-    heed(&mut after, &take.terms);
+    apply_terms(&mut after, &take.terms);
     if let Some(settled) = closing::expire(&after, context) {
         // Its deadline passed before a worker with the code set it.
-        return closed_by(update(execution, settled, context, spent));
+        return reply_closing(update(execution, settled, context, spent));
     }
     if execution.cancel_requested {
         // The worker that would have seen the request is lost.
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
-        return closed_by(update(execution, after, context, spent));
+        return reply_closing(update(execution, after, context, spent));
     }
     let idle_turns = closing::idle_turns(execution);
     if idle_turns >= context.limits.idle_turns {
@@ -87,7 +87,7 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         let error = Failure::new("poisoned", message);
         let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
         closing::conclude(&mut after, outcome, context);
-        return closed_by(update(execution, after, context, spent));
+        return reply_closing(update(execution, after, context, spent));
     }
     if take.paused {
         return park(execution, context);
@@ -116,8 +116,8 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
 
 /// Applies the timeouts of the workflow's code if the start request set none, as long as the code hasn't recorded
 /// anything. A running execution doesn't get a deadline from a later version of the code.
-fn heed(execution: &mut Execution, terms: &CodeTerms) {
-    let has_begun = execution.sealed.is_some() || execution.journal.iter().any(is_of_the_code);
+fn apply_terms(execution: &mut Execution, terms: &CodeTerms) {
+    let has_begun = execution.sealed.is_some() || execution.journal.iter().any(is_by_code);
     if execution.run > 1 || has_begun || execution.failing.is_some() {
         return;
     }
@@ -130,7 +130,7 @@ fn heed(execution: &mut Execution, terms: &CodeTerms) {
 }
 
 /// Whether the code caused this entry, and not a call from outside.
-const fn is_of_the_code(entry: &Entry) -> bool {
+const fn is_by_code(entry: &Entry) -> bool {
     !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. })
 }
 
@@ -145,7 +145,7 @@ fn park(execution: &Execution, context: &Context<'_>) -> Decision {
 
 /// If this call has closed the execution, the reply says so: the caller may end the steps and children that are left
 /// open.
-fn closed_by(mut decision: Decision) -> Decision {
+fn reply_closing(mut decision: Decision) -> Decision {
     if let Ok((execution, reply)) = &mut decision.outcome
         && matches!(execution.state, ExecutionState::Closing(_))
     {

@@ -7,7 +7,7 @@ use crate::error::Reject;
 use crate::execution::command::Suspend;
 use crate::execution::decision::{Decision, Reply, SuspendReply};
 use crate::execution::journal::{RECHECK_AFTER, RECHECK_MAX};
-use crate::execution::update::{expired_or_unchanged, held_by, update};
+use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, ExecutionState, Recheck, Waiting, closing};
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::time::Timestamp;
@@ -19,7 +19,7 @@ const RECHECKS_COUNTED: u32 = 3;
 
 pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context<'_>) -> Decision {
     let settled = closing::expire(execution, context);
-    if settled.is_some() || held_by(execution, &suspend.lease).is_none() {
+    if settled.is_some() || turn_with_lease(execution, &suspend.lease).is_none() {
         return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
     }
     let mut after = match record::with(execution, &suspend.entries, suspend.on_failure, context) {

@@ -12,7 +12,7 @@ pub(super) fn decide(execution: &Execution, due_at: Timestamp, context: &Context
     if let Some(after) = closing::expire(execution, context) {
         return super::due::moved(execution, after, DueReply::TimedOut, context);
     }
-    if let Some(after) = super::due::lost_in_an_attempt(execution, context) {
+    if let Some(after) = super::due::release_overdue_turn(execution, context) {
         return super::due::moved(execution, after, DueReply::TimedOut, context);
     }
     let (reply, timer) = match due_slot::next_timer(execution, due_at, context.now) {

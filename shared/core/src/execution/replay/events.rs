@@ -10,17 +10,17 @@ use crate::time::Timestamp;
 
 /// A pending event: no wait has taken it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FreeEvent {
+pub struct UntakenEvent {
     pub sent_at: Timestamp,
     pub payload: Option<Payload>,
 }
 
 /// Pending events of one name, oldest first, each with its entry.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line(VecDeque<(Entry, FreeEvent)>);
+pub(super) struct Line(VecDeque<(Entry, UntakenEvent)>);
 
 impl Line {
-    pub(super) fn add(&mut self, entry: &Entry, event: FreeEvent) {
+    pub(super) fn add(&mut self, entry: &Entry, event: UntakenEvent) {
         self.0.push_back((entry.clone(), event));
     }
 
@@ -31,7 +31,7 @@ impl Line {
 
 impl Replay {
     /// The oldest pending event of a name.
-    pub fn next_event(&self, name: &EventName) -> Option<&FreeEvent> {
+    pub fn next_event(&self, name: &EventName) -> Option<&UntakenEvent> {
         self.events.get(name)?.0.front().map(|(_, event)| event)
     }
 

@@ -32,7 +32,7 @@ impl Replay {
         let mut ours = std::mem::take(&mut self.in_flight).into_iter().peekable();
         for entry in record.journal.iter().skip(from) {
             if ours.next_if(|own| own == entry).is_none() {
-                self.absorb(entry);
+                self.apply_entry(entry);
             }
         }
         self.settle(total);
@@ -57,10 +57,10 @@ impl Replay {
         self.stored = journal.len();
         self.in_flight.clear();
         for entry in journal {
-            self.absorb(entry);
+            self.apply_entry(entry);
         }
         for entry in self.fresh.clone() {
-            self.absorb(&entry);
+            self.apply_entry(&entry);
         }
     }
 }

@@ -45,7 +45,7 @@ impl Replay {
     }
 
     /// All outcomes that the code hasn't received, in their order.
-    pub fn outcomes_ahead(&self) -> impl Iterator<Item = &StepName> {
+    pub fn undelivered_outcomes(&self) -> impl Iterator<Item = &StepName> {
         self.order.ahead.iter()
     }
 
@@ -58,7 +58,7 @@ impl Replay {
     }
 
     /// Whether the code has received or passed over this outcome.
-    pub fn has_passed(&self, name: &StepName) -> bool {
+    pub fn is_delivered(&self, name: &StepName) -> bool {
         self.place(name).is_some()
     }
 

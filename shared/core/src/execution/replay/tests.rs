@@ -42,7 +42,7 @@ fn replay(happened: impl IntoIterator<Item = Happened>) -> Replay {
 }
 
 #[test]
-fn a_name_stands_where_its_latest_entry_says() {
+fn the_latest_entry_of_a_name_is_its_state() {
     let failed = |attempt| Happened::Attempt {
         name: name("charge"),
         attempt,
@@ -138,7 +138,7 @@ fn a_wait_takes_the_oldest_event_of_its_name() {
 }
 
 #[test]
-fn drained_events_are_gone_and_later_ones_stay() {
+fn cleared_events_are_gone_and_later_ones_stay() {
     let drained = Happened::EventsCleared { name: event_name("e"), count: 2 };
     let replay = replay([sent("e", "a"), sent("e", "b"), drained, sent("e", "c")]);
     assert_eq!(replay.event_count(&event_name("e")), 1);
@@ -173,7 +173,7 @@ fn children_are_open_until_they_end() {
 }
 
 #[test]
-fn limits_are_held_and_warned_of_once_at_four_fifths() {
+fn limits_are_enforced_and_warned_of_once_at_four_fifths() {
     let limits = Limits { journal_entries: 5, open_steps: 2, ..Limits::default() };
     let three = ["a", "b", "c"].map(completed);
     let mut replay = Replay::new(&journal(three), &limits);
@@ -248,7 +248,7 @@ mod policy {
     }
 
     #[test]
-    fn a_timeout_per_attempt_begins_anew_each_time() {
+    fn a_timeout_per_attempt_starts_again_with_each_attempt() {
         for on_timeout in [OnTimeout::Retry, OnTimeout::Terminal] {
             let each = each(on_timeout);
             let next = each.next(&standing(3, at(500)), at(700));
@@ -381,7 +381,7 @@ fn heard(replay: &mut Replay) -> Vec<String> {
 }
 
 #[test]
-fn the_code_hears_of_outcomes_in_the_order_of_the_journal() {
+fn the_code_receives_outcomes_in_the_order_of_the_journal() {
     let until = Happened::Until { name: name("settle"), until: at(9) };
     let took = Happened::Waited { name: name("event:paid"), event: Some(event_name("paid")) };
     let begun = Happened::Remote { name: name("charge") };
@@ -401,18 +401,18 @@ fn the_code_hears_of_outcomes_in_the_order_of_the_journal() {
     replay.push(NOW, completed("label"));
     replay.push(NOW, fired("nap"));
     assert_eq!(heard(&mut replay), ["label", "nap"]);
-    assert!(replay.has_passed(&name("pack")) && !replay.has_passed(&name("small")));
+    assert!(replay.is_delivered(&name("pack")) && !replay.is_delivered(&name("small")));
 }
 
 #[test]
-fn what_was_heard_is_not_heard_again_when_the_journal_is_read_anew() {
+fn received_outcomes_are_not_received_again_when_the_journal_is_read_again() {
     let mut replay = replay([completed("a"), completed("b")]);
     replay.pass();
     replay.rebuild(&journal([completed("a"), sent("paid", "5"), completed("b"), completed("c")]));
     assert_eq!(heard(&mut replay), ["b", "c"]);
     // Its old outcome no longer counts: there will be another one.
     replay.push(NOW, Happened::Reopened { name: name("b") });
-    assert!(!replay.has_passed(&name("b")));
+    assert!(!replay.is_delivered(&name("b")));
     replay.push(NOW, completed("b"));
     assert_eq!(heard(&mut replay), ["b"]);
 }

@@ -1,7 +1,7 @@
 //! complete: the worker's result. Only the first report counts.
 
 use crate::command::Context;
-use crate::decision::NewPart;
+use crate::decision::NewItem;
 use crate::error::Reject;
 use crate::payload::{BlobRef, Json, Payload};
 use crate::task::command::Complete;
@@ -46,7 +46,7 @@ fn close(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
         let at = closing_blob(task, complete.blob_id, body, context);
         let output = Some(Payload::Blob(at.clone()));
         transition::finish(&mut after, Outcome::Completed { output }, context);
-        parts.push(NewPart::Blob { at, body: body.clone() });
+        parts.push(NewItem::Blob { at, body: body.clone() });
     }
     let decision = super::update(task, after, context, Ok(Reply::Closed { duplicate: false }));
     Decision { parts, ..decision }

@@ -13,7 +13,7 @@ use crate::task::transition;
 use crate::task::{HeldKey, Pending, State, Task};
 use crate::time::Timestamp;
 
-use super::revive::keep_payloads;
+use super::revive::extend_payloads;
 use super::schedule::{key_expiry, starts_at};
 use super::unpark::unparked;
 
@@ -28,7 +28,7 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
     if due.at > context.now {
         return Decision::unchanged(task, reply(DueReply::Nothing));
     }
-    if let Some(decision) = keep_parts(task, context) {
+    if let Some(decision) = extend_expiries(task, context) {
         return decision;
     }
     match &task.state {
@@ -89,7 +89,7 @@ fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
 }
 
 /// Payloads and the idempotency key must not expire while their task is open, which may be for months.
-fn keep_parts(task: &Task, context: &Context<'_>) -> Option<Decision> {
+fn extend_expiries(task: &Task, context: &Context<'_>) -> Option<Decision> {
     // Until a later start, the tick doesn't read the task.
     let key_soon = starts_at(task, context.now).plus(Millis::from_secs(7 * 86_400));
     let soon = key_soon.plus(context.limits.kept(task.parent.is_some()));
@@ -102,7 +102,7 @@ fn keep_parts(task: &Task, context: &Context<'_>) -> Option<Decision> {
     let mut after = task.clone();
     let mut extensions = Vec::new();
     if blobs_end {
-        extensions = keep_payloads(&mut after, context);
+        extensions = extend_payloads(&mut after, context);
     }
     if let Some(key) = key {
         let expires_at = key_expiry(None, starts_at(task, context.now), context);

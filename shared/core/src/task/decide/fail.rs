@@ -1,7 +1,7 @@
 //! fail: the attempt failed. The retry policy decides whether there is another one.
 
 use crate::command::Context;
-use crate::decision::NewPart;
+use crate::decision::NewItem;
 use crate::payload::{BlobRef, Json};
 use crate::task::command::Fail;
 use crate::task::decision::{Decision, Reply};
@@ -34,7 +34,7 @@ fn close(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {
     let body = Json::string(&fail.error.message);
     let at = closing_blob(task, fail.blob_id, &body, context);
     let decision = end(task, fail, Some(at.clone()), context);
-    Decision { parts: vec![NewPart::Blob { at, body }], ..decision }
+    Decision { parts: vec![NewItem::Blob { at, body }], ..decision }
 }
 
 fn end(task: &Task, fail: &Fail, message: Option<BlobRef>, context: &Context<'_>) -> Decision {

@@ -38,7 +38,7 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
 /// Whether the task hasn't changed since it was revived.
 fn is_revived(task: &Task) -> bool {
     let since = task.history.last().map(|past| past.ended_at);
-    super::waits_for_a_hint(task)
+    super::needs_hint(task)
         && task.attempt == 0
         && task.revived_at.is_some_and(|revived| since.is_none_or(|ended| ended <= revived))
 }
@@ -57,14 +57,14 @@ fn revive(before: &Task, mut task: Task, context: &Context<'_>) -> Decision {
     task.losses = 0;
     task.revived_at = Some(context.now);
     transition::wait_from(&mut task, context.now, context.now);
-    let extensions = keep_payloads(&mut task, context);
+    let extensions = extend_payloads(&mut task, context);
     let mut decision = super::update(before, task, context, Ok(Reply::Revived));
     decision.writes.splice(0..0, extensions);
     decision
 }
 
 /// Extends the expiry of the payloads, which was set when the task was scheduled.
-pub(super) fn keep_payloads(task: &mut Task, context: &Context<'_>) -> Vec<Write> {
+pub(super) fn extend_payloads(task: &mut Task, context: &Context<'_>) -> Vec<Write> {
     let expires_at = payload_expiry(task, context);
     [&mut task.input, &mut task.labels]
         .into_iter()

@@ -1,7 +1,7 @@
 //! schedule: creates a task, or answers with the existing one.
 
 use crate::command::Context;
-use crate::decision::{NewPart, Write};
+use crate::decision::{NewItem, Write};
 use crate::error::Reject;
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
@@ -48,7 +48,7 @@ fn repeat(task: &Task, schedule: &Schedule) -> Decision {
 }
 
 fn is_untouched(task: &Task) -> bool {
-    super::waits_for_a_hint(task) && task.attempt == 0 && task.history.is_empty() && task.revived_at.is_none()
+    super::needs_hint(task) && task.attempt == 0 && task.history.is_empty() && task.revived_at.is_none()
 }
 
 fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
@@ -65,7 +65,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
     let place = latest(&task, context.now, context.limits);
-    let timer = crate::due_slot::put_in_slot(None, place, &mut task, context);
+    let timer = crate::due_slot::set_slot(None, place, &mut task, context);
     let mut writes = vec![Write::CreateTask { task: Box::new(task.clone()), now }];
     if let Some(key) = &schedule.key {
         let expires_at = key_expiry(task.deadline_at, available_at, context);
@@ -133,7 +133,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
 }
 
 /// Stores the input and the labels in the record if they fit. Otherwise the larger one goes to a blob first.
-fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, Vec<NewPart>) {
+fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, Vec<NewItem>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, labels_id] = schedule.blob_ids;
     let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
@@ -154,7 +154,7 @@ fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, V
                 return Payload::Inline(body);
             }
             let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
-            parts.push(NewPart::Blob { at: at.clone(), body });
+            parts.push(NewItem::Blob { at: at.clone(), body });
             Payload::Blob(at)
         })
     };

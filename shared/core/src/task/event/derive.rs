@@ -14,7 +14,7 @@ use crate::timeout::TimeoutKind;
 pub fn events(before: Option<&Task>, after: &Task, now: Timestamp) -> Vec<Event> {
     let changes = match before {
         None => created(after),
-        Some(before) => match ended_on_the_way(before, after, now) {
+        Some(before) => match ended_before_revival(before, after, now) {
             Some(ended) => {
                 let mut changes = changed(before, &ended, now);
                 changes.extend(changed(&ended, after, now));
@@ -23,13 +23,13 @@ pub fn events(before: Option<&Task>, after: &Task, now: Timestamp) -> Vec<Event>
             None => changed(before, after, now),
         },
     };
-    changes.into_iter().map(|(attempt, what)| told_of(after, attempt, what, now)).collect()
+    changes.into_iter().map(|(attempt, what)| event_of(after, attempt, what, now)).collect()
 }
 
 /// An event's type, and the number of the attempt that it is about.
 type Change = (u32, What);
 
-fn told_of(task: &Task, attempt: u32, what: What, at: Timestamp) -> Event {
+fn event_of(task: &Task, attempt: u32, what: What, at: Timestamp) -> Event {
     Event {
         v: FORMAT,
         what,
@@ -58,7 +58,7 @@ fn created(task: &Task) -> Vec<Change> {
 
 /// An operator's retry may be the first call after a timeout has passed. Then one write ends and revives the task,
 /// and this is the ended state between the two.
-fn ended_on_the_way(before: &Task, after: &Task, now: Timestamp) -> Option<Task> {
+fn ended_before_revival(before: &Task, after: &Task, now: Timestamp) -> Option<Task> {
     let revived = after.revived_at.is_some() && after.revived_at != before.revived_at;
     // The limits only affect how long the record is kept.
     let limits = Limits::default();
@@ -92,7 +92,7 @@ fn changed(before: &Task, after: &Task, now: Timestamp) -> Vec<Change> {
         }
         (None, None) => {}
     }
-    changes.extend(in_a_workers_hands(before, after, was, now));
+    changes.extend(claim_or_cancel_request(before, after, was, now));
     changes
 }
 
@@ -183,7 +183,12 @@ fn retry_at(after: &Task, now: Timestamp) -> Timestamp {
 }
 
 /// A claim, or a request to its worker to stop.
-fn in_a_workers_hands(before: &Task, after: &Task, past: Option<Ending>, now: Timestamp) -> Option<Change> {
+fn claim_or_cancel_request(
+    before: &Task,
+    after: &Task,
+    past: Option<Ending>,
+    now: Timestamp,
+) -> Option<Change> {
     let running = after.running()?;
     if let Some(same) = before.running().filter(|same| same.lease == running.lease) {
         let asked = running.cancel_requested && !same.cancel_requested;

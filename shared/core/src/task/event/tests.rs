@@ -52,7 +52,7 @@ fn every_type_is_written_as_it_always_was() {
     tell(scene.at("1h 250ms").tick(), "1h 250ms");
     let doomed = task().attempts(2).delay("1h").deadline("30m").scheduled().claim("a");
     tell(doomed.at("1m").fail("a"), "1m");
-    tell(task().whole_life("1m", false).scheduled().at("2m").tick(), "2m");
+    tell(task().with_total_timeout("1m", false).scheduled().at("2m").tick(), "2m");
     tell(task().scheduled().claim("a").at("3s").fail("a"), "3s");
     tell(task().attempts(0).scheduled(), "0s");
     assert_eq!(lines.join("\n"), GOLDEN.trim_end());
@@ -79,7 +79,7 @@ fn the_golden_events_have_every_type_and_no_message() {
 }
 
 #[test]
-fn a_renewed_lease_and_a_second_look_are_no_events() {
+fn an_extended_lease_and_a_second_probe_are_no_events() {
     let scene = tells(task().scheduled().claim("a").at("30s").heartbeat("a"), "30s", &[]);
     let scene = tells(scene.at("31s").progress("a", 0.5), "31s", &[]);
     let scene = tells(scene.at("32s").cancel(), "32s", &["TaskCancelRequested"]);
@@ -90,7 +90,7 @@ fn a_renewed_lease_and_a_second_look_are_no_events() {
 }
 
 #[test]
-fn one_write_can_tell_of_several_things_in_order() {
+fn one_write_can_have_several_events_in_order() {
     let lost = task().attempts(2).scheduled().claim_for("a", "10s").at("15s").claim("b");
     let lost = tells(lost, "15s", &["TaskRetrying", "TaskStarted"]);
     assert_eq!(wire(&lost, "15s", "TaskRetrying")["outcome"], "lost");
@@ -106,16 +106,16 @@ fn one_write_can_tell_of_several_things_in_order() {
 }
 
 #[test]
-fn a_task_that_an_operator_finds_expired_is_told_to_have_ended_before_it_is_revived() {
+fn a_task_that_expires_at_an_operators_retry_has_an_event_of_its_end_before_its_revival() {
     let late = task().deadline("10s").scheduled().claim("a").at("12s").retry();
     let late = tells(late, "12s", &["TaskTimedOut", "TaskRevived"]);
     assert_eq!(wire(&late, "12s", "TaskTimedOut")["lateness_ms"], 2_000);
-    let waiting = task().whole_life("10s", false).scheduled().at("12s").retry();
+    let waiting = task().with_total_timeout("10s", false).scheduled().at("12s").retry();
     tells(waiting, "12s", &["TaskCancelled", "TaskRevived"]);
 }
 
 #[test]
-fn a_timeout_is_told_with_the_instant_that_passed_and_by_how_much() {
+fn the_event_of_a_timeout_has_its_instant_and_its_lateness() {
     let heartbeats = task().heartbeats("20s", Terminal).scheduled().at("1m").claim("a");
     let silent = tells(heartbeats.at("1m 21s").tick(), "1m 21s", &["TaskTimedOut"]);
     let event = wire(&silent, "1m 21s", "TaskTimedOut");
@@ -130,7 +130,7 @@ fn a_timeout_is_told_with_the_instant_that_passed_and_by_how_much() {
 }
 
 #[test]
-fn a_doomed_retry_is_told_as_a_deadline_still_to_come() {
+fn the_event_of_a_doomed_retry_has_a_future_deadline() {
     let plan = || task().attempts(3).delay("1h").deadline("30m").close_within("1m", Retry);
     let failed = tells(plan().scheduled().claim("a").at("10s").fail("a"), "10s", &["TaskTimedOut"]);
     let event = wire(&failed, "10s", "TaskTimedOut");
@@ -143,7 +143,7 @@ fn a_doomed_retry_is_told_as_a_deadline_still_to_come() {
 }
 
 #[test]
-fn a_timeout_that_meets_a_requested_cancellation_is_told_beside_it() {
+fn a_timeout_after_a_cancel_request_has_an_event_of_its_own() {
     let asked = task().deadline("10s").scheduled().claim("a").at("1s").cancel();
     let ended = tells(asked.at("11s").tick(), "11s", &["AttemptTimedOut", "TaskCancelled"]);
     assert_eq!(wire(&ended, "11s", "AttemptTimedOut")["kind"], "schedule_to_close");

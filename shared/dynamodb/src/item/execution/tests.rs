@@ -34,7 +34,7 @@ fn an_open_execution_lies_in_the_due_index_and_in_its_workflows_list() {
 }
 
 #[test]
-fn one_that_has_ended_expires_and_is_not_due_and_stays_in_its_list() {
+fn an_ended_execution_expires_and_is_not_due_and_stays_in_its_list() {
     let execution = Execution { state: ExecutionState::Ended(closed(NOW)), due: None, ..pending() };
     let item = of_execution(&execution).unwrap();
     assert_eq!(number(&item, TTL), Some(closed(NOW).expires_at.as_secs_ceil()));
@@ -46,7 +46,7 @@ fn one_that_has_ended_expires_and_is_not_due_and_stays_in_its_list() {
 }
 
 #[test]
-fn what_this_build_does_not_know_is_refused_and_nothing_of_it_told() {
+fn an_unreadable_record_is_refused_without_showing_its_content() {
     let with = |name: &str, value: Option<AttributeValue>| {
         let mut item = of_execution(&pending()).unwrap();
         match value {

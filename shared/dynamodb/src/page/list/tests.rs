@@ -68,7 +68,7 @@ async fn only_a_key_that_holds_more_of_the_page_is_asked_again() {
 }
 
 #[tokio::test]
-async fn those_of_one_instant_come_by_id_however_the_index_gives_them() {
+async fn records_of_one_instant_are_sorted_by_id() {
     let one = page(&[entry(5, "task#b"), entry(5, "task#d")], true);
     let rest = page(&[entry(5, "task#c"), entry(4, "task#z")], false);
     let other = page(&[entry(5, "task#a"), entry(5, "task#e")], false);
@@ -77,7 +77,7 @@ async fn those_of_one_instant_come_by_id_however_the_index_gives_them() {
     let (store, script) = store(answers);
     let (found, next) = store.listed(List::Dead, 4, None).await.unwrap();
     assert_eq!(found, ["task#e", "task#d", "task#c", "task#b"]);
-    let behind = cursor::decode_place("dead", &next.clone().unwrap()).unwrap();
+    let behind = cursor::decode_position("dead", &next.clone().unwrap()).unwrap();
     assert_eq!(behind, Place { at: 5, pk: "task#b".into() });
     // The next page starts in the middle of that instant.
     let before = script.requests().len();

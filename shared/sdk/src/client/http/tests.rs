@@ -32,7 +32,7 @@ fn a_failure_is_read_with_the_step_that_it_comes_from() {
 }
 
 #[test]
-fn the_other_ends_are_told_apart() {
+fn the_other_ends_are_distinguished() {
     let ended = |status: &str, more: &str| {
         let text = format!(
             r#"{{"id":"a","workflow":"w","queue":"q","status":"{status}","run":1,
@@ -55,7 +55,7 @@ fn the_other_ends_are_told_apart() {
 }
 
 #[test]
-fn a_result_of_another_type_is_told_with_its_place() {
+fn a_result_of_another_type_is_reported_with_its_path() {
     let outcome = Outcome::Completed(Json::parse(r#"[1,"two"]"#));
     let Err(ExecutionError::Unreadable { type_name, problem }) = outcome.into_result::<Vec<u32>>() else {
         panic!("it doesn't fit")
@@ -64,7 +64,7 @@ fn a_result_of_another_type_is_told_with_its_place() {
 }
 
 #[test]
-fn a_start_is_sent_with_what_was_said_of_it_only() {
+fn a_start_is_sent_with_only_the_fields_that_were_set() {
     let client = Client::http("http://127.0.0.1:7070").unwrap();
     let start = client.start_by_name::<()>("w", "q", 1.5).delay("1500ms").label("b", "2").label("a", "1");
     let sent = serde_json::to_string(&start.finished().unwrap()).unwrap();
@@ -75,7 +75,7 @@ fn a_start_is_sent_with_what_was_said_of_it_only() {
 }
 
 #[test]
-fn a_task_is_sent_with_what_was_said_of_it_only() {
+fn a_task_is_sent_with_only_the_fields_that_were_set() {
     let client = Client::http("http://127.0.0.1:7070").unwrap();
     let sent =
         |task: crate::client::ScheduleTask<()>| serde_json::to_string(&task.finished().unwrap()).unwrap();
@@ -114,7 +114,7 @@ fn this_machine_is_recognised_in_every_spelling() {
 }
 
 #[test]
-fn a_page_of_somebody_else_is_quoted_and_cut() {
+fn the_page_of_another_server_is_quoted_and_cut() {
     let body = "<html>".repeat(100);
     let error = refused(StatusCode::BAD_GATEWAY, Some(7), body.as_bytes());
     assert!(error.to_string().starts_with("http_502: <html><html>"), "{error}");

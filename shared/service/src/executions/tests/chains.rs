@@ -39,7 +39,7 @@ async fn family(children: usize, steps: usize) -> Scene {
         begun.push(Entry { at: parent.execution.created_at, what });
     }
     for turn in turns {
-        let entries = scene.begin_remote(&turn.execution, steps).await;
+        let entries = scene.start_remote(&turn.execution, steps).await;
         scene.suspend(&turn, entries).await;
     }
     scene.suspend(&parent, begun).await;
@@ -106,7 +106,7 @@ async fn children_are_closed_in_their_parents_call_while_there_is_time() {
 }
 
 #[tokio::test]
-async fn only_its_own_message_goes_on_with_a_close_whatever_else_is_asked_of_it() {
+async fn only_its_own_message_continues_a_close() {
     let scene = closing().await;
     let mut seen = 0;
     while !is_ended(&scene.execution("e").await) {
@@ -130,7 +130,7 @@ async fn only_its_own_message_goes_on_with_a_close_whatever_else_is_asked_of_it(
 }
 
 #[tokio::test]
-async fn whoever_is_behind_another_with_the_same_close_is_refused() {
+async fn a_call_behind_another_in_the_same_close_is_refused() {
     let scene = closing().await;
     let behind = scene.execution("e").await;
     let steps = steps_done(&scene).await;
@@ -146,7 +146,7 @@ async fn whoever_is_behind_another_with_the_same_close_is_refused() {
 }
 
 #[tokio::test]
-async fn the_tick_leaves_a_close_alone_that_goes_on_by_message() {
+async fn the_tick_leaves_a_close_alone_while_its_messages_continue_it() {
     let scene = closing().await;
     scene.slow(0);
     for _ in 0..4 {
@@ -164,7 +164,7 @@ async fn the_tick_leaves_a_close_alone_that_goes_on_by_message() {
 }
 
 #[tokio::test]
-async fn the_tick_goes_on_with_a_close_whose_message_was_lost() {
+async fn the_tick_continues_a_close_whose_message_was_lost() {
     let scene = Scene::new();
     let turn = scene.started("e", None).await;
     // If their tasks existed, the tick would process each of them as well.
@@ -196,13 +196,13 @@ async fn with_deadline(seconds: u64, steps: usize) -> Scene {
     let request = StartRequest { id: Some(id("e")), timeouts, ..StartRequest::new(workflow, queue) };
     scene.service.start(request).await.unwrap();
     let turn = scene.turn().await.unwrap();
-    let entries = scene.begin_remote(&turn.execution, steps).await;
+    let entries = scene.start_remote(&turn.execution, steps).await;
     scene.suspend(&turn, entries).await;
     scene
 }
 
 #[tokio::test]
-async fn the_timer_of_a_deadline_that_fails_in_the_close_comes_back_and_goes_on_with_it() {
+async fn the_timer_of_a_deadline_that_fails_in_the_close_comes_back_and_continues_it() {
     let scene = with_deadline(60, 200).await;
     scene.advance(60);
     scene.die_after(120);

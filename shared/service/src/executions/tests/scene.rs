@@ -225,7 +225,7 @@ impl Scene {
         Entry { at: self.clock.now(), what: Happened::Step { name: name(step), outcome, attempts: Some(3) } }
     }
 
-    pub(super) async fn begin_remote(&self, execution: &Execution, steps: usize) -> Vec<Entry> {
+    pub(super) async fn start_remote(&self, execution: &Execution, steps: usize) -> Vec<Entry> {
         let names: Vec<StepName> = (0..steps).map(|number| name(&format!("label[{number}]"))).collect();
         let step = |name: &StepName| RemoteStep {
             name: name.clone(),
@@ -236,7 +236,7 @@ impl Scene {
             timeouts: Timeouts::default(),
             slot: None,
         };
-        self.service.begin_remote(execution, names.iter().map(step).collect()).await.unwrap();
+        self.service.start_remote(execution, names.iter().map(step).collect()).await.unwrap();
         let begun = |name| Entry { at: self.clock.now(), what: Happened::Remote { name } };
         names.into_iter().map(begun).collect()
     }

@@ -31,7 +31,7 @@ pub(super) struct Stale;
 
 /// How SQS removes or limits messages. A queue in memory does this only when it is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mortality {
+pub struct MessageLimits {
     /// How long a message is kept in total: at most 14 days in SQS.
     pub retention: Option<Millis>,
     /// How often a message is received before it becomes a dead letter.
@@ -61,7 +61,7 @@ pub(super) struct Messages {
     hidden: BTreeSet<Position>,
     /// How many of the hidden messages have been received.
     in_flight: u64,
-    mortality: Mortality,
+    mortality: MessageLimits,
     dead: Vec<String>,
     /// The messages that are hints of a record.
     hints: HashMap<Incarnation, Vec<MessageId>>,
@@ -69,7 +69,7 @@ pub(super) struct Messages {
 
 impl Messages {
     /// An empty queue with these limits.
-    pub(super) fn mortal(mortality: Mortality) -> Self {
+    pub(super) fn mortal(mortality: MessageLimits) -> Self {
         Self { mortality, ..Self::default() }
     }
 
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_records_hints_is_taken_out_wherever_it_is_and_counts_no_more() {
+    fn the_hints_of_a_record_are_removed_in_any_state_and_no_longer_counted() {
         let of = |number: u8| Incarnation::from_bytes([number; 8]);
         let hint = |number| serde_json::json!({"v": 1, "task": {"id": "t", "inc": of(number)}}).to_string();
         let mut queue = Messages::default();
@@ -327,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mortal_message_dies_of_age_or_of_its_receives_and_is_hidden_for_so_long_at_most() {
-        let mut queue = Messages::mortal(Mortality {
+    fn message_limits_bound_age_receives_and_hidden_time() {
+        let mut queue = Messages::mortal(MessageLimits {
             retention: Some(Millis::new(100)),
             receives_max: Some(2),
             hidden_max: Some(Millis::new(20)),

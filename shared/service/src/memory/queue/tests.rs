@@ -62,7 +62,7 @@ async fn an_earlier_message_and_a_shortened_visibility_end_waits_already_begun()
 }
 
 #[tokio::test]
-async fn a_receipt_is_stale_for_another_holder_queue_or_process() {
+async fn a_receipt_is_stale_for_another_receiver_queue_or_process() {
     let (clock, queue, work) = fixture();
     queue.send(&work, &[message("a", 0)]).await.unwrap();
     let first = queue.receive(&work, 1, Millis::new(10), NO_WAIT).await.unwrap().remove(0);
@@ -99,7 +99,7 @@ async fn fixed_queues_are_all_there_is_and_others_appear_when_opened() {
 }
 
 #[tokio::test]
-async fn a_backlog_of_a_hundred_thousand_drains_completely() {
+async fn a_backlog_of_a_hundred_thousand_is_received_completely() {
     let (_, queue, work) = fixture();
     let backlog: Vec<_> = (0..100_000).map(|n| message(&n.to_string(), 0)).collect();
     queue.send(&work, &backlog).await.unwrap();

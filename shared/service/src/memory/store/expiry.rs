@@ -84,7 +84,7 @@ mod tests {
     use crate::ports::Store as _;
 
     #[tokio::test]
-    async fn an_item_goes_after_its_instant_and_never_before() {
+    async fn an_item_is_deleted_after_its_instant_and_never_before() {
         let store = MemoryStore::new();
         let at = |ms| Timestamp::from_millis(ms);
         let blob = |byte: u8, expires_at| BlobRef {

@@ -110,7 +110,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn what_is_received_just_after_a_short_pause_is_not_parked_by_who_still_believes_in_it() {
+async fn a_message_received_just_after_a_short_pause_is_not_parked() {
     let scene = Scene::new();
     scene.operator.pause_queue(&work(), true).await.unwrap();
     // The worker reads that the queue is paused, and uses its copy of the record for a while.
@@ -124,7 +124,7 @@ async fn what_is_received_just_after_a_short_pause_is_not_parked_by_who_still_be
 }
 
 #[tokio::test]
-async fn a_walk_goes_on_that_still_believes_in_a_pause_which_is_over() {
+async fn a_walk_continues_though_its_process_still_reads_an_old_pause() {
     let scene = Scene::new();
     scene.schedule("t").await;
     scene.operator.pause_queue(&work(), true).await.unwrap();

@@ -79,7 +79,7 @@ fn partly_away() -> BriefQueues {
 }
 
 #[tokio::test]
-async fn one_queue_that_is_away_keeps_no_other_from_its_messages_however_many_calls_fail_at_once() {
+async fn one_failing_queue_does_not_stop_calls_to_others_however_many_calls_fail() {
     let queues = partly_away();
     let message = || Outgoing { body: "{}".to_owned(), delay: Millis::ZERO };
     let messages = [message()];
@@ -94,7 +94,7 @@ async fn one_queue_that_is_away_keeps_no_other_from_its_messages_however_many_ca
 }
 
 #[tokio::test]
-async fn several_queues_that_are_away_keep_none_that_has_answered_from_being_called() {
+async fn failing_queues_do_not_stop_calls_to_a_queue_that_has_answered() {
     let queues = partly_away();
     queues.depth(&queue("here")).await.unwrap();
     for _ in 0..3 {

@@ -11,7 +11,7 @@ use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_service::executions::{RemoteStep, StartRequest};
 
-use super::{Block, Flow, Habit, Hand, Stop, step};
+use super::{Block, Flow, Habit, RunningTurn, Stop, step};
 use crate::sim::dice::Dice;
 use crate::sim::history::execution::Done;
 use crate::sim::plan::QUEUES;
@@ -20,7 +20,7 @@ use crate::sim::process::execution::event_name;
 use crate::sim::script::Op;
 use crate::sim::world::queue;
 
-impl Hand<'_> {
+impl RunningTurn<'_> {
     pub(super) async fn op(&mut self, number: usize, op: Op) -> Result<Flow, Stop> {
         let name = step(&format!("s{number}"));
         if self.has_ended(&name) {
@@ -99,7 +99,7 @@ impl Hand<'_> {
     pub(super) async fn work(&mut self) -> Result<(), Stop> {
         let dice = &self.process.gate.dice;
         let lease = self.execution.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
-        if !self.process.world.is_stormy() || !dice.chance(300) {
+        if !self.process.world.in_fault_phase() || !dice.chance(300) {
             self.process.sleep(dice.millis(1, 3_000)).await;
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl Hand<'_> {
                 .zip(&unknown)
                 .map(|(place, name)| self.remote_step(name.clone(), joined.then(|| slot(place))));
             let steps: Vec<RemoteStep> = steps.collect();
-            self.process.begin_remote(&self.turn, &self.execution, steps).await?;
+            self.process.start_remote(&self.turn, &self.execution, steps).await?;
             for name in unknown {
                 self.push(Happened::Remote { name });
             }

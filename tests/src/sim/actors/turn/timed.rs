@@ -4,10 +4,10 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::id::StepName;
 
-use super::{Flow, Habit, Hand, Stop};
+use super::{Flow, Habit, RunningTurn, Stop};
 use crate::sim::history::execution::Done;
 
-impl Hand<'_> {
+impl RunningTurn<'_> {
     /// Its body doesn't check the time. Whether it was too late is decided when it is done, unless another process has
     /// recorded that before.
     pub(super) async fn timed(&mut self, name: StepName, within: Millis) -> Result<Flow, Stop> {

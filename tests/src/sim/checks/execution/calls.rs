@@ -11,7 +11,7 @@ use crate::sim::history::{Answer, Request, What};
 use crate::sim::violation::{Invariant, Violation};
 
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
-    let offered = times_offered(stories);
+    let offered = times_sent(stories);
     let mut asked = BTreeMap::new();
     let mut violations = Vec::new();
     for event in &run.events {
@@ -24,10 +24,10 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                 let wrong = match (request, answer) {
                     (Asked::SendEvent { id, .. }, answer) => {
                         let is_told_apart = id.is_some() || run.plan.is_fair();
-                        an_offer_is_made_once(&offered, *call, is_told_apart, answer)
+                        an_event_is_sent_once(&offered, *call, is_told_apart, answer)
                     }
                     (Asked::Turn(_, TurnCall::Record(_)), Answer::OfExecution(Told::Written(version))) => {
-                        what_is_written_is_there(stories, *call, *version)
+                        recorded_entries_are_stored(stories, *call, *version)
                     }
                     _ => None,
                 };
@@ -47,7 +47,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
 }
 
 /// How often each call's event was written.
-fn times_offered(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
+fn times_sent(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
     let mut times = BTreeMap::new();
     for step in stories.steps() {
         let Some(ruling) = step.ruling else { continue };
@@ -62,7 +62,7 @@ fn times_offered(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
 
 /// Without an id, two events can't be distinguished. Where an answer was lost and other writes followed, the event is
 /// sent again. Where no answer is lost, each is sent once.
-fn an_offer_is_made_once(
+fn an_event_is_sent_once(
     offered: &BTreeMap<u64, u32>,
     call: u64,
     is_told_apart: bool,
@@ -78,7 +78,7 @@ fn an_offer_is_made_once(
     }
 }
 
-fn what_is_written_is_there(stories: &Stories<'_>, call: u64, version: u64) -> Option<String> {
+fn recorded_entries_are_stored(stories: &Stories<'_>, call: u64, version: u64) -> Option<String> {
     let is_there = stories
         .steps()
         .any(|step| step.after.version >= version && step.ruling.is_some_and(|ruling| ruling.call == call));

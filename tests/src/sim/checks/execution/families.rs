@@ -19,7 +19,7 @@ pub(super) fn of_step(step: &Step<'_>, stories: &Stories<'_>) -> Vec<Violation> 
     let open = open_steps(&journal);
     let wrong = open.into_iter().filter_map(|entry| {
         if let Happened::Child { execution, policy, .. } = &entry.what {
-            return a_child_is_dealt_with(step, stories, execution, *policy);
+            return a_child_follows_its_policy(step, stories, execution, *policy);
         }
         let Happened::Remote { name } = &entry.what else { return None };
         let id = remote_id(step.after, name);
@@ -33,7 +33,7 @@ const fn is_ended(execution: &Execution) -> bool {
     matches!(execution.state, ExecutionState::Ended(_))
 }
 
-fn a_child_is_dealt_with(
+fn a_child_follows_its_policy(
     step: &Step<'_>,
     stories: &Stories<'_>,
     child: &ExecutionId,

@@ -8,7 +8,7 @@ use tickover_core::id::StepName;
 
 use super::found;
 use super::story::{Step, Stories};
-use crate::sim::history::execution::{Deed, Done};
+use crate::sim::history::execution::{Done, ScriptAction};
 use crate::sim::trace::execution::entry;
 use crate::sim::violation::{Invariant, Violation};
 
@@ -17,19 +17,19 @@ pub(super) fn of_run(stories: &Stories<'_>) -> Vec<Violation> {
     for steps in stories.executions() {
         for pair in steps.windows(2) {
             if let [before, after] = pair {
-                violations.extend(it_only_grows(before, after));
+                violations.extend(the_journal_only_grows(before, after));
             }
         }
         violations.extend(steps.iter().filter_map(nothing_is_recorded_twice));
     }
     violations.extend(stories.deeds.iter().filter_map(|(_, at, deed)| {
-        let what = what_is_recorded_is_not_begun_again(stories, deed)?;
+        let what = a_recorded_step_is_not_started_again(stories, deed)?;
         Some(Violation::new(Invariant::Journal, *at, format!("{}: {what}", deed.turn)))
     }));
     violations
 }
 
-fn it_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
+fn the_journal_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
     let (old, new) = (before.journal.as_ref()?, after.journal.as_ref()?);
     if before.after.run == after.after.run {
         let is_same = |(one, other): (&&Entry, &&Entry)| one.at == other.at && entry(one) == entry(other);
@@ -120,7 +120,7 @@ fn nothing_is_recorded_twice(step: &Step<'_>) -> Option<Violation> {
 }
 
 /// A turn knows all that was recorded before it started.
-fn what_is_recorded_is_not_begun_again(stories: &Stories<'_>, deed: &Deed) -> Option<String> {
+fn a_recorded_step_is_not_started_again(stories: &Stories<'_>, deed: &ScriptAction) -> Option<String> {
     let Done::Began(name) = &deed.what else { return None };
     let steps = stories.execution(deed.turn.incarnation);
     let holds = |step: &Step<'_>| step.after.turn().is_some_and(|turn| turn.lease == deed.turn.lease);

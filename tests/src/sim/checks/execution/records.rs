@@ -21,14 +21,14 @@ use crate::sim::violation::{Invariant, Violation};
 pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
     [
         i2_each_write_is_decided_on_its_predecessor(step),
-        i3_open_records_have_a_place_where_something_is_to_be_done(step, run),
+        i3_open_records_with_work_left_have_a_due_slot(step, run),
         i4_no_place_is_later_than_what_users_see(step),
-        i4_no_place_is_later_than_what_is_to_be_done(step, run),
-        i4_an_attempt_that_is_written_down_is_watched(step),
+        i4_no_due_slot_is_later_than_the_next_probe(step, run),
+        i4_a_recorded_attempts_timeout_has_a_due_slot(step),
         i6_an_outcome_stays(step),
         i6_an_id_is_used_again_only_after_retention(step),
         i8_a_record_keeps_its_kilobyte(step),
-        journal_no_part_of_it_is_missing(step),
+        journal_no_segment_is_missing(step),
     ]
     .into_iter()
     .flatten()
@@ -60,15 +60,12 @@ fn i2_each_write_is_decided_on_its_predecessor(step: &Step<'_>) -> Option<Violat
     (seen != on).then(|| found(format!("decided on {seen:?}, written over v{}", before.version)))
 }
 
-fn i3_open_records_have_a_place_where_something_is_to_be_done(
-    step: &Step<'_>,
-    run: &Run,
-) -> Option<Violation> {
+fn i3_open_records_with_work_left_have_a_due_slot(step: &Step<'_>, run: &Run) -> Option<Violation> {
     let due = step.after.due;
     if matches!(step.after.state, ExecutionState::Ended(_)) {
         return due.map(|_| found(Invariant::I3, step, "it has ended, and still has a due slot"));
     }
-    let is_needed = visible_instant(step.after).is_some() || look_by(step, run).is_some();
+    let is_needed = visible_instant(step.after).is_some() || probe_by(step, run).is_some();
     (is_needed && due.is_none()).then(|| found(Invariant::I3, step, "it is live, and has no due slot"))
 }
 
@@ -78,13 +75,13 @@ fn i4_no_place_is_later_than_what_users_see(step: &Step<'_>) -> Option<Violation
     late.then(|| found(Invariant::I4, step, format!("no tick would see {} pass", clock(visible_at))))
 }
 
-fn i4_no_place_is_later_than_what_is_to_be_done(step: &Step<'_>, run: &Run) -> Option<Violation> {
-    let (look_by, due) = (look_by(step, run)?, step.after.due?);
-    let late = due.at > look_by;
-    late.then(|| found(Invariant::I4, step, format!("its next probe must be by {}", clock(look_by))))
+fn i4_no_due_slot_is_later_than_the_next_probe(step: &Step<'_>, run: &Run) -> Option<Violation> {
+    let (probe_by, due) = (probe_by(step, run)?, step.after.due?);
+    let late = due.at > probe_by;
+    late.then(|| found(Invariant::I4, step, format!("its next probe must be by {}", clock(probe_by))))
 }
 
-fn i4_an_attempt_that_is_written_down_is_watched(step: &Step<'_>) -> Option<Violation> {
+fn i4_a_recorded_attempts_timeout_has_a_due_slot(step: &Step<'_>) -> Option<Violation> {
     let ruling = step.ruling.filter(|ruling| ruling.outcome.is_ok())?;
     step.after.turn()?;
     // The last entry of a name counts; a script runs one step at a time.
@@ -97,7 +94,7 @@ fn i4_an_attempt_that_is_written_down_is_watched(step: &Step<'_>) -> Option<Viol
 
 /// The latest instant of the next probe: for a hint that is to be sent later, or for one that may have been lost. The
 /// tick's re-arming may increase the wait for a lost hint up to the longest backstop.
-fn look_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
+fn probe_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
     let (after, limits) = (step.after, &run.plan.limits);
     let by_now = step.ruling.map_or(step.at, |ruling| ruling.now).max(step.at.minus(SKEW));
     let from = |needed: Timestamp| {
@@ -113,13 +110,13 @@ fn look_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
         ExecutionState::Pending(ready) => Some(from(ready.available_at)),
         // Its message is its backstop, so the slot may be unchanged: not later than any probe may be.
         ExecutionState::Running(turn) => Some(from(turn.lease_expires_at).plus(limits.backstop)),
-        ExecutionState::Waiting(waiting) => wait_look_by(after, waiting, from),
+        ExecutionState::Waiting(waiting) => wait_probe_by(after, waiting, from),
         ExecutionState::Closing(closed) => Some(from(closed.ended_at)),
         ExecutionState::Ended(_) => None,
     }
 }
 
-fn wait_look_by(
+fn wait_probe_by(
     after: &Execution,
     waiting: &Waiting,
     from: impl Fn(Timestamp) -> Timestamp,
@@ -176,6 +173,6 @@ fn i8_a_record_keeps_its_kilobyte(step: &Step<'_>) -> Option<Violation> {
     (bytes > CONTROL_RECORD_BYTES).then(|| found(Invariant::I8, step, format!("{bytes} bytes")))
 }
 
-fn journal_no_part_of_it_is_missing(step: &Step<'_>) -> Option<Violation> {
+fn journal_no_segment_is_missing(step: &Step<'_>) -> Option<Violation> {
     step.journal.is_none().then(|| found(Invariant::Journal, step, "a segment of its journal is missing"))
 }

@@ -11,7 +11,7 @@ use tickover_core::time::{Timestamp, earliest};
 
 use crate::sim::Run;
 use crate::sim::history::What;
-use crate::sim::history::execution::{Change, Deed, Happening, Ruling};
+use crate::sim::history::execution::{Change, Happening, Ruling, ScriptAction};
 
 /// A change of a record.
 pub(in crate::sim::checks) struct Step<'a> {
@@ -45,7 +45,7 @@ pub(super) type Ends<'a> = HashMap<&'a str, Vec<(usize, Timestamp, bool)>>;
 pub(in crate::sim::checks) struct Stories<'a> {
     by_execution: BTreeMap<Incarnation, Vec<Step<'a>>>,
     /// The actions of scripts, with their numbers in the history.
-    pub(in crate::sim::checks) deeds: Vec<(usize, Timestamp, &'a Deed)>,
+    pub(in crate::sim::checks) deeds: Vec<(usize, Timestamp, &'a ScriptAction)>,
     /// For each task's id: when it changed, and whether it had ended then.
     pub(in crate::sim::checks) tasks: Ends<'a>,
 }

@@ -19,12 +19,12 @@ use crate::sim::violation::{Invariant, Violation};
 pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
     let Some(ruling) = step.ruling else { return vec![] };
     [
-        i7_only_the_holders_word_counts(step, ruling),
-        i7_nothing_is_taken_from_the_living(step, ruling),
+        i7_only_the_holders_reports_count(step, ruling),
+        i7_no_turn_is_taken_from_a_live_worker(step, ruling),
         i1_a_hint_is_of_the_execution_that_it_was_sent_for(step, ruling),
-        wakes_nobody_sleeps_on_what_it_has_not_seen(step, ruling),
-        policies_what_is_paused_is_not_taken(step, ruling),
-        policies_a_request_to_cancel_is_not_slept_over(step, ruling),
+        wakes_no_turn_suspends_with_unseen_wakes(step, ruling),
+        policies_no_turn_of_a_paused_execution_starts(step, ruling),
+        policies_no_turn_suspends_with_a_cancel_request(step, ruling),
     ]
     .into_iter()
     .flatten()
@@ -56,7 +56,7 @@ fn held_with(command: &Command) -> Option<LeaseId> {
     }
 }
 
-fn i7_only_the_holders_word_counts(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+fn i7_only_the_holders_reports_count(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     // A refusal may come with a write: an expiry that was noticed.
     let lease = held_with(&ruling.command).filter(|_| ruling.outcome.is_ok())?;
     let holder = step.before?.turn().map(|turn| turn.lease);
@@ -71,7 +71,7 @@ fn taken(ruling: &Ruling) -> Option<&StartTurn> {
     }
 }
 
-fn i7_nothing_is_taken_from_the_living(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+fn i7_no_turn_is_taken_from_a_live_worker(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     taken(ruling)?;
     let (now, before) = (ruling.now, step.before?);
     let too_early = match &before.state {
@@ -104,20 +104,20 @@ fn suspended(ruling: &Ruling) -> Option<&Suspend> {
     }
 }
 
-fn wakes_nobody_sleeps_on_what_it_has_not_seen(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+fn wakes_no_turn_suspends_with_unseen_wakes(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     let (suspend, before) = (suspended(ruling)?, step.before?);
     let (seen, is) = ((suspend.seen_version, suspend.seen_wakes), (before.version, before.wakes));
     let what = || format!("it had seen version and wakes {seen:?}, and they were {is:?}");
     (seen != is).then(|| found(Invariant::Wakes, step, what()))
 }
 
-fn policies_what_is_paused_is_not_taken(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+fn policies_no_turn_of_a_paused_execution_starts(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     taken(ruling)?;
     let before = step.before.filter(|before| before.is_held())?;
     Some(found(Invariant::Policies, step, format!("started while it is paused: {}", brief(before))))
 }
 
-fn policies_a_request_to_cancel_is_not_slept_over(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+fn policies_no_turn_suspends_with_a_cancel_request(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     suspended(ruling)?;
     step.before?
         .cancel_requested

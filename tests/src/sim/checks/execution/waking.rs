@@ -32,7 +32,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     for steps in stories.executions() {
         let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
         for (step, until) in steps.iter().zip(ends) {
-            if let Some(by) = told_by(step, stories).map(|at| at.plus(soon)).filter(|by| until > *by) {
+            if let Some(by) = notify_by(step, stories).map(|at| at.plus(soon)).filter(|by| until > *by) {
                 let what = format!("all it waits for had ended, and it wasn't notified by {}", clock(by));
                 violations.push(found(Invariant::Wakes, step, what));
             }
@@ -54,7 +54,7 @@ const fn is_asleep(execution: &Execution) -> bool {
 }
 
 /// From when on the execution should be notified, if all it waits for ends while it is in this state.
-fn told_by(step: &Step<'_>, stories: &Stories<'_>) -> Option<Timestamp> {
+fn notify_by(step: &Step<'_>, stories: &Stories<'_>) -> Option<Timestamp> {
     let ExecutionState::Waiting(waiting) = &step.after.state else { return None };
     if waiting.stirred || step.after.wakes > waiting.seen_wakes || waiting.recheck.is_none() {
         return None;

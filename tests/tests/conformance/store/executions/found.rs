@@ -123,7 +123,7 @@ pub(crate) async fn a_cursor_of_another_workflow_or_listing_is_refused(
     Ok(())
 }
 
-pub(crate) async fn what_is_due_comes_in_order_whatever_its_kind(world: World) -> Result<(), StoreError> {
+pub(crate) async fn due_records_come_in_order_whatever_their_kind(world: World) -> Result<(), StoreError> {
     for secs in [30, 10, 50] {
         let execution = world.execution(&format!("e-{secs}"));
         let due = Some(Due { at: later(secs), kind: DueKind::Instant, shard: SHARD });

@@ -19,7 +19,7 @@ pub(crate) async fn a_place_is_counted_once_however_often_it_is_marked(
     Ok(())
 }
 
-pub(crate) async fn joins_are_told_apart_by_all_that_they_are_of(world: World) -> Result<(), StoreError> {
+pub(crate) async fn joins_are_different_if_any_part_of_their_key_is(world: World) -> Result<(), StoreError> {
     let parent = parent_of("fan-out", world.incarnation());
     let others = [
         (parent.clone(), slot(0)),

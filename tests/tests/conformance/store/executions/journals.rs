@@ -48,7 +48,7 @@ pub(crate) async fn segments_are_read_by_number_and_foreign_ones_with_them(
     Ok(())
 }
 
-pub(crate) async fn segments_are_told_apart_by_run_incarnation_and_execution(
+pub(crate) async fn segments_are_different_if_run_incarnation_or_execution_is(
     world: World,
 ) -> Result<(), StoreError> {
     let [one, two] = ["e-1", "e-2"].map(|id| world.execution(id));
@@ -85,7 +85,9 @@ pub(crate) async fn a_journal_larger_than_one_answer_is_read_whole(world: World)
     Ok(())
 }
 
-pub(crate) async fn a_segment_is_kept_longer_or_is_gone_already(world: World) -> Result<(), StoreError> {
+pub(crate) async fn the_expiry_of_a_segment_is_extended_unless_it_is_deleted(
+    world: World,
+) -> Result<(), StoreError> {
     let execution = world.started("done").await?;
     let (id, incarnation) = (&execution.id, execution.incarnation);
     let written = [1, 2].map(|run| (key(&world, &execution, run, 1), noted("kept", None)));

@@ -18,7 +18,9 @@ impl World {
     }
 }
 
-pub(crate) async fn moving_an_executions_place_leaves_the_rest_of_it(world: World) -> Result<(), StoreError> {
+pub(crate) async fn moving_an_executions_due_slot_changes_nothing_else(
+    world: World,
+) -> Result<(), StoreError> {
     let hinted = world.start(world.full_execution("moved")).await?;
     let moved = world.moved_to(&hinted, TO).await?;
     assert_eq!(world.found(&moved).await?, moved);
@@ -32,7 +34,7 @@ pub(crate) async fn moving_an_executions_place_leaves_the_rest_of_it(world: Worl
     Ok(())
 }
 
-pub(crate) async fn an_executions_place_that_has_moved_conflicts(world: World) -> Result<(), StoreError> {
+pub(crate) async fn an_executions_due_slot_that_has_moved_conflicts(world: World) -> Result<(), StoreError> {
     let hinted = world.started("raced").await?;
     let first = Due { at: later(3_000), ..TO };
     let moved = world.moved_to(&hinted, first).await?;
@@ -43,7 +45,9 @@ pub(crate) async fn an_executions_place_that_has_moved_conflicts(world: World) -
     Ok(())
 }
 
-pub(crate) async fn an_execution_decided_on_since_keeps_its_place(world: World) -> Result<(), StoreError> {
+pub(crate) async fn an_execution_with_a_later_decision_keeps_its_due_slot(
+    world: World,
+) -> Result<(), StoreError> {
     let hinted = world.started("decided").await?;
     let taken = world.turned(&hinted, running()).await?;
     assert_eq!(conflicting(world.moved_to(&hinted, TO).await), Some(taken.clone()));

@@ -96,7 +96,7 @@ pub(crate) async fn an_executions_instant_that_would_be_found_too_late_conflicts
     Ok(())
 }
 
-pub(crate) async fn an_executions_place_moved_by_a_tick_is_left_unless_a_new_one_is_written(
+pub(crate) async fn an_executions_due_slot_moved_by_a_tick_is_kept_unless_a_new_one_is_written(
     world: World,
 ) -> Result<(), StoreError> {
     let hinted = world.started("moved").await?;

@@ -49,7 +49,9 @@ pub(crate) async fn decisions_leave_the_count_of_wakes(world: World) -> Result<(
     Ok(())
 }
 
-pub(crate) async fn one_that_was_woken_unseen_does_not_go_to_sleep(world: World) -> Result<(), StoreError> {
+pub(crate) async fn an_execution_with_an_unseen_wake_is_not_suspended(
+    world: World,
+) -> Result<(), StoreError> {
     let taken = world.turned(&world.started("woken").await?, running()).await?;
     world.store.commit(&[wake(&taken)]).await?;
     let woken = Execution { wakes: 1, ..taken.clone() };
@@ -65,7 +67,7 @@ pub(crate) async fn one_that_was_woken_unseen_does_not_go_to_sleep(world: World)
     Ok(())
 }
 
-pub(crate) async fn one_that_is_closed_or_gone_or_another_is_not_woken(
+pub(crate) async fn a_closed_deleted_or_different_execution_is_not_woken(
     world: World,
 ) -> Result<(), StoreError> {
     let nobody = world.execution("nobody");

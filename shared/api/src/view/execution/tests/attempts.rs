@@ -45,7 +45,7 @@ fn waits(execution: Execution, journal: &[Entry]) -> serde_json::Value {
 }
 
 #[test]
-fn an_attempt_that_was_written_down_and_runs_is_shown_with_its_number_and_its_end() {
+fn a_recorded_running_attempt_is_shown_with_its_number_and_timeout() {
     let journal = [begun(5, "charge", 1, Some(30)), begun(6, "mail", 2, None), failed(7, "pack", 1, 90)];
     let expected = json!([
         {"kind": "attempt", "name": "charge", "attempt": 1, "until": "2026-01-01T00:00:30.000Z"},
@@ -99,7 +99,7 @@ fn an_attempt_that_failed_and_was_tried_again_at_once_was_not_lost() {
 }
 
 #[test]
-fn what_a_lost_worker_had_begun_is_told_once_the_next_one_is_there() {
+fn attempts_of_a_lost_worker_are_shown_after_the_next_turn_starts() {
     let journal = [begun(1, "charge", 1, None), begun(1, "mail", 1, Some(20)), begun(1, "pack", 1, Some(90))];
     let lost = |execution| {
         let entries = timeline(&Described::inline(execution), &journal, later(50));

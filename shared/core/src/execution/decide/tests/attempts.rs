@@ -18,7 +18,7 @@ fn at_work(entries: Vec<Entry>) -> Scene {
 }
 
 #[test]
-fn an_attempt_lowers_the_place_and_its_timer_is_sent_where_no_tick_comes_in_time() {
+fn an_attempt_lowers_the_due_slot_and_its_timer_is_sent_if_no_tick_comes_in_time() {
     let scene = at_work(vec![begun("charge", "30s")]);
     let scene = scene.due("31s", DueKind::Armed).sends_timer_for("31s").sends_no_hint();
     let [Write::UpdateExecution { due_no_later_than, .. }] = scene.decision().writes.as_slice() else {
@@ -31,7 +31,7 @@ fn an_attempt_lowers_the_place_and_its_timer_is_sent_where_no_tick_comes_in_time
 }
 
 #[test]
-fn a_worker_that_lets_an_attempts_time_pass_has_lost_its_turn_however_long_its_lease() {
+fn a_worker_that_does_not_record_an_attempts_timeout_has_lost_its_turn_however_long_its_lease() {
     let scene = at_work(vec![begun("charge", "30s")]);
     let scene = scene.at("31s").timer_for("31s").replies(TIMED_OUT).is(Status::Pending);
     let scene = scene.sends_hint_for("31s").due("10m 31s", DueKind::Backstop);
@@ -44,7 +44,7 @@ fn a_worker_that_lets_an_attempts_time_pass_has_lost_its_turn_however_long_its_l
 }
 
 #[test]
-fn a_worker_that_lives_has_the_first_word() {
+fn a_live_worker_records_the_timeout_first() {
     let scene = at_work(vec![begun("charge", "30s")]).at("30s").tick().replies(NOTHING).changes_nothing();
     let scene =
         scene.at("30s 999ms").take("b").replies(Reply::StartTurn(StartTurnReply::Held)).timer_for("31s");
@@ -95,7 +95,7 @@ fn a_turn_that_ends_or_is_taken_over_leaves_no_attempt_behind() {
 }
 
 #[test]
-fn what_is_held_by_an_operator_is_taken_from_its_worker_and_goes_on_when_it_may() {
+fn a_timed_out_attempt_ends_the_turn_of_a_paused_execution_which_continues_when_resumed() {
     let scene = at_work(vec![begun("charge", "30s")]).pause().at("31s").timer_for("31s").replies(TIMED_OUT);
     let scene = scene.sends_no_hint().has_no_due().take("b").replies(SPENT);
     scene.at("1h").resume().sends_hint_for("31s").take("b").replies(TAKEN);

@@ -21,7 +21,7 @@ fn timed_out(kind: DeadlineKind) -> ExecutionOutcome {
 // ---- deadlines
 
 #[test]
-fn a_deadline_that_passes_ends_an_execution_wherever_it_stands() {
+fn a_deadline_that_passes_ends_an_execution_in_any_state() {
     let plan = || execution().deadline("1m");
     let standing = [
         plan().started(),
@@ -38,7 +38,7 @@ fn a_deadline_that_passes_ends_an_execution_wherever_it_stands() {
 }
 
 #[test]
-fn whoever_wants_something_of_an_execution_whose_deadline_has_passed_ends_it() {
+fn any_command_on_an_execution_whose_deadline_has_passed_ends_it() {
     let running = || execution().run_deadline("1m").started().take("a").at("1m");
     for scene in [
         running().record_entries("a", vec![done("late", "1")]),
@@ -160,7 +160,7 @@ fn a_close_that_goes_on_is_left_alone_by_the_tick() {
 }
 
 #[test]
-fn of_two_who_see_to_the_same_close_the_one_behind_is_refused() {
+fn of_two_callers_of_the_same_close_the_one_behind_is_refused() {
     let changed = |changed| Reply::Changed { changed };
     let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).complete("a");
     let mut scene = scene.note_progress(gone(2_000)).replies(changed(true));
@@ -177,10 +177,10 @@ fn gone(steps: u32) -> Progress {
 }
 
 #[test]
-fn a_parent_is_told_when_its_child_is_closed_for_good() {
+fn a_parent_is_notified_when_its_child_is_closed_for_good() {
     let scene = execution().child().started().take("a").complete("a").closes_later();
-    let scene = scene.finish().has_ended().tells_its_parent();
-    scene.finish().tells_its_parent().changes_nothing();
+    let scene = scene.finish().has_ended().notifies_its_parent();
+    scene.finish().notifies_its_parent().changes_nothing();
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn an_execution_that_was_to_be_cancelled_does_not_continue() {
 }
 
 #[test]
-fn what_only_the_last_run_pointed_to_goes_by_itself() {
+fn blobs_of_the_last_run_only_expire_without_a_write() {
     let large = format!("\"{}\"", "x".repeat(2_000));
     let scene: Scene = execution().input(&large).started().take("a");
     let scene =
@@ -262,19 +262,19 @@ fn what_only_the_last_run_pointed_to_goes_by_itself() {
 }
 
 #[test]
-fn an_execution_that_ends_by_itself_sends_nothing_but_the_word_to_its_parent() {
+fn an_execution_that_a_deadline_ends_sends_no_hint() {
     let scene = execution().child().deadline("1m").started().at("1m").tick().closes_later();
     assert!(!scene.decision().effects.iter().any(|effect| matches!(effect, Effect::Turn { .. })));
 }
 
 #[test]
-fn a_child_that_is_started_again_after_its_end_tells_its_parent_again() {
-    let ended = || execution().child().started().take("a").complete("a").finish().tells_its_parent();
-    ended().start_again().changes_nothing().tells_its_parent();
-    ended().start_repeated().changes_nothing().tells_its_parent();
+fn a_child_that_is_started_again_after_its_end_notifies_its_parent_again() {
+    let ended = || execution().child().started().take("a").complete("a").finish().notifies_its_parent();
+    ended().start_again().changes_nothing().notifies_its_parent();
+    ended().start_repeated().changes_nothing().notifies_its_parent();
     // Another caller that uses the id isn't its parent.
-    let strangers = ended().started_by(None).changes_nothing();
-    strangers.sends_nothing();
+    let unrelated = ended().started_by(None).changes_nothing();
+    unrelated.sends_nothing();
     // Before its end no notification is sent.
     let closing = execution().child().started().take("a").complete("a").closes_later();
     closing.start_again().sends_nothing();

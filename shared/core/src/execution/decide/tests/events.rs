@@ -36,7 +36,7 @@ fn an_event_for_an_execution_that_is_at_work_or_about_to_be_needs_no_hint() {
 }
 
 #[test]
-fn an_event_with_an_id_is_offered_once() {
+fn an_event_with_an_id_is_recorded_once() {
     let scene = execution().started().take("a").wait("a").send_event_once("go", "1").replies(OFFERED);
     // The same call, repeated: its hint may have been lost.
     let scene =
@@ -72,7 +72,7 @@ fn no_more_events_wait_than_the_limit_allows() {
 }
 
 #[test]
-fn waiting_events_are_thrown_away_if_nobody_wrote_since_they_were_counted() {
+fn pending_events_are_cleared_if_the_record_has_not_changed_since_they_were_counted() {
     let scene = execution()
         .started()
         .send_event("go")
@@ -124,7 +124,7 @@ fn ids(journal: &[Entry]) -> Vec<&str> {
 }
 
 #[test]
-fn what_nobody_took_waits_in_the_next_run_in_the_order_in_which_it_was_offered() {
+fn pending_events_are_carried_into_the_next_run_in_their_order() {
     let (scene, left) = with_some_left();
     let scene = scene.at("1m").continue_as_new("a", left).replies(CLOSED);
     assert_eq!((scene.record().run, scene.record().pending_events), (2, 3));

@@ -14,7 +14,7 @@ const DISPATCHED: Reply = Reply::Due(DueReply::Dispatched);
 const NOTHING: Reply = Reply::Due(DueReply::Nothing);
 
 #[test]
-fn while_its_queue_holds_work_the_looks_come_four_times_as_far_apart() {
+fn while_its_queue_is_not_empty_each_probe_interval_is_four_times_the_last() {
     let scene =
         execution().started().next_tick().replies(REARMED).sends_nothing().due("40m", DueKind::Backstop);
     let version = scene.record().version;
@@ -39,7 +39,7 @@ fn a_hint_that_was_overtaken_by_five_minutes_is_lost() {
 }
 
 #[test]
-fn a_turn_in_a_living_workers_hands_lacks_no_hint_and_a_lost_one_does() {
+fn a_leased_turn_needs_no_hint_and_a_lost_one_does() {
     let scene = execution().started().take_for("a", "12h").next_tick_seeing(EMPTY).replies(REARMED);
     scene.due("40m", DueKind::Backstop).next_tick_seeing(EMPTY).replies(REARMED);
     let scene =
@@ -64,7 +64,7 @@ fn the_hint_of_an_event_may_be_lost_as_well() {
 }
 
 #[test]
-fn an_execution_that_nobody_has_to_act_on_leaves_the_index() {
+fn an_execution_that_the_tick_never_has_to_act_on_leaves_the_index() {
     let scene = execution().started().edit(|record| record.paused = true).next_tick();
     scene.replies(REARMED).writes_the_record().has_no_due().tick().replies(NOTHING).changes_nothing();
 }

@@ -51,7 +51,7 @@ fn the_five_writes_of_a_short_life_leave_the_index_alone_in_between() {
 }
 
 #[test]
-fn a_failure_that_nobody_deals_with_ends_the_execution() {
+fn a_failure_without_on_failure_code_ends_the_execution() {
     execution().started().take("a").fail("a").replies(CLOSED).is(Status::Failed).has_ended();
 }
 

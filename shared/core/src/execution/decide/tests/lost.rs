@@ -39,7 +39,7 @@ fn losses(scene: &Scene) -> usize {
 }
 
 #[test]
-fn a_lost_turn_is_told_by_the_write_that_finds_it() {
+fn a_lost_turn_is_noted_by_the_write_that_finds_it() {
     let scene = execution().started().take("a").at("1m").take("b").replies(TAKEN);
     assert_eq!(losses(&scene), 1);
     assert_eq!(scene.decision().writes.len(), 1);
@@ -53,7 +53,7 @@ fn a_lost_turn_is_told_by_the_write_that_finds_it() {
 }
 
 #[test]
-fn a_lost_turn_is_not_told_where_that_would_cost_another_write() {
+fn a_lost_turn_is_not_noted_if_that_would_cost_another_write() {
     let taken_over = |bytes| {
         let entries = vec![done("charge", &format!("\"{}\"", "x".repeat(bytes)))];
         let scene = execution().started().take("a").record_entries("a", entries).at("1m").take("b");
@@ -76,7 +76,7 @@ fn a_parked_turn_gets_one_hint_when_its_queue_is_resumed() {
 }
 
 #[test]
-fn an_execution_that_only_waits_to_be_told_is_found_while_it_is_parked() {
+fn an_execution_that_waits_for_a_notification_is_found_while_it_is_parked() {
     let scene = execution().started().take("a").wait("a").tick();
     let scene = scene.wake().take_paused("b").replies(PARKED);
     assert!(scene.record().due.is_some());

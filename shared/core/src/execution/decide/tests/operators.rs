@@ -3,7 +3,9 @@
 use crate::error::Reject;
 use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::journal::Happened;
-use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress, missing_time};
+use crate::execution::{
+    DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress, required_expiry,
+};
 use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
@@ -38,7 +40,7 @@ fn where_no_turn_is_under_way_a_cancellation_ends_the_execution_at_once() {
 }
 
 #[test]
-fn where_a_turn_is_under_way_its_code_is_told() {
+fn a_cancellation_during_a_turn_is_left_to_its_code() {
     let scene = execution().started().take("a").cancel().replies(Reply::Changed { changed: true });
     assert_eq!(kinds(&scene), ["cancel_requested"]);
     let scene =
@@ -54,7 +56,7 @@ fn where_a_turn_is_under_way_its_code_is_told() {
 }
 
 #[test]
-fn a_termination_asks_nobody() {
+fn a_termination_ends_an_execution_without_asking_its_code() {
     let scene = execution().started().take("a").terminate().replies(Reply::Changed { changed: true });
     let scene = scene.ended_as(&ExecutionOutcome::Cancelled { terminated: true });
     scene.complete("a").refuses(Reject::TurnLost).changes_nothing();
@@ -155,7 +157,7 @@ fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_
     failed().at("29d").retry_step("charge").replies(CHANGED);
     failed().at("31d").restart(kept.clone()).replies(Reply::ExpiresTooSoon).changes_nothing();
     let scene = failed().at("31d").retry_step("charge").replies(Reply::ExpiresTooSoon).changes_nothing();
-    let to = missing_time(scene.record(), t("31d"), &Limits::default()).unwrap();
+    let to = required_expiry(scene.record(), t("31d"), &Limits::default()).unwrap();
     assert_eq!(to, t("121d"));
 
     // The expiry is extended page by page, and only after the last page may the execution continue.
@@ -170,7 +172,7 @@ fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_
         assert_eq!(scene.record().progress, Some(progress(all - 1)));
     }
     // A later caller continues with the expiry that another has started to write.
-    assert_eq!(missing_time(scene.record(), t("32d"), &Limits::default()), Some(to));
+    assert_eq!(required_expiry(scene.record(), t("32d"), &Limits::default()), Some(to));
     let scene = scene.note_progress(progress(all)).has_ended();
     assert_eq!((scene.record().kept, scene.record().progress), (Some(to), None));
     let scene = scene.note_progress(progress(all)).changes_nothing();
@@ -213,7 +215,7 @@ fn a_step_is_not_retried_where_that_would_come_to_nothing() {
 }
 
 #[test]
-fn a_closing_turn_is_told_of_by_the_take_that_closed_it() {
+fn a_start_of_a_turn_that_closes_the_execution_replies_so() {
     let limited = execution().child().limited(|limits| limits.idle_turns = 0);
     limited.started().take("a").replies(Reply::StartTurn(StartTurnReply::Closing)).closes_later();
 }

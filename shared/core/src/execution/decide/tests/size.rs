@@ -142,7 +142,7 @@ fn everything_at_its_maximum_at_once_stays_within_the_budget_in_every_state() {
 }
 
 #[test]
-fn inputs_of_any_size_leave_room_for_the_rest_of_a_life() {
+fn inputs_of_any_size_leave_space_for_later_data() {
     for bytes in (2..700).step_by(23).chain([4 * 1024]) {
         through_every_state(|| aged(execution().input(&text(bytes))));
         through_every_state(|| aged(execution().on_failure("1h").input(&text(bytes)).details(&text(bytes))));

@@ -28,7 +28,7 @@ fn what_the_code_says_counts_from_the_start_where_the_start_said_nothing() {
 }
 
 #[test]
-fn what_the_start_said_stands() {
+fn timeouts_of_the_start_request_take_precedence() {
     let plan = || execution().deadline("2h").on_failure("7m");
     let scene = plan().started().take_with("a", terms());
     assert_eq!(bounds(&scene), [Some(t("2h")), Some(t("10m"))]);
@@ -49,7 +49,7 @@ fn a_later_version_of_the_code_binds_nothing_that_has_begun() {
 }
 
 #[test]
-fn a_deadline_that_passed_before_anybody_knew_of_it_ends_the_execution_without_a_turn() {
+fn a_deadline_of_the_code_that_has_already_passed_ends_the_execution_without_a_turn() {
     let late = || execution().started().at("1h");
     let only_timeouts = CodeTerms { on_failure: None, ..terms() };
     late().take_with("a", only_timeouts).replies(SPENT).is(Status::TimedOut);

@@ -16,7 +16,7 @@ use super::life::{SPENT, TAKEN};
 const HELD: Reply = Reply::StartTurn(StartTurnReply::Held);
 
 #[test]
-fn while_somebody_alive_has_it_others_are_sent_away() {
+fn while_a_live_worker_has_the_lease_other_requests_are_refused() {
     let scene = execution().started().take_for("a", "1m").at("49s").take("b").replies(HELD).changes_nothing();
     scene.take("a").replies(TAKEN).changes_nothing();
     // Shortly before the lease ends, the message is sent again: the lease may not be extended any more.
@@ -58,13 +58,13 @@ fn a_turn_whose_worker_went_silent_is_taken_over_and_the_old_one_is_fenced() {
 }
 
 #[test]
-fn a_lease_that_ran_out_still_holds_while_nobody_has_taken_over() {
+fn an_expired_lease_still_counts_while_no_worker_has_taken_over() {
     let scene = execution().started().take_for("a", "1m").at("5m");
     scene.record_entries("a", vec![done("slow", "1")]).replies(Reply::Recorded).complete("a").has_ended();
 }
 
 #[test]
-fn a_renewal_moves_the_end_of_the_lease_but_never_past_a_deadline() {
+fn a_heartbeat_extends_the_lease_but_never_past_a_deadline() {
     let end = |scene: &Scene| scene.record().turn().unwrap().lease_expires_at;
     let scene = execution().deadline("90s").started().take_for("a", "1m").at("20s").renew("a");
     let scene = scene.replies(Reply::Renewed).sends_nothing();
@@ -74,7 +74,7 @@ fn a_renewal_moves_the_end_of_the_lease_but_never_past_a_deadline() {
 }
 
 #[test]
-fn a_turn_given_back_goes_on_elsewhere() {
+fn a_released_turn_is_continued_by_another_worker() {
     let scene = execution().started().take("a").at("5s").release("a", "0s").replies(Reply::Released);
     scene.is(Status::Pending).sends_hint_for("5s").take("b").replies(TAKEN);
     let scene = execution().started().take("a").release("a", "30s").sends_hint_for("30s");
@@ -108,7 +108,7 @@ fn turns_in_a_row_that_come_to_nothing_end_the_execution() {
 }
 
 #[test]
-fn a_result_starts_the_count_anew() {
+fn a_result_resets_the_count() {
     let scene = lose(execution().limited(|limits| limits.idle_turns = 3).started(), 3);
     let scene = scene.record_entries("lost-2", vec![done("step", "1")]);
     assert_eq!(scene.record().idle_turns, 0);
@@ -185,7 +185,7 @@ fn an_execution_whose_journal_cannot_be_read_waits_for_an_operator() {
 }
 
 #[test]
-fn a_turn_of_what_lay_far_ahead_in_the_index_is_looked_at_before() {
+fn a_turn_moves_a_due_slot_that_is_far_ahead() {
     // It waits for an event, and a child that its code doesn't wait for has ended.
     let parked = || execution().deadline("300d").started().take("a").wait("a").next_tick();
     let scene = parked().due("300d", DueKind::Instant).at("1d").wake().take("b").replies(TAKEN);

@@ -74,7 +74,7 @@ fn an_endless_wait_is_not_in_the_index() {
 // ---- nothing is missed
 
 #[test]
-fn a_suspension_is_written_only_if_nobody_was_woken_meanwhile() {
+fn a_suspension_is_conditional_on_the_wakes_seen() {
     let scene = execution().started().take("a").wake().wake().wait_for_others("a").replies(SUSPENDED);
     let [Write::UpdateExecution { wakes, .. }] = scene.decision().writes.as_slice() else { panic!() };
     assert_eq!(*wakes, Some(2));
@@ -133,7 +133,7 @@ fn looks(mut scene: Scene, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn an_execution_looks_for_itself_ever_more_seldom_whether_others_have_ended() {
+fn the_recheck_interval_grows_fourfold_up_to_an_hour() {
     let scene = printing().wait_for_others("a").due("1m", DueKind::Start);
     assert_eq!(looks(scene, 12), [60, 240, 960, 3600, 3600, 3600, 3600, 3600, 3600, 3600, 3600, 3600]);
     // A result resets the count.
@@ -146,7 +146,7 @@ fn an_execution_looks_for_itself_ever_more_seldom_whether_others_have_ended() {
 }
 
 #[test]
-fn looking_in_vain_is_no_poison_however_low_its_limit() {
+fn rechecks_without_a_result_are_no_poison_however_low_the_limit() {
     for limit in 1..5 {
         let plan = execution().limited(|limits| limits.idle_turns = limit);
         let scene = plan.started().take("a").wait_for_others("a");
@@ -155,7 +155,7 @@ fn looking_in_vain_is_no_poison_however_low_its_limit() {
 }
 
 #[test]
-fn the_tick_sends_the_hint_for_such_a_look_and_once_only() {
+fn the_tick_sends_the_hint_for_a_recheck_once() {
     let scene = printing().wait_for_others("a").due("1m", DueKind::Start);
     let scene = scene.at("1m 10s").tick().sends_hint_for("1m 10s").due("11m 10s", DueKind::Backstop);
     let scene = scene.tick().changes_nothing().next_tick().sends_no_hint();
@@ -163,7 +163,7 @@ fn the_tick_sends_the_hint_for_such_a_look_and_once_only() {
 }
 
 #[test]
-fn the_earlier_of_a_sleep_and_a_look_comes_first() {
+fn the_earlier_of_a_sleep_and_a_recheck_comes_first() {
     let both = |until: &str| {
         printing().suspend("a", |suspend| {
             suspend.awaits_others = true;

@@ -61,7 +61,7 @@ fn a_deadline_before_a_later_start_comes_first() {
 // ---- the due slot
 
 #[test]
-fn a_record_is_due_at_its_first_instant_that_a_user_can_see_or_at_the_backstop() {
+fn a_record_is_due_at_its_first_visible_instant_or_at_the_backstop() {
     task().scheduled().due("10m", DueKind::Backstop);
     task().deadline("5m").scheduled().due("5m", DueKind::Instant);
     task().deadline("10m").scheduled().due("10m", DueKind::Instant);
@@ -73,7 +73,7 @@ fn a_record_is_due_at_its_first_instant_that_a_user_can_see_or_at_the_backstop()
 }
 
 #[test]
-fn a_plain_claim_and_a_heartbeat_leave_the_index_alone() {
+fn a_plain_claim_and_a_heartbeat_do_not_write_to_the_index() {
     let scene = task().deadline("1h").scheduled().at("9m").claim("a").due("10m", DueKind::Backstop);
     scene.heartbeat("a").due("10m", DueKind::Backstop).cancel().due("10m", DueKind::Backstop);
     let scene =
@@ -82,7 +82,7 @@ fn a_plain_claim_and_a_heartbeat_leave_the_index_alone() {
 }
 
 #[test]
-fn a_claim_that_makes_an_earlier_instant_lowers_the_place() {
+fn a_claim_with_an_earlier_instant_moves_the_due_slot_earlier() {
     let scene = task().close_within("30s", OnTimeout::Retry).scheduled().at("1m").claim("a");
     let scene = scene.due("1m 30s", DueKind::Armed);
     assert_eq!(bound(&scene), None);
@@ -94,7 +94,7 @@ fn a_claim_that_makes_an_earlier_instant_lowers_the_place() {
 }
 
 #[test]
-fn a_retry_that_leaves_the_place_alone_makes_sure_that_it_is_no_later_than_its_backstop() {
+fn a_retry_that_keeps_the_due_slot_requires_it_to_be_no_later_than_the_backstop() {
     let scene = task().attempts(2).scheduled().claim("a").at("4m").fail("a").due("10m", DueKind::Backstop);
     assert_eq!(bound(&scene), Some(t("14m")));
     let scene = task().attempts(2).deadline("12m").scheduled().claim("a").at("4m").fail("a");
@@ -112,7 +112,7 @@ fn bound(scene: &Scene) -> Option<crate::time::Timestamp> {
 }
 
 #[test]
-fn a_release_after_a_long_wait_lowers_the_place() {
+fn a_release_after_a_long_wait_moves_the_due_slot_earlier() {
     let long =
         task().scheduled().claim_for("a", "12h").next_tick().next_tick().due("2h 40m", DueKind::Backstop);
     long.at("1h").release("a").due("1h 10m", DueKind::Backstop);
@@ -124,13 +124,13 @@ fn a_revived_task_is_in_the_index_again() {
 }
 
 #[test]
-fn a_record_that_the_tick_times_out_leaves_its_past_place_in_the_same_write() {
+fn a_record_that_the_tick_times_out_leaves_its_past_due_slot_in_the_same_write() {
     let scene = task().attempts(2).delay("5m").heartbeats("20s", OnTimeout::Retry).scheduled().claim("a");
     scene.next_tick().is(Status::Pending).due("15m 20s", DueKind::Backstop).tick().replies(NOTHING);
 }
 
 #[test]
-fn re_arming_leaves_the_version_alone_so_that_hints_stay_good() {
+fn moving_the_due_slot_keeps_the_version_so_that_hints_stay_valid() {
     let scene = task().scheduled();
     let version = scene.record().version;
     let scene = scene.next_tick().replies(REARMED);
@@ -161,7 +161,7 @@ fn a_record_found_too_early_moves_to_its_own_backstop() {
 }
 
 #[test]
-fn while_its_queue_holds_work_the_looks_come_four_times_as_far_apart_up_to_six_hours() {
+fn while_its_queue_has_messages_probes_are_four_times_as_far_apart_up_to_six_hours() {
     let scene = task().scheduled().due("10m", DueKind::Backstop);
     let scene = scene.next_tick().replies(REARMED).sends_nothing().due("40m", DueKind::Backstop);
     let scene = scene.next_tick().replies(REARMED).sends_nothing().due("2h 40m", DueKind::Backstop);
@@ -169,7 +169,7 @@ fn while_its_queue_holds_work_the_looks_come_four_times_as_far_apart_up_to_six_h
 }
 
 #[test]
-fn after_six_hours_the_hint_is_sent_again_whatever_the_queue_looks_like() {
+fn after_six_hours_the_hint_is_sent_again_for_any_state_of_the_queue() {
     let scene = task().scheduled().next_tick().next_tick().next_tick().at("6h").tick().replies(DISPATCHED);
     let scene = scene.sends_hint_for("0s").due("6h 10m", DueKind::Backstop);
     assert_eq!(scene.record().hinted_at, Some(t("6h")));
@@ -196,7 +196,7 @@ fn a_queue_that_was_empty_once_only_has_not() {
 }
 
 #[test]
-fn an_empty_look_counts_only_for_the_wait_it_belongs_to() {
+fn an_empty_queue_counts_only_for_the_wait_in_which_it_was_probed() {
     let scene = task().attempts(2).scheduled().next_tick_seeing(EMPTY).due("11m", DueKind::Recheck);
     let scene = scene.at("10m 10s").claim("a").at("10m 20s").fail("a").is(Status::Pending);
     scene.at("11m").tick_seeing(EMPTY).replies(REARMED).sends_nothing().due("20m 20s", DueKind::Backstop);
@@ -211,7 +211,7 @@ fn a_hint_that_was_overtaken_by_five_minutes_is_lost() {
 }
 
 #[test]
-fn after_a_hint_was_sent_again_the_next_look_is_ten_minutes_later_and_reckons_from_it() {
+fn after_a_hint_was_sent_again_the_next_probe_is_ten_minutes_later_and_counts_from_it() {
     let scene = task().scheduled().at("10m").tick_seeing(claimed_up_to("5m")).replies(DISPATCHED);
     let scene = scene.due("20m", DueKind::Backstop).tick_seeing(EMPTY).replies(NOTHING).sends_nothing();
     let scene = scene.at("15m").tick_seeing(claimed_up_to("15m")).replies(NOTHING).sends_nothing();
@@ -235,7 +235,7 @@ fn an_endless_backlog_gets_a_hint_each_six_hours_at_most() {
 }
 
 #[test]
-fn a_task_in_the_hands_of_a_living_worker_lacks_no_hint() {
+fn a_task_with_a_valid_lease_needs_no_hint() {
     let mut scene = task().scheduled().claim_for("a", "12h");
     for due in ["40m", "2h 40m", "6h", "12h"] {
         let now = scene.record().due.unwrap().at;
@@ -260,7 +260,7 @@ fn a_task_that_may_not_start_yet_lacks_no_hint() {
 }
 
 #[test]
-fn a_lost_worker_whose_message_is_lost_as_well_is_noticed_from_the_end_of_its_lease_on() {
+fn a_lost_worker_whose_message_is_lost_too_is_found_from_the_end_of_its_lease_on() {
     let scene = task().scheduled().claim_for("a", "1m").at("10m").tick_seeing(EMPTY).replies(REARMED);
     let scene = scene.due("11m", DueKind::Backstop).next_tick_seeing(EMPTY).due("12m", DueKind::Recheck);
     let scene = scene.next_tick_seeing(EMPTY).replies(DISPATCHED).is(Status::Running).sends_hint_for("1m");
@@ -292,7 +292,7 @@ fn a_clock_that_goes_back_a_little_sends_nothing_twice() {
 // ---- payloads and keys of records that stay open for months
 
 #[test]
-fn payloads_and_the_key_outlive_a_task_that_stays_open_for_months() {
+fn payloads_and_the_key_are_kept_while_a_task_stays_open_for_months() {
     let large = format!("\"{}\"", "x".repeat(2_000));
     let plan = || task().attempts(2).delay("300d").input(&large).labels(&large).keyed();
     let waiting = plan().scheduled();
@@ -328,7 +328,7 @@ fn kept(scene: &Scene) {
 }
 
 #[test]
-fn what_is_kept_longer_is_written_and_pointed_to_alike() {
+fn an_extended_expiry_is_the_same_in_the_item_and_in_the_pointer() {
     let large = format!("\"{}\"", "x".repeat(2_000));
     let mut scene = task().input(&large).keyed().scheduled();
     while !scene.decision().writes.iter().any(|write| matches!(write, Write::ExtendBlob { .. })) {
@@ -362,7 +362,7 @@ fn with_a_deadline_payloads_are_given_enough_from_the_start() {
 // ---- the hint
 
 #[test]
-fn a_hint_carries_the_record_as_it_stands_so_that_a_claim_needs_no_read() {
+fn a_hint_contains_the_current_record_so_that_a_claim_needs_no_read() {
     let scene = task().deadline("1h").input("[1]").scheduled();
     let [Effect::Dispatch { hint, .. }] = scene.decision().effects.as_slice() else { panic!() };
     assert_eq!(&hint.task, scene.record());
@@ -389,7 +389,7 @@ fn a_lost_hint_is_found_though_the_time_to_start_passes_again_and_again() {
 }
 
 #[test]
-fn a_queue_that_flows_is_sent_to_though_its_depth_cannot_be_asked_for() {
+fn a_hint_is_sent_to_a_moving_queue_even_if_its_depth_is_unknown() {
     let silent = |mark: &str| QueueView {
         watermark: Some(t(mark)),
         marked_at: Some(t(mark)),

@@ -131,10 +131,10 @@ impl Plan {
 
     /// The deadline over all attempts. It is an error when it passes.
     pub(crate) fn deadline(self, text: &str) -> Self {
-        self.whole_life(text, true)
+        self.with_total_timeout(text, true)
     }
 
-    pub(crate) fn whole_life(mut self, text: &str, is_error: bool) -> Self {
+    pub(crate) fn with_total_timeout(mut self, text: &str, is_error: bool) -> Self {
         self.schedule.timeouts.schedule_to_close = Some(LifeTimeout { after: span(text), is_error });
         self
     }

@@ -14,7 +14,7 @@ use super::life::{ACCEPTED, CLAIMED, SPENT};
 const HELD: Reply = Reply::Claim(ClaimReply::Held);
 
 #[test]
-fn a_claim_notes_who_holds_the_task_and_until_when() {
+fn a_claim_records_the_worker_and_the_end_of_its_lease() {
     let scene = task().scheduled().at("1s").claim_for("a", "30s");
     let running = scene.running();
     assert_eq!((running.lease, running.claimed_at), (lease("a"), t("1s")));
@@ -23,7 +23,7 @@ fn a_claim_notes_who_holds_the_task_and_until_when() {
 }
 
 #[test]
-fn while_a_lease_holds_nobody_else_gets_the_task() {
+fn a_valid_lease_keeps_other_workers_out() {
     task()
         .scheduled()
         .claim_for("a", "10s")
@@ -52,7 +52,7 @@ fn a_task_that_may_not_start_yet_says_from_when_it_may() {
 }
 
 #[test]
-fn a_message_of_a_task_whose_hint_comes_later_or_that_has_ended_is_spent() {
+fn a_message_of_a_task_whose_hint_comes_later_or_that_has_ended_is_stale() {
     task().starting_in("1h").scheduled().claim("a").replies(SPENT).changes_nothing();
     task().scheduled().cancel().claim("a").replies(SPENT).changes_nothing();
 }
@@ -67,7 +67,7 @@ fn a_lease_is_never_granted_for_a_second_attempt() {
 }
 
 #[test]
-fn a_hint_of_an_earlier_task_of_the_same_id_is_spent() {
+fn a_hint_of_an_earlier_task_with_the_same_id_is_stale() {
     let claim = |incarnation| {
         Command::Claim(Claim {
             lease: lease("a"),
@@ -82,7 +82,7 @@ fn a_hint_of_an_earlier_task_of_the_same_id_is_spent() {
 }
 
 #[test]
-fn a_hint_from_before_the_task_became_pending_anew_is_spent() {
+fn a_hint_from_before_the_task_became_pending_again_is_stale() {
     let claim = |name, version| {
         let hint = HintedRecord { incarnation: Incarnation::from_bytes([1; 8]), version };
         Command::Claim(Claim {
@@ -103,7 +103,7 @@ fn a_hint_from_before_the_task_became_pending_anew_is_spent() {
 }
 
 #[test]
-fn a_heartbeat_renews_the_lease_and_the_heartbeat_timeout_and_nothing_else() {
+fn a_heartbeat_extends_the_lease_and_the_heartbeat_timeout_and_nothing_else() {
     let scene = task()
         .attempts(2)
         .deadline("1h")
@@ -135,7 +135,7 @@ fn no_lease_outlives_its_attempt_or_the_task() {
 }
 
 #[test]
-fn progress_is_remembered_over_attempts_until_another_one_is_told() {
+fn progress_is_kept_across_attempts_until_another_one_is_reported() {
     let scene = task().attempts(2).scheduled().claim("a").progress("a", 0.25).heartbeat("a");
     assert_eq!(scene.record().progress, Some(0.25));
     let scene = scene.fail("a");
@@ -146,7 +146,7 @@ fn progress_is_remembered_over_attempts_until_another_one_is_told() {
 }
 
 #[test]
-fn a_progress_report_is_a_sign_of_life_and_leaves_the_lease_as_it_is() {
+fn a_progress_report_restarts_the_heartbeat_timeout_and_leaves_the_lease_as_it_is() {
     let report = Heartbeat { lease: lease("a"), progress: Some(0.5), renews: false };
     let scene = task().scheduled().claim("a");
     let ends_at = scene.running().lease_expires_at;
@@ -156,7 +156,7 @@ fn a_progress_report_is_a_sign_of_life_and_leaves_the_lease_as_it_is() {
 }
 
 #[test]
-fn a_lease_whose_time_ran_out_still_holds_while_nobody_took_the_task_over() {
+fn an_expired_lease_stays_valid_until_another_worker_takes_over() {
     let silent = || task().attempts(2).scheduled().claim_for("a", "10s").at("1h");
     silent().complete("a").replies(ACCEPTED).is(Status::Completed);
     silent().fail("a").replies(ACCEPTED).is(Status::Pending);
@@ -179,7 +179,7 @@ fn once_another_took_the_task_over_the_old_lease_is_lost() {
 }
 
 #[test]
-fn an_attempt_given_back_or_lost_is_not_counted() {
+fn an_attempt_released_or_lost_is_not_counted() {
     task()
         .scheduled()
         .claim("a")
@@ -232,7 +232,7 @@ fn how_many_workers_may_be_lost_is_a_limit() {
 }
 
 #[test]
-fn a_worker_that_ends_its_attempt_ends_the_row_of_losses() {
+fn an_attempt_that_ends_resets_the_count_of_losses() {
     let lost_three = || lose(task().attempts(-1).scheduled(), &["a", "b", "c"]).claim("d");
     let again = |scene: Scene| lose(scene, &["e", "f", "g", "h"]).claim("i").replies(SPENT);
     assert_eq!(lost_three().record().losses, 3);
@@ -263,7 +263,7 @@ fn a_claim_may_find_the_attempt_before_timed_out_and_start_the_next_one_in_the_s
 }
 
 #[test]
-fn a_claim_that_ends_or_postpones_the_task_spends_its_message() {
+fn a_claim_that_ends_or_postpones_the_task_makes_its_message_stale() {
     task()
         .deadline("1m")
         .scheduled()

@@ -102,7 +102,7 @@ fn a_released_task_is_pending_at_once() {
 }
 
 #[test]
-fn a_task_whose_worker_is_lost_goes_to_the_next_one_that_asks() {
+fn a_task_whose_worker_is_lost_goes_to_the_next_worker_that_claims() {
     task()
         .scheduled()
         .claim_for("a", "10s")
@@ -137,7 +137,7 @@ fn a_task_with_no_attempts_at_all_is_skipped() {
 }
 
 #[test]
-fn what_needs_a_task_is_told_when_there_is_none() {
+fn a_command_on_a_missing_task_is_refused() {
     let limits = Limits::default();
     let nonce = crate::id::Nonce::from_bytes([0; 8]);
     let context = crate::command::Context { now: t("0s"), nonce, limits: &limits };
@@ -149,7 +149,7 @@ fn what_needs_a_task_is_told_when_there_is_none() {
 }
 
 #[test]
-fn a_task_past_its_retention_exists_no_more_and_its_id_is_free() {
+fn a_task_past_its_retention_counts_as_absent_and_its_id_is_free() {
     let ended = || task().scheduled().claim("a").complete("a");
     let last_moment = ended().at("29d 23h 59m 59s 999ms");
     last_moment.complete("a").replies(DUPLICATE).schedule_again().replies(EXISTED).changes_nothing();
@@ -170,7 +170,7 @@ fn a_task_past_its_retention_exists_no_more_and_its_id_is_free() {
 // ---- repetition
 
 #[test]
-fn the_lease_that_completed_a_task_may_say_so_again_and_the_first_result_stands() {
+fn a_completion_may_be_repeated_and_the_first_result_counts() {
     let scene = task().scheduled().claim("a").complete_with("a", "1");
     let first = scene.record().clone();
     let scene = scene.at("1h").complete_with("a", "2").replies(DUPLICATE).changes_nothing().sends_nothing();
@@ -178,7 +178,7 @@ fn the_lease_that_completed_a_task_may_say_so_again_and_the_first_result_stands(
 }
 
 #[test]
-fn the_lease_whose_attempt_failed_may_say_so_again_while_the_task_goes_on() {
+fn a_failure_may_be_reported_again_while_the_task_is_open() {
     let failed = || task().attempts(3).scheduled().claim("a").fail("a");
     failed().fail("a").replies(DUPLICATE).changes_nothing();
     failed().claim("b").fail("a").replies(DUPLICATE).changes_nothing();
@@ -186,7 +186,7 @@ fn the_lease_whose_attempt_failed_may_say_so_again_while_the_task_goes_on() {
 }
 
 #[test]
-fn the_lease_that_was_given_back_may_be_given_back_again() {
+fn a_release_may_be_repeated() {
     let released = || task().scheduled().claim("a").release("a");
     released().release("a").replies(DUPLICATE).changes_nothing();
     released().claim("b").release("a").replies(DUPLICATE).changes_nothing();
@@ -212,7 +212,7 @@ fn another_kind_of_report_from_a_closed_attempt_is_refused() {
 }
 
 #[test]
-fn a_lease_of_nobody_is_lost_and_on_an_ended_task_told_how_it_ended() {
+fn an_unknown_lease_is_refused_and_on_an_ended_task_with_its_status() {
     let running = || task().scheduled().claim("a");
     for scene in
         [running().complete("x"), running().fail("x"), running().release("x"), running().heartbeat("x")]
@@ -226,7 +226,7 @@ fn a_lease_of_nobody_is_lost_and_on_an_ended_task_told_how_it_ended() {
 }
 
 #[test]
-fn a_late_result_is_refused_and_told_that_the_deadline_had_passed() {
+fn a_late_result_is_refused_because_the_deadline_has_passed() {
     let too_late = Reject::DeadlineExceeded { kind: TimeoutKind::ScheduleToClose };
     let ended = || task().deadline("1m").scheduled().claim("a").at("2m").tick().is(Status::TimedOut);
     ended().complete("a").refuses(too_late.clone()).changes_nothing();
@@ -235,7 +235,7 @@ fn a_late_result_is_refused_and_told_that_the_deadline_had_passed() {
 }
 
 #[test]
-fn a_late_result_of_an_attempt_that_timed_out_is_told_so_while_the_task_goes_on() {
+fn a_late_result_of_an_attempt_that_timed_out_is_refused_while_the_task_is_open() {
     let too_late = Reject::DeadlineExceeded { kind: TimeoutKind::StartToClose };
     let retried =
         || task().attempts(3).close_within("10s", OnTimeout::Retry).scheduled().claim("a").at("10s").tick();
@@ -282,7 +282,7 @@ fn another_request_under_the_same_id_is_refused() {
 }
 
 #[test]
-fn ones_own_creation_is_recognised_by_its_incarnation_and_still_new() {
+fn a_repeated_creation_is_recognised_by_its_incarnation_and_counts_as_new() {
     task().scheduled().schedule_repeated().replies(NEW).changes_nothing().sends_hint_for("0s");
     task()
         .scheduled()
@@ -346,7 +346,7 @@ fn payload_texts_are_kept_verbatim() {
 }
 
 #[test]
-fn a_repeated_failure_or_release_sends_the_hint_again_until_somebody_has_it() {
+fn a_repeated_failure_or_release_sends_the_hint_again_until_the_task_is_claimed() {
     let failed = || task().attempts(3).delay("5s").scheduled().claim("a").fail("a");
     failed().fail("a").replies(DUPLICATE).changes_nothing().sends_hint_for("5s");
     failed().at("5s").claim("b").fail("a").replies(DUPLICATE).sends_nothing();
@@ -358,7 +358,7 @@ fn a_repeated_failure_or_release_sends_the_hint_again_until_somebody_has_it() {
 }
 
 #[test]
-fn an_operators_retry_can_be_repeated_until_the_task_goes_on() {
+fn an_operators_retry_can_be_repeated_until_the_task_changes() {
     let revived = || task().scheduled().claim("a").fail("a").at("9s").retry();
     revived().at("10s").retry().replies(Reply::Revived).changes_nothing().sends_hint_for("9s");
     revived().claim("b").retry().refuses(Reject::NotTerminal { status: Status::Running });
@@ -367,7 +367,7 @@ fn an_operators_retry_can_be_repeated_until_the_task_goes_on() {
 }
 
 #[test]
-fn a_call_that_hung_for_longer_than_the_retention_does_not_make_its_task_again() {
+fn a_call_delayed_for_longer_than_the_retention_does_not_create_its_task_twice() {
     let scene = task().scheduled().claim("a").complete("a").at("31d");
     assert!(scene.record().is_gone(t("31d")));
     let scene = scene.schedule_repeated().changes_nothing().replies(Reply::Scheduled { existed: false });

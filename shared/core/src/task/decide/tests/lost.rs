@@ -15,7 +15,7 @@ fn lost_among_others() -> Scene {
 }
 
 #[test]
-fn a_loss_among_others_is_not_counted_and_the_next_attempt_runs_alone() {
+fn a_loss_with_other_attempts_is_not_counted_and_the_next_attempt_runs_alone() {
     let scene = lost_among_others().claim_among_others("b").replies(SUSPECT).changes_nothing();
     let scene = scene.claim("c").replies(CLAIMED).on_attempt(1);
     assert_eq!((scene.record().losses, scene.running().shared), (0, false));
@@ -43,7 +43,7 @@ fn an_attempt_that_ends_otherwise_clears_the_suspicion() {
 }
 
 #[test]
-fn a_task_given_back_has_no_more_time_for_a_worker_to_come_than_it_had() {
+fn a_release_does_not_restart_schedule_to_start() {
     let mut scene = task().start_within("5m", OnTimeout::Terminal).scheduled();
     for minute in 1..5 {
         // A minute in which a worker has it doesn't count, but a minute in which it waits does.

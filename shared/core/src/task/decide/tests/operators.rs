@@ -27,7 +27,7 @@ fn cancelling_a_running_task_asks_its_worker() {
 }
 
 #[test]
-fn insisting_cancels_a_running_task_at_once_and_fences_its_worker() {
+fn a_forced_cancel_ends_a_running_task_at_once_and_fences_its_worker() {
     let scene = task().scheduled().claim("a").cancel_by_force().replies(CANCELLED).ended_as(&ON_REQUEST);
     assert_eq!(scene.record().history[0].ending, Ending::Cancelled);
     scene.complete("a").refuses(Reject::AlreadyTerminal { status: Status::Cancelled }).changes_nothing();
@@ -125,7 +125,7 @@ fn what_completed_or_was_skipped_is_not_revived_and_what_is_open_need_not_be() {
 }
 
 #[test]
-fn a_revived_task_is_free_of_its_old_deadline_and_has_its_timeout_afresh_with_each_attempt() {
+fn a_revived_task_has_no_deadline_and_a_timeout_of_each_attempt_instead() {
     let scene = task().attempts(2).deadline("1m").scheduled().at("1m").tick().at("2h").retry();
     assert_eq!(scene.record().deadline_at, None);
     let scene = scene.at("3h").claim("b");
@@ -139,7 +139,7 @@ fn a_revived_task_is_free_of_its_old_deadline_and_has_its_timeout_afresh_with_ea
 #[test]
 fn a_revived_task_keeps_the_shorter_of_its_timeouts_and_how_each_counts() {
     let revived = |whole: &str, own: &str, is_error: bool| {
-        let plan = task().attempts(9).whole_life(whole, is_error).close_within(own, OnTimeout::Retry);
+        let plan = task().attempts(9).with_total_timeout(whole, is_error).close_within(own, OnTimeout::Retry);
         plan.scheduled().cancel().retry().claim("a")
     };
     let scene = revived("1m", "10s", true).at("10s").tick().is(Status::Pending);
@@ -159,7 +159,7 @@ fn a_revived_task_has_all_its_attempts_and_losses_again() {
 }
 
 #[test]
-fn a_task_can_be_revived_before_anybody_noticed_that_its_time_was_over() {
+fn a_task_can_be_revived_before_its_timeout_is_recorded() {
     let scene = task().deadline("1m").scheduled().claim("a").at("2m").retry().replies(Reply::Revived);
     assert_eq!(scene.decision().writes.len(), 1);
     assert_eq!(scene.record().history[0].ending, Ending::TimedOut(TimeoutKind::ScheduleToClose));
@@ -170,7 +170,7 @@ fn a_task_can_be_revived_before_anybody_noticed_that_its_time_was_over() {
 }
 
 #[test]
-fn a_lease_of_the_life_before_is_worth_nothing_in_the_next_one() {
+fn a_lease_from_before_a_revival_is_refused_after_it() {
     let scene = task().scheduled().claim("a").cancel_by_force().retry().claim("b");
     scene.complete("a").refuses(Reject::LeaseLost).is(Status::Running);
 }
@@ -211,7 +211,7 @@ fn extension(write: &Write) -> Option<&crate::payload::BlobRef> {
 }
 
 #[test]
-fn a_task_is_revived_as_often_as_it_takes() {
+fn a_task_can_be_revived_repeatedly() {
     let mut scene: Scene = task().deadline("1m").scheduled();
     for _ in 0..3 {
         scene = scene.cancel().retry().is(Status::Pending);

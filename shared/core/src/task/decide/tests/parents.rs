@@ -14,7 +14,7 @@ fn tells(scene: Scene) -> Scene {
 }
 
 #[test]
-fn every_end_of_a_remote_step_is_told() {
+fn every_end_of_a_remote_step_notifies_its_parent() {
     let step = || task().step().scheduled();
     tells(step().claim("a").complete("a").is(Status::Completed));
     tells(step().claim("a").fail("a").is(Status::Failed));
@@ -38,7 +38,7 @@ fn every_end_of_a_remote_step_is_told() {
 }
 
 #[test]
-fn an_end_that_is_reported_again_is_told_again() {
+fn an_end_that_is_reported_again_notifies_again() {
     let scene = task().step().scheduled().claim("a").complete("a").replies(ACCEPTED);
     tells(tells(scene).complete("a").replies(DUPLICATE).changes_nothing());
     let scene = task().step().scheduled().claim("a").fail("a");
@@ -46,7 +46,7 @@ fn an_end_that_is_reported_again_is_told_again() {
 }
 
 #[test]
-fn nothing_is_told_of_a_step_that_goes_on() {
+fn an_open_step_does_not_notify() {
     let scene = task().step().attempts(2).scheduled().sends_hint_for("0s").claim("a").sends_nothing();
     let scene = scene.heartbeat("a").sends_nothing().fail("a").sends_hint_for("0s");
     let told = |scene: &Scene| scene.decision().effects.contains(&Effect::NotifyParent(parent()));
@@ -57,7 +57,7 @@ fn nothing_is_told_of_a_step_that_goes_on() {
 }
 
 #[test]
-fn a_step_that_is_begun_again_after_its_end_tells_of_it_again() {
+fn a_step_that_is_started_again_after_its_end_notifies_again() {
     let scene = task().step().scheduled().claim("a").complete("a");
     tells(scene.schedule_again().changes_nothing());
     // A step that is open notifies when it ends.

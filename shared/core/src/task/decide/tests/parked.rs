@@ -31,7 +31,7 @@ fn a_parked_task_gets_one_hint_when_its_queue_is_resumed_and_no_more() {
 }
 
 #[test]
-fn the_tick_looks_seldom_at_what_is_parked_and_sends_its_hint_if_nobody_else_has() {
+fn the_tick_rarely_probes_parked_tasks_and_sends_a_missing_hint() {
     let scene = task().scheduled().claim_paused("a").next_tick_seeing(PAUSED);
     let scene = scene.replies(Reply::Due(DueReply::Rearmed)).sends_nothing().due("6h 10m", DueKind::Backstop);
     let scene = scene.next_tick_seeing(PAUSED).sends_nothing().due("12h 10m", DueKind::Backstop);
@@ -58,7 +58,7 @@ fn a_worker_lost_while_its_queue_is_paused_is_replaced_when_that_is_resumed() {
 }
 
 #[test]
-fn what_is_taken_or_ends_is_parked_no_more() {
+fn a_task_that_is_claimed_or_ends_is_no_longer_parked() {
     let parked = || task().scheduled().claim_paused("a");
     assert!(parked().record().parked);
     for scene in [parked().claim("b"), parked().cancel(), parked().claim("b").release("b")] {

@@ -61,14 +61,14 @@ fn growing_delays_stop_at_their_maximum() {
 }
 
 #[test]
-fn attempts_lost_or_given_back_do_not_make_the_delay_grow() {
+fn attempts_lost_or_released_do_not_increase_the_delay() {
     let scene = task().attempts(-1).delays(&["1s", "5s"]).scheduled().claim("a").release("a");
     let scene = scene.claim_for("b", "10s").at("10s").claim("c").fail("c").available_at("11s");
     fail_once_more(scene).available_at("16s");
 }
 
 #[test]
-fn jitter_is_the_same_whoever_decides_and_differs_from_attempt_to_attempt() {
+fn jitter_is_the_same_for_repeated_decisions_and_differs_from_attempt_to_attempt() {
     let jittered = || {
         let mut plan = task();
         plan.schedule.retry = RetryPolicy {
@@ -119,7 +119,7 @@ fn a_retry_that_could_only_start_at_the_deadline_fails_at_once_with_the_reason_a
 }
 
 #[test]
-fn an_error_without_words_is_told_by_its_code() {
+fn an_error_without_a_message_is_shown_by_its_code() {
     let scene =
         task().attempts(5).delay("1m").deadline("1m").scheduled().claim("a").fail_with("a", "E42", "");
     assert!(scene.error().message.ends_with("; last error: E42"), "{:?}", scene.error());
@@ -127,8 +127,14 @@ fn an_error_without_words_is_told_by_its_code() {
 
 #[test]
 fn a_doomed_retry_is_cancelled_where_the_deadline_is_no_error() {
-    let scene =
-        task().attempts(5).delay("30s").whole_life("1m", false).scheduled().claim("a").at("40s").fail("a");
+    let scene = task()
+        .attempts(5)
+        .delay("30s")
+        .with_total_timeout("1m", false)
+        .scheduled()
+        .claim("a")
+        .at("40s")
+        .fail("a");
     scene.ended_as(&Outcome::Cancelled { timeout: Some(TimeoutKind::ScheduleToClose) });
 }
 
@@ -141,7 +147,7 @@ fn a_retry_after_a_timeout_can_be_doomed_as_well() {
 }
 
 #[test]
-fn an_error_that_nobody_retries_is_not_doomed_but_failed() {
+fn an_error_that_is_not_retryable_is_not_doomed_but_failed() {
     task().delay("30s").deadline("1m").scheduled().claim("a").at("50s").fail("a").is(Status::Failed);
 }
 

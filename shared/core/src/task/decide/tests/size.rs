@@ -42,7 +42,7 @@ fn largest() -> Plan {
         non_retryable: vec!["c".repeat(retry::MAX_CODES_BYTES / retry::MAX_CODES); retry::MAX_CODES],
     };
     assert_eq!(plan.schedule.retry.check(), Ok(()));
-    plan.whole_life(ALMOST_A_YEAR, false)
+    plan.with_total_timeout(ALMOST_A_YEAR, false)
         .start_within(ALMOST_A_YEAR, OnTimeout::Cancel)
         .close_within(ALMOST_A_YEAR, OnTimeout::Cancel)
         .heartbeats(ALMOST_A_YEAR, OnTimeout::Cancel)
@@ -129,7 +129,7 @@ fn through_every_state(begin: impl Fn() -> Scene) {
     let claimed = || progress(claim(worn(), "d"), "d");
     for bytes in [0, 20, 60, 120, 240, 241, 10_000] {
         let scene = fail(claimed(), "d", &message[..bytes], false).is(Status::Failed);
-        told_whole(&scene, &message[..bytes]);
+        assert_whole_message(&scene, &message[..bytes]);
         scene.retry().is(Status::Pending);
     }
     let scene = claimed();
@@ -147,7 +147,7 @@ fn through_every_state(begin: impl Fn() -> Scene) {
 
 /// The worker's message can be read in full, in the record or in a blob.
 #[track_caller]
-fn told_whole(scene: &Scene, message: &str) {
+fn assert_whole_message(scene: &Scene, message: &str) {
     let Outcome::Failed { error, message: aside } = scene.outcome() else { panic!("{:?}", scene.outcome()) };
     match aside {
         None => assert_eq!(error.message, message),
@@ -173,7 +173,7 @@ fn everything_at_its_maximum_at_once_stays_within_the_budget_in_every_state() {
 }
 
 #[test]
-fn inputs_of_any_size_leave_room_for_the_rest_of_a_life() {
+fn inputs_of_any_size_leave_space_for_later_data() {
     for bytes in (2..700).step_by(23).chain([4 * 1024]) {
         through_every_state(|| aged(task().attempts(-1).input(&text(bytes))));
         through_every_state(|| aged(task().attempts(-1).input(&text(bytes)).labels(&text(bytes))));
@@ -246,7 +246,7 @@ fn an_output_that_fits_is_inline_and_a_larger_one_is_written_aside_and_outlives_
 }
 
 #[test]
-fn a_trace_stays_as_long_as_anything_else_can_give_way() {
+fn a_trace_stays_as_long_as_other_texts_can_be_cut() {
     let mut plan = task().attempts(-1).input(&text(400)).labels(&text(100));
     plan.schedule.trace = TraceContext::parse(TRACE);
     let mut scene = aged(plan);
@@ -259,7 +259,7 @@ fn a_trace_stays_as_long_as_anything_else_can_give_way() {
 }
 
 #[test]
-fn what_is_only_for_people_to_read_gives_way_first() {
+fn texts_that_only_people_read_are_cut_first() {
     let plan = largest();
     let policy = plan.schedule.retry.clone();
     let scene = claim(fail(claim(aged(plan), "a"), "a", &"m".repeat(500), true), "b");

@@ -18,7 +18,7 @@ fn heading_for(plan: Plan, kind: TimeoutKind, on_timeout: OnTimeout) -> Scene {
         ScheduleToStart => plan.start_within("10s", on_timeout).scheduled(),
         Heartbeat => plan.heartbeats("10s", on_timeout).scheduled().claim("a"),
         StartToClose => plan.close_within("10s", on_timeout).scheduled().claim("a"),
-        ScheduleToClose => plan.whole_life("10s", on_timeout != Cancel).scheduled().claim("a"),
+        ScheduleToClose => plan.with_total_timeout("10s", on_timeout != Cancel).scheduled().claim("a"),
     }
 }
 
@@ -92,7 +92,7 @@ fn the_error_of_a_timeout_says_what_passed_and_when_and_the_last_error() {
 }
 
 #[test]
-fn the_last_error_is_told_though_the_attempts_after_it_were_lost_or_given_back() {
+fn the_last_error_is_shown_although_later_attempts_were_lost_or_released() {
     let failed = || task().attempts(3).deadline("1m").scheduled().claim("a").fail("a");
     for scene in [failed().claim("b").release("b"), failed().claim_for("b", "10s").at("10s").claim("c")] {
         let scene = scene.at("2m").tick().is(Status::TimedOut);
@@ -101,7 +101,7 @@ fn the_last_error_is_told_though_the_attempts_after_it_were_lost_or_given_back()
 }
 
 #[test]
-fn of_several_errors_the_latest_is_told() {
+fn of_several_errors_the_latest_is_shown() {
     let scene = task().attempts(3).deadline("1m").scheduled().claim("a").fail_with("a", "first", "");
     let scene = scene.claim("b").fail_with("b", "second", "").at("2m").tick();
     assert!(scene.error().message.ends_with("; last error: second"), "{:?}", scene.error());
@@ -172,7 +172,7 @@ fn a_refused_report_of_an_attempt_that_is_tried_again_sends_the_hint_of_the_next
 }
 
 #[test]
-fn timing_out_is_recorded_once_however_many_look() {
+fn a_timeout_is_recorded_once_for_any_number_of_calls() {
     let scene = task().deadline("10s").scheduled().at("10s").tick().replies(TIMED_OUT).writes_the_task();
     scene.at("20s").tick().replies(Reply::Due(DueReply::Nothing)).changes_nothing().is(Status::TimedOut);
 }
@@ -260,7 +260,7 @@ fn a_cancellation_of_an_attempt_that_timed_out_ends_the_task_instead_of_trying_a
 }
 
 #[test]
-fn an_attempt_that_nobody_claimed_in_time_keeps_its_one_hint_whoever_notices() {
+fn an_attempt_that_was_not_claimed_in_time_keeps_its_one_hint() {
     let scene = task().attempts(3).delay("5s").start_within("10s", Retry).scheduled().at("10s");
     // The hint itself is received too early: it is sent again with a delay, and isn't duplicated.
     let available_at = t("15s");

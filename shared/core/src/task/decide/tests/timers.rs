@@ -11,7 +11,7 @@ const WAITING: Reply = Reply::Due(DueReply::Waiting);
 const NOTHING: Reply = Reply::Due(DueReply::Nothing);
 
 #[test]
-fn whoever_writes_an_instant_that_comes_soon_sends_its_timer() {
+fn the_writer_of_a_near_instant_sends_its_timer() {
     task().deadline("200s").scheduled().due("200s", DueKind::Armed).sends_timer_for("200s");
     task().deadline("201s").scheduled().due("201s", DueKind::Instant).sends_no_timer();
     let scene = task().close_within("30s", Terminal).scheduled().sends_no_timer().at("1m").claim("a");
@@ -27,13 +27,13 @@ fn leases_starts_and_backstops_get_no_timer() {
 }
 
 #[test]
-fn a_timer_that_comes_in_time_settles_what_has_passed() {
+fn a_timer_that_arrives_in_time_records_the_expired_timeout() {
     let scene = task().deadline("1m").scheduled().at("1m").timer_for("1m");
     scene.is(Status::TimedOut).sends_nothing().timer_for("1m").replies(NOTHING).changes_nothing();
 }
 
 #[test]
-fn a_timer_whose_instant_has_moved_away_goes_on_to_it() {
+fn a_timer_whose_instant_has_moved_is_sent_again_for_it() {
     let scene = task().heartbeats("20s", Retry).scheduled().claim("a").sends_timer_for("20s");
     let scene = scene.at("15s").heartbeat("a").sends_nothing();
     let scene = scene.at("20s").timer_for("20s").replies(WAITING).changes_nothing().sends_timer_for("35s");
@@ -44,7 +44,7 @@ fn a_timer_whose_instant_has_moved_away_goes_on_to_it() {
 }
 
 #[test]
-fn a_timer_for_a_place_that_the_record_has_left_goes_nowhere() {
+fn a_timer_for_an_old_due_slot_is_not_sent_again() {
     let scene = task().heartbeats("20s", Retry).scheduled().claim("a").at("15s").heartbeat("a");
     // The tick moves the record to its new due slot, and sends a timer for that.
     let scene = scene.at("21s").tick().due("35s", DueKind::Armed).sends_timer_for("35s");
@@ -61,20 +61,20 @@ fn an_attempt_shorter_than_the_wait_before_it_needs_no_timer_of_its_own() {
 }
 
 #[test]
-fn nothing_new_is_left_to_a_timer_that_may_pass_before_it_is_written() {
+fn a_timer_that_may_arrive_before_the_write_is_not_relied_on() {
     let scene = task().start_within("30s", Retry).close_within("1m", Terminal).scheduled();
     scene.at("20s").claim("a").due("1m 20s", DueKind::Armed).sends_timer_for("1m 20s");
 }
 
 #[test]
-fn a_place_in_the_past_leads_to_nothing_new_so_the_next_instant_gets_its_own_timer() {
+fn a_due_slot_in_the_past_covers_no_new_instant_so_that_gets_its_own_timer() {
     let scene = task().attempts(3).close_within("10s", Retry).scheduled().claim("a").at("4s").fail("a");
     let scene = scene.at("12s").timer_for("10s").replies(NOTHING).claim("b");
     scene.due("22s", DueKind::Armed).sends_timer_for("22s");
 }
 
 #[test]
-fn an_instant_just_behind_a_backstop_is_not_left_to_the_tick_of_that_backstop() {
+fn an_instant_just_after_a_backstop_does_not_wait_for_the_tick_of_that_backstop() {
     let scene = task().close_within("3m 30s", Terminal).scheduled().at("7m").claim("a");
     // At 10m 30s, while the due slot was at 10m: the tick of that slot may be a minute late.
     scene.due("10m 30s", DueKind::Instant).sends_no_timer();

@@ -98,7 +98,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn walks_whose_messages_are_lost_begin_again_within_three_minutes() {
+async fn walks_whose_messages_are_lost_are_restarted_within_three_minutes() {
     let scene = Scene::parked(4, 20).await;
     scene.resume().await;
     assert_eq!(scene.lose_walks().await, 4);
@@ -131,7 +131,7 @@ async fn an_execution_whose_walk_is_lost_has_its_message_within_three_minutes() 
 }
 
 #[tokio::test]
-async fn one_lost_walk_of_several_begins_again_and_the_others_do_not() {
+async fn one_lost_walk_of_several_is_restarted_and_the_others_are_not() {
     let scene = Scene::parked(4, 20).await;
     scene.resume().await;
     scene.pass(10);
@@ -156,7 +156,7 @@ async fn an_operator_who_dies_before_the_messages_are_sent_leaves_the_walks_to_t
 }
 
 #[tokio::test]
-async fn a_walk_waits_for_a_throttled_store_and_goes_on_from_where_it_was() {
+async fn a_walk_waits_for_a_throttled_store_and_continues_from_its_position() {
     let scene = Scene::parked(1, 450).await;
     scene.resume().await;
     scene.pass(10);
@@ -180,7 +180,7 @@ async fn a_walk_waits_for_a_throttled_store_and_goes_on_from_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_walk_under_way_is_left_alone_and_a_repeated_message_finds_nothing_to_do() {
+async fn an_active_walk_is_not_restarted_and_a_repeated_message_finds_nothing_to_do() {
     let scene = Scene::parked(1, 10).await;
     scene.resume().await;
     let timers = QueueName::timers();
@@ -201,7 +201,7 @@ async fn a_walk_under_way_is_left_alone_and_a_repeated_message_finds_nothing_to_
 }
 
 #[tokio::test]
-async fn a_queue_paused_again_owes_nothing_and_the_next_resuming_walks_anew() {
+async fn a_queue_paused_again_has_no_walks_and_the_next_resume_starts_new_ones() {
     let scene = Scene::parked(1, 10).await;
     scene.resume().await;
     scene.operator.pause_queue(&work(), true).await.unwrap();

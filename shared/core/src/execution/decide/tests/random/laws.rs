@@ -67,7 +67,7 @@ fn check_fence(before: &Execution, command: &Command, decision: &Decision, conte
             let time_is_left = deadline_at(before).is_none_or(|at| at > context.now);
             // A turn that would continue as new without all pending events is refused, so that the next turn brings
             // them.
-            assert!(overlooks_events(before, command) || !(holds && time_is_left), "the owner was refused");
+            assert!(drops_events(before, command) || !(holds && time_is_left), "the owner was refused");
         }
         Err(Reject::LimitExceeded { .. }) => {
             assert!(holds && !matches!(command, Command::Close(_)));
@@ -78,7 +78,7 @@ fn check_fence(before: &Execution, command: &Command, decision: &Decision, conte
 }
 
 /// Whether a next run would start without some of the pending events.
-fn overlooks_events(before: &Execution, command: &Command) -> bool {
+fn drops_events(before: &Execution, command: &Command) -> bool {
     let Command::Close(Close { ending: Ending::ContinueAsNew { events, .. }, .. }) = command else {
         return false;
     };

@@ -32,7 +32,7 @@ struct Punctual {
     on_their_way: Vec<Timer>,
     /// The minute of the next tick.
     next_tick: Timestamp,
-    handed_until: Timestamp,
+    timers_sent_until: Timestamp,
     /// How late each tick is; the list repeats.
     lateness: Vec<u64>,
     ticks: usize,
@@ -51,7 +51,7 @@ impl Punctual {
             life,
             on_their_way,
             next_tick,
-            handed_until: next_tick,
+            timers_sent_until: next_tick,
             lateness,
             ticks: 0,
             hinted_at,
@@ -114,9 +114,9 @@ impl Punctual {
         let (now, until) = (self.life.now, slot_end(self.next_tick, self.life.now));
         let place = self.life.record.as_ref().and_then(|record| Some((record.id.clone(), record.due?)));
         if let Some((id, due)) = place {
-            let is_new = due.kind == DueKind::Instant && due.at >= self.handed_until;
+            let is_new = due.kind == DueKind::Instant && due.at >= self.timers_sent_until;
             if is_new && due.at > now && due.at < until {
-                self.handed_until = until;
+                self.timers_sent_until = until;
                 let timer = Timer { record: id.into(), at: due.at, due_at: due.at };
                 self.receive(vec![Effect::Timer(timer)]);
             }
@@ -138,15 +138,15 @@ impl Punctual {
     /// An execution that needs work has had a hint lately.
     fn check_found(&self) {
         let Some(record) = &self.life.record else { return };
-        let Some(since) = acted_on_from(record).filter(|since| *since <= self.life.now) else { return };
+        let Some(since) = needs_worker_from(record).filter(|since| *since <= self.life.now) else { return };
         let since = self.hinted_at.map_or(since, |hinted| hinted.max(since));
-        let within = FOUND_WITHIN.saturating_add(self.left_alone_for(record, since));
+        let within = FOUND_WITHIN.saturating_add(self.probe_delay(record, since));
         assert!(self.life.now.since(since) <= within, "the tick did not find {record:#?}");
     }
 
     /// How much later a turn may be found whose worker is lost. Its own message would bring it back, so its start
     /// leaves the due slot as it is. And the next probe of a turn whose worker is alive comes four times as late.
-    fn left_alone_for(&self, record: &Execution, since: Timestamp) -> Millis {
+    fn probe_delay(&self, record: &Execution, since: Timestamp) -> Millis {
         let Some(turn) = record.turn() else { return Millis::ZERO };
         let lay_at = self.taken.map_or(since, |(_, place)| place);
         let lived = turn.lease_expires_at.since(turn.claimed_at);
@@ -157,7 +157,7 @@ impl Punctual {
 }
 
 /// From when on an execution needs a worker.
-fn acted_on_from(execution: &Execution) -> Option<Timestamp> {
+fn needs_worker_from(execution: &Execution) -> Option<Timestamp> {
     if execution.is_held() {
         return None;
     }

@@ -26,7 +26,7 @@ struct Punctual {
     on_their_way: Vec<Timer>,
     /// The minute of the next tick.
     next_tick: Timestamp,
-    handed_until: Timestamp,
+    timers_sent_until: Timestamp,
     /// How late each tick is, repeated in a cycle.
     lateness: Vec<u64>,
     ticks: usize,
@@ -37,7 +37,7 @@ impl Punctual {
         let minute = life.now.as_millis().div_euclid(MINUTE_MS) * MINUTE_MS;
         let next_tick = Timestamp::from_millis(minute);
         let mut begun =
-            Self { life, on_their_way: vec![], next_tick, handed_until: next_tick, lateness, ticks: 0 };
+            Self { life, on_their_way: vec![], next_tick, timers_sent_until: next_tick, lateness, ticks: 0 };
         let first = begun.life.first_effects.split_off(0);
         begun.take(first);
         begun
@@ -88,9 +88,9 @@ impl Punctual {
         let (now, until) = (self.life.now, slot_end(self.next_tick, self.life.now));
         let place = self.life.record.as_ref().and_then(|task| Some((task.id.clone(), task.due?)));
         if let Some((task, due)) = place {
-            let is_new = due.kind == DueKind::Instant && due.at >= self.handed_until;
+            let is_new = due.kind == DueKind::Instant && due.at >= self.timers_sent_until;
             if is_new && due.at > now && due.at < until {
-                self.handed_until = until;
+                self.timers_sent_until = until;
                 self.take(vec![Effect::Timer(Timer { record: task.into(), at: due.at, due_at: due.at })]);
             }
             if due.at <= now {
@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn every_instant_is_seen_when_it_comes(
+    fn every_timeout_is_recorded_when_it_expires(
         plan in plan(),
         lateness in prop::collection::vec(0_u64..=60_000, 1..5),
         steps in prop::collection::vec((passing(), step()), 1..40),
