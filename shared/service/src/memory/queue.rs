@@ -177,7 +177,9 @@ impl MemoryQueue {
             return Ok(());
         }
         let known = |incarnation| held.messages.has_hint_of(incarnation);
-        let ready = backlog.ready(queue, now, held.messages.hints() + space, &known).map_err(unavailable)?;
+        let ready = backlog
+            .ready(queue, now, held.messages.hints() + space, &known)
+            .map_err(|error| unavailable(&error))?;
         for body in ready.hints {
             held.messages.push(now, self.next_id(), body, now);
         }
@@ -197,7 +199,7 @@ impl MemoryQueue {
     }
 }
 
-fn unavailable(error: StoreError) -> QueueError {
+fn unavailable(error: &StoreError) -> QueueError {
     QueueError::Unavailable { reason: error.to_string() }
 }
 
@@ -307,7 +309,7 @@ impl Queue for MemoryQueue {
         let depth = held.messages.depth(now);
         match &self.bounded {
             Some(bounded) if held.missing_from.is_some_and(|at| at <= now) => {
-                let ready = bounded.backlog.count(queue, now).map_err(unavailable)?;
+                let ready = bounded.backlog.count(queue, now).map_err(|error| unavailable(&error))?;
                 Ok(Depth { visible: depth.visible.max(ready), ..depth })
             }
             Some(_) | None => Ok(depth),

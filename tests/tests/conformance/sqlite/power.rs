@@ -32,7 +32,7 @@ fn log_of(path: &Path) -> PathBuf {
 
 /// A task with an idempotency key: a commit of two records. Every third has a payload of its own.
 fn numbered(number: usize) -> ScheduleRequest {
-    let input = if number % 3 == 0 { "x".repeat(LARGE) } else { "small".to_owned() };
+    let input = if number.is_multiple_of(3) { "x".repeat(LARGE) } else { "small".to_owned() };
     ScheduleRequest {
         id: Some(task_id(&format!("t-{number}"))),
         idempotency_key: Some(format!("key-{number}")),
