@@ -13,6 +13,7 @@
 //! The conditions are the service's (`tickover_service::condition`). This crate stores records; it never decides.
 
 mod backlog;
+mod checkpoint;
 mod commit;
 mod error;
 mod expiry;

@@ -17,8 +17,6 @@ const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("schema/1.sql"))];
 const BUSY: Duration = Duration::from_secs(5);
 /// Statements that a connection keeps prepared: more than there are.
 const STATEMENTS: usize = 64;
-/// Pages of the log after which the writer moves them into the database: 16 MiB.
-const CHECKPOINT_PAGES: u32 = 4_000;
 
 /// The connection that writes. Makes the schema, or brings it up to date.
 pub(crate) fn open_writer(path: Option<&Path>) -> Result<Connection, OpenError> {
@@ -30,7 +28,8 @@ pub(crate) fn open_writer(path: Option<&Path>) -> Result<Connection, OpenError> 
     if let Some(path) = path {
         check(&connection, path)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+        // The writer has its own way: see `checkpoint`.
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     }
     migrate(&mut connection)?;
     Ok(connection)

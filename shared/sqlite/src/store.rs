@@ -61,7 +61,7 @@ impl SqliteStore {
             std::fs::create_dir_all(folder).map_err(fail)?;
         }
         let lock = acquire(&path)?;
-        let writer = Writer::thread(Arc::new(Mutex::new(schema::open_writer(Some(&path))?))).map_err(fail)?;
+        let writer = Writer::thread(schema::open_writer(Some(&path))?, path.clone()).map_err(fail)?;
         let readers = Readers::Pool { path, idle: Mutex::default() };
         Ok(Self { readers, writer, _lock: Some(lock) })
     }

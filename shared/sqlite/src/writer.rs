@@ -1,5 +1,6 @@
 //! The thread that writes: group commit.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -9,6 +10,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 use tokio::sync::oneshot;
 
+use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::error::{Failure, engine};
 use crate::expiry;
@@ -45,9 +47,7 @@ struct Order {
     answer: oneshot::Sender<Result<usize, StoreError>>,
 }
 
-/// The connection that writes.
-///
-/// Nothing but the thread uses it where there is one; in memory, readers share it, since nobody else can open it.
+/// The connection of a database in memory, which no other connection can open: readers and writers share it.
 pub(crate) type Shared = Arc<Mutex<Connection>>;
 
 /// Takes jobs.
@@ -65,12 +65,12 @@ pub(crate) struct Thread {
 }
 
 impl Writer {
-    /// Starts the thread that owns this connection.
-    pub(crate) fn thread(connection: Shared) -> Result<Self, std::io::Error> {
+    /// Starts the thread that owns this connection to the file in `path`.
+    pub(crate) fn thread(connection: Connection, path: PathBuf) -> Result<Self, std::io::Error> {
         let (orders, received) = channel();
         let handle = std::thread::Builder::new()
             .name("tickover-sqlite".to_owned())
-            .spawn(move || serve(&mut lock(&connection), &received))?;
+            .spawn(move || serve(connection, path, &received))?;
         Ok(Self::Thread(Thread { orders: Some(orders), handle: Some(handle) }))
     }
 
@@ -110,7 +110,11 @@ fn gone() -> StoreError {
     StoreError::Unavailable { reason: "the thread that writes has ended".to_owned() }
 }
 
-fn serve(connection: &mut Connection, orders: &Receiver<Order>) {
+fn serve(mut connection: Connection, path: PathBuf, orders: &Receiver<Order>) {
+    let mut checkpoints = match Checkpoints::start(path, &connection) {
+        Ok(checkpoints) => checkpoints,
+        Err(error) => return tracing::error!(%error, "no thread for checkpoints"),
+    };
     while let Ok(first) = orders.recv() {
         let mut group = vec![first];
         while group.len() < GROUP_MAX {
@@ -119,7 +123,10 @@ fn serve(connection: &mut Connection, orders: &Receiver<Order>) {
                 Err(_) => break,
             }
         }
-        perform(connection, group);
+        perform(&mut connection, group);
+        if let Err(error) = checkpoints.after_commit(&connection) {
+            tracing::warn!(%error, "the log was not checkpointed");
+        }
     }
 }
 
