@@ -214,6 +214,25 @@ pub trait Store: Send + Sync {
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError>;
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// Its index of tasks by queue and status, if it has one.
+    fn task_index(&self) -> Option<&dyn TaskIndex> {
+        None
+    }
+}
+
+/// An index of tasks by queue and status. `DynamoDB` has none, because it would cost each task several writes.
+pub trait TaskIndex: Send + Sync {
+    /// Ids of tasks that fit a filter, in an order that depends on the status. Some may be past their retention.
+    fn find(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError>;
+
+    /// From when on a worker could have had the oldest task that is ready at `now`.
+    fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
 }
 
 /// Why a call to a queue failed.

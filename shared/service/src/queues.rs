@@ -202,6 +202,9 @@ impl Service {
     }
 
     async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {
+        if let Some(index) = self.ports.store.task_index() {
+            return Ok(index.oldest(name, self.now())?);
+        }
         let filter = TaskFilter { queue: Some(name.clone()), statuses: vec![Status::Pending] };
         let page = self.list(&filter, OLDEST_READ_MAX, None).await?;
         let now = self.now();

@@ -17,6 +17,7 @@ mod checkpoint;
 mod commit;
 mod error;
 mod expiry;
+mod find;
 mod part;
 mod read;
 mod record;

@@ -3,12 +3,13 @@
 use rusqlite::{Connection, Row, ToSql, params};
 use tickover_core::cron::Cron;
 use tickover_core::id::{ExecutionId, RecordId, TaskId, WorkflowName};
+use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_service::cursor::{self, Position};
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 
 use crate::error::Failure;
-use crate::record::{CRONS, DEAD, Kind, Read, due, list_of, stored};
+use crate::record::{CRONS, Kind, Read, due, list_of, stored};
 
 /// One record.
 pub(crate) fn record<T>(
@@ -118,7 +119,16 @@ pub(crate) fn tasks(
                 params![shard, after.at, after.kind, after.id, limit + 1],
             )?
         }
-        Listing::Dead => list(connection, DEAD, &before(&name, cursor)?, limit)?,
+        Listing::Dead => {
+            let before = before(&name, cursor)?;
+            let mut dead = vec![];
+            for status in [Status::Failed, Status::TimedOut] {
+                dead.extend(list(connection, status.as_str(), &before, limit)?);
+            }
+            dead.sort_unstable_by(|one, other| other.cmp(one));
+            dead.truncate(limit + 1);
+            dead
+        }
         Listing::All => {
             let after = after(&name, cursor)?;
             positions(
@@ -210,7 +220,11 @@ fn list(connection: &Connection, name: &str, before: &Bound, limit: usize) -> Re
 }
 
 /// The positions that a query finds: kind, id and instant.
-fn positions(connection: &Connection, sql: &str, with: &[&dyn ToSql]) -> Result<Vec<Position>, Failure> {
+pub(crate) fn positions(
+    connection: &Connection,
+    sql: &str,
+    with: &[&dyn ToSql],
+) -> Result<Vec<Position>, Failure> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(with)?;
     let mut found = vec![];

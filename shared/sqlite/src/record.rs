@@ -8,16 +8,12 @@ use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::{self, Execution};
 use tickover_core::id::{CronId, ExecutionId, Incarnation, Nonce, QueueName, RecordId, TaskId, WorkflowName};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::{self, Outcome, State, Task};
+use tickover_core::task::{self, State, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::condition::Stored;
 use tickover_service::ports::StoreError;
 
-/// The list of tasks that need an operator: failed and timed out.
-pub(crate) const DEAD: &str = "dead";
-/// The list of tasks that have ended otherwise.
-pub(crate) const DONE: &str = "done";
 /// The list of crons that aren't deleted.
 pub(crate) const CRONS: &str = "crons";
 
@@ -76,17 +72,14 @@ pub(crate) struct NewRecord {
 
 impl NewRecord {
     pub(crate) fn task(task: &Task) -> Result<Self, StoreError> {
-        let list = task.ended().map(|ended| match ended.outcome {
-            Outcome::Failed { .. } | Outcome::TimedOut { .. } => (DEAD.to_owned(), ended.ended_at),
-            Outcome::Completed { .. } | Outcome::Cancelled { .. } | Outcome::Skipped => {
-                (DONE.to_owned(), ended.ended_at)
-            }
-        });
+        // Tasks that have ended are in the list of their status.
+        let status = task.status().as_str();
+        let list = task.ended().map(|ended| (status.to_owned(), ended.ended_at));
         let ready_at = match &task.state {
             State::Pending(pending) => Some(pending.available_at),
             State::Running(_) | State::Ended(_) => None,
         };
-        let (queue, status) = (Some(task.queue.to_string()), Some(task.status().as_str()));
+        let (queue, status) = (Some(task.queue.to_string()), Some(status));
         Ok(Self { list, queue, status, ready_at, ..Self::plain(task.into(), body(task)?) })
     }
 

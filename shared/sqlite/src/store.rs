@@ -20,14 +20,14 @@ use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{Backlog, Ready};
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, TaskFilter, TaskIndex};
 
 use crate::commit::Commit;
 use crate::error::{Failure, OpenError, engine};
 use crate::part::{self, Mark, NewItem};
 use crate::record::Kind;
 use crate::writer::{Job, Shared, Writer, lock};
-use crate::{backlog, expiry, read, schema};
+use crate::{backlog, expiry, find, read, schema};
 
 /// Connections that are kept for readers. More are opened while more read at once, and closed after that.
 const READERS_KEPT: usize = 8;
@@ -148,8 +148,27 @@ impl Backlog for SqliteStore {
     }
 }
 
+impl TaskIndex for SqliteStore {
+    fn find(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.read(|connection| find::tasks(connection, filter, limit, cursor))
+    }
+
+    fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|connection| find::oldest(connection, queue, now))
+    }
+}
+
 #[async_trait]
 impl Store for SqliteStore {
+    fn task_index(&self) -> Option<&dyn TaskIndex> {
+        Some(self)
+    }
+
     async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         self.read(|connection| read::record(connection, Kind::Task, id.as_str(), |read| read.task()))
     }

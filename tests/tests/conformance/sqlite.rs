@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tickover_core::limits::Limits;
+use tickover_core::task::{Failure, Status, Task};
 use tickover_service::memory::MemoryQueue;
-use tickover_service::ports::{Clock, Store};
+use tickover_service::ports::{Clock, Store, TaskFilter};
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::{Ports, Service};
@@ -71,4 +72,63 @@ async fn claim_all(service: &Service, max: usize) -> Vec<String> {
         ids.push(claimed.task.id.to_string());
     }
     ids
+}
+
+/// Every combination of queue and statuses, a few tasks a page: each task that fits comes once, and no other does.
+#[tokio::test]
+async fn tasks_are_found_by_queue_and_status_a_page_at_a_time() {
+    let service = service(SqliteStore::memory().unwrap());
+    let mut tasks = vec![];
+    for number in 0..60 {
+        let queue = ["a", "b", "b-2"][number % 3];
+        let id = task_id(&format!("t-{number:02}"));
+        let scheduled = ScheduleRequest { id: Some(id.clone()), ..request(queue, None, None) };
+        service.schedule(scheduled).await.unwrap();
+        if number % 5 > 0 {
+            let claimed = service.claim(&queue_name(queue), &claim_request(1)).await.unwrap().remove(0);
+            let (id, token) = (&claimed.task.id, &claimed.token);
+            match number % 5 {
+                1 => drop(service.complete(id, token, None).await.unwrap()),
+                2 => drop(service.fail(id, token, Failure::new("e", "m"), false).await.unwrap()),
+                3 => drop(service.cancel(id, true).await.unwrap()),
+                _ => {}
+            }
+        }
+        tasks.push(id);
+    }
+    let mut all = vec![];
+    for id in &tasks {
+        all.push(service.describe(id).await.unwrap().task);
+    }
+    let sets = (0..1_usize << Status::ALL.len()).map(|bits| {
+        Status::ALL
+            .into_iter()
+            .enumerate()
+            .filter(|(bit, _)| bits >> bit & 1 == 1)
+            .map(|(_, status)| status)
+            .collect()
+    });
+    for statuses in sets.collect::<Vec<Vec<Status>>>() {
+        for queue in [None, Some("a"), Some("b"), Some("c")] {
+            let filter = TaskFilter { queue: queue.map(queue_name), statuses: statuses.clone() };
+            let fits = |task: &&Task| {
+                (statuses.is_empty() || statuses.contains(&task.status()))
+                    && filter.queue.as_ref().is_none_or(|queue| *queue == task.queue)
+            };
+            let mut expected: Vec<_> = all.iter().filter(fits).map(|task| task.id.clone()).collect();
+            let (mut found, mut cursor) = (vec![], None);
+            loop {
+                let page = service.list(&filter, 7, cursor.as_deref()).await.unwrap();
+                assert!(page.items.len() == 7 || page.next.is_none(), "a short page that isn't the last one");
+                found.extend(page.items.into_iter().map(|task| task.id));
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{filter:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Which crate may depend on which, and that versions are declared once, at the root. The arrows point one way:
 //! functions and tools to adapters, to the service, to the core.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use toml::{Table, Value as Toml};
 
-use crate::cargo::root;
+use crate::cargo::{cargo, output, root};
 
 /// The crates of this workspace that a folder's crate may depend on, in its tests as well.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
@@ -56,6 +57,9 @@ const MAY_USE_AWS: &[&str] = &["shared/dynamodb", "shared/sqs", "shared/lambda",
 /// What counts as the AWS SDK.
 const AWS: &[&str] = &["aws-config", "aws-sdk-", "aws-smithy-"];
 
+/// What a user's crate with this feature must not compile: the AWS SDK, and its stand-in that only tests need.
+const NOT_EMBEDDED: &[&str] = &["aws-", "dynoxide"];
+
 /// A package of the workspace.
 struct Member {
     /// From the root of the workspace.
@@ -69,7 +73,25 @@ pub(super) fn check(metadata: &Value) -> Result<Vec<String>> {
     for package in packages {
         violations.extend(check_member(&Member::read(package)?));
     }
+    let tree = output(&mut cargo(&[
+        "tree",
+        "--locked",
+        "--package=tickover",
+        "--no-default-features",
+        "--features=embedded",
+        "--edges=normal,build",
+        "--prefix=none",
+        "--format={p}",
+    ]))?;
+    violations.extend(check_embedded(&tree));
     Ok(violations)
+}
+
+/// Checks the packages that a user's crate compiles for a system in its own process.
+fn check_embedded(tree: &str) -> Vec<String> {
+    let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    let foreign = names.into_iter().filter(|name| NOT_EMBEDDED.iter().any(|prefix| name.starts_with(prefix)));
+    foreign.map(|name| format!("shared/sdk/Cargo.toml: the feature `embedded` compiles `{name}`")).collect()
 }
 
 impl Member {
@@ -146,6 +168,13 @@ mod tests {
                         [dependencies.d]\nversion = \"1\"\n[target.'cfg(unix)'.dependencies]\ne = \"1\"\n";
         let found = member("tests", manifest);
         assert_eq!(found.len(), 4, "{found:?}");
+    }
+
+    #[test]
+    fn an_aws_crate_below_the_embedded_system_is_found() {
+        let tree = "tickover v0.1.0 (/x)\nserde v1.0.0\naws-sdk-sqs v1.0.0\naws-sdk-sqs v1.0.0\n";
+        let found = check_embedded(tree);
+        assert_eq!(found, ["shared/sdk/Cargo.toml: the feature `embedded` compiles `aws-sdk-sqs`"]);
     }
 
     #[test]

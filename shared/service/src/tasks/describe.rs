@@ -108,6 +108,10 @@ impl Service {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<Task>, ServiceError> {
+        if let Some(index) = self.ports.store.task_index() {
+            let page = index.find(filter, limit, cursor)?;
+            return Ok(Page { items: self.fitting(&page.items, filter).await?, next: page.next });
+        }
         let parts = self.parts(filter);
         let mut cursor = cursor.map(Cursor::decode).transpose()?.unwrap_or_default();
         let mut items = Vec::new();

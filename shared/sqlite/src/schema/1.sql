@@ -29,7 +29,8 @@ CREATE TABLE record (
 ) STRICT;
 CREATE UNIQUE INDEX record_by_id ON record (kind, id);
 CREATE INDEX record_by_due ON record (due_shard, due_at, kind, id, due_kind) WHERE due_at IS NOT NULL;
-CREATE INDEX record_by_list ON record (list, list_at, id) WHERE list IS NOT NULL;
+CREATE INDEX record_by_list ON record (list, list_at, id, queue) WHERE list IS NOT NULL;
+CREATE INDEX record_running ON record (queue, id) WHERE kind = 0 AND status = 'running';
 CREATE INDEX record_by_queue ON record (queue, ready_at, id, incarnation) WHERE ready_at IS NOT NULL;
 CREATE INDEX record_by_expiry ON record (expires_at) WHERE expires_at IS NOT NULL;
 

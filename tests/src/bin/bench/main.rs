@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! bench            all of them
-//! bench NAME       those with NAME in their names: lives-memory, lives-file, sweep-memory, sweep-file, idle,
+//! bench NAME       those with NAME in their names: lives-memory, lives-file, http-memory,
+//!                  http-file, backlog-memory, backlog-file, sweep-memory, sweep-file, idle,
 //!                  keys, workflows-memory, workflows-file, fan-out, waits, lateness-dev, lateness-sqs
 //! ```
 
@@ -14,6 +15,7 @@ mod idle;
 mod keys;
 mod lateness;
 mod lives;
+mod local;
 mod raw;
 mod sweep;
 mod used;
@@ -38,6 +40,18 @@ async fn main() -> Result<()> {
     }
     if wanted("lives-file") {
         lives::run("lives-file", &Disk::file()?, 20_000).await?;
+    }
+    if wanted("http-memory") {
+        local::http("http-memory", &Disk::memory(), 20_000).await?;
+    }
+    if wanted("http-file") {
+        local::http("http-file", &Disk::file()?, 20_000).await?;
+    }
+    if wanted("backlog-memory") {
+        local::backlog("backlog-memory", &Disk::memory(), 100_000).await?;
+    }
+    if wanted("backlog-file") {
+        local::backlog("backlog-file", &Disk::file()?, 1_000_000).await?;
     }
     if wanted("sweep-memory") {
         sweep::run("sweep-memory", &Disk::memory(), 20_000).await?;
