@@ -3,11 +3,11 @@
 pub mod dynamodb;
 pub mod emulator;
 pub mod faults;
+pub mod faulty_queue;
 pub mod http;
 pub mod keys;
 pub mod meter;
 pub mod model;
-pub mod moody;
 pub mod process;
 pub mod runtime_api;
 pub mod scene;

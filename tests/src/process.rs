@@ -102,7 +102,7 @@ impl Process {
     /// The first line of standard output, printed already or later, that `is_wanted` accepts.
     pub async fn line(&self, is_wanted: impl Fn(&str) -> bool) -> Result<String> {
         let found = timeout(BOUND, self.stdout.line(is_wanted)).await;
-        found.ok().flatten().ok_or_else(|| anyhow!("the line was never printed; {}", self.said()))
+        found.ok().flatten().ok_or_else(|| anyhow!("the line was never printed; {}", self.output_text()))
     }
 
     /// Its standard output so far.
@@ -132,7 +132,7 @@ impl Process {
         // The standard library can't send signals, and unsafe code is forbidden here.
         let sent = Command::new("kill").args(["-s", name, &self.pid.to_string()]).status().await?;
         if !sent.success() {
-            bail!("could not send SIG{name}; {}", self.said());
+            bail!("could not send SIG{name}; {}", self.output_text());
         }
         Ok(())
     }
@@ -140,13 +140,13 @@ impl Process {
     /// Waits, with a bound, until it ends by itself.
     pub async fn ended(&self) -> Result<Ended> {
         let status = timeout(BOUND, self.end()).await;
-        let status = status.map_err(|_| anyhow!("still running after {BOUND:?}; {}", self.said()))?;
+        let status = status.map_err(|_| anyhow!("still running after {BOUND:?}; {}", self.output_text()))?;
         let status = status.context("the system doesn't report the status of the process")?;
         Ok(Ended { status, stdout: self.stdout(), stderr: self.stderr() })
     }
 
     /// All its output, for the messages of failing tests.
-    pub fn said(&self) -> String {
+    pub fn output_text(&self) -> String {
         format!("standard output:\n{}\nstandard error:\n{}", self.stdout(), self.stderr())
     }
 

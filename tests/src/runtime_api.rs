@@ -100,7 +100,7 @@ impl Function {
             tokio::select! {
                 // An answer counts, even if the function ended right after it.
                 biased;
-                Ok(answer) = self.server.hand_out(&event, limit) => answer,
+                Ok(answer) = self.server.queue_event(&event, limit) => answer,
                 error = self.exit_error() => Err(error),
             }
         };
@@ -140,7 +140,7 @@ impl Function {
 
     /// Its log so far.
     pub fn logs(&self) -> String {
-        self.process.said()
+        self.process.output_text()
     }
 
     /// The first line on its standard output, printed already or later, that `is_wanted` accepts. Only metrics are

@@ -48,7 +48,7 @@ use self::violation::Violation;
 use self::world::{Background, World};
 
 /// How often the run checks whether all work has ended.
-const LOOK_EVERY: Millis = Millis::from_secs(30);
+const CHECK_EVERY: Millis = Millis::from_secs(30);
 /// How long a run continues after all work has ended, so that late messages and calls are tested too.
 const AFTERMATH: Millis = Millis::from_secs(300);
 
@@ -70,7 +70,7 @@ pub fn run(seed: u64, bug: Option<Bug>) -> Run {
 pub fn run_plan(seed: u64, plan: Plan, bug: Option<Bug>) -> Run {
     let (sender, background) = unbounded_channel();
     let world = Arc::new(World::new(seed, &plan, bug, sender));
-    block_on(world.clock.drive(everybody(&world, &plan, background)));
+    block_on(world.clock.drive(run_processes(&world, &plan, background)));
     let events = world.history.take();
     Run { seed, ended_at: world.now(), plan, events, world }
 }
@@ -86,10 +86,10 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Runs all processes until all work has ended.
-async fn everybody(world: &Arc<World>, plan: &Plan, background: UnboundedReceiver<Background>) {
+async fn run_processes(world: &Arc<World>, plan: &Plan, background: UnboundedReceiver<Background>) {
     flood::create_records(world, plan.flood);
     let first = Progress::default();
-    let clients = [(of_client(plan, 0), first.beside()), (of_client(plan, 1), first)];
+    let clients = [(of_client(plan, 0), first.sharing_tasks()), (of_client(plan, 1), first)];
     let mut actors: Vec<LocalBoxFuture<'_, ()>> = Vec::new();
     for (number, (jobs, progress)) in (1..).zip(&clients) {
         let client = async |process| actors::client(process, jobs, progress).await;
@@ -153,14 +153,14 @@ async fn run_background(mut arriving: UnboundedReceiver<Background>) {
 }
 
 async fn until_all_has_ended(world: &World, plan: &Plan, clients: &[(Vec<Job>, Progress)]) {
-    wait_until(world, plan.storm_until).await;
+    wait_until(world, plan.faults_until).await;
     world.fault(Actor::World, Fault::FaultPhaseOver);
     let mut quiet = Millis::ZERO;
     while quiet < AFTERMATH && world.now() < plan.ends_by() && !world.is_runaway() {
-        wait_until(world, world.now().plus(LOOK_EVERY)).await;
+        wait_until(world, world.now().plus(CHECK_EVERY)).await;
         let all_made = clients.iter().all(|(jobs, progress)| progress.jobs_done() == jobs.len());
         let all_ended = all_made && world.ledger.all_have_ended();
-        quiet = if all_ended { quiet.saturating_add(LOOK_EVERY) } else { Millis::ZERO };
+        quiet = if all_ended { quiet.saturating_add(CHECK_EVERY) } else { Millis::ZERO };
     }
 }
 

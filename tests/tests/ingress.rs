@@ -11,7 +11,7 @@ use tickover_api::Problem;
 use tickover_core::id::ExecutionId;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Status;
-use tickover_lambda::ingress::{Inlet, Kind};
+use tickover_lambda::ingress::{Accepted, Kind};
 use tickover_lambda::message;
 use tickover_service::claim::ClaimedTask;
 use tickover_service::executions::StartRequest;
@@ -20,8 +20,10 @@ use tickover_service::ports::Store;
 use tickover_tests::faults::LosesAnswers;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
-const INGRESS: Inlet =
-    Inlet { kinds: &[Kind::Task, Kind::Execution, Kind::Event, Kind::Complete, Kind::Fail], bare: None };
+const INGRESS: Accepted = Accepted {
+    kinds: &[Kind::Task, Kind::Execution, Kind::Event, Kind::Complete, Kind::Fail],
+    without_envelope: None,
+};
 /// More answers than a delivery has writes: all of them are lost.
 const FOR_GOOD: u64 = 1_000;
 

@@ -152,7 +152,7 @@ fn without_a_fence_the_result_of_a_worker_that_lost_its_task_would_count() {
 
 #[test]
 fn without_the_condition_on_the_version_an_end_would_be_overwritten() {
-    finds(Bug::AnyVersion, Plan::new(), name::END_STANDS);
+    finds(Bug::AnyVersion, Plan::new(), name::END_STAYS);
     finds(Bug::AnyVersion, Plan::new(), name::ONE_RESULT);
 }
 
@@ -170,7 +170,7 @@ fn a_claim_without_a_due_slot_condition_would_make_the_tick_too_late_after_a_rea
 
 #[test]
 fn an_expiry_that_ignored_the_status_would_overwrite_a_result() {
-    finds(Bug::ExpiryOfAnything, with_long_instants(deadline(600)), name::END_STANDS);
+    finds(Bug::ExpiryOfAnything, with_long_instants(deadline(600)), name::END_STAYS);
 }
 
 #[test]

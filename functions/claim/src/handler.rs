@@ -11,7 +11,7 @@ const EXPECTED: &str = "a direct invocation with the queue, or the id, to claim 
 pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
     match invocation.event {
         Event::Invoke(body) => answer::of(direct(&app, body.get()).await),
-        other @ (Event::Messages(_) | Event::Tick(_) | Event::BadTick(..) | Event::Foreign(_)) => {
+        other @ (Event::Messages(_) | Event::Tick(_) | Event::BadTick(..) | Event::Unsupported(_)) => {
             Err(other.unexpected(EXPECTED))
         }
     }

@@ -3,28 +3,31 @@
 use serde_json::value::RawValue;
 use tickover_api::{Answer, Problem, calls};
 use tickover_lambda::fields::Fields;
-use tickover_lambda::ingress::{Inlet, Kind};
+use tickover_lambda::ingress::{Accepted, Kind};
 use tickover_lambda::{App, Event, Failure, Invocation, answer, message, sqs};
 
 const EXPECTED: &str = "a direct invocation with a report, or a batch of messages from the completions queue";
-const DIRECT: Inlet = Inlet {
+const DIRECT: Accepted = Accepted {
     kinds: &[Kind::Complete, Kind::Fail, Kind::Heartbeat, Kind::Release],
-    bare: Some(Kind::Complete),
+    without_envelope: Some(Kind::Complete),
 };
 /// A heartbeat and a release can't be sent as messages: the worker needs a heartbeat's answer, and a released task
 /// should be available at once.
-const COMPLETIONS: Inlet = Inlet { kinds: &[Kind::Complete, Kind::Fail], bare: Some(Kind::Complete) };
+const COMPLETIONS: Accepted =
+    Accepted { kinds: &[Kind::Complete, Kind::Fail], without_envelope: Some(Kind::Complete) };
 /// Messages of a batch that are processed concurrently: SQS delivers up to 10 at once.
-const AT_ONCE: usize = 10;
+const MESSAGES_CONCURRENT: usize = 10;
 
 pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawValue>, Failure> {
     match invocation.event {
         Event::Invoke(body) => answer::of(direct(&app, body.get()).await),
         Event::Messages(batch) => {
             let take = |sqs_message| message::take(&app.service, &COMPLETIONS, sqs_message);
-            answer::json(&sqs::each(batch, AT_ONCE, take).await)
+            answer::json(&sqs::each(batch, MESSAGES_CONCURRENT, take).await)
         }
-        other @ (Event::Tick(_) | Event::BadTick(..) | Event::Foreign(_)) => Err(other.unexpected(EXPECTED)),
+        other @ (Event::Tick(_) | Event::BadTick(..) | Event::Unsupported(_)) => {
+            Err(other.unexpected(EXPECTED))
+        }
     }
 }
 
@@ -33,5 +36,5 @@ async fn direct(app: &App, body: &str) -> Result<Answer, Problem> {
     if Fields::read("body", body)?.has("tasks") {
         return calls::complete_batch(&app.service, body.as_bytes()).await;
     }
-    DIRECT.read(body)?.carry_out(&app.service).await
+    DIRECT.read(body)?.run(&app.service).await
 }

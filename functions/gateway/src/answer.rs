@@ -8,9 +8,9 @@ use std::pin::Pin;
 
 /// An answer of the routes. All answers are UTF-8. The adapter's own conversion from bytes to text would add the tables
 /// of forty other encodings to the archive.
-pub(crate) struct Whole(pub(crate) Response);
+pub(crate) struct BufferedAnswer(pub(crate) Response);
 
-impl IntoResponse for Whole {
+impl IntoResponse for BufferedAnswer {
     fn into_response(self) -> Pin<Box<dyn Future<Output = lambda_http::Response<Body>> + Send>> {
         Box::pin(async move {
             let (mut head, body) = self.0.into_parts();

@@ -5,7 +5,7 @@ mod handler;
 
 use std::process::ExitCode;
 
-use answer::Whole;
+use answer::BufferedAnswer;
 use lambda_http::tower::ServiceExt as _;
 
 // A function gets one event at a time and has a share of one core.
@@ -15,7 +15,7 @@ async fn main() -> ExitCode {
         let routes = handler::routes(app.service);
         lambda_http::run(routes.map_response(move |answer| {
             app.metrics.flush();
-            Whole(answer)
+            BufferedAnswer(answer)
         }))
     })
     .await

@@ -31,7 +31,9 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
     let stop_at = stop_at(now, invocation.deadline_at, app.config.tick_budget);
     match invocation.event {
         Event::Tick(scheduled_at) if now.since(scheduled_at) > AGE_MAX => dropped(scheduled_at, now),
-        Event::Tick(scheduled_at) if scheduled_at.since(now) > AHEAD_MAX => Err(ahead(scheduled_at, now)),
+        Event::Tick(scheduled_at) if scheduled_at.since(now) > AHEAD_MAX => {
+            Err(too_far_ahead(scheduled_at, now))
+        }
         Event::Tick(scheduled_at) => tick(&app, scheduled_at, stop_at).await,
         Event::BadTick(field, found) => Err(missing_instant(field, &found)),
         Event::Messages(batch) => {
@@ -41,7 +43,7 @@ pub(crate) async fn handle(app: App, invocation: Invocation) -> Result<Box<RawVa
             answer::json(&sqs::each(batch, at_once, fire).await)
         }
         Event::Invoke(body) if is_empty(&body) => tick(&app, now, stop_at).await,
-        other @ (Event::Invoke(_) | Event::Foreign(_)) => Err(other.unexpected(EXPECTED)),
+        other @ (Event::Invoke(_) | Event::Unsupported(_)) => Err(other.unexpected(EXPECTED)),
     }
 }
 
@@ -59,7 +61,7 @@ fn dropped(scheduled_at: Timestamp, now: Timestamp) -> Result<Box<RawValue>, Fai
 }
 
 /// Such a tick would mark deadlines as passed to timers although no tick has read them.
-fn ahead(scheduled_at: Timestamp, now: Timestamp) -> Failure {
+fn too_far_ahead(scheduled_at: Timestamp, now: Timestamp) -> Failure {
     let (at, now) = (scheduled_at.to_rfc3339(), now.to_rfc3339());
     malformed(format!("expected an instant at most {AHEAD_MAX} after this function's {now}; found {at}"))
 }
@@ -106,7 +108,7 @@ mod tests {
     #[test]
     fn a_malformed_tick_says_what_was_expected_and_what_came() {
         let now = Timestamp::parse_rfc3339("2026-01-31T12:00:00Z").unwrap();
-        let failure = ahead(now.plus(Millis::from_secs(3 * 3600)), now);
+        let failure = too_far_ahead(now.plus(Millis::from_secs(3 * 3600)), now);
         assert_eq!(
             failure.to_string(),
             "malformed_tick: expected an instant at most 1m after this function's 2026-01-31T12:00:00.000Z; \

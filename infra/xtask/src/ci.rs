@@ -32,7 +32,7 @@ const STEPS: &[Step] = &[
 
 /// Runs the steps in order and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     for (number, Step { name, run }) in STEPS.iter().enumerate() {
         println!("==> ci {}/{}: {name}", number + 1, STEPS.len());
         let step_started_at = Instant::now();
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<()> {
             .with_context(|| format!("ci stopped: {name} failed after {:.1} s", seconds(step_started_at)))?;
         println!("==> ci {name}: ok in {:.1} s", seconds(step_started_at));
     }
-    println!("==> ci: all {} steps ok in {:.1} s", STEPS.len(), seconds(begun));
+    println!("==> ci: all {} steps ok in {:.1} s", STEPS.len(), seconds(started_at));
     Ok(())
 }
 

@@ -108,9 +108,9 @@ impl Sam {
     /// Deletes the stack and checks that nothing is left of it.
     fn delete(&self, emulator: &Emulator) -> Result<()> {
         self.follow_the_guide("sam delete", emulator)?;
-        let mut look = Command::new(&self.python);
-        look.args(["-c", LEFT_OVERS, STACK]);
-        let left = output(at(&mut look, emulator))?;
+        let mut check = Command::new(&self.python);
+        check.args(["-c", LEFT_OVERS, STACK]);
+        let left = output(at(&mut check, emulator))?;
         anyhow::ensure!(left.is_empty(), "the stack was deleted, and this is left:\n{left}");
         println!("e2e: the stack is deleted, and nothing is left of it");
         Ok(())

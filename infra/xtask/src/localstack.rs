@@ -99,7 +99,7 @@ pub(crate) fn down() -> Result<()> {
 }
 
 /// Runs `cargo test ARGS` against the running emulator, which may be `LocalStack`.
-pub(crate) fn tests(args: &[String]) -> Result<ExitStatus> {
+pub(crate) fn run_tests_at_emulator(args: &[String]) -> Result<ExitStatus> {
     ensure!(
         emulator::is_healthy(address()),
         "no emulator answers at {}: start it with `cargo xtask localstack up`",
@@ -123,9 +123,9 @@ pub(crate) fn check() -> Result<()> {
         );
         let again = run(&python, &endpoint)?;
         ensure!(again.trim() == READY, "repeated, the bootstrap still changed something:\n{again}");
-        let mut look = Command::new(&python);
-        away_from_aws(&mut look).env("AWS_ENDPOINT_URL", &endpoint).args(["-c", UNKNOWN]);
-        let unknown = output(look.arg(root().join("localstack/localstack.env")))?;
+        let mut lookup = Command::new(&python);
+        away_from_aws(&mut lookup).env("AWS_ENDPOINT_URL", &endpoint).args(["-c", UNKNOWN]);
+        let unknown = output(lookup.arg(root().join("localstack/localstack.env")))?;
         ensure!(unknown.is_empty(), "localstack.env names resources that don't exist:\n{unknown}");
         println!("localstack: the bootstrap works as a {way}");
     }

@@ -126,7 +126,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Localstack { what: Localstack::Down } => localstack::down()?,
         Command::Localstack { what: Localstack::Check } => localstack::check()?,
         Command::Localstack { what: Localstack::Test { args } } => {
-            return Ok(cargo::exit_code(localstack::tests(&args)?));
+            return Ok(cargo::exit_code(localstack::run_tests_at_emulator(&args)?));
         }
         Command::Lint => lint::run()?,
         Command::Tidy => tidy::run()?,

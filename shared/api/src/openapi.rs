@@ -11,7 +11,7 @@ use utoipa::{IntoResponses, OpenApi};
 
 use crate::routes;
 
-mod absent;
+mod nullability;
 
 /// The parts of the document that aren't of one route.
 #[derive(OpenApi)]
@@ -47,7 +47,7 @@ pub(crate) const TEXT: &str = include_str!("../openapi.json");
 pub fn document() -> String {
     // Maps with string keys only: it always serialises.
     let mut document = routes::documented().into_openapi();
-    absent::never_null(&mut document);
+    nullability::never_null(&mut document);
     let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text

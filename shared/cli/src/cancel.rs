@@ -2,7 +2,7 @@
 
 use tickover::Client;
 use tickover_core::id::TaskId;
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::CancelOutcome;
 
 use crate::argument::name;
@@ -24,13 +24,13 @@ pub(crate) async fn run(args: CancelArgs, client: &Client) -> anyhow::Result<()>
     let answer = client.api().cancel_task(&args.id, args.force).await?;
     let id = &args.id;
     show::print(&match &answer.outcome {
-        Said::Known(CancelOutcome::Cancelled) => format!("{id} is cancelled\n"),
-        Said::Known(CancelOutcome::Requested) => {
+        OpenEnum::Known(CancelOutcome::Cancelled) => format!("{id} is cancelled\n"),
+        OpenEnum::Known(CancelOutcome::Requested) => {
             format!("{id} is running: its worker is told with its next heartbeat (--force: at once)\n")
         }
-        Said::Known(CancelOutcome::AlreadyFinished) => {
+        OpenEnum::Known(CancelOutcome::AlreadyFinished) => {
             format!("{id} had already ended: it is {}\n", answer.task.status)
         }
-        Said::Other(word) => format!("{id}: {word}\n"),
+        OpenEnum::Other(word) => format!("{id}: {word}\n"),
     })
 }

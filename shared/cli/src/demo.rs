@@ -3,12 +3,12 @@
 //! It starts a real server on a free port of this machine and workers in their own processes, and kills one of them
 //! while it runs a task.
 
-mod crew;
 mod handler;
 mod order;
 mod orders;
 mod plan;
 mod report;
+mod workers;
 
 use std::time::{Duration, Instant};
 
@@ -28,11 +28,11 @@ use tickover_wire::request::{ClaimRequest, CompleteRequest};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crew::Crew;
 use plan::{INTERRUPTED, OVERDUE, Planned};
+use workers::Workers;
 
 /// How often the tasks' statuses are read.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_EVERY: Duration = Duration::from_millis(50);
 /// When the demo gives up.
 const BOUND: Duration = Duration::from_secs(18);
 
@@ -71,19 +71,19 @@ async fn show(client: &Client, service: &Service, endpoint: &str) -> anyhow::Res
     let plan = plan::plan()?;
     let bar = progress(plan.len());
     say(&bar, format!("a server with a tick each minute is listening on {endpoint}"));
-    let mut crew = Crew::new(endpoint)?;
+    let mut workers = Workers::new(endpoint)?;
 
     let abandoned = abandon(client, &plan, &bar).await?;
-    kill_a_worker(client, &plan, &mut crew, &bar).await?;
+    kill_a_worker(client, &plan, &mut workers, &bar).await?;
     for planned in plan.iter().filter(|planned| !planned.is_special()) {
         client.api().schedule(&planned.request).await.with_context(|| planned.id.to_string())?;
     }
     say(&bar, format!("{} tasks are scheduled; four workers start", plan.len()));
-    crew.hire(&["documents", "documents", "invoices", "invoices"])?;
+    workers.start(&["documents", "documents", "invoices", "invoices"])?;
 
     let tasks = watch(client, &plan, &bar, started).await?;
     let refusal = report_late(client, &abandoned, &bar).await?;
-    crew.dismiss().await?;
+    workers.stop().await?;
     let timeline = orders::show(client, service, &bar).await?;
     bar.finish_and_clear();
 
@@ -108,20 +108,20 @@ async fn abandon(client: &Client, plan: &[Planned], bar: &ProgressBar) -> anyhow
 async fn kill_a_worker(
     client: &Client,
     plan: &[Planned],
-    crew: &mut Crew,
+    workers: &mut Workers,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
     let planned = plan::find(plan, INTERRUPTED)?;
     client.api().schedule(&planned.request).await?;
-    let mut doomed = crew.hire_doomed(planned.request.queue.as_str())?;
+    let mut hanging = workers.start_hanging(planned.request.queue.as_str())?;
     let id = &planned.id;
     let started = Instant::now();
     while describe(client, id).await?.status != Status::Running {
         ensure!(started.elapsed() < BOUND, "the worker never claimed {INTERRUPTED}");
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     // SIGKILL: the worker can't report anything.
-    doomed.kill().await?;
+    hanging.kill().await?;
     say(bar, format!("{INTERRUPTED}: its worker was killed in the middle of it"));
     Ok(())
 }
@@ -162,7 +162,7 @@ async fn watch(
         if tasks.iter().all(Option::is_some) {
             return Ok(tasks.into_iter().flatten().collect());
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     bail!("not all tasks have ended after {} s", BOUND.as_secs())
 }

@@ -8,7 +8,7 @@ use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{ExecutionId, StepName, WorkflowName};
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::{CancelOutcome, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView};
 use tickover_wire::request::{ExecutionsQuery, RerunRequest, Statuses};
 
@@ -146,12 +146,14 @@ fn shown(execution: &ExecutionView) -> anyhow::Result<()> {
 fn ended(answer: &ExecutionCancelAnswer) -> anyhow::Result<()> {
     let (id, status) = (&answer.execution.id, &answer.execution.status);
     print(&match &answer.outcome {
-        Said::Known(CancelOutcome::Cancelled) => format!("{id} is {status}\n"),
-        Said::Known(CancelOutcome::Requested) => format!(
+        OpenEnum::Known(CancelOutcome::Cancelled) => format!("{id} is {status}\n"),
+        OpenEnum::Known(CancelOutcome::Requested) => format!(
             "{id} is running: its code stops at its next step (`tickover execution terminate` ends it at once)\n"
         ),
-        Said::Known(CancelOutcome::AlreadyFinished) => format!("{id} had already ended: it is {status}\n"),
-        Said::Other(word) => format!("{id}: {word}\n"),
+        OpenEnum::Known(CancelOutcome::AlreadyFinished) => {
+            format!("{id} had already ended: it is {status}\n")
+        }
+        OpenEnum::Other(word) => format!("{id}: {word}\n"),
     })
 }
 

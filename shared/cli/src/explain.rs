@@ -54,13 +54,13 @@ pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> any
     let waits = execution.waits_for.iter().flatten();
     let mut tasks = BTreeMap::new();
     for id in waits.filter_map(|wait| wait.task.as_ref()).take(TASKS_READ_MAX) {
-        tasks.extend(stands(id, client, now).await?.map(|stands| (id.clone(), stands)));
+        tasks.extend(task_status(id, client, now).await?.map(|status| (id.clone(), status)));
     }
     Ok(execution::text(execution, &execution::Facts { events, unused, tasks }, now))
 }
 
 /// The status of a remote step, unless its task has been deleted.
-async fn stands(id: &TaskId, client: &Client, now: Timestamp) -> anyhow::Result<Option<String>> {
+async fn task_status(id: &TaskId, client: &Client, now: Timestamp) -> anyhow::Result<Option<String>> {
     match client.api().task(id).await {
         Ok(answer) => {
             let reason = task::reason(&answer.task, now);

@@ -9,7 +9,7 @@ use tickover_core::id::WorkerName;
 use tickover_core::payload::Json;
 use tickover_core::retry::MaxAttempts;
 use tickover_wire::answer::{AttemptView, ErrorView, NextView, TaskView};
-use tickover_wire::{Instant, Said};
+use tickover_wire::{Instant, OpenEnum};
 
 /// Most characters of a payload that are shown; `--json` shows all.
 const PAYLOAD_CHARS: usize = 500;
@@ -97,7 +97,7 @@ fn attempts(attempts: &[AttemptView]) -> Table {
             attempt.worker.as_ref().map(WorkerName::to_string).unwrap_or_default(),
             instant(attempt.claimed_at),
             instant(attempt.ended_at),
-            attempt.outcome.as_ref().map_or("running", Said::as_str).to_owned(),
+            attempt.outcome.as_ref().map_or("running", OpenEnum::as_str).to_owned(),
             error.chars().take(CELL_CHARS).collect(),
         ]);
     }

@@ -82,11 +82,11 @@ struct Worker {
     command: Vec<OsString>,
     lease: Millis,
     /// Time between heartbeats; `None` to send none.
-    beat: Option<Duration>,
+    heartbeat_every: Option<Duration>,
     /// Whether a task's own heartbeat timeout may shorten that time.
     adapts: bool,
     grace: Duration,
-    beats: Heartbeats,
+    heartbeats: Heartbeats,
 }
 
 /// Runs until it is asked to stop or has reached a limit.
@@ -99,7 +99,7 @@ pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> any
         max_tasks: args.max_tasks,
         idle_exit: args.idle_exit.map(Duration::from),
     };
-    let beat = args.heartbeat.map_or(Duration::from(args.lease) / 3, Duration::from);
+    let heartbeat_every = args.heartbeat.map_or(Duration::from(args.lease) / 3, Duration::from);
     let worker = Arc::new(Worker {
         client,
         endpoint,
@@ -107,15 +107,15 @@ pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> any
         name: args.worker.map_or_else(own_name, Ok)?,
         command: args.command,
         lease: args.lease,
-        beat: (!beat.is_zero()).then_some(beat),
+        heartbeat_every: (!heartbeat_every.is_zero()).then_some(heartbeat_every),
         adapts: args.heartbeat.is_none(),
         grace: args.grace.into(),
-        beats: Heartbeats::default(),
+        heartbeats: Heartbeats::default(),
     });
     let (name, queue, endpoint) = (&worker.name, &worker.queue, &worker.endpoint);
     say(&format!("worker {name} claims tasks of queue {queue} at {endpoint}, {concurrency} at once"));
     let tally = Pool::new(Arc::clone(&worker), bounds, stop.clone()).work().await?;
-    say(&format!("worker {name} ends: {tally}; heartbeats: {}", worker.beats));
+    say(&format!("worker {name} ends: {tally}; heartbeats: {}", worker.heartbeats));
     Ok(if stop.is_aborting() { INTERRUPTED.into() } else { ExitCode::SUCCESS })
 }
 
@@ -123,10 +123,10 @@ pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> any
 fn own_name() -> anyhow::Result<WorkerName> {
     let host = nix::unistd::gethostname().unwrap_or_default();
     let pid = std::process::id().to_string();
-    let room = WORKER_MAX - pid.len() - 1;
+    let capacity = WORKER_MAX - pid.len() - 1;
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
     let host: String =
-        host.to_string_lossy().chars().map(|c| if allowed(c) { c } else { '-' }).take(room).collect();
+        host.to_string_lossy().chars().map(|c| if allowed(c) { c } else { '-' }).take(capacity).collect();
     let host = if host.is_empty() { "worker" } else { &host };
     Ok(WorkerName::parse(format!("{host}-{pid}"))?)
 }

@@ -108,12 +108,12 @@ impl Local {
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         let server = http::serve(listener, router, self.allowed, self.bounds, stopped);
         // All of it ends with this call.
-        let mut beside = JoinSet::new();
-        beside.spawn(tick_forever(self.service.clone(), ticks));
-        beside.spawn(fire_forever(self.service.clone(), Arc::clone(&self.queue)));
-        beside.spawn(hint_all(self.service.clone()));
-        beside.spawn(sweep_forever(self.service.clone(), Arc::clone(&self.store)));
-        beside.spawn(metrics::keep_forever());
+        let mut background = JoinSet::new();
+        background.spawn(tick_forever(self.service.clone(), ticks));
+        background.spawn(fire_forever(self.service.clone(), Arc::clone(&self.queue)));
+        background.spawn(hint_all(self.service.clone()));
+        background.spawn(sweep_forever(self.service.clone(), Arc::clone(&self.store)));
+        background.spawn(metrics::keep_forever());
         let mut server = tokio::spawn(server);
         let ended = tokio::select! {
             ended = &mut server => ended,

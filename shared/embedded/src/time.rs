@@ -18,7 +18,7 @@ const VISIBILITY: Millis = Millis::from_secs(60);
 const BATCH: usize = 10;
 const POLL: Millis = Millis::from_secs(20);
 /// Timers handled concurrently.
-const AT_ONCE: usize = 128;
+const TIMERS_CONCURRENT: usize = 128;
 /// How often a message is tried before it is dropped: here is no dead-letter queue.
 const RECEIVES_MAX: u32 = 5;
 
@@ -68,7 +68,7 @@ pub(crate) async fn tick_forever(service: Service, ticks: Ticks) {
 
 /// Handles timers as they arrive, forever.
 pub(crate) async fn fire_forever(service: Service, queue: Arc<MemoryQueue>) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let places = Arc::new(Semaphore::new(TIMERS_CONCURRENT));
     let timers = QueueName::timers();
     loop {
         let received = match queue.receive(&timers, BATCH, VISIBILITY, POLL).await {

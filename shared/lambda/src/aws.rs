@@ -42,9 +42,9 @@ pub(crate) async fn in_lambda(environment: AwsEnvironment, skew: Arc<Skew>) -> S
 }
 
 /// The configuration outside of Lambda: all that the SDK finds.
-pub(crate) async fn anywhere(environment: AwsEnvironment, skew: Arc<Skew>) -> SdkConfig {
+pub(crate) async fn outside_lambda(environment: AwsEnvironment, skew: Arc<Skew>) -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
-        .http_client(measuring_client(Roots::anywhere(&environment), skew))
+        .http_client(measuring_client(Roots::outside_lambda(&environment), skew))
         .retry_config(retries())
         .timeout_config(timeouts(ATTEMPT, OPERATION))
         .load()

@@ -57,7 +57,7 @@ impl BootError {
 /// Reads the environment, sets up logs and metrics, and builds the service over AWS, outside of Lambda too. There the
 /// machine's clock may be wrong, so it is compared with AWS's before this returns.
 pub async fn app() -> Result<App, BootError> {
-    let (app, store) = over(aws::anywhere).await?;
+    let (app, store) = over(aws::outside_lambda).await?;
     if let Err(error) = store.tick_record().await {
         tracing::warn!(%error, "the clock could not be measured yet");
     }
@@ -67,7 +67,8 @@ pub async fn app() -> Result<App, BootError> {
 /// Builds only the service, for a program that is neither a worker nor a function: it has its own logs, metrics and
 /// panic hook.
 pub async fn service() -> Result<Service, BootError> {
-    let (service, store) = connect(&Config::from_env()?, AwsEnvironment::from_env(), aws::anywhere).await?;
+    let (service, store) =
+        connect(&Config::from_env()?, AwsEnvironment::from_env(), aws::outside_lambda).await?;
     if let Err(error) = store.tick_record().await {
         tracing::warn!(%error, "the clock could not be measured yet");
     }

@@ -21,7 +21,7 @@ pub enum Event {
     /// A schedule's event without a valid instant: the field that should contain it, and what was found there.
     BadTick(&'static str, String),
     /// Any other event of AWS, described in words.
-    Foreign(String),
+    Unsupported(String),
 }
 
 /// Fields by which events of AWS differ from direct invocations.
@@ -75,7 +75,7 @@ impl Event {
             return Self::from_bus(&raw);
         }
         if marks.request_context.is_some() {
-            return Self::Foreign("an HTTP request, which the gateway takes".to_owned());
+            return Self::Unsupported("an HTTP request, which the gateway takes".to_owned());
         }
         match marks.scheduled_at {
             Some(instant) => Self::tick("scheduled_at", Some(instant)),
@@ -89,7 +89,7 @@ impl Event {
             Self::Invoke(_) => "a direct invocation with another body",
             Self::Messages(_) => "a batch of SQS messages",
             Self::Tick(_) | Self::BadTick(..) => "a schedule's event",
-            Self::Foreign(sort) => sort,
+            Self::Unsupported(sort) => sort,
         };
         Failure { code: "unexpected_event", message: format!("expected {expected}; found {found}") }
     }
@@ -97,14 +97,14 @@ impl Event {
     fn from_records(records: &RawValue, event: &RawValue) -> Self {
         let sources: Vec<Record> = match serde_json::from_str(records.get()) {
             Ok(sources) => sources,
-            Err(_) => return Self::Foreign("`Records` that aren't a list of objects".to_owned()),
+            Err(_) => return Self::Unsupported("`Records` that aren't a list of objects".to_owned()),
         };
         match sources.iter().find(|record| record.source != "aws:sqs") {
-            Some(other) => Self::Foreign(format!("records from {:?}", other.source)),
+            Some(other) => Self::Unsupported(format!("records from {:?}", other.source)),
             None => match serde_json::from_str(event.get()) {
                 Ok(batch) => Self::Messages(batch),
                 // The parser's message could quote the batch, so only its position is shown.
-                Err(error) => Self::Foreign(format!(
+                Err(error) => Self::Unsupported(format!(
                     "a malformed batch of SQS messages (line {} column {})",
                     error.line(),
                     error.column(),
@@ -115,12 +115,12 @@ impl Event {
 
     fn from_bus(event: &RawValue) -> Self {
         let Ok(event) = serde_json::from_str::<BusEvent>(event.get()) else {
-            return Self::Foreign("a malformed EventBridge event".to_owned());
+            return Self::Unsupported("a malformed EventBridge event".to_owned());
         };
         let is_ours = ["aws.events", "aws.scheduler"].contains(&event.source.as_str());
         if !is_ours || event.detail_type != "Scheduled Event" {
             let BusEvent { source, detail_type, .. } = event;
-            return Self::Foreign(format!("an EventBridge event {detail_type:?} of {source:?}"));
+            return Self::Unsupported(format!("an EventBridge event {detail_type:?} of {source:?}"));
         }
         Self::tick("time", event.time.as_deref())
     }

@@ -56,14 +56,14 @@ impl Roots {
         let is_commercial = region.as_deref().is_some_and(is_commercial);
         // Without TLS no certificate is checked.
         let is_own = endpoint_url.as_deref().is_some_and(|url| !url.starts_with("http:"));
-        match Self::anywhere(environment) {
+        match Self::outside_lambda(environment) {
             Self::System if is_commercial && !is_own && !proxy => Self::Fixed,
             other => other,
         }
     }
 
     /// For any other program.
-    pub(crate) fn anywhere(environment: &AwsEnvironment) -> Self {
+    pub(crate) fn outside_lambda(environment: &AwsEnvironment) -> Self {
         if environment.own_certificates { Self::Named } else { Self::System }
     }
 
@@ -83,7 +83,7 @@ fn is_commercial(region: &str) -> bool {
 /// timeout of two seconds. The SDK's timeouts of attempts and operations limit how long an answer may take: this client
 /// doesn't obey the SDK's read timeout.
 pub fn https_client() -> SharedHttpClient {
-    measuring_client(Roots::anywhere(&AwsEnvironment::from_env()), Arc::default())
+    measuring_client(Roots::outside_lambda(&AwsEnvironment::from_env()), Arc::default())
 }
 
 /// A client that also records the dates of answers.

@@ -62,11 +62,11 @@ impl Kind {
 
 /// The requests that are accepted at one place.
 #[derive(Clone, Copy, Debug)]
-pub struct Inlet {
+pub struct Accepted {
     /// The types of envelopes that are accepted here.
     pub kinds: &'static [Kind],
     /// The type of a body without an envelope. If that is allowed, an envelope needs no version.
-    pub bare: Option<Kind>,
+    pub without_envelope: Option<Kind>,
 }
 
 /// A request without its envelope.
@@ -79,11 +79,11 @@ pub struct Request {
     pub trace: Option<TraceContext>,
 }
 
-impl Inlet {
+impl Accepted {
     /// Removes the envelope.
     pub fn read(&self, text: &str) -> Result<Request, Reject> {
         let mut fields = Fields::read("body", text)?;
-        if let Some(kind) = self.bare
+        if let Some(kind) = self.without_envelope
             && !ENVELOPE.iter().any(|name| fields.has(name))
         {
             return Ok(Request { kind, body: fields.to_json()?, trace: None });
@@ -105,7 +105,7 @@ impl Inlet {
             let envelope = r#"{"v":1,"type":…,"body":{…}}"#;
             let missing =
                 || Reject::instead_of("v", "expected 1", format_args!("nothing: a request is {envelope}"));
-            return self.bare.map(drop).ok_or_else(missing);
+            return self.without_envelope.map(drop).ok_or_else(missing);
         };
         match serde_json::from_str::<Number>(found.get()) {
             Ok(version) if version.as_u64() == Some(VERSION) => Ok(()),
@@ -130,7 +130,7 @@ impl Inlet {
 
 impl Request {
     /// Makes the call that is requested.
-    pub async fn carry_out(&self, service: &Service) -> Result<Answer, Problem> {
+    pub async fn run(&self, service: &Service) -> Result<Answer, Problem> {
         let whole = Call { body: self.body.get().as_bytes(), trace: self.trace };
         match self.kind {
             Kind::Task => calls::schedule(service, whole).await,
@@ -169,11 +169,11 @@ impl Request {
 mod tests {
     use super::*;
 
-    const STRICT: Inlet = Inlet { kinds: &[Kind::Task, Kind::Fail], bare: None };
-    const LENIENT: Inlet = Inlet { kinds: &[Kind::Complete], bare: Some(Kind::Complete) };
+    const STRICT: Accepted = Accepted { kinds: &[Kind::Task, Kind::Fail], without_envelope: None };
+    const LENIENT: Accepted = Accepted { kinds: &[Kind::Complete], without_envelope: Some(Kind::Complete) };
 
-    fn refused(inlet: &Inlet, text: &str) -> String {
-        inlet.read(text).unwrap_err().to_string()
+    fn refused(accepted: &Accepted, text: &str) -> String {
+        accepted.read(text).unwrap_err().to_string()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
 use crate::fields::Fields;
-use crate::ingress::{Inlet, Kind, Request};
+use crate::ingress::{Accepted, Kind, Request};
 use crate::sqs::MESSAGE_ID;
 
 /// The codes of final rejections of a report or an event that is too late.
@@ -16,12 +16,12 @@ const TOO_LATE: [&str; 3] = ["lease_lost", "deadline_exceeded", "already_termina
 
 /// Makes the call that a message requests. A report or an event that is too late is logged and counts as done: a retry
 /// would not help, and an operator could do nothing with it in the dead-letter queue.
-pub async fn take(service: &Service, inlet: &Inlet, message: SqsMessage) -> Result<(), Problem> {
+pub async fn take(service: &Service, accepted: &Accepted, message: SqsMessage) -> Result<(), Problem> {
     let trace = trace_of(&message);
     let id = message.message_id.unwrap_or_default();
     let text = message.body.unwrap_or_default();
-    let request = with_message_id(Request { trace, ..inlet.read(&text)? }, &id, &text)?;
-    match request.carry_out(service).await {
+    let request = with_message_id(Request { trace, ..accepted.read(&text)? }, &id, &text)?;
+    match request.run(service).await {
         Ok(_) => Ok(()),
         Err(problem) if request.kind.may_be_late() && TOO_LATE.contains(&problem.code()) => {
             let (kind, code) = (request.kind.as_str(), problem.code());
@@ -78,7 +78,8 @@ fn name(message_id: &str, text: &str) -> String {
 mod tests {
     use super::*;
 
-    const INLET: Inlet = Inlet { kinds: &[Kind::Complete, Kind::Event], bare: Some(Kind::Task) };
+    const INLET: Accepted =
+        Accepted { kinds: &[Kind::Complete, Kind::Event], without_envelope: Some(Kind::Task) };
 
     fn named(message_id: &str, text: &str) -> String {
         let request = with_message_id(INLET.read(text).unwrap(), message_id, text).unwrap();

@@ -33,8 +33,11 @@ where
     T: Fn(SqsMessage) -> F,
     F: Future<Output = Result<(), Problem>>,
 {
-    let failed: Vec<Option<String>> =
-        stream::iter(messages).map(|message| one(message, &take)).buffered(at_once.max(1)).collect().await;
+    let failed: Vec<Option<String>> = stream::iter(messages)
+        .map(|message| failed_id(message, &take))
+        .buffered(at_once.max(1))
+        .collect()
+        .await;
     failed.into_iter().flatten().collect()
 }
 
@@ -78,7 +81,7 @@ fn queue_of<'a>(app: &'a App, message: &SqsMessage) -> Option<&'a QueueName> {
 
 /// The message's id if it failed. If the id is missing, Lambda treats the whole batch as failed, which is the safest
 /// result.
-async fn one<T, F>(message: SqsMessage, take: &T) -> Option<String>
+async fn failed_id<T, F>(message: SqsMessage, take: &T) -> Option<String>
 where
     T: Fn(SqsMessage) -> F,
     F: Future<Output = Result<(), Problem>>,

@@ -146,7 +146,7 @@ impl Entry {
     }
 
     /// A key that takes no value.
-    pub(crate) fn alone(&self) -> Result<bool> {
+    pub(crate) fn flag(&self) -> Result<bool> {
         match &self.value {
             Value::Nothing => Ok(true),
             Value::Text(_) | Value::Path(_) | Value::List(_) => {

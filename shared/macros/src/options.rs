@@ -90,16 +90,16 @@ impl StepOptions {
                 "heartbeat" => options.heartbeat = Some(duration(entry)?),
                 "on_timeout" => options.on_timeout = on_timeout(entry)?,
                 "remote" => {
-                    entry.alone()?;
+                    entry.flag()?;
                     // A queue has precedence, before or after this key.
                     if matches!(options.place, Place::Inline) {
                         options.place = Place::Anywhere;
                     }
                 }
                 "queue" => options.place = Place::Queue(queue(entry)?),
-                "at_most_once" => options.at_most_once = entry.alone()?,
-                "durable_timeout" => options.durable_timeout = entry.alone()?,
-                _ => return Err(unread(&entry.key)),
+                "at_most_once" => options.at_most_once = entry.flag()?,
+                "durable_timeout" => options.durable_timeout = entry.flag()?,
+                _ => return Err(unhandled(&entry.key)),
             }
         }
         if let Some((key, codes)) = non_retryable {
@@ -156,7 +156,7 @@ impl WorkflowOptions {
                 }
                 "patches" => options.patches = patches(entry)?,
                 "on_drift" => options.stops_on_drift = stops_on_drift(entry)?,
-                _ => return Err(unread(&entry.key)),
+                _ => return Err(unhandled(&entry.key)),
             }
         }
         let unlimited = attribute.entries.iter().find(|entry| entry.key == "on_failure_timeout");
@@ -169,7 +169,7 @@ impl WorkflowOptions {
 }
 
 /// The error for a key that is in the list of known keys, but isn't read here.
-fn unread(key: &Ident) -> Error {
+fn unhandled(key: &Ident) -> Error {
     Error::new(key.span(), format!("`{key}` has no meaning yet"))
 }
 

@@ -22,12 +22,12 @@ const LONG: Duration = Duration::from_secs(5);
 /// The watch of this process.
 pub(crate) fn watch() -> &'static Watch {
     static WATCH: OnceLock<Watch> = OnceLock::new();
-    WATCH.get_or_init(|| Watch::new(LONG, Told::log))
+    WATCH.get_or_init(|| Watch::new(LONG, Report::log))
 }
 
 /// A report about a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Told {
+struct Report {
     step: String,
     /// How long it has blocked its thread so far.
     kept: Duration,
@@ -35,7 +35,7 @@ struct Told {
     is_over: bool,
 }
 
-impl Told {
+impl Report {
     fn log(&self) {
         let (step, seconds) = (self.step.as_str(), self.kept.as_secs());
         if self.is_over {
@@ -58,7 +58,7 @@ pub(crate) struct Watch {
 
 struct Inner {
     long: Duration,
-    tell: Box<dyn Fn(&Told) + Send + Sync>,
+    report: Box<dyn Fn(&Report) + Send + Sync>,
     polls: Mutex<Polls>,
     /// Whether any step is known to block.
     some_block: AtomicBool,
@@ -76,13 +76,13 @@ struct Polls {
 struct Polled {
     step: Arc<str>,
     since: Instant,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Inner {
-    fn new(long: Duration, tell: impl Fn(&Told) + Send + Sync + 'static) -> Self {
+    fn new(long: Duration, report: impl Fn(&Report) + Send + Sync + 'static) -> Self {
         let some_block = AtomicBool::new(false);
-        Self { long, tell: Box::new(tell), polls: Mutex::default(), some_block }
+        Self { long, report: Box::new(report), polls: Mutex::default(), some_block }
     }
 
     fn lock(&self) -> MutexGuard<'_, Polls> {
@@ -93,36 +93,36 @@ impl Inner {
         let mut polls = self.lock();
         polls.next += 1;
         let number = polls.next;
-        let polled = Polled { step: Arc::clone(step), since: Instant::now(), is_told: false };
+        let polled = Polled { step: Arc::clone(step), since: Instant::now(), is_reported: false };
         polls.under_way.insert(number, polled);
         number
     }
 
     fn end(&self, number: u64) {
         let ended = self.lock().under_way.remove(&number);
-        if let Some(Polled { step, since, is_told: true }) = ended {
-            (self.tell)(&Told { step: step.to_string(), kept: since.elapsed(), is_over: true });
+        if let Some(Polled { step, since, is_reported: true }) = ended {
+            (self.report)(&Report { step: step.to_string(), kept: since.elapsed(), is_over: true });
         }
     }
 
     fn blocks(&self, step: &str) -> bool {
-        self.some_block.load(Ordering::Relaxed) && self.lock().blocking.contains(family(step))
+        self.some_block.load(Ordering::Relaxed) && self.lock().blocking.contains(base_name(step))
     }
 
     /// Checks all polls in progress. With `was_frozen`, the time since the last check is so long that the process was
     /// frozen, like a Lambda function between two invocations: the time of each poll starts again.
     fn look(&self, was_frozen: bool) {
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         let mut polls = self.lock();
         let Polls { under_way, blocking, .. } = &mut *polls;
-        for polled in under_way.values_mut().filter(|polled| !polled.is_told) {
+        for polled in under_way.values_mut().filter(|polled| !polled.is_reported) {
             if was_frozen {
                 polled.since = Instant::now();
             } else if polled.since.elapsed() >= self.long {
-                polled.is_told = true;
-                blocking.insert(family(&polled.step).to_owned());
+                polled.is_reported = true;
+                blocking.insert(base_name(&polled.step).to_owned());
                 self.some_block.store(true, Ordering::Relaxed);
-                told.push(Told {
+                reports.push(Report {
                     step: polled.step.to_string(),
                     kept: polled.since.elapsed(),
                     is_over: false,
@@ -130,15 +130,15 @@ impl Inner {
             }
         }
         drop(polls);
-        for told in told {
-            (self.tell)(&told);
+        for report in reports {
+            (self.report)(&report);
         }
     }
 }
 
 impl Watch {
-    fn new(long: Duration, tell: impl Fn(&Told) + Send + Sync + 'static) -> Self {
-        let inner = Arc::new(Inner::new(long, tell));
+    fn new(long: Duration, report: impl Fn(&Report) + Send + Sync + 'static) -> Self {
+        let inner = Arc::new(Inner::new(long, report));
         let watched = Arc::downgrade(&inner);
         let watching = std::thread::Builder::new().name("tickover-watch".to_owned());
         if let Err(error) = watching.spawn(move || watch_polls(&watched, long / 4)) {
@@ -154,8 +154,8 @@ impl Watch {
 }
 
 /// The common name of steps such as `page[3]` and `page[4]`.
-fn family(step: &str) -> &str {
-    step.split_once('[').map_or(step, |(family, _)| family)
+fn base_name(step: &str) -> &str {
+    step.split_once('[').map_or(step, |(base, _)| base)
 }
 
 /// Checks periodically, until the watch is dropped.
@@ -212,9 +212,9 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(20);
 
-    fn watched() -> (Watch, Receiver<Told>) {
+    fn watched() -> (Watch, Receiver<Report>) {
         let (sender, receiver) = mpsc::channel();
-        let watch = Watch::new(SHORT, move |told| drop(sender.send(told.clone())));
+        let watch = Watch::new(SHORT, move |report| drop(sender.send(report.clone())));
         (watch, receiver)
     }
 
@@ -222,9 +222,9 @@ mod tests {
     async fn a_step_that_blocks_its_thread_is_named_while_it_does_and_when_it_no_longer_does() {
         let (watch, receiver) = watched();
         let receiver = Arc::new(Mutex::new(receiver));
-        let told = Arc::clone(&receiver);
+        let report = Arc::clone(&receiver);
         // It waits for the report about itself, which only another thread can send.
-        let blocks = Box::pin(async move { told.lock().unwrap().recv().unwrap() });
+        let blocks = Box::pin(async move { report.lock().unwrap().recv().unwrap() });
         let first = watch.over("charge", blocks).await;
         assert_eq!((first.step.as_str(), first.is_over), ("charge", false));
         assert!(first.kept >= SHORT, "{first:?}");
@@ -237,8 +237,8 @@ mod tests {
     async fn others_go_on_beside_a_step_that_is_known_to_block() {
         let (watch, receiver) = watched();
         let receiver = Arc::new(Mutex::new(receiver));
-        let told = Arc::clone(&receiver);
-        watch.over("slow[0]", Box::pin(async move { told.lock().unwrap().recv().unwrap() })).await;
+        let report = Arc::clone(&receiver);
+        watch.over("slow[0]", Box::pin(async move { report.lock().unwrap().recv().unwrap() })).await;
         // On the only thread, this step waits for the other task.
         let (begins, begun) = tokio::sync::oneshot::channel();
         let (sender, from_other) = mpsc::channel();
@@ -257,7 +257,7 @@ mod tests {
     fn a_process_that_was_frozen_reports_no_step() {
         let (sender, receiver) = mpsc::channel();
         // Only this test checks the polls.
-        let inner = Inner::new(Duration::ZERO, move |told: &Told| drop(sender.send(told.clone())));
+        let inner = Inner::new(Duration::ZERO, move |report: &Report| drop(sender.send(report.clone())));
         let number = inner.begin(&Arc::from("frozen"));
         inner.look(true);
         assert!(receiver.try_recv().is_err());

@@ -30,7 +30,7 @@ use tickover_core::duration::ZeroRule;
 use tickover_core::time::Timestamp;
 
 pub use child::{Child, StartChild, StartedChild};
-pub(crate) use child::{elsewhere, is_ours};
+pub(crate) use child::{is_own_child, probe_later};
 pub use combine::{AllTasksFailed, Select, SelectOk, Settled};
 pub use event::{EventError, Within, forever, within};
 pub use map::{Map, Mapping, TooManyFailed};
@@ -38,7 +38,7 @@ pub use race::Either;
 pub use step::Stored;
 pub use time::{Elapsed, Timeout};
 pub use undo::Undo;
-pub(crate) use undo::{UndoStep, is_undoing};
+pub(crate) use undo::{UndoStep, is_undo_step};
 
 use crate::codec;
 use crate::error::{Error, Failure, Result};

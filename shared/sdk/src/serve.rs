@@ -310,7 +310,7 @@ impl Serve {
         if surroundings.on_aws {
             return on_aws(registry, settings).await;
         }
-        by_itself(registry, settings, surroundings).await
+        embedded_worker(registry, settings, surroundings).await
     }
 }
 
@@ -352,7 +352,7 @@ async fn on_aws(_: Registry, _: WorkerSettings) -> Result<(), ServeError> {
 }
 
 #[cfg(feature = "embedded")]
-async fn by_itself(
+async fn embedded_worker(
     registry: Registry,
     settings: WorkerSettings,
     surroundings: ProcessEnvironment,
@@ -361,6 +361,6 @@ async fn by_itself(
 }
 
 #[cfg(not(feature = "embedded"))]
-async fn by_itself(_: Registry, _: WorkerSettings, _: ProcessEnvironment) -> Result<(), ServeError> {
+async fn embedded_worker(_: Registry, _: WorkerSettings, _: ProcessEnvironment) -> Result<(), ServeError> {
     std::future::ready(Err(ServeError::Feature { feature: "embedded" })).await
 }

@@ -335,7 +335,7 @@ impl TestEnv {
             if is_quiet && self.now().since(since) <= NOTHING_NEW {
                 return Poll::Pending;
             }
-            if is_quiet && !self.wakes(&execution, GENERATIONS) {
+            if is_quiet && !self.continues_by_itself(&execution, GENERATIONS) {
                 return Poll::Ready(false);
             }
             (news, since) = (self.world.ledger.news(), self.now());
@@ -350,12 +350,12 @@ impl TestEnv {
                 } else {
                     format!("nobody answers its steps of the kinds {}", unanswered.join(", "))
                 };
-                Err(stalled(&format!("{waits}\n{}", self.story(id).await?)))
+                Err(stalled(&format!("{waits}\n{}", self.timeline_of(id).await?)))
             }
         }
     }
 
-    async fn story(&self, id: &ExecutionId) -> Result<String, ClientError> {
+    async fn timeline_of(&self, id: &ExecutionId) -> Result<String, ClientError> {
         let Some(execution) = self.peek(id) else {
             return Err(
                 tickover_service::ServiceError::Rejected(tickover_core::error::Reject::NoExecution).into()
@@ -366,16 +366,16 @@ impl TestEnv {
     }
 
     /// Whether an execution, or a child that it may wait for, continues by itself at a known instant.
-    fn wakes(&self, execution: &Execution, generations: u32) -> bool {
-        if will_wake(execution) || execution.open_steps == 0 || generations == 0 {
-            return will_wake(execution);
+    fn continues_by_itself(&self, execution: &Execution, generations: u32) -> bool {
+        if has_wake_instant(execution) || execution.open_steps == 0 || generations == 0 {
+            return has_wake_instant(execution);
         }
         let journal = self.service.journal_of(execution).now_or_never();
         let mut children = journal.into_iter().flatten().flatten().filter_map(|entry| match entry.what {
             Happened::Child { execution, .. } => self.peek(&execution),
             _ => None,
         });
-        children.any(|child| child.closed().is_none() && self.wakes(&child, generations - 1))
+        children.any(|child| child.closed().is_none() && self.continues_by_itself(&child, generations - 1))
     }
 
     /// Reads a record without a trace in the ledger. The store in memory answers at once.
@@ -384,8 +384,8 @@ impl TestEnv {
     }
 
     /// The system, created when it is first needed.
-    fn begun<'a>(&self, held: &'a mut Option<System>) -> Result<&'a mut System, ClientError> {
-        match held {
+    fn started_system<'a>(&self, system: &'a mut Option<System>) -> Result<&'a mut System, ClientError> {
+        match system {
             Some(system) => Ok(system),
             none => {
                 let system = System::new(Arc::clone(&self.world), self.registry.clone());
@@ -397,15 +397,15 @@ impl TestEnv {
     /// Runs the system, and lets time pass, until the goal is done or the limit is reached.
     async fn drive<F: Future>(&self, until: Until, goal: F) -> Result<Driven<F::Output>, ClientError> {
         let mut goal = pin!(goal);
-        let mut held = self.system.lock().await;
-        let system = self.begun(&mut held)?;
+        let mut system_guard = self.system.lock().await;
+        let system = self.started_system(&mut system_guard)?;
         let waker = Waker::from(Arc::clone(&self.progress));
         loop {
             let polled = poll_fn(|_| Poll::Ready(goal.as_mut().poll(&mut Context::from_waker(&waker)))).await;
             if let Poll::Ready(output) = polled {
                 return Ok(Driven::Done(output));
             }
-            let progressed = system.go_on(&self.progress).await;
+            let progressed = system.poll_jobs(&self.progress).await;
             // The test's own Tokio tasks run now. Futures that only yielded are woken.
             tokio::task::yield_now().await;
             // A job that ran may have reached the goal, and a job that was woken may run.
@@ -451,7 +451,7 @@ impl fmt::Debug for TestEnv {
 }
 
 /// Whether an execution continues by itself at a known instant.
-fn will_wake(execution: &Execution) -> bool {
+fn has_wake_instant(execution: &Execution) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {
             waiting.until.is_some() || execution.deadline_at.is_some() || execution.run_deadline_at.is_some()

@@ -3,7 +3,7 @@
 //! Owns how many run at once, and what happens when they end. It doesn't know what a turn or an attempt does.
 
 mod in_flight;
-mod room;
+mod permit;
 mod settings;
 mod task;
 
@@ -26,15 +26,15 @@ pub use settings::WorkerSettings;
 use crate::busy::is_multi_threaded;
 use crate::registry::{Registry, RegistryError};
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
-use in_flight::{Held, InFlight};
-use room::{Permit, Permits};
+use in_flight::{InFlight, Leased};
+use permit::{Permit, Permits};
 use task::TaskEnd;
 
 /// The pause after a claim that failed or returned only tasks of unknown kinds.
 const PAUSE: Millis = Millis::from_secs(1);
 
 /// How long a stopping worker waits for the answer of its last claim.
-const LAST_ANSWER: Millis = Millis::from_secs(2);
+const LAST_CLAIM_WAIT: Millis = Millis::from_secs(2);
 
 /// Claims turns and tasks and runs them. Cheap to clone.
 #[derive(Clone)]
@@ -111,11 +111,11 @@ impl Worker {
         let mut count = 0;
         for queue in &self.settings.queues {
             let request = self.request(self.settings.batch, Millis::ZERO);
-            let room = self.permits.shared().await;
+            let permit = self.permits.shared().await;
             let found = self.service.work_apart(queue, &request, &self.known()).await?;
             let work = found.work.into_iter();
-            let running: FuturesUnordered<_> = work.map(|work| self.start(work, room.clone())).collect();
-            drop(room);
+            let running: FuturesUnordered<_> = work.map(|work| self.start(work, permit.clone())).collect();
+            drop(permit);
             count += running.collect::<Vec<_>>().await.len();
             for suspect in found.suspects {
                 let never = tokio::sync::watch::channel(false).1;
@@ -188,9 +188,9 @@ impl Worker {
                 // The permit is acquired after the long poll, so that a turn or task that must run alone waits only for
                 // running work.
                 let arrived = self.service.arrivals(queue, request).await?;
-                let room = self.permits.shared().await;
+                let permit = self.permits.shared().await;
                 let found = self.service.work_among(queue, arrived, request, &self.known()).await?;
-                Ok::<_, ServiceError>((found, room))
+                Ok::<_, ServiceError>((found, permit))
             };
             let mut claim = pin!(claim);
             // Work in flight continues while this waits for more.
@@ -210,13 +210,13 @@ impl Worker {
                     join(self.release_last_claim(claim), self.finish(running)).await;
                     return;
                 }
-                Some(Ok((found, room))) => {
+                Some(Ok((found, permit))) => {
                     let FoundWork { work, suspects } = found;
                     let nothing = work.is_empty() && suspects.is_empty();
                     if nothing && !self.settings.interval.is_zero() {
                         pause_until = Some(self.service.now().plus(self.settings.interval));
                     }
-                    running.extend(work.into_iter().map(|work| self.start(work, room.clone())));
+                    running.extend(work.into_iter().map(|work| self.start(work, permit.clone())));
                     let alone = |suspect| self.start_suspect(queue.clone(), suspect, stopped.clone());
                     running.extend(suspects.into_iter().map(alone));
                 }
@@ -235,10 +235,10 @@ impl Worker {
         &self,
         claim: impl Future<Output = Result<(FoundWork, Permit), ServiceError>>,
     ) {
-        let moment = self.service.now().plus(LAST_ANSWER);
+        let moment = self.service.now().plus(LAST_CLAIM_WAIT);
         let alarm = pin!(self.service.clock().sleep_until(moment));
         if let Either::Left((Ok((found, _)), _)) = select(pin!(claim), alarm).await {
-            join_all(found.work.into_iter().map(|work| Held::of(&work).give_back(&self.service))).await;
+            join_all(found.work.into_iter().map(|work| Leased::of(&work).give_back(&self.service))).await;
         }
     }
 
@@ -249,9 +249,9 @@ impl Worker {
         let rest = Box::pin(running.collect::<Vec<_>>());
         if let Either::Right(((), rest)) = select(rest, grace).await {
             drop(rest);
-            let held = self.in_flight.empty();
-            tracing::warn!(count = held.len(), "not everything could be finished: it is given back");
-            join_all(held.into_iter().map(|held| held.give_back(&self.service))).await;
+            let leased = self.in_flight.empty();
+            tracing::warn!(count = leased.len(), "not everything could be finished: it is given back");
+            join_all(leased.into_iter().map(|leased| leased.give_back(&self.service))).await;
         }
     }
 
@@ -266,9 +266,9 @@ impl Worker {
     }
 
     /// Starts a turn or a task, in a tokio task of its own if the runtime has several threads.
-    fn start(&self, work: Work, room: Permit) -> BoxFuture<'static, Finished> {
+    fn start(&self, work: Work, permit: Permit) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
-        let held = self.in_flight.hold(Held::of(&work));
+        let guard = self.in_flight.hold(Leased::of(&work));
         let work = async move {
             let finished = match work {
                 Work::Turn(taken) => {
@@ -277,14 +277,14 @@ impl Worker {
                 }
                 Work::Task(task) => Finished::Task(worker.attempt(*task).await),
             };
-            held.let_go();
-            drop(room);
+            guard.remove();
+            drop(permit);
             finished
         };
         if !is_multi_threaded() {
             return Box::pin(work);
         }
-        let mut spawned = Dropped(tokio::spawn(work));
+        let mut spawned = AbortOnDrop(tokio::spawn(work));
         Box::pin(async move {
             (&mut spawned.0).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "a turn or task stopped unexpectedly");
@@ -304,13 +304,13 @@ impl Worker {
     ) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         Box::pin(async move {
-            let room = worker.permits.alone().await;
+            let permit = worker.permits.alone().await;
             if *stopped.borrow() {
                 return Finished::Nothing;
             }
             let request = worker.request(1, Millis::ZERO);
             match worker.service.take_suspect(&queue, &suspect, &request).await {
-                Ok(Some(work)) => worker.start(work, room).await,
+                Ok(Some(work)) => worker.start(work, permit).await,
                 Ok(None) => Finished::Nothing,
                 Err(error) => {
                     tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "can't claim suspect work");
@@ -330,9 +330,9 @@ async fn one_ended(running: &mut FuturesUnordered<BoxFuture<'static, Finished>>)
 }
 
 /// A tokio task that is stopped when this is dropped.
-struct Dropped(tokio::task::JoinHandle<Finished>);
+struct AbortOnDrop(tokio::task::JoinHandle<Finished>);
 
-impl Drop for Dropped {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }

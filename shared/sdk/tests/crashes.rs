@@ -44,16 +44,16 @@ async fn survives(story: &impl Story, expected: &str) {
     assert!(writes >= 5, "{writes}");
     let mut count_ended_and_not_repeated = 0;
     for write in 1..=writes {
-        let told = run_with_a_death(story, write).await;
-        assert_eq!(told.result, expected, "death after write {write}");
-        count_ended_and_not_repeated += told
+        let run = run_with_a_death(story, write).await;
+        assert_eq!(run.result, expected, "death after write {write}");
+        count_ended_and_not_repeated += run
             .count_ended_and_not_repeated(&usual)
             .unwrap_or_else(|problem| panic!("death after write {write}: {problem}"));
     }
     assert!(count_ended_and_not_repeated > 0, "no step had ended at any death");
 }
 
-struct Told {
+struct RunWithDeath {
     result: String,
     /// The keys of the steps that had ended when the system died.
     ended: Vec<String>,
@@ -61,7 +61,7 @@ struct Told {
     after: Calls,
 }
 
-impl Told {
+impl RunWithDeath {
     /// How many steps had ended and did not run again. A step that was interrupted may start again.
     fn count_ended_and_not_repeated(&self, usual: &BTreeMap<String, u32>) -> Result<u32, String> {
         let mut count_ended_and_not_repeated = 0;
@@ -86,21 +86,18 @@ fn a_step_that_had_ended_and_runs_again_would_be_noticed() {
     let call = |key: &str| Call { step: "charge".to_owned(), key: key.to_owned() };
     let calls = |counts: &[(&str, u32)]| counts.iter().map(|(key, count)| (call(key), *count)).collect();
     let usual = BTreeMap::from([("charge".to_owned(), 1)]);
-    let told = |before, after| Told {
+    let run = |before, after| RunWithDeath {
         result: String::new(),
         ended: vec!["a".to_owned()],
         before: calls(before),
         after: calls(after),
     };
-    assert_eq!(
-        told(&[("a", 1), ("b", 1)], &[("b", 1), ("c", 1)]).count_ended_and_not_repeated(&usual),
-        Ok(1)
-    );
-    assert!(told(&[("a", 1)], &[("a", 1)]).count_ended_and_not_repeated(&usual).is_err());
-    assert!(told(&[("b", 1)], &[("b", 2)]).count_ended_and_not_repeated(&usual).is_err());
+    assert_eq!(run(&[("a", 1), ("b", 1)], &[("b", 1), ("c", 1)]).count_ended_and_not_repeated(&usual), Ok(1));
+    assert!(run(&[("a", 1)], &[("a", 1)]).count_ended_and_not_repeated(&usual).is_err());
+    assert!(run(&[("b", 1)], &[("b", 2)]).count_ended_and_not_repeated(&usual).is_err());
 }
 
-async fn run_with_a_death(story: &impl Story, write: u64) -> Told {
+async fn run_with_a_death(story: &impl Story, write: u64) -> RunWithDeath {
     outside::take();
     let dead = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&dead);
@@ -113,7 +110,7 @@ async fn run_with_a_death(story: &impl Story, write: u64) -> Told {
     env.run_until_idle().await.unwrap();
     assert_eq!(env.deaths(), 1, "write {write}");
     let (ended, before) = dead.lock().unwrap().take().unwrap();
-    Told { result, ended, before, after: outside::take() }
+    RunWithDeath { result, ended, before, after: outside::take() }
 }
 
 /// For each step name, the highest number of calls of one step.

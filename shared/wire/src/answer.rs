@@ -1,9 +1,9 @@
 //! Answers of the server. A field that doesn't apply is absent, never `null`. Instants are in UTC with milliseconds.
 
 mod cron;
+mod derived;
 mod execution;
 mod problem;
-mod standing;
 mod task;
 mod timeline;
 

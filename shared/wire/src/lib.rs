@@ -7,8 +7,8 @@
 //! - Names are types of the core (`TaskId`, `QueueName`). Their lengths are in [`tickover_core::limits`].
 //! - Instants are [`Instant`]: RFC 3339 in UTC with milliseconds.
 //! - Lengths of time are text such as `1h 30m`, or whole milliseconds: [`Duration`] and its variants.
-//! - Values of an enumeration are [`Word`] in requests, which refuses an unknown value, and [`Said`] in answers, which
-//!   keeps an unknown value.
+//! - Values of an enumeration are [`Word`] in requests, which refuses an unknown value, and [`OpenEnum`] in answers,
+//!   which keeps an unknown value.
 //! - Payloads are [`Verbatim`]: the text as it was sent.
 //! - In requests, `null` is the same as no field, except for a payload. Unknown fields are refused.
 //! - In answers, a field that doesn't apply is absent. Unknown fields are ignored: the server may be newer than its

@@ -9,7 +9,7 @@ use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 
 use crate::read::{self, Unreadable};
-use crate::{Cursor, Instant, LeaseToken, Length, Said, Verbatim, Words};
+use crate::{Cursor, Instant, LeaseToken, Length, OpenEnum, Verbatim, Words};
 
 impl Deref for Instant {
     type Target = Timestamp;
@@ -37,7 +37,7 @@ impl PartialEq<Millis> for Length {
     }
 }
 
-impl<T: Words> PartialEq<T> for Said<T> {
+impl<T: Words> PartialEq<T> for OpenEnum<T> {
     fn eq(&self, other: &T) -> bool {
         self.known() == Some(*other)
     }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tickover_core::error::Reject;
 
-use fault::{Fault, Sort};
+use fault::{Fault, NameKind};
 use node::{Fields, Node};
 
 /// Reads a request's body. In errors about the whole body, the field is `body`.
@@ -24,7 +24,7 @@ pub fn body<T: DeserializeOwned>(text: &str) -> Result<T, Reject> {
 
 /// Reads a value of a request. `path` is the value's path in it.
 pub fn value<'de, T: Deserialize<'de>>(path: &str, raw: &'de RawValue) -> Result<T, Reject> {
-    T::deserialize(Node::new(raw)).map_err(|fault| fault.found_in(raw).reject(path, Sort::Field))
+    T::deserialize(Node::new(raw)).map_err(|fault| fault.found_in(raw).reject(path, NameKind::Field))
 }
 
 /// Reads an object without one of its fields, and that field's text: for requests in which the field has another
@@ -34,7 +34,7 @@ pub fn without<'de, T: Deserialize<'de>>(
     raw: &'de RawValue,
     name: &str,
 ) -> Result<(T, Option<String>), Reject> {
-    let refused = |fault: Fault| fault.found_in(raw).reject(path, Sort::Field);
+    let refused = |fault: Fault| fault.found_in(raw).reject(path, NameKind::Field);
     let mut fields = Node::new(raw).fields().map_err(refused)?;
     let place = fields.iter().position(|(own, _)| own == name);
     let taken = place.map(|place| fields.remove(place).1);
@@ -46,7 +46,7 @@ pub fn without<'de, T: Deserialize<'de>>(
 
 /// Reads a query: names and values, already percent-decoded. Only `status` may be repeated.
 pub fn query<T: DeserializeOwned>(pairs: &[(String, String)]) -> Result<T, Reject> {
-    text::Query::new(pairs).and_then(T::deserialize).map_err(|fault| fault.reject("", Sort::Parameter))
+    text::Query::new(pairs).and_then(T::deserialize).map_err(|fault| fault.reject("", NameKind::Parameter))
 }
 
 /// Reads an answer. Fields that this version doesn't know are ignored.

@@ -17,8 +17,8 @@ use tickover_core::limits::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
 use crate::request::{Codes, Delay, Statuses};
 use crate::{
     Attempts, ClaimCount, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant, Interval, Labels,
-    Lease, LeaseToken, Length, Milliseconds, PageLimit, Progress, RunCount, RunTimeout, Said, Seconds, Span,
-    Timeout, Verbatim, Wait, Word, Words,
+    Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress, RunCount, RunTimeout, Seconds,
+    Span, Timeout, Verbatim, Wait, Word, Words,
 };
 
 fn of(kind: Type) -> ObjectBuilder {
@@ -159,7 +159,7 @@ impl<T: Words> ToSchema for Word<T> {
     }
 }
 
-impl<T: Words> PartialSchema for Said<T> {
+impl<T: Words> PartialSchema for OpenEnum<T> {
     fn schema() -> RefOr<Schema> {
         let words: Vec<_> = T::ALL.iter().map(|value| format!("`{}`", value.as_word())).collect();
         let description = format!("One of {}. A newer server may have others.", words.join(", "));
@@ -167,7 +167,7 @@ impl<T: Words> PartialSchema for Said<T> {
     }
 }
 
-impl<T: Words> ToSchema for Said<T> {
+impl<T: Words> ToSchema for OpenEnum<T> {
     fn name() -> Cow<'static, str> {
         format!("{}Word", T::NAME).into()
     }

@@ -38,14 +38,14 @@ pub struct Word<T>(pub T);
 
 /// A value of an enumeration in an answer. An unknown value is kept: a newer server may have more values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said<T> {
+pub enum OpenEnum<T> {
     /// A value that this version knows.
     Known(T),
     /// Another value, as its word.
     Other(String),
 }
 
-impl<T: Words> Said<T> {
+impl<T: Words> OpenEnum<T> {
     /// The value, if this version knows it.
     pub fn known(&self) -> Option<T> {
         match self {
@@ -69,13 +69,13 @@ impl<T> From<T> for Word<T> {
     }
 }
 
-impl<T: Words> From<T> for Said<T> {
+impl<T: Words> From<T> for OpenEnum<T> {
     fn from(value: T) -> Self {
         Self::Known(value)
     }
 }
 
-impl<T: Words> fmt::Display for Said<T> {
+impl<T: Words> fmt::Display for OpenEnum<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }
@@ -87,7 +87,7 @@ impl<T: Words> Serialize for Word<T> {
     }
 }
 
-impl<T: Words> Serialize for Said<T> {
+impl<T: Words> Serialize for OpenEnum<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -114,7 +114,7 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
     }
 }
 
-impl<'de, T: Words> Deserialize<'de> for Said<T> {
+impl<'de, T: Words> Deserialize<'de> for OpenEnum<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
         Ok(T::of_word(&word).map_or(Self::Other(word), Self::Known))
@@ -181,7 +181,7 @@ aliases! {
 }
 
 aliases! {
-    Said:
+    OpenEnum:
     OpenTaskStatus = Status;
     OpenExecutionStatus = ExecutionStatus;
     OpenTimeoutKind = TimeoutKind;

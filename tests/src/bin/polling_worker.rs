@@ -23,7 +23,7 @@ use tickover::prelude::*;
 use tickover::{Millis, WorkerSettings};
 
 /// How often a step checks whether its gate is open.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 /// A poll this short ends before a worker that is asked to stop would cancel it.
 const POLL: Millis = Millis::from_secs(1);
 
@@ -52,7 +52,7 @@ async fn wait_at_gate(gate: &Path) -> Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(gate)?;
     file.write_all(b"here\n")?;
     let open = gate.with_extension("open");
-    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut looks = tokio::time::interval(CHECK_EVERY);
     while !open.exists() {
         looks.tick().await;
     }

@@ -20,7 +20,7 @@ use tickover_tests::sim::violation::Violation;
 use tickover_tests::sim::{Run, checks, run, trace};
 
 /// The arguments of the command.
-enum Wish {
+enum Arguments {
     Seeds { first: u64, count: u64, bug: Option<Bug>, flows: bool },
     Seed { seed: u64, bug: Option<Bug> },
     Bugs,
@@ -29,9 +29,9 @@ enum Wish {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match parse(&arguments) {
-        Ok(Wish::Seeds { first, count, bug, flows }) => search(first, count, bug, flows),
-        Ok(Wish::Seed { seed, bug }) => show(seed, bug),
-        Ok(Wish::Bugs) => {
+        Ok(Arguments::Seeds { first, count, bug, flows }) => search(first, count, bug, flows),
+        Ok(Arguments::Seed { seed, bug }) => show(seed, bug),
+        Ok(Arguments::Bugs) => {
             for bug in Bug::ALL {
                 println!("{:<28}{} ({})", bug.name(), bug.sentence().trim(), bug.breaks());
             }
@@ -44,12 +44,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(arguments: &[String]) -> Result<Wish, String> {
+fn parse(arguments: &[String]) -> Result<Arguments, String> {
     let (mut seeds, mut from, mut seed, mut bug, mut flows) = (1_000, 1, None, None, false);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if argument == "--bugs" {
-            return Ok(Wish::Bugs);
+            return Ok(Arguments::Bugs);
         }
         if argument == "--flows" {
             flows = true;
@@ -70,8 +70,8 @@ fn parse(arguments: &[String]) -> Result<Wish, String> {
         }
     }
     Ok(match seed {
-        Some(seed) => Wish::Seed { seed, bug },
-        None => Wish::Seeds { first: from, count: seeds, bug, flows },
+        Some(seed) => Arguments::Seed { seed, bug },
+        None => Arguments::Seeds { first: from, count: seeds, bug, flows },
     })
 }
 

@@ -14,7 +14,7 @@ pub(super) enum Actor {
     /// It has decided, on a record that may have changed since, and the write comes next.
     Committing(Arc<Intent>),
     /// A worker that runs a task, or believes so.
-    Holding(Held),
+    Working(Held),
 }
 
 /// A task that a worker has claimed.
@@ -23,7 +23,7 @@ pub(super) struct Held {
     pub(super) task: u8,
     pub(super) lease: u8,
     /// The message that led to it, until its visibility timeout ends.
-    pub(super) flight: Option<Message>,
+    pub(super) received_message: Option<Message>,
 }
 
 /// A decision that isn't written yet.
@@ -38,13 +38,13 @@ pub(super) struct Intent {
     pub(super) lease: Option<u8>,
     /// The number that it was written with, if its answer was lost.
     pub(super) number: Option<u8>,
-    pub(super) flight: Option<Message>,
+    pub(super) received_message: Option<Message>,
     /// The record that was decided on; `None` once it can no longer be what is stored.
     pub(super) copy: Option<Record>,
     /// The index of the clock's instant at which it was decided. The write may come later.
     pub(super) decided: u8,
     /// Whether the decision sends messages.
-    pub(super) tells: bool,
+    pub(super) sends_messages: bool,
 }
 
 impl Actor {
@@ -55,29 +55,30 @@ impl Actor {
             Self::Committing(intent) => {
                 let own =
                     [intent.number, intent.lease].into_iter().flatten().fold(0, |all, one| all | bit(one));
-                own | intent.copy.as_ref().map_or(0, Record::numbers) | in_flight(intent.flight.as_ref())
+                own | intent.copy.as_ref().map_or(0, Record::numbers)
+                    | in_flight(intent.received_message.as_ref())
             }
-            Self::Holding(held) => bit(held.lease) | in_flight(held.flight.as_ref()),
+            Self::Working(held) => bit(held.lease) | in_flight(held.received_message.as_ref()),
         }
     }
 
     /// The message that it received, while no other actor can receive it.
-    pub(super) fn flight(&self) -> Option<&Message> {
+    pub(super) fn received_message(&self) -> Option<&Message> {
         match self {
             Self::Idle => None,
-            Self::Committing(intent) => intent.flight.as_ref(),
-            Self::Holding(held) => held.flight.as_ref(),
+            Self::Committing(intent) => intent.received_message.as_ref(),
+            Self::Working(held) => held.received_message.as_ref(),
         }
     }
 
     /// The same without its message.
-    pub(super) fn without_flight(&self) -> Self {
+    pub(super) fn without_message(&self) -> Self {
         match self {
             Self::Idle => Self::Idle,
             Self::Committing(intent) => {
-                Self::Committing(Arc::new(Intent { flight: None, ..(**intent).clone() }))
+                Self::Committing(Arc::new(Intent { received_message: None, ..(**intent).clone() }))
             }
-            Self::Holding(held) => Self::Holding(Held { flight: None, ..held.clone() }),
+            Self::Working(held) => Self::Working(Held { received_message: None, ..held.clone() }),
         }
     }
 
@@ -88,7 +89,12 @@ impl Actor {
         let stale =
             intent.number.is_none() && intent.copy.as_ref().is_some_and(|copy| copy.version < stored.version);
         stale.then(|| {
-            Self::Committing(Arc::new(Intent { copy: None, decided: 0, tells: false, ..(**intent).clone() }))
+            Self::Committing(Arc::new(Intent {
+                copy: None,
+                decided: 0,
+                sends_messages: false,
+                ..(**intent).clone()
+            }))
         })
     }
 }

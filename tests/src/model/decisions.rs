@@ -27,7 +27,7 @@ pub(super) struct Asked {
     pub(super) task: u8,
     pub(super) ask: Ask,
     pub(super) lease: Option<u8>,
-    pub(super) flight: Option<Message>,
+    pub(super) received_message: Option<Message>,
 }
 
 /// A decision after an attempt to write it.
@@ -46,9 +46,10 @@ impl Protocol {
         if answer.change.is_none() {
             return self.carry_out(state, who, asked, lease, &answer);
         }
-        let Asked { task, ask, lease, flight } = asked;
-        let (copy, decided, tells) = (record, state.clock, !answer.parcels.is_empty());
-        let intent = Intent { task, ask, lease, number: None, flight, copy, decided, tells };
+        let Asked { task, ask, lease, received_message } = asked;
+        let (copy, decided, sends_messages) = (record, state.clock, !answer.parcels.is_empty());
+        let intent =
+            Intent { task, ask, lease, number: None, received_message, copy, decided, sends_messages };
         state.put(who, Actor::Committing(Arc::new(intent)));
     }
 
@@ -96,7 +97,7 @@ impl Protocol {
 
     /// Draws the decision's random numbers, decides again with them, and writes.
     fn write(&self, state: &mut State, who: Who, intent: &Intent) -> Option<Written> {
-        let Intent { task, ask, lease, flight, .. } = intent.clone();
+        let Intent { task, ask, lease, received_message, .. } = intent.clone();
         let fresh = |range| intent.number.unwrap_or_else(|| state.fresh(range));
         // Every write under a lease is identified by that lease.
         let (lease, number) = match (who, lease) {
@@ -107,7 +108,7 @@ impl Protocol {
             }
             (Who::Tick(_), None) => (UNDRAWN, fresh(TICK_NUMBERS)),
         };
-        let asked = Asked { task, ask, lease: intent.lease, flight };
+        let asked = Asked { task, ask, lease: intent.lease, received_message };
         let answer = self.answered(&asked, intent.copy.as_ref(), lease, number, intent.decided);
         let stored = state.record(task).cloned();
         let any_version = self.bug == Some(Bug::AnyVersion);
@@ -123,19 +124,19 @@ impl Protocol {
     /// The write is done. A late send is the same as a message that arrives late.
     fn carry_out(&self, state: &mut State, who: Who, asked: Asked, lease: u8, answer: &Answer) {
         self.send(state, answer);
-        let Asked { task, mut flight, .. } = asked;
+        let Asked { task, mut received_message, .. } = asked;
         let (next, back) = match answer.then {
-            Then::Work => (Actor::Holding(Held { task, lease, flight }), None),
+            Then::Work => (Actor::Working(Held { task, lease, received_message }), None),
             Then::GoOn => {
                 let hidden = self.index(self.now(state).plus(self.plan.lease));
-                flight = flight.map(|message| Message { from: hidden, ..message });
-                (Actor::Holding(Held { task, lease, flight }), None)
+                received_message = received_message.map(|message| Message { from: hidden, ..message });
+                (Actor::Working(Held { task, lease, received_message }), None)
             }
             Then::Delete => (Actor::Idle, None),
             Then::Leave { until: at } | Then::Later { at } => {
-                (Actor::Idle, flight.map(|message| Message { from: self.index(at), ..message }))
+                (Actor::Idle, received_message.map(|message| Message { from: self.index(at), ..message }))
             }
-            Then::Forget => (Actor::Idle, flight),
+            Then::Forget => (Actor::Idle, received_message),
         };
         state.messages.extend(back);
         state.put(who, next);

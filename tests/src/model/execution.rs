@@ -100,7 +100,7 @@ pub struct ProtocolState {
     /// Hints, by the instant from which they can be received.
     hints: Vec<u8>,
     /// Whether the event is still to be sent.
-    unoffered: bool,
+    event_unsent: bool,
     left: ExecutionFaults,
     seen: Seen,
 }
@@ -113,7 +113,7 @@ struct Seen {
     /// Whether the record changed after it had ended.
     revived: bool,
     /// Whether a worker that had lost the turn ended it.
-    usurped: bool,
+    ended_by_other: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,14 +146,14 @@ enum Remote {
     Waking,
     /// The next step sends a hint.
     Hinting,
-    Told,
+    Notified,
 }
 
 impl Remote {
     const fn has_ended(self) -> bool {
         match self {
             Self::NotStarted | Self::Open => false,
-            Self::Ended | Self::Waking | Self::Hinting | Self::Told => true,
+            Self::Ended | Self::Waking | Self::Hinting | Self::Notified => true,
         }
     }
 }
@@ -163,7 +163,7 @@ pub enum Move {
     /// A worker receives a hint.
     Deliver(usize),
     /// A worker starts the steps, or reads how they ended.
-    Look(usize),
+    ReadSteps(usize),
     /// A worker ends its turn.
     End(usize),
     /// A worker dies.
@@ -185,7 +185,7 @@ pub enum Move {
 /// The names of the properties.
 pub mod claim {
     pub const ONE_RESULT: &str = "at most one result of an execution is recorded";
-    pub const END_STANDS: &str = "an execution that has ended never changes";
+    pub const END_STAYS: &str = "an execution that has ended never changes";
     pub const HOLDERS_END: &str = "a turn is ended by its holder";
     pub const NO_LOST_WAKE: &str = "an execution that waits has seen every wake and every event";
     pub const NOT_LOST: &str =
@@ -217,8 +217,8 @@ impl Model for ExecutionProtocol {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(claim::ONE_RESULT, |_, state: &ProtocolState| state.seen.results <= 1),
-            Property::always(claim::END_STANDS, |_, state: &ProtocolState| !state.seen.revived),
-            Property::always(claim::HOLDERS_END, |_, state: &ProtocolState| !state.seen.usurped),
+            Property::always(claim::END_STAYS, |_, state: &ProtocolState| !state.seen.revived),
+            Property::always(claim::HOLDERS_END, |_, state: &ProtocolState| !state.seen.ended_by_other),
             Property::always(claim::NO_LOST_WAKE, |_, state: &ProtocolState| !waits_in_vain(state)),
             Property::always(claim::NOT_LOST, |model: &Self, state: &ProtocolState| !is_stuck(model, state)),
             Property::sometimes(claim::COMPLETES, |_, state: &ProtocolState| state.seen.results == 1),

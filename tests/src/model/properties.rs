@@ -15,7 +15,7 @@ pub mod name {
     pub const ONE_RESULT: &str = "at most one result is recorded";
     /// A worker that has lost the task can't record a result.
     pub const HOLDERS_RESULT: &str = "a result is that of the attempt that held the task";
-    pub const END_STANDS: &str = "a record that has ended never changes";
+    pub const END_STAYS: &str = "a record that has ended never changes";
     pub const DEADLINE_STAYS: &str = "a deadline never moves";
     pub const DUE_IN_TIME: &str = "a live record is due no later than the next instant that a user can see";
     pub const NOT_TOO_LATE: &str = "no result is decided on at or after its deadline";
@@ -36,7 +36,7 @@ pub(super) fn of(plan: &Plan) -> Vec<Property<Protocol>> {
         Property::always(name::HOLDERS_RESULT, |_, state: &State| {
             records(state).all(|task| is_holders(task))
         }),
-        Property::always(name::END_STANDS, |_, state: &State| !state.seen.revived),
+        Property::always(name::END_STAYS, |_, state: &State| !state.seen.revived),
         Property::always(name::DEADLINE_STAYS, |_, state: &State| {
             records(state).all(|task| deadline_stays(task))
         }),

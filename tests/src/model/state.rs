@@ -74,7 +74,7 @@ pub enum Action {
     /// An idle tick receives a timer and decides on the record.
     Fire(usize),
     /// An idle tick finds a task in the due index and decides on its record.
-    Look(u8),
+    ProbeTask(u8),
     /// A decision is written and its messages are sent. Or its record is old, and the actor decides again.
     Commit(Who),
     /// A decision is written, but the answer is lost, so the actor will write again.
@@ -135,7 +135,7 @@ impl State {
 
     /// An actor dies and is replaced. Its message becomes visible again later.
     pub(super) fn die(&mut self, who: Who) -> Option<()> {
-        let message = self.actor(who)?.flight().cloned();
+        let message = self.actor(who)?.received_message().cloned();
         self.messages.extend(message);
         self.put(who, Actor::Idle);
         Some(())
@@ -159,21 +159,21 @@ impl State {
 
     /// Whether there is no hint anywhere.
     pub(super) fn looks_empty(&self) -> bool {
-        let flights = self.workers.iter().filter_map(Actor::flight);
-        !self.messages.iter().chain(flights).any(|message| matches!(message.body, Body::Hint(_)))
+        let received = self.workers.iter().filter_map(Actor::received_message);
+        !self.messages.iter().chain(received).any(|message| matches!(message.body, Body::Hint(_)))
     }
 
     /// The number of messages, including those in flight.
     pub(super) fn message_count(&self) -> usize {
-        self.messages.len() + self.workers.iter().filter_map(Actor::flight).count()
+        self.messages.len() + self.workers.iter().filter_map(Actor::received_message).count()
     }
 
     /// Makes equivalent states equal.
     pub(super) fn normalise(&mut self, keep_stale: bool) {
         for actor in self.workers.iter_mut().chain(&mut self.ticks) {
-            if let Some(back) = actor.flight().filter(|message| message.from <= self.clock) {
+            if let Some(back) = actor.received_message().filter(|message| message.from <= self.clock) {
                 self.messages.push(back.clone());
-                *actor = actor.without_flight();
+                *actor = actor.without_message();
             }
             if !keep_stale && let Some(fresher) = actor.without_stale_copy(&self.table) {
                 *actor = fresher;

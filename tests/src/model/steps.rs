@@ -23,14 +23,14 @@ impl Protocol {
                 Actor::Idle => continue,
                 Actor::Committing(intent) => {
                     actions.push(Action::Commit(who));
-                    if faults && state.left.crashes > 0 && intent.tells {
+                    if faults && state.left.crashes > 0 && intent.sends_messages {
                         actions.push(Action::CommitUnsent(who));
                     }
                     if faults && state.left.lost_answers > 0 {
                         actions.push(Action::CommitUnanswered(who));
                     }
                 }
-                Actor::Holding(_) => self.at_work(state, who, actions),
+                Actor::Working(_) => self.at_work(state, who, actions),
             }
             if faults && state.left.crashes > 0 {
                 actions.push(Action::Crash(who));
@@ -41,7 +41,7 @@ impl Protocol {
             let due = |task: &u8| state.record(*task).and_then(|record| record.due);
             let now = self.now(state);
             let tasks = (0..self.plan.tasks).filter(|task| due(task).is_some_and(|due| due.at <= now));
-            actions.extend(tasks.map(Action::Look));
+            actions.extend(tasks.map(Action::ProbeTask));
         }
         if faults && !unscheduled {
             actions.push(Action::Advance);
@@ -69,7 +69,7 @@ impl Protocol {
             }
             Action::Deliver(at) => self.deliver(state, at)?,
             Action::Fire(at) => self.fire(state, at)?,
-            Action::Look(task) => self.look(state, task)?,
+            Action::ProbeTask(task) => self.look(state, task)?,
             Action::Commit(who) => self.commit(state, who)?,
             Action::CommitUnanswered(who) => {
                 state.left.lost_answers -= 1;
@@ -126,7 +126,12 @@ impl Protocol {
         let mut message = state.messages.remove(at);
         message.from = self.index(self.now(state).plus(self.plan.lease));
         let (task, ask) = (copy.incarnation.as_bytes()[0], Ask::Claim { version: copy.version });
-        self.ask(state, worker, Asked { task, ask, lease: None, flight: Some(message) }, Some(copy));
+        self.ask(
+            state,
+            worker,
+            Asked { task, ask, lease: None, received_message: Some(message) },
+            Some(copy),
+        );
         Some(())
     }
 
@@ -136,7 +141,12 @@ impl Protocol {
         let Body::Timer { task, due_at } = state.messages.get(at)?.body.clone() else { return None };
         state.messages.remove(at);
         let record = state.record(task).cloned();
-        self.ask(state, tick, Asked { task, ask: Ask::Timer { due_at }, lease: None, flight: None }, record);
+        self.ask(
+            state,
+            tick,
+            Asked { task, ask: Ask::Timer { due_at }, lease: None, received_message: None },
+            record,
+        );
         Some(())
     }
 
@@ -147,7 +157,7 @@ impl Protocol {
         self.ask(
             state,
             tick,
-            Asked { task, ask: Ask::Due { looks_empty }, lease: None, flight: None },
+            Asked { task, ask: Ask::Due { looks_empty }, lease: None, received_message: None },
             record,
         );
         (state.actor(tick)? != &Actor::Idle).then_some(())
@@ -156,9 +166,11 @@ impl Protocol {
     /// A worker's report, on the current record.
     fn report(&self, state: &mut State, at: usize, ask: Ask) -> Option<()> {
         let who = Who::Worker(at);
-        let Actor::Holding(Held { task, lease, flight }) = state.actor(who)?.clone() else { return None };
+        let Actor::Working(Held { task, lease, received_message }) = state.actor(who)?.clone() else {
+            return None;
+        };
         let record = state.record(task).cloned();
-        self.ask(state, who, Asked { task, ask, lease: Some(lease), flight }, record);
+        self.ask(state, who, Asked { task, ask, lease: Some(lease), received_message }, record);
         Some(())
     }
 }

@@ -90,7 +90,7 @@ impl Server {
     }
 
     /// Queues the event. The answer arrives on the channel, which closes only with the server.
-    pub(super) async fn hand_out(&self, event: &Value, limit: Duration) -> Result<Answer, RecvError> {
+    pub(super) async fn queue_event(&self, event: &Value, limit: Duration) -> Result<Answer, RecvError> {
         let (sender, answer) = oneshot::channel();
         let id = self.shared.expect_answer(sender);
         let deadline_ms = since_epoch().saturating_add(limit).as_millis();

@@ -4,7 +4,6 @@
 mod answers;
 mod aws;
 mod busy;
-mod company;
 mod deadlines;
 mod endings;
 mod engine;
@@ -13,6 +12,7 @@ mod expiry;
 mod flood;
 mod handover;
 mod hints;
+mod isolation;
 mod records;
 mod results;
 mod story;
@@ -45,7 +45,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(engine::of_run(&stories, &executions, run));
     found.extend(expiry::of_run(run));
     found.extend(aws::of_run(run));
-    found.extend(company::of_run(run));
+    found.extend(isolation::of_run(run));
     found.extend(busy::of_run(&stories, &executions, run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);

@@ -84,7 +84,7 @@ impl Flood {
         Plan {
             faults: FaultPlan { latency_ms: 20, lag_ms: LAG.as_u64(), ..FaultPlan::default() },
             hardship,
-            storm_until: START,
+            faults_until: START,
             limits: Limits { due_shards, ..Limits::default() },
             workers: 1,
             jobs: vec![],

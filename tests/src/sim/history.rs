@@ -23,7 +23,7 @@ use tickover_service::ServiceError;
 use tickover_service::tick::TickReport;
 use tickover_service::timers::Fired;
 
-use execution::{Asked, Change, Happening, HeldTurn, Told};
+use execution::{Asked, Change, ExecutionCallAnswer, Happening, HeldTurn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Actor {
@@ -162,7 +162,7 @@ pub enum Answer {
     Claimed(Vec<Held>),
     /// The caller has claimed these tasks and these turns.
     Taken(Vec<Held>, Vec<HeldTurn>),
-    OfExecution(Told),
+    OfExecution(ExecutionCallAnswer),
     /// The lease is valid until then.
     Renewed {
         /// See [`tickover_service::tasks::work::Renewed`].

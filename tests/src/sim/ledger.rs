@@ -35,7 +35,7 @@ pub struct Ledger {
     clock: Arc<ManualClock>,
     history: Arc<History>,
     dice: Dice,
-    index: Mutex<BTreeMap<RecordId, Vec<Place>>>,
+    index: Mutex<BTreeMap<RecordId, Vec<IndexEntry>>>,
     open: Mutex<BTreeSet<ExecutionId>>,
     /// Every payload that ever existed: the checks read some that have been deleted since.
     bodies: Mutex<BTreeMap<BlobId, Json>>,
@@ -44,7 +44,7 @@ pub struct Ledger {
 }
 
 /// The due slot of a record from an instant on.
-struct Place {
+struct IndexEntry {
     from: Timestamp,
     due: Option<Due>,
 }
@@ -97,7 +97,7 @@ impl Ledger {
     /// Whether no record has work left.
     pub fn all_have_ended(&self) -> bool {
         let all_left =
-            self.index().values().all(|places| places.last().is_none_or(|last| last.due.is_none()));
+            self.index().values().all(|entries| entries.last().is_none_or(|last| last.due.is_none()));
         all_left && self.open().is_empty()
     }
 
@@ -185,10 +185,10 @@ impl Ledger {
         let index = self.index();
         let mut entries: Vec<(String, &RecordId, Due)> = index
             .iter()
-            .filter_map(|(id, places)| {
-                let place = places.iter().rev().find(|place| place.from <= now)?;
-                let due = place.due.filter(|due| due.shard == range.shard)?;
-                if forgets_behind && place.from > due.at.plus(BEHIND) {
+            .filter_map(|(id, entries)| {
+                let entry = entries.iter().rev().find(|entry| entry.from <= now)?;
+                let due = entry.due.filter(|due| due.shard == range.shard)?;
+                if forgets_behind && entry.from > due.at.plus(BEHIND) {
                     return None;
                 }
                 (range.from..=range.until).contains(&due.at).then(|| (name(due.at, id), id, due))
@@ -216,16 +216,16 @@ impl Ledger {
         }
         let now = self.clock.now();
         let mut index = self.index();
-        let places = index.entry(id).or_default();
+        let entries = index.entry(id).or_default();
         // A record's changes reach the index in their order.
-        let earliest = places.last().map_or(now, |last| last.from.max(now));
+        let earliest = entries.last().map_or(now, |last| last.from.max(now));
         let lag = if lag_ms == 0 { Millis::ZERO } else { self.dice.millis(0, lag_ms) };
-        places.push(Place { from: now.plus(lag).max(earliest), due: after });
-        let seen = places.iter().rposition(|place| place.from <= now).unwrap_or(0);
-        places.drain(..seen);
+        entries.push(IndexEntry { from: now.plus(lag).max(earliest), due: after });
+        let seen = entries.iter().rposition(|entry| entry.from <= now).unwrap_or(0);
+        entries.drain(..seen);
     }
 
-    fn index(&self) -> MutexGuard<'_, BTreeMap<RecordId, Vec<Place>>> {
+    fn index(&self) -> MutexGuard<'_, BTreeMap<RecordId, Vec<IndexEntry>>> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -48,7 +48,7 @@ pub struct Plan {
     /// Conditions that last longer than one call.
     pub hardship: Hardship,
     /// The end of the fault phase.
-    pub storm_until: Timestamp,
+    pub faults_until: Timestamp,
     pub limits: Limits,
     /// How many processes work on tasks.
     pub workers: u8,
@@ -67,14 +67,14 @@ pub struct Plan {
 pub struct Job {
     pub at: Timestamp,
     pub client: u8,
-    pub wish: Wish,
+    pub request: JobRequest,
     /// How often the call is repeated although it succeeded.
     pub repeats: u64,
 }
 
 /// The request of a client.
 #[derive(Clone, Debug)]
-pub enum Wish {
+pub enum JobRequest {
     /// Schedule these tasks: several are one batch.
     Schedule(Vec<ScheduleRequest>),
     /// Start this execution.
@@ -130,8 +130,8 @@ impl Plan {
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let faults = hardship.faults(FaultPlan::of(seed));
-        let storm_until = START.plus(storm).max(hardship.over_at().unwrap_or(START));
-        Self { faults, hardship, storm_until, limits, workers, jobs, page: PAGE, flood: 0, stories }
+        let faults_until = START.plus(storm).max(hardship.over_at().unwrap_or(START));
+        Self { faults, hardship, faults_until, limits, workers, jobs, page: PAGE, flood: 0, stories }
     }
 
     /// Whether workers run example workflows with the SDK's own engine.
@@ -147,7 +147,7 @@ impl Plan {
     /// By then, whatever was lost has been found, and everything has ended.
     pub fn ends_by(&self) -> Timestamp {
         let waits = self.limits.backstop_max.saturating_mul(2);
-        self.storm_until.plus(waits).plus(Millis::from_secs(6 * 3_600))
+        self.faults_until.plus(waits).plus(Millis::from_secs(6 * 3_600))
     }
 }
 
@@ -159,7 +159,7 @@ fn job(dice: &Dice, storm: Millis) -> Job {
     let count = if dice.chance(150) { dice.between(2, 4) } else { 1 };
     let requests = (0..count).map(|_| request(dice)).collect();
     let repeats = if dice.chance(150) { dice.between(1, 2) } else { 0 };
-    Job { at, client, wish: Wish::Schedule(requests), repeats }
+    Job { at, client, request: JobRequest::Schedule(requests), repeats }
 }
 
 /// Tasks that are received together, one of them with another input.
@@ -181,8 +181,8 @@ fn batches(dice: &Dice, storm: Millis, [other, usual]: [&str; 2]) -> Vec<Job> {
         let count = dice.between(3, 9);
         let odd_one = dice.between(0, count);
         let input = |nth| if nth == odd_one { other } else { usual };
-        let wish = Wish::Schedule((0..=count).map(|nth| calm(input(nth))).collect());
-        Job { at, client: 0, wish, repeats: 0 }
+        let request = JobRequest::Schedule((0..=count).map(|nth| calm(input(nth))).collect());
+        Job { at, client: 0, request, repeats: 0 }
     };
     (0..dice.between(1, 3)).map(|_| job(START.plus(dice.millis(0, storm.as_u64() / 2)))).collect()
 }

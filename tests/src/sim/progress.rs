@@ -18,7 +18,7 @@ pub struct Progress {
 impl Progress {
     /// The progress of another client, which knows the same tasks.
     #[must_use]
-    pub fn beside(&self) -> Self {
+    pub fn sharing_tasks(&self) -> Self {
         let (known, executions) = (Arc::clone(&self.known), Arc::clone(&self.executions));
         Self { jobs: AtomicUsize::new(0), known, executions }
     }

@@ -90,7 +90,7 @@ impl SimQueue {
 
     /// Records who received what, and makes some of the messages visible to others as well: visibility timeouts aren't
     /// strict.
-    async fn hand_out(&self, queue: &QueueName, received: &[Received]) -> Result<(), QueueError> {
+    async fn record_received(&self, queue: &QueueName, received: &[Received]) -> Result<(), QueueError> {
         for message in received {
             self.note(queue, Fate::Received, &message.body);
             if self.0.fault_happens(|faults| faults.shown) {
@@ -135,7 +135,7 @@ impl Queue for SimQueue {
         self.0.pass().await;
         self.reached(queue).await?;
         let received = self.0.world.messages.receive(queue, max, visibility, wait).await?;
-        self.hand_out(queue, &received).await?;
+        self.record_received(queue, &received).await?;
         self.0.pass().await;
         if !received.is_empty() && self.0.loses_answer() {
             for message in &received {

@@ -167,8 +167,8 @@ fn op(dice: &Dice, is_child: bool) -> Op {
             let size = dice.pick([5, 5, 30, 150, 400]);
             Op::Step { failures, pause: dice.millis(0, 40_000), size, exhausts: false }
         }
-        3 | 4 => Op::Sleep(nap(dice)),
-        5 | 6 => Op::Wait { event: dice.pick(EVENTS), timeout: Some(nap(dice)) },
+        3 | 4 => Op::Sleep(random_sleep(dice)),
+        5 | 6 => Op::Wait { event: dice.pick(EVENTS), timeout: Some(random_sleep(dice)) },
         7 => Op::Wait { event: dice.pick(EVENTS), timeout: None },
         8 => Op::Remote { count: dice.pick([1, 1, 2]), joined: false },
         9 | 10 => Op::Remote { count: dice.pick([2, 3, 4, 6, 7]), joined: true },
@@ -184,7 +184,7 @@ fn op(dice: &Dice, is_child: bool) -> Op {
 }
 
 /// Mostly minutes; sometimes more than a queue's longest delay.
-fn nap(dice: &Dice) -> Millis {
+fn random_sleep(dice: &Dice) -> Millis {
     match dice.between(0, 9) {
         0..=4 => dice.millis(1, 30_000),
         5..=8 => dice.millis(30_000, 400_000),

@@ -51,7 +51,7 @@ pub struct World {
     /// The executions of example workflows, where there are any.
     pub stories: BTreeMap<ExecutionId, Story>,
     faults: FaultPlan,
-    storm_until: Timestamp,
+    faults_until: Timestamp,
     background: UnboundedSender<Background>,
     calls: AtomicU64,
     awaiting_events: Mutex<BTreeSet<ExecutionId>>,
@@ -63,7 +63,7 @@ pub struct World {
 impl World {
     /// A world in which nothing has happened yet.
     pub fn new(seed: u64, plan: &Plan, bug: Option<Bug>, background: UnboundedSender<Background>) -> Self {
-        let Plan { faults, hardship, storm_until, .. } = *plan;
+        let Plan { faults, hardship, faults_until, .. } = *plan;
         let limits = plan.limits.clone();
         let clock = Arc::new(ManualClock::new(START));
         let history = Arc::new(History::default());
@@ -84,7 +84,7 @@ impl World {
             hardship,
             stories: plan.stories.clone(),
             faults,
-            storm_until,
+            faults_until,
             background,
             calls,
             awaiting_events: Mutex::default(),
@@ -105,12 +105,12 @@ impl World {
 
     /// Whether the fault phase lasts: faults are injected, and operators act at random.
     pub fn in_fault_phase(&self) -> bool {
-        self.now() < self.storm_until
+        self.now() < self.faults_until
     }
 
     /// Whether queues are never empty at this time.
     pub fn is_busy(&self) -> bool {
-        self.hardship.is_busy && self.now() < self.storm_until.plus(BUSY_AFTER)
+        self.hardship.is_busy && self.now() < self.faults_until.plus(BUSY_AFTER)
     }
 
     /// Whether the present time is in the span.
@@ -134,8 +134,8 @@ impl World {
     }
 
     /// When the fault phase ends.
-    pub fn storm_until(&self) -> Timestamp {
-        self.storm_until
+    pub fn faults_until(&self) -> Timestamp {
+        self.faults_until
     }
 
     /// Adds an event to the history.

@@ -21,7 +21,7 @@ use stores::Stores;
 use writes::{RandomWrite, random_write};
 
 /// Calls after which everything that is stored is compared; the answers are compared after each.
-const LOOK_EVERY: usize = 8;
+const CHECK_EVERY: usize = 8;
 
 /// Runs a case in a time and a thread of its own.
 ///
@@ -37,7 +37,7 @@ async fn same_answers(calls: Vec<Call>) -> TestCaseResult {
     let mut others = [("DynamoDB", Side::on_dynamodb().await), ("SQLite", Side::on_sqlite())];
     for (number, call) in calls.iter().enumerate() {
         let expected = memory.perform(call).await;
-        let is_compared = number % LOOK_EVERY == LOOK_EVERY - 1 || number == calls.len() - 1;
+        let is_compared = number % CHECK_EVERY == CHECK_EVERY - 1 || number == calls.len() - 1;
         for (name, side) in &mut others {
             let answer = side.perform(call).await;
             prop_assert_eq!(answer, expected.clone(), "call {} on {}: {:?}", number, name, call);

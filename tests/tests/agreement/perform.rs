@@ -20,7 +20,7 @@ use crate::side::Side;
 const BUDGET: Millis = Millis::from_secs(50);
 
 /// An answer as text. Errors are compared by what a caller can see, not by what is logged.
-fn said<T: Debug>(answer: Result<T, ServiceError>) -> String {
+fn answer_text<T: Debug>(answer: Result<T, ServiceError>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
         Err(ServiceError::Rejected(reject)) => format!("{}: {reject:?}", reject.code()),
@@ -45,7 +45,7 @@ impl Side {
             }
             Call::Batch(requests) => match self.service.schedule_batch(requests.clone()).await {
                 Ok(answers) => self.scheduled(answers),
-                Err(error) => said::<()>(Err(error)),
+                Err(error) => answer_text::<()>(Err(error)),
             },
             Call::Claim { queue, max, lease, wait } => {
                 let answer = self.service.claim(&queue_name(queue), &request(*max, *lease, *wait)).await;
@@ -57,15 +57,15 @@ impl Side {
                 self.claimed(answer.map(|claimed| claimed.into_iter().collect()))
             }
             Call::Report { lease, report } => self.report(*lease, *report).await,
-            Call::Cancel { task, force } => said(self.service.cancel(&self.task(*task), *force).await),
-            Call::Retry { task } => said(self.service.retry(&self.task(*task)).await),
-            Call::Describe { task } => said(self.service.describe(&self.task(*task)).await),
-            Call::DescribeQueue(name) => said(self.service.describe_queue(&queue_name(name)).await),
+            Call::Cancel { task, force } => answer_text(self.service.cancel(&self.task(*task), *force).await),
+            Call::Retry { task } => answer_text(self.service.retry(&self.task(*task)).await),
+            Call::Describe { task } => answer_text(self.service.describe(&self.task(*task)).await),
+            Call::DescribeQueue(name) => answer_text(self.service.describe_queue(&queue_name(name)).await),
             Call::Pause { queue, paused } => {
-                said(self.service.pause_queue(&queue_name(queue), *paused).await)
+                answer_text(self.service.pause_queue(&queue_name(queue), *paused).await)
             }
             Call::List { statuses, queue, limit } => self.list(statuses, *queue, *limit).await,
-            Call::Tick => said(self.service.tick(now, now.plus(BUDGET)).await),
+            Call::Tick => answer_text(self.service.tick(now, now.plus(BUDGET)).await),
             Call::Fire => self.fire().await,
             Call::Lose { queue } => self.lose(queue).await,
             Call::Advance(span) => {
@@ -83,29 +83,29 @@ impl Side {
                 self.ids.push(scheduled.task.id.clone());
             }
         }
-        answers.into_iter().map(said).collect::<Vec<_>>().join("\n")
+        answers.into_iter().map(answer_text).collect::<Vec<_>>().join("\n")
     }
 
     fn claimed(&mut self, answer: Result<Vec<ClaimedTask>, ServiceError>) -> String {
         let lease = |claimed: &ClaimedTask| (claimed.task.id.clone(), claimed.token.clone());
         self.leases.extend(answer.iter().flatten().map(lease));
-        said(answer)
+        answer_text(answer)
     }
 
     async fn report(&self, lease: Ago, report: Report) -> String {
         let ((task, token), service) = (self.lease(lease), &self.service);
         match report {
-            Report::Heartbeat { progress } => said(service.heartbeat(&task, &token, progress).await),
+            Report::Heartbeat { progress } => answer_text(service.heartbeat(&task, &token, progress).await),
             Report::Complete { bytes } => {
                 let output = bytes.map(|bytes| Json::string(&"o".repeat(bytes)));
-                said(service.complete(&task, &token, output).await)
+                answer_text(service.complete(&task, &token, output).await)
             }
             Report::Fail { retryable, bytes } => {
                 let error = Failure::new("broken", "e".repeat(bytes));
-                said(service.fail(&task, &token, error, retryable).await)
+                answer_text(service.fail(&task, &token, error, retryable).await)
             }
-            Report::Release => said(service.release(&task, &token).await),
-            Report::Stray { task } => said(service.complete(&self.task(task), &token, None).await),
+            Report::Release => answer_text(service.release(&task, &token).await),
+            Report::Stray { task } => answer_text(service.complete(&self.task(task), &token, None).await),
         }
     }
 
@@ -116,7 +116,7 @@ impl Side {
         loop {
             let page = match self.service.list(&filter, limit, cursor.as_deref()).await {
                 Ok(page) => page,
-                Err(error) => return said::<()>(Err(error)),
+                Err(error) => return answer_text::<()>(Err(error)),
             };
             assert!(page.items.len() <= limit);
             tasks.extend(page.items);

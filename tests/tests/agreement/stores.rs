@@ -183,7 +183,7 @@ impl Stores {
         let known = self.executions.iter().rev().nth(random_write.ago).or(self.executions.first());
         let Some(known) = known else { return vec![] };
         let other = Incarnation::from_bytes([9; 8]);
-        let incarnation = if random_write.stranger { other } else { known.incarnation };
+        let incarnation = if random_write.other_incarnation { other } else { known.incarnation };
         let known = Execution { incarnation, ..known.clone() };
         let wake = Write::Wake { id: known.id.clone(), incarnation };
         match of {
@@ -209,7 +209,7 @@ impl Stores {
     fn picked(&self, random_write: &RandomWrite) -> Option<Task> {
         let task = self.records.iter().rev().nth(random_write.ago).or(self.records.first())?.clone();
         let incarnation =
-            if random_write.stranger { Incarnation::from_bytes([9; 8]) } else { task.incarnation };
+            if random_write.other_incarnation { Incarnation::from_bytes([9; 8]) } else { task.incarnation };
         Some(Task { incarnation, ..task })
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct RandomWrite {
     /// When, in milliseconds from the first instant.
     pub(crate) at: u64,
     /// Whether it names another incarnation of that record.
-    pub(crate) stranger: bool,
+    pub(crate) other_incarnation: bool,
 }
 
 /// The purpose of a write.
@@ -95,11 +95,11 @@ pub(crate) fn random_write() -> impl Strategy<Value = RandomWrite> {
         8 => other(),
         8 => of_execution().prop_map(What::Execution),
     ];
-    (what, ago, at, prop::bool::weighted(0.05)).prop_map(|(what, ago, at, stranger)| RandomWrite {
+    (what, ago, at, prop::bool::weighted(0.05)).prop_map(|(what, ago, at, other_incarnation)| RandomWrite {
         what,
         ago,
         at,
-        stranger,
+        other_incarnation,
     })
 }
 

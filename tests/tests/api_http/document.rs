@@ -144,7 +144,7 @@ fn conforms(document: &Value, schema: &Value, value: &Value, place: &str) {
 }
 
 /// Makes a call whose answer must match the document.
-async fn held(api: &Api, document: &Value, path: &str, pattern: &str, body: Option<Value>) -> Value {
+async fn checked(api: &Api, document: &Value, path: &str, pattern: &str, body: Option<Value>) -> Value {
     let (method, reply) = match body {
         Some(body) => ("post", api.post(path, body).await),
         None => ("get", api.get(path).await),
@@ -162,7 +162,7 @@ async fn answers_of_a_whole_life_are_as_the_document_says() {
     let api = Api::start().await;
     let document = api.get("/openapi.json").await.ok(200);
     let call = async |path: &str, pattern: &str, body: Option<Value>| {
-        held(&api, &document, path, pattern, body).await
+        checked(&api, &document, path, pattern, body).await
     };
     let task = json!({
         "queue": "q", "kind": "k", "id": "t", "input": {"a": [1]}, "labels": {"l": "x"}, "retry": "fixed(1, 0)",
@@ -213,7 +213,7 @@ async fn answers_of_an_executions_life_are_as_the_document_says() {
     let api = Api::start().await;
     let document = api.get("/openapi.json").await.ok(200);
     let call = async |path: &str, pattern: &str, body: Option<Value>| {
-        held(&api, &document, path, &format!("/v1/executions{pattern}"), body).await
+        checked(&api, &document, path, &format!("/v1/executions{pattern}"), body).await
     };
     let start = json!({
         "workflow": "w", "id": "e", "input": {"a": [1]}, "labels": {"l": "x"}, "memo": 7, "execution_timeout": "1h",

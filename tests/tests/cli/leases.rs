@@ -7,12 +7,12 @@ use crate::scene::{Scene, is_gone, says};
 /// A command that writes its process id and then waits until the test's folder is deleted.
 const HANG: &str = r#"echo $$ > "$DIR/pid"; while [ -e "$DIR" ]; do sleep 0.05; done"#;
 /// A command that runs until the test makes a file.
-const UNTIL_TOLD: &str = r#"echo $$ > "$DIR/pid"; while [ ! -e "$DIR/go" ]; do sleep 0.05; done; echo done"#;
+const UNTIL_FILE: &str = r#"echo $$ > "$DIR/pid"; while [ ! -e "$DIR/go" ]; do sleep 0.05; done; echo done"#;
 
 #[tokio::test]
 async fn heartbeats_keep_a_task_longer_than_its_lease() {
     let scene = Scene::start().await;
-    let worker = scene.worker(&["--lease", "1s"], UNTIL_TOLD);
+    let worker = scene.worker(&["--lease", "1s"], UNTIL_FILE);
     let id = scene.schedule_plain("long").await;
     let claimed = scene.until_status(&id, "running").await;
     let mut leases = vec![claimed["lease_expires_at"].clone()];
@@ -34,7 +34,7 @@ async fn heartbeats_keep_a_task_longer_than_its_lease() {
 #[tokio::test]
 async fn the_worker_meets_a_heartbeat_timeout_shorter_than_the_lease() {
     let scene = Scene::start().await;
-    let _worker = scene.worker(&["--lease", "60s"], UNTIL_TOLD);
+    let _worker = scene.worker(&["--lease", "60s"], UNTIL_FILE);
     let body = json!({"queue": "work", "kind": "slow", "heartbeat_timeout": "1500ms"});
     let id = scene.schedule(&body).await;
     let claimed = scene.until_status(&id, "running").await;

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::time::{interval, timeout};
 
 /// How often a test checks for what it waits for.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// A server that listens, and a folder that scripts and tests share.
 pub(crate) struct Scene {
@@ -39,7 +39,10 @@ impl Scene {
     /// Schedules a task and returns its id.
     pub(crate) async fn schedule(&self, task: &Value) -> String {
         let answer = self.post("tasks", task).await;
-        answer["task"]["id"].as_str().unwrap_or_else(|| panic!("{answer}; {}", self.server.said())).to_owned()
+        answer["task"]["id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{answer}; {}", self.server.output_text()))
+            .to_owned()
     }
 
     /// Schedules a task of this kind on the queue `work`, without further options.
@@ -65,7 +68,7 @@ impl Scene {
 
     /// Waits until a task satisfies the condition.
     pub(crate) async fn until(&self, id: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut looks = interval(LOOK_EVERY);
+        let mut looks = interval(CHECK_EVERY);
         let found = timeout(BOUND, async {
             loop {
                 let task = self.task(id).await;
@@ -137,7 +140,7 @@ pub(crate) async fn is_gone(pid: &str) {
 }
 
 async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
-    let mut looks = interval(LOOK_EVERY);
+    let mut looks = interval(CHECK_EVERY);
     let found = timeout(BOUND, async {
         loop {
             if let Some(found) = look().await {

@@ -5,7 +5,7 @@ use tickover_tests::process::Process;
 
 use crate::scene::{Scene, is_gone, says};
 
-const UNTIL_TOLD: &str = r#"echo $$ > "$DIR/pid"; while [ ! -e "$DIR/go" ]; do sleep 0.05; done; echo done"#;
+const UNTIL_FILE: &str = r#"echo $$ > "$DIR/pid"; while [ ! -e "$DIR/go" ]; do sleep 0.05; done; echo done"#;
 
 #[tokio::test]
 async fn tasks_run_at_once_up_to_the_concurrency() {
@@ -26,7 +26,7 @@ async fn tasks_run_at_once_up_to_the_concurrency() {
 #[tokio::test]
 async fn ctrl_c_finishes_running_tasks_and_claims_no_new_ones() {
     let scene = Scene::start().await;
-    let worker = scene.worker(&[], UNTIL_TOLD);
+    let worker = scene.worker(&[], UNTIL_FILE);
     let first = scene.schedule_plain("first").await;
     scene.until_status(&first, "running").await;
     let second = scene.schedule_plain("second").await;
@@ -60,7 +60,7 @@ async fn a_task_that_arrives_while_the_worker_stops_is_released() {
 #[tokio::test]
 async fn a_second_ctrl_c_ends_running_tasks_and_releases_them() {
     let scene = Scene::start().await;
-    let worker = scene.worker(&[], UNTIL_TOLD);
+    let worker = scene.worker(&[], UNTIL_FILE);
     let id = scene.schedule_plain("long").await;
     let pid = scene.file("pid").await;
     worker.signal("INT").await.expect("a signal");

@@ -18,7 +18,7 @@ const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/exe
 const CLOUDFORMATION: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, \
                               SignedHeaders=host, Signature=0";
 /// How often a test checks for what it waits for.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How long an operation may take that waits for no schedule: functions start cold, several at once on few processors.
 pub(crate) const SOON: Duration = Duration::from_secs(90);
 
@@ -138,7 +138,7 @@ impl Stack {
 /// Calls `look` until it returns a value.
 pub(crate) async fn until<T>(what: &str, within: Duration, look: impl AsyncFn() -> Option<T>) -> T {
     let end = Instant::now() + within;
-    let mut looks = interval(LOOK_EVERY);
+    let mut looks = interval(CHECK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let seen = timeout_at(end, async {
         loop {

@@ -2,7 +2,6 @@
 //! `features.toml`. The tests run the code manually: a worker's turn is a few calls of the service.
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
-mod again;
 mod deadlines;
 mod describe;
 mod events;
@@ -10,6 +9,7 @@ mod lists;
 mod operate;
 mod paused;
 mod remote;
+mod repeated_reports;
 mod start;
 mod timeline;
 mod worker;

@@ -19,12 +19,12 @@ use crate::deployment::Deployment;
 /// How long a condition may take to become true.
 const BOUND: Duration = Duration::from_mins(1);
 /// How often a condition is checked.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_EVERY: Duration = Duration::from_millis(50);
 /// A lease longer than any test, and one that ends soon.
 const LONG: &str = "1h";
 const SHORT: &str = "2s";
 /// Enough time to finish in, and almost none.
-const PATIENT: &str = "40s";
+const LONG_GRACE: &str = "40s";
 const NO_GRACE: &str = "1ms";
 
 /// A table and its queues, and the service through which tests read them.
@@ -91,7 +91,7 @@ fn worker(environment: &[(&str, String)], args: &[&str]) -> Process {
 
 async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let looking = async {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut looks = tokio::time::interval(CHECK_EVERY);
         while !is_so().await {
             looks.tick().await;
         }
@@ -117,7 +117,7 @@ async fn terminate(worker: &Process) -> Ended {
 #[tokio::test]
 async fn a_program_beside_the_deployment_starts_and_waits_without_its_http_api() {
     let yard = PollingDeployment::open().await;
-    let runs = yard.worker(LONG, PATIENT);
+    let runs = yard.worker(LONG, LONG_GRACE);
     let asks = worker(&yard.deployment.environment(&endpoint()), &["start", "errand-1"]);
     let asked = asks.ended().await.unwrap();
     assert_eq!(asked.status.code(), Some(0), "{asked:?}");
@@ -134,7 +134,7 @@ async fn a_program_beside_the_deployment_starts_and_waits_without_its_http_api()
 #[tokio::test]
 async fn a_polling_worker_runs_turns_and_remote_steps_and_stops_on_sigterm() {
     let yard = PollingDeployment::open().await;
-    let worker = yard.worker(LONG, PATIENT);
+    let worker = yard.worker(LONG, LONG_GRACE);
     yard.start("errand-1", json!({"parcels": [{"name": "books"}, {"name": "lamps"}]})).await;
     let log = yard.sign("errand-1").await;
     assert_eq!(log, json!(["passed", "books carried", "lamps carried", "signed by Ada Bicycle"]));
@@ -150,7 +150,7 @@ async fn a_polling_worker_runs_turns_and_remote_steps_and_stops_on_sigterm() {
 async fn a_worker_that_is_asked_to_stop_finishes_the_running_step_and_starts_no_new_one() {
     let yard = PollingDeployment::open().await;
     let (first, later) = (yard.gate("first"), yard.gate("later"));
-    let worker = yard.worker(LONG, PATIENT);
+    let worker = yard.worker(LONG, LONG_GRACE);
     yard.start("errand-2", json!({"gate": first, "parcels": [{"name": "books", "gate": later}]})).await;
     until("a step runs", async || visits(&first) == 1).await;
     worker.signal("TERM").await.unwrap();
@@ -160,7 +160,7 @@ async fn a_worker_that_is_asked_to_stop_finishes_the_running_step_and_starts_no_
     assert!(!ended.stderr.contains("not everything could be finished"), "{}", ended.stderr);
     assert_eq!((visits(&first), visits(&later)), (1, 0), "the remote step is left to the next worker");
 
-    let _next = yard.worker(LONG, PATIENT);
+    let _next = yard.worker(LONG, LONG_GRACE);
     open(&later);
     assert_eq!(yard.sign("errand-2").await[1], json!("books carried"));
     assert_eq!((visits(&first), visits(&later)), (1, 1), "nothing ran twice");
@@ -179,7 +179,7 @@ async fn a_worker_whose_grace_period_ends_releases_its_work() {
     assert!(ended.stderr.contains("given back"), "{}", ended.stderr);
 
     // Its leases are longer than this test: so the next worker can only continue because the work was released.
-    let _next = yard.worker(LONG, PATIENT);
+    let _next = yard.worker(LONG, LONG_GRACE);
     open(&inline);
     open(&remote);
     assert_eq!(yard.sign("errand-3").await[0], json!("passed"));
@@ -191,7 +191,7 @@ async fn a_worker_whose_grace_period_ends_releases_its_work() {
 async fn another_worker_takes_over_from_a_dead_one_when_its_leases_end() {
     let yard = PollingDeployment::open().await;
     let (inline, remote) = (yard.gate("inline"), yard.gate("remote"));
-    let worker = yard.worker(SHORT, PATIENT);
+    let worker = yard.worker(SHORT, LONG_GRACE);
     yard.start("errand-5", json!({"gate": inline, "parcels": []})).await;
     yard.start("errand-6", json!({"parcels": [{"name": "books", "gate": remote}]})).await;
     until("both steps run", async || visits(&inline) == 1 && visits(&remote) == 1).await;
@@ -199,7 +199,7 @@ async fn another_worker_takes_over_from_a_dead_one_when_its_leases_end() {
     let held = yard.record("errand-5").await;
     assert!(held.turn().is_some(), "its turn wasn't released: {held:?}");
 
-    let (_next, tick) = (yard.worker(SHORT, PATIENT), yard.deployment.start("tick").await);
+    let (_next, tick) = (yard.worker(SHORT, LONG_GRACE), yard.deployment.start("tick").await);
     // Either of the two may have killed the worker: the next worker runs them one after the other, with nothing beside
     // them.
     let taken_over = async || {
@@ -222,7 +222,7 @@ async fn a_step_that_kills_its_worker_ends_alone_and_work_beside_it_completes() 
     for mate in MATES {
         yard.start(mate, json!({"parcels": [{"name": mate, "gate": yard.gate(mate)}]})).await;
     }
-    let mut worker = yard.worker(SHORT, PATIENT);
+    let mut worker = yard.worker(SHORT, LONG_GRACE);
     let all_run = async || MATES.iter().all(|mate| visits(&yard.gate(mate)) == 1) && visits(&bomb) == 1;
     until("all of them run in one process", all_run).await;
     open(&bomb);
@@ -235,7 +235,7 @@ async fn a_step_that_kills_its_worker_ends_alone_and_work_beside_it_completes() 
     let mut deaths = 1;
     while yard.record("bomb").await.closed().is_none() {
         assert!(deaths < 10, "it never ends as poisoned");
-        worker = yard.worker(SHORT, PATIENT);
+        worker = yard.worker(SHORT, LONG_GRACE);
         let has_died_or_done = async || {
             tick.invoke(json!({})).await.unwrap();
             visits(&bomb) > deaths || yard.record("bomb").await.closed().is_some()
@@ -283,7 +283,7 @@ async fn an_incomplete_environment_ends_the_worker_with_all_problems() {
         ),
     ];
     for (environment, problems) in cases {
-        let ended = worker(&environment, &[LONG, PATIENT]).ended().await.unwrap();
+        let ended = worker(&environment, &[LONG, LONG_GRACE]).ended().await.unwrap();
         assert_eq!(ended.status.code(), Some(1), "{ended:?}");
         for problem in problems {
             assert!(ended.stderr.contains(problem), "{problem:?} isn't named: {}", ended.stderr);

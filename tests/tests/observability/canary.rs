@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tickover::prelude::*;
 use tickover::test::TestEnv;
 use tickover_core::duration::Millis;
-use tickover_lambda::ingress::{Inlet, Kind};
+use tickover_lambda::ingress::{Accepted, Kind};
 use tickover_lambda::{message, sqs, timer};
 use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_tests::http::Caller;
@@ -18,9 +18,9 @@ use crate::executions::{begin, next, queue, turn};
 use crate::lines::Log;
 use crate::stage::{SECRET, events, with_events};
 
-const INLET: Inlet = Inlet {
+const INLET: Accepted = Accepted {
     kinds: &[Kind::Task, Kind::Execution, Kind::Event, Kind::Complete, Kind::Fail, Kind::Heartbeat],
-    bare: Some(Kind::Task),
+    without_envelope: Some(Kind::Task),
 };
 
 /// Sends bodies as messages to the function `schedule`, and as timers to the function `tick`.

@@ -20,7 +20,7 @@ use crate::stage::eventful_life;
 
 /// What is wrong with the queue of events.
 #[derive(Clone, Copy, PartialEq)]
-enum Matter {
+enum EventQueueFault {
     /// It doesn't exist.
     Absent,
     /// It accepts no message.
@@ -30,7 +30,7 @@ enum Matter {
 /// Queues in memory, except that of events. It records to which queues messages were sent, in order.
 struct Troubled {
     inner: Arc<MemoryQueue>,
-    matter: Matter,
+    fault: EventQueueFault,
     sent_to: Mutex<Vec<QueueName>>,
 }
 
@@ -80,7 +80,11 @@ impl Queue for Troubled {
     }
 
     fn knows(&self, queue: &QueueName) -> bool {
-        if *queue == QueueName::events() { self.matter == Matter::Failing } else { self.inner.knows(queue) }
+        if *queue == QueueName::events() {
+            self.fault == EventQueueFault::Failing
+        } else {
+            self.inner.knows(queue)
+        }
     }
 
     fn names(&self) -> Vec<QueueName> {
@@ -88,10 +92,10 @@ impl Queue for Troubled {
     }
 }
 
-fn troubled(matter: Matter) -> (Caller, Arc<Troubled>) {
+fn troubled(fault: EventQueueFault) -> (Caller, Arc<Troubled>) {
     let clock = Arc::new(LeapClock::default());
     let inner = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
-    let queue = Arc::new(Troubled { inner: inner.clone(), matter, sent_to: Mutex::default() });
+    let queue = Arc::new(Troubled { inner: inner.clone(), fault, sent_to: Mutex::default() });
     let store = Arc::new(MemoryStore::default());
     let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
     let service = Service::new(ports, Limits::default());
@@ -100,7 +104,7 @@ fn troubled(matter: Matter) -> (Caller, Arc<Troubled>) {
 
 #[tokio::test]
 async fn without_a_queue_of_events_nothing_is_sent_there_and_nothing_fails() {
-    let (caller, queue) = troubled(Matter::Absent);
+    let (caller, queue) = troubled(EventQueueFault::Absent);
     eventful_life(&caller, "a").await;
     assert_eq!(caller.task("a").await["status"], "completed");
     let sent_to = queue.sent_to.lock().unwrap();
@@ -109,7 +113,7 @@ async fn without_a_queue_of_events_nothing_is_sent_there_and_nothing_fails() {
 
 #[tokio::test]
 async fn a_queue_of_events_that_fails_fails_no_call() {
-    let (caller, queue) = troubled(Matter::Failing);
+    let (caller, queue) = troubled(EventQueueFault::Failing);
     eventful_life(&caller, "a").await;
     assert_eq!(caller.task("a").await["status"], "completed");
     caller.schedule("b", json!({"timeout": "5s"})).await;
@@ -121,7 +125,7 @@ async fn a_queue_of_events_that_fails_fails_no_call() {
 
 #[tokio::test]
 async fn hints_are_sent_before_events() {
-    let (caller, queue) = troubled(Matter::Failing);
+    let (caller, queue) = troubled(EventQueueFault::Failing);
     caller.schedule("a", json!({"timeout": "30s"})).await;
     let batch = json!({"tasks": [{"queue": "work", "kind": "work"}, {"queue": "more", "kind": "work"}]});
     caller.ok("/v1/tasks/batch", batch).await;

@@ -21,7 +21,7 @@ use tickover_service::executions::{RemoteStep, StartRequest, StartedTurn, Suspen
 use tickover_service::ports::{Outgoing, Queue as _};
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::{Rules, Service};
-use tickover_tests::moody::FaultyQueue;
+use tickover_tests::faulty_queue::FaultyQueue;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
 use super::after;
@@ -51,7 +51,7 @@ enum Kind {
     StepNotification,
     LateStepNotification,
     /// The process that completed the step died before it notified the parent.
-    WordNeverGiven,
+    NeverNotified,
 }
 
 const KINDS: [Kind; 16] = [
@@ -70,7 +70,7 @@ const KINDS: [Kind; 16] = [
     Kind::ContinueAsNew,
     Kind::StepNotification,
     Kind::LateStepNotification,
-    Kind::WordNeverGiven,
+    Kind::NeverNotified,
 ];
 
 /// The rules, without the notification of the parent while the flag is set, as if the process had died before it.
@@ -254,7 +254,7 @@ impl Busy {
         for _ in 0..600 {
             self.add_work(tasks).await;
             if let Some(work) = self.take().await {
-                if is_target(&work) && self.queue.lost().is_some() {
+                if is_target(&work) && self.queue.lost_due_at().is_some() {
                     return self.service().now();
                 }
                 self.do_work(work).await;
@@ -274,16 +274,16 @@ async fn lose(busy: &mut Busy, kind: Kind) {
     let asked = request(QUEUE, Some(TARGET), None);
     match kind {
         Kind::Task => {
-            queue.loses(&own);
+            queue.lose_next(&own);
             busy.service().schedule(asked).await.unwrap();
         }
         Kind::RepeatedSchedule => {
-            queue.loses(&own);
+            queue.lose_next(&own);
             busy.service().schedule(asked).await.unwrap();
-            queue.loses(&own);
+            queue.lose_next(&own);
         }
         Kind::LaterTask => {
-            queue.loses(&own);
+            queue.lose_next(&own);
             let start = Start::After(Millis::from_secs(1_800));
             let asked = ScheduleRequest { start, ..asked };
             busy.service().schedule(asked).await.unwrap();
@@ -293,22 +293,22 @@ async fn lose(busy: &mut Busy, kind: Kind) {
             let asked = ScheduleRequest { retry, ..asked };
             busy.service().schedule(asked).await.unwrap();
             let claimed = busy.task().await;
-            queue.loses(&own);
+            queue.lose_next(&own);
             let error = Failure::new("broken", "");
             busy.service().fail(&task_id(TARGET), &claimed.token, error, true).await.unwrap();
         }
         Kind::TaskReleased => {
             busy.service().schedule(asked).await.unwrap();
             let claimed = busy.task().await;
-            queue.loses(&own);
+            queue.lose_next(&own);
             busy.service().release(&task_id(TARGET), &claimed.token).await.unwrap();
         }
         Kind::Start => {
-            queue.loses(&own);
+            queue.lose_next(&own);
             busy.service().start(start(TARGET)).await.unwrap();
         }
         Kind::LaterStart => {
-            queue.loses(&own);
+            queue.lose_next(&own);
             let delay = Millis::from_secs(1_800);
             busy.service().start(StartRequest { delay, ..start(TARGET) }).await.unwrap();
         }
@@ -318,16 +318,16 @@ async fn lose(busy: &mut Busy, kind: Kind) {
         | Kind::Event
         | Kind::Resume
         | Kind::ContinueAsNew => lose_of_a_turn(busy, kind).await,
-        Kind::StepNotification | Kind::LateStepNotification | Kind::WordNeverGiven => {
+        Kind::StepNotification | Kind::LateStepNotification | Kind::NeverNotified => {
             let (step, claimed) = busy.waiting_for_a_step().await;
             if kind != Kind::StepNotification {
                 busy.recheck_in_vain().await;
             }
-            queue.loses(&own);
-            busy.mute.store(kind == Kind::WordNeverGiven, Ordering::SeqCst);
+            queue.lose_next(&own);
+            busy.mute.store(kind == Kind::NeverNotified, Ordering::SeqCst);
             busy.service().complete(&step, &claimed.token, None).await.unwrap();
             busy.mute.store(false, Ordering::SeqCst);
-            if kind == Kind::WordNeverGiven {
+            if kind == Kind::NeverNotified {
                 // Its hint isn't lost, it is never sent.
                 let never = Outgoing { body: own, delay: Millis::ZERO };
                 queue.send(&queue_name(QUEUE), &[never]).await.unwrap();
@@ -340,7 +340,7 @@ async fn lose_of_a_turn(busy: &Busy, kind: Kind) {
     let (own, queue) = (format!("\"{TARGET}\""), Arc::clone(&busy.queue));
     let turn = busy.begun().await;
     let target = id(TARGET);
-    let lost = || queue.loses(&own);
+    let lost = || queue.lose_next(&own);
     let until = |seconds| Some(busy.service().now().plus(Millis::from_secs(seconds)));
     match kind {
         Kind::TurnReleased => {
@@ -392,7 +392,7 @@ async fn a_lost_hint_of_any_kind_is_found_within_a_quarter_of_an_hour_on_a_queue
             let mut busy = Busy::new();
             lose(&mut busy, kind).await;
             let found_at = busy.found_at(tasks_flow).await;
-            let late = found_at.since(busy.queue.lost().unwrap());
+            let late = found_at.since(busy.queue.lost_due_at().unwrap());
             assert!(late <= FOUND_WITHIN, "{kind:?}, where tasks flow: {tasks_flow}: {late}");
         }
     }

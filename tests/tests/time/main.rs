@@ -3,16 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail it")]
 
 mod backlog;
-mod chain;
 mod claims;
-mod company;
-mod dead;
 mod handover;
+mod isolation;
 mod lost;
 mod outage;
 mod parked;
 mod slot;
+mod stale_messages;
 mod sweep;
+mod sweep_chain;
 
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;

@@ -6,7 +6,7 @@ use tickover_core::id::{ExecutionId, WorkflowName};
 use tickover_core::task::Status;
 use tickover_service::executions::StartRequest;
 use tickover_service::ports::Queue as _;
-use tickover_tests::moody::{FaultyQueue, Matter};
+use tickover_tests::faulty_queue::{FaultyQueue, QueueFault};
 use tickover_tests::scene::{Scene, queue_name, request, task_id};
 
 use super::{after, tick_of, with_deadline};
@@ -26,7 +26,7 @@ async fn status(scene: &Scene, id: &str) -> Status {
 
 #[tokio::test]
 async fn an_hour_without_any_queue_delays_no_deadline_beyond_the_next_tick() {
-    for matter in [Matter::Fails, Matter::Hangs] {
+    for fault in [QueueFault::Fails, QueueFault::Hangs] {
         let (scene, queue) = FaultyQueue::scene(4);
         for seconds in [60, 900, 1_800] {
             scene.service.schedule(with_deadline(&format!("t{seconds}"), seconds)).await.unwrap();
@@ -35,30 +35,30 @@ async fn an_hour_without_any_queue_delays_no_deadline_beyond_the_next_tick() {
         for number in 0..300 {
             scene.service.schedule(request("work", Some(&format!("idle{number}")), None)).await.unwrap();
         }
-        queue.has(Some(matter));
+        queue.set_fault(Some(fault));
         for minute in 1..=60 {
             let began = after(minute * 60).max(scene.service.now());
             let report = tick_of(&scene, minute, 0).await;
-            assert_eq!((report.failed, report.out_of_time), (0, false), "{matter:?}, minute {minute}");
+            assert_eq!((report.failed, report.out_of_time), (0, false), "{fault:?}, minute {minute}");
             let took = scene.service.now().since(began);
-            assert!(took <= Millis::from_secs(30), "{matter:?}, minute {minute}: {took}");
+            assert!(took <= Millis::from_secs(30), "{fault:?}, minute {minute}: {took}");
             for seconds in [60, 900, 1_800] {
                 let ended = status(&scene, &format!("t{seconds}")).await == Status::TimedOut;
-                assert_eq!(ended, minute * 60 >= seconds, "{matter:?}, minute {minute}: t{seconds}");
+                assert_eq!(ended, minute * 60 >= seconds, "{fault:?}, minute {minute}: t{seconds}");
                 let id = ExecutionId::parse(format!("e{seconds}")).unwrap();
                 let execution = scene.service.execution(&id).await.unwrap().unwrap().execution;
-                assert_eq!(execution.closed().is_some(), minute * 60 >= seconds, "{matter:?}: e{seconds}");
+                assert_eq!(execution.closed().is_some(), minute * 60 >= seconds, "{fault:?}: e{seconds}");
             }
         }
         // Work continues when the queues are back: every lost hint is found.
-        queue.has(None);
+        queue.set_fault(None);
         scene.lose_messages(&queue_name("work")).await;
         for minute in 61..=77 {
             tick_of(&scene, minute, 0).await;
             scene.fire().await;
         }
         let depth = scene.queue.depth(&queue_name("work")).await.unwrap();
-        assert!(depth.visible >= 300, "{matter:?}: {depth:?}");
+        assert!(depth.visible >= 300, "{fault:?}: {depth:?}");
     }
 }
 
@@ -68,7 +68,7 @@ async fn a_queue_that_does_not_answer_is_asked_once_in_a_tick() {
     for number in 0..200 {
         scene.service.schedule(request("work", Some(&format!("t{number}")), None)).await.unwrap();
     }
-    queue.has(Some(Matter::Fails));
+    queue.set_fault(Some(QueueFault::Fails));
     for minute in 1..=10 {
         queue.calls("depth");
         tick_of(&scene, minute, 0).await;

@@ -6,7 +6,7 @@ use tickover_core::task::Status;
 use tickover_core::timer::Wake;
 use tickover_service::ports::{Queue as _, TaskFilter};
 use tickover_service::timers::Fired;
-use tickover_tests::moody::{FaultyQueue, Matter};
+use tickover_tests::faulty_queue::{FaultyQueue, QueueFault};
 use tickover_tests::scene::Scene;
 
 use super::{after, tick_of, with_deadline};
@@ -72,9 +72,9 @@ async fn a_rest_message_that_cannot_be_read_or_sent_is_received_again() {
     deadlines(&scene, 30, 100).await;
     tick_of(&scene, 1, 0).await;
     let body = next(&scene).await;
-    queue.has(Some(Matter::Fails));
+    queue.set_fault(Some(QueueFault::Fails));
     assert!(scene.service.fire(&body, after(110)).await.unwrap_err().is_retryable());
-    queue.has(None);
+    queue.set_fault(None);
     assert_eq!(scene.service.fire(&body, after(110)).await.unwrap(), Fired::HandedOver { timers: 2_000 });
 }
 
@@ -82,9 +82,9 @@ async fn a_rest_message_that_cannot_be_read_or_sent_is_received_again() {
 async fn a_tick_that_cannot_send_leaves_its_slot_to_the_next_one() {
     let (scene, queue) = FaultyQueue::scene(4);
     deadlines(&scene, 20, 10).await;
-    queue.has(Some(Matter::Hangs));
+    queue.set_fault(Some(QueueFault::Hangs));
     assert_eq!(tick_of(&scene, 1, 0).await.timers, 0);
-    queue.has(None);
+    queue.set_fault(None);
     assert_eq!(tick_of(&scene, 1, 30).await.timers, 200);
     assert_eq!(tick_of(&scene, 2, 0).await.timers, 0, "no timer is sent twice");
 }

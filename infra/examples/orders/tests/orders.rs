@@ -75,8 +75,8 @@ async fn a_crash_after_any_write_does_not_change_the_outcome() {
         let seen: Vec<_> = ledger.lock().unwrap().iter().map(|(what, _)| *what).collect();
         (ended.is_ok(), seen)
     };
-    let told = with_each_death(env, async |env| story(env, true).await).await;
-    assert_eq!(told, (true, vec!["reserve", "charge"]));
-    let told = with_each_death(env, async |env| story(env, false).await).await;
-    assert_eq!(told, (false, vec!["reserve", "return"]));
+    let outcome = with_each_death(env, async |env| story(env, true).await).await;
+    assert_eq!(outcome, (true, vec!["reserve", "charge"]));
+    let outcome = with_each_death(env, async |env| story(env, false).await).await;
+    assert_eq!(outcome, (false, vec!["reserve", "return"]));
 }

@@ -7,10 +7,10 @@ const LINES_MAX: usize = 500;
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
     let lines = sources.iter().map(|source| (source, source.text.lines().count()));
     let too_long = lines.filter(|(_, lines)| *lines > LINES_MAX);
-    let told = |(source, lines): (&Source, usize)| {
+    let violation = |(source, lines): (&Source, usize)| {
         format!("{}: {lines} lines, at most {LINES_MAX}: split the file", source.path.display())
     };
-    too_long.map(told).collect()
+    too_long.map(violation).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use tickover_service::Service;
 use tickover_service::tasks::describe::Described;
 use tickover_service::tasks::operate::CancelReply;
 
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::{CancelAnswer, CancelOutcome, TaskAnswer, TaskView};
 use tickover_wire::request::CancelRequest;
 
@@ -18,7 +18,7 @@ pub async fn cancel(service: &Service, id: &str, body: &[u8]) -> Result<Answer, 
     let id = name::task_id(id)?;
     let CancelRequest { force } = body::read_or_empty(body)?;
     let (task, reply) = service.cancel(&id, force.unwrap_or_default()).await?;
-    let outcome = Said::Known(outcome(reply));
+    let outcome = OpenEnum::Known(outcome(reply));
     Answer::ok(&CancelAnswer { task: inline(service, task), outcome })
 }
 

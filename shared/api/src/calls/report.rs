@@ -18,7 +18,7 @@ use crate::{body, name, request, view};
 use super::entries;
 
 /// How many completions of a batch are written concurrently.
-const AT_ONCE: usize = 16;
+const COMPLETIONS_CONCURRENT: usize = 16;
 
 /// Records a result.
 pub async fn complete(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
@@ -37,7 +37,7 @@ pub async fn complete_batch(service: &Service, body: &[u8]) -> Result<Answer, Pr
             };
             result(answered.map(|answer| (200, answer)))
         })
-        .buffered(AT_ONCE)
+        .buffered(COMPLETIONS_CONCURRENT)
         .collect()
         .await;
     Answer::ok(&BatchAnswer { results })

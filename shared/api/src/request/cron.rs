@@ -78,8 +78,8 @@ fn work(
     match (of_task, of_execution) {
         (Some(Verbatim(text)), None) => {
             let (given, id) = of_runs::<wire::ScheduleRequest>("task", text)?;
-            forbid("task.idempotency_key", given.idempotency_key.is_some())?;
-            forbid("task.run_at", given.run_at.is_some())?;
+            reject_field("task.idempotency_key", given.idempotency_key.is_some())?;
+            reject_field("task.run_at", given.run_at.is_some())?;
             let request = task(given, now).map_err(|refused| refused.under("task"))?;
             let target = Target::Task { queue: request.queue.clone(), kind: request.kind.clone() };
             let template = template(id.as_deref(), &target).map_err(|refused| refused.under("task"))?;
@@ -87,7 +87,7 @@ fn work(
         }
         (None, Some(Verbatim(text))) => {
             let (given, id) = of_runs::<wire::StartRequest>("execution", text)?;
-            forbid("execution.policy", given.policy.is_some())?;
+            reject_field("execution.policy", given.policy.is_some())?;
             let request = start(given).map_err(|refused| refused.under("execution"))?;
             let target = Target::Execution { workflow: request.workflow.clone() };
             let template = template(id.as_deref(), &target).map_err(|refused| refused.under("execution"))?;
@@ -113,7 +113,7 @@ fn template(id: Option<&str>, target: &Target) -> Result<Option<IdTemplate>, Rej
 }
 
 /// Rejects a field that has no meaning in a cron.
-fn forbid(field: &str, is_there: bool) -> Result<(), Reject> {
+fn reject_field(field: &str, is_there: bool) -> Result<(), Reject> {
     if is_there {
         return Err(Reject::field(field, "not allowed here: each run has an id and an instant of its own"));
     }

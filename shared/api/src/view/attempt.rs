@@ -1,7 +1,7 @@
 //! A task's attempts: those that have ended and the one that runs.
 
 use tickover_core::task::{Failure, PastAttempt, Running, Task};
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::{AttemptOutcome, AttemptView, ErrorView};
 
 /// The error of a failure.
@@ -15,7 +15,7 @@ fn past(past: &PastAttempt) -> AttemptView {
         worker: past.worker.clone(),
         claimed_at: past.claimed_at.map(Into::into),
         ended_at: Some(past.ended_at.into()),
-        outcome: Some(Said::Known(AttemptOutcome::from(past.ending))),
+        outcome: Some(OpenEnum::Known(AttemptOutcome::from(past.ending))),
         error: past.error.as_ref().map(error),
     }
 }

@@ -7,7 +7,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::crons::{DescribedCron, DescribedRun};
 
 use tickover_wire::answer::{self, CronStatus, CronView, RunView};
-use tickover_wire::{Instant, Said, Verbatim};
+use tickover_wire::{Instant, OpenEnum, Verbatim};
 
 /// The view of a cron with its last runs.
 pub fn cron(described: DescribedCron) -> CronView {
@@ -80,7 +80,7 @@ fn run(run: DescribedRun) -> RunView {
         at: run.occurrence.at.into(),
         id: run.id,
         manual: run.occurrence.manual,
-        state: Said::Known(state),
+        state: OpenEnum::Known(state),
         reason,
         status: run.status.map(str::to_owned),
     }

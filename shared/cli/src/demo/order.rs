@@ -9,7 +9,7 @@ use tickover::prelude::*;
 static PACKING: AtomicBool = AtomicBool::new(false);
 
 /// Whether the packing has started.
-pub(super) fn packing_has_begun() -> bool {
+pub(super) fn packing_has_started() -> bool {
     PACKING.load(Ordering::SeqCst)
 }
 

@@ -12,8 +12,8 @@ use tickover_service::Service;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::order::{Order, Receipt, fulfil, packing_has_begun, print_label};
-use super::{BOUND, LOOK_EVERY, say};
+use super::order::{Order, Receipt, fulfil, packing_has_started, print_label};
+use super::{BOUND, POLL_EVERY, say};
 use crate::execution::show;
 
 /// The id of the execution.
@@ -25,16 +25,16 @@ const LEASE: Millis = Millis::from_secs(2);
 pub(super) async fn show(client: &Client, service: &Service, bar: &ProgressBar) -> anyhow::Result<String> {
     let order = Order { number: 7, boxes: ["books", "lamps", "chairs"].map(str::to_owned).to_vec() };
     let run = client.start(&fulfil, order).id(ORDER).await?;
-    let doomed = hire(service, "doomed")?;
+    let hanging = start_worker(service, "doomed")?;
     let began = Instant::now();
-    while !packing_has_begun() {
+    while !packing_has_started() {
         ensure!(began.elapsed() < BOUND, "no worker started to pack {ORDER}");
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
     // The worker is aborted in the middle of the step: it can't report anything.
-    doomed.abort();
+    hanging.abort();
     say(bar, format!("{ORDER}: its worker was killed in the middle of a step; another one starts"));
-    let worker = hire(service, "steady")?;
+    let worker = start_worker(service, "steady")?;
     run.send_event("shipped", json!({ "carrier": "a bicycle" })).await?;
     let ended = timeout(BOUND, run.result()).await;
     worker.abort();
@@ -50,7 +50,7 @@ pub(super) async fn show(client: &Client, service: &Service, bar: &ProgressBar) 
 }
 
 /// Starts a worker for orders and labels in this process.
-fn hire(service: &Service, name: &str) -> anyhow::Result<JoinHandle<()>> {
+fn start_worker(service: &Service, name: &str) -> anyhow::Result<JoinHandle<()>> {
     let registry = Registry::new().with(fulfil).with_step::<print_label>();
     let name = WorkerName::parse(name)?;
     let settings = WorkerSettings { name: Some(name), lease: LEASE, ..WorkerSettings::default() };

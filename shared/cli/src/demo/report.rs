@@ -6,7 +6,7 @@ use comfy_table::{Table, presets};
 use serde_json::Value;
 use tickover_core::task::Status;
 use tickover_core::timeout::TimeoutKind;
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::TaskView;
 
 use super::plan::{OVERDUE, Planned};
@@ -64,7 +64,7 @@ fn is_expected(planned: &Planned, task: &TaskView) -> bool {
 }
 
 fn endings(task: &TaskView) -> Vec<&str> {
-    task.attempts.iter().map(|attempt| attempt.outcome.as_ref().map_or("", Said::as_str)).collect()
+    task.attempts.iter().map(|attempt| attempt.outcome.as_ref().map_or("", OpenEnum::as_str)).collect()
 }
 
 /// How long after its deadline a task timed out, in milliseconds.

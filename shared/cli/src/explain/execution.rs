@@ -6,7 +6,7 @@ use tickover_core::execution::{DeadlineKind, ExecutionStatus};
 use tickover_core::id::{EventName, TaskId, WorkerName};
 use tickover_core::natural;
 use tickover_core::time::Timestamp;
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::{CauseCategory, ExecutionView, TimelineEntryView};
 
 use super::moment;
@@ -30,7 +30,7 @@ pub(super) fn unused(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
 }
 
 /// The explanation, one sentence in a line.
-pub(super) fn text(execution: &ExecutionView, beside: &Facts, now: Timestamp) -> String {
+pub(super) fn text(execution: &ExecutionView, facts: &Facts, now: Timestamp) -> String {
     let mut lines = vec![format!(
         "Execution {} (workflow {}, queue {}) is {} in its run {}: {}.",
         execution.id,
@@ -42,12 +42,12 @@ pub(super) fn text(execution: &ExecutionView, beside: &Facts, now: Timestamp) ->
     )];
     lines.extend(trouble(execution, now));
     for wait in execution.waits_for.iter().flatten() {
-        let stands = wait.task.as_ref().and_then(|task| beside.tasks.get(task));
-        let stands = stands.map(|stands| format!(": {stands}")).unwrap_or_default();
-        lines.push(format!("  open: {}{stands}", waited(wait)));
+        let status = wait.task.as_ref().and_then(|task| facts.tasks.get(task));
+        let status = status.map(|status| format!(": {status}")).unwrap_or_default();
+        lines.push(format!("  open: {}{status}", waited(wait)));
     }
-    lines.extend(waiting_events(execution, &beside.events));
-    lines.extend(changed(&beside.unused));
+    lines.extend(waiting_events(execution, &facts.events));
+    lines.extend(changed(&facts.unused));
     lines.push(next(execution, now));
     lines.extend(bounds(execution, now));
     lines.join("\n") + "\n"
@@ -56,8 +56,8 @@ pub(super) fn text(execution: &ExecutionView, beside: &Facts, now: Timestamp) ->
 fn reason(execution: &ExecutionView, now: Timestamp) -> String {
     let ended = execution.ended_at.map(|at| format!(" {}", moment(at, now))).unwrap_or_default();
     let status = match &execution.status {
-        Said::Known(status) => *status,
-        Said::Other(word) => return format!("the server is newer than this tool; its status is {word}"),
+        OpenEnum::Known(status) => *status,
+        OpenEnum::Other(word) => return format!("the server is newer than this tool; its status is {word}"),
     };
     match status {
         ExecutionStatus::Pending => match execution.available_at {
@@ -257,8 +257,8 @@ mod tests {
         let tasks =
             [(TaskId::parse("s-1").expect("an id"), "pending, as kind label: nobody knows it".to_owned())]
                 .into();
-        let beside = Facts { events, tasks, ..Facts::default() };
-        let said = text(&execution, &beside, Timestamp::parse_rfc3339(NOW).expect("an instant"));
+        let facts = Facts { events, tasks, ..Facts::default() };
+        let said = text(&execution, &facts, Timestamp::parse_rfc3339(NOW).expect("an instant"));
         for sentence in sentences {
             assert!(said.contains(sentence), "{sentence:?} should be in:\n{said}");
         }

@@ -6,7 +6,7 @@ use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;
 use tickover_wire::answer::{AttemptOutcome, TaskView};
-use tickover_wire::{OpenTimeoutKind, Said, Words as _};
+use tickover_wire::{OpenEnum, OpenTimeoutKind, Words as _};
 
 use super::moment;
 use crate::show::{count, error_line, words};
@@ -32,8 +32,8 @@ pub(crate) fn reason(task: &TaskView, now: Timestamp) -> String {
         task.last_attempt().and_then(|attempt| attempt.ended_at).map(|at| format!(" {}", moment(at, now)));
     let ended = ended.unwrap_or_default();
     let status = match &task.status {
-        Said::Known(status) => *status,
-        Said::Other(word) => return format!("the server is newer than this tool; its status is {word}"),
+        OpenEnum::Known(status) => *status,
+        OpenEnum::Other(word) => return format!("the server is newer than this tool; its status is {word}"),
     };
     match status {
         Status::Pending => pending_reason(task, now),
@@ -99,11 +99,13 @@ fn running_reason(task: &TaskView, now: Timestamp) -> String {
 
 fn overrun(timeout_kind: Option<&OpenTimeoutKind>) -> String {
     match timeout_kind {
-        Some(Said::Known(TimeoutKind::ScheduleToClose)) => "its deadline over all attempts passed".to_owned(),
-        Some(Said::Known(TimeoutKind::ScheduleToStart)) => "no worker claimed it in time".to_owned(),
-        Some(Said::Known(TimeoutKind::Heartbeat)) => "its worker gave no sign of life in time".to_owned(),
-        Some(Said::Known(TimeoutKind::StartToClose)) => "an attempt ran too long".to_owned(),
-        Some(Said::Other(other)) => format!("its timeout {other} passed"),
+        Some(OpenEnum::Known(TimeoutKind::ScheduleToClose)) => {
+            "its deadline over all attempts passed".to_owned()
+        }
+        Some(OpenEnum::Known(TimeoutKind::ScheduleToStart)) => "no worker claimed it in time".to_owned(),
+        Some(OpenEnum::Known(TimeoutKind::Heartbeat)) => "its worker gave no sign of life in time".to_owned(),
+        Some(OpenEnum::Known(TimeoutKind::StartToClose)) => "an attempt ran too long".to_owned(),
+        Some(OpenEnum::Other(other)) => format!("its timeout {other} passed"),
         None => "a timeout passed".to_owned(),
     }
 }

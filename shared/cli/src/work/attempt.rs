@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::show::say;
 
-use super::lease::{self, Verdict};
+use super::lease::{self, StopReason};
 use super::process::{End, Process};
 use super::report::Report;
 use super::stop::Stop;
@@ -29,9 +29,9 @@ pub(super) struct Attempt {
 }
 
 /// The reason why the wait for the command ended.
-enum Turn {
+enum WaitEnd {
     Ended(End),
-    Stopped(Verdict),
+    Stopped(StopReason),
     Aborted,
 }
 
@@ -41,33 +41,33 @@ impl Attempt {
         let mut process = match Process::start(&self.worker, &self.task) {
             Ok(process) => process,
             Err(error) => {
-                self.give_back().await;
+                self.release().await;
                 return Ending::Unstartable(error);
             }
         };
-        let turn = tokio::select! {
+        let wait_end = tokio::select! {
             // If the command has ended, that counts first, even if another branch is ready at the same time.
             biased;
-            end = process.end() => Turn::Ended(end),
-            verdict = lease::keep(&self.worker, &self.task, self.claimed_at) => Turn::Stopped(verdict),
-            () = self.stop.aborting() => Turn::Aborted,
+            end = process.end() => WaitEnd::Ended(end),
+            reason = lease::keep(&self.worker, &self.task, self.claimed_at) => WaitEnd::Stopped(reason),
+            () = self.stop.aborting() => WaitEnd::Aborted,
         };
-        if let Turn::Ended(End::Exited(status)) = turn {
+        if let WaitEnd::Ended(End::Exited(status)) = wait_end {
             let report = result::report(status, &process.stdout(), &process.stderr_tail());
             return self.report(report).await;
         }
         process.terminate(self.worker.grace).await;
-        match turn {
-            Turn::Ended(End::TooLarge) => self.report(Report::Fail(result::too_large())).await,
-            Turn::Ended(End::Lost(error)) => self.report(Report::Fail(result::lost(&error))).await,
-            Turn::Stopped(Verdict::Cancelled) => self.cancelled().await,
-            Turn::Stopped(verdict) => self.stopped(&verdict),
-            Turn::Aborted | Turn::Ended(End::Exited(_)) => self.give_back().await,
+        match wait_end {
+            WaitEnd::Ended(End::TooLarge) => self.report(Report::Fail(result::too_large())).await,
+            WaitEnd::Ended(End::Lost(error)) => self.report(Report::Fail(result::lost(&error))).await,
+            WaitEnd::Stopped(StopReason::Cancelled) => self.cancelled().await,
+            WaitEnd::Stopped(reason) => self.stopped(&reason),
+            WaitEnd::Aborted | WaitEnd::Ended(End::Exited(_)) => self.release().await,
         }
     }
 
     /// Releases the task without a result, so that another worker can claim it at once.
-    pub(super) async fn give_back(&self) -> Ending {
+    pub(super) async fn release(&self) -> Ending {
         match report::send(&self.worker, &self.task, &Report::Release).await {
             Ok(_) => {
                 self.say("released", "");
@@ -131,12 +131,12 @@ impl Attempt {
         }
     }
 
-    fn stopped(&self, verdict: &Verdict) -> Ending {
-        let why = match verdict {
-            Verdict::Cancelled => "cancelled".to_owned(),
-            Verdict::Refused(reason) => reason.clone(),
-            Verdict::DeadlinePassed => "its deadline passed".to_owned(),
-            Verdict::RanOut => "its lease couldn't be extended in time".to_owned(),
+    fn stopped(&self, reason: &StopReason) -> Ending {
+        let why = match reason {
+            StopReason::Cancelled => "cancelled".to_owned(),
+            StopReason::Refused(error) => error.clone(),
+            StopReason::DeadlinePassed => "its deadline passed".to_owned(),
+            StopReason::LeaseExpired => "its lease couldn't be extended in time".to_owned(),
         };
         self.say("stopped", &why);
         Ending::Stopped

@@ -20,7 +20,7 @@ pub(super) enum Keep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    Goes,
+    Open,
     Ended,
     TooLarge,
 }
@@ -49,7 +49,7 @@ impl Capture {
     /// Starts reading.
     pub(super) fn of(stream: impl AsyncRead + Unpin + Send + 'static, keep: Keep) -> Self {
         let kept = Arc::new(Mutex::new(Kept::default()));
-        let (sender, reading) = watch::channel(Reading::Goes);
+        let (sender, reading) = watch::channel(Reading::Open);
         let shared = Arc::clone(&kept);
         let reader = tokio::spawn(async move {
             sender.send_replace(read(stream, keep, &shared).await);
@@ -60,7 +60,7 @@ impl Capture {
     /// Waits until the stream or the reading of it has ended.
     pub(super) async fn ended(&self) {
         // An error means that the reader task is gone, which is an end too.
-        drop(self.reading.clone().wait_for(|reading| *reading != Reading::Goes).await);
+        drop(self.reading.clone().wait_for(|reading| *reading != Reading::Open).await);
     }
 
     /// Waits until there are more bytes than may be kept. If that doesn't happen, it never resolves.
@@ -97,7 +97,7 @@ async fn read(mut stream: impl AsyncRead + Unpin, keep: Keep, kept: &Mutex<Kept>
         let Ok(length @ 1..) = stream.read(&mut chunk).await else { return Reading::Ended };
         let chunk = &chunk[..length];
         if let Keep::Tail(_) = keep {
-            send_notifications(chunk.to_vec()).await;
+            copy_to_stderr(chunk.to_vec()).await;
         }
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.bytes.extend_from_slice(chunk);
@@ -113,7 +113,7 @@ async fn read(mut stream: impl AsyncRead + Unpin, keep: Keep, kept: &Mutex<Kept>
     }
 }
 
-async fn send_notifications(chunk: Vec<u8>) {
+async fn copy_to_stderr(chunk: Vec<u8>) {
     // On a blocking thread: a slow reader of our standard error must not delay the heartbeats. An error is ignored:
     // there is no other place to report it.
     drop(tokio::task::spawn_blocking(move || std::io::stderr().write_all(&chunk)).await);

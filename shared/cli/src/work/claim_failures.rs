@@ -14,7 +14,7 @@ const NO_QUEUE_YET: Duration = Duration::from_secs(1);
 
 /// The message that was printed since a claim was last answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Said {
+enum LastMessage {
     #[default]
     Nothing,
     NoQueue,
@@ -25,13 +25,13 @@ enum Said {
 #[derive(Debug, Default)]
 pub(super) struct ClaimFailures {
     failures: u32,
-    said: Said,
+    last_message: LastMessage,
 }
 
 impl ClaimFailures {
     /// Records that a claim was answered.
     pub(super) fn answered(&mut self) {
-        if self.said == Said::Unreachable {
+        if self.last_message == LastMessage::Unreachable {
             say("the server answers again");
         }
         *self = Self::default();
@@ -40,13 +40,13 @@ impl ClaimFailures {
     /// How long to wait after this failure, or the error if a retry can't help.
     pub(super) fn failed(&mut self, error: ClientError, queue: &QueueName) -> Result<Duration, ClientError> {
         let pause = if error.code() == Some("unknown_queue") {
-            if self.turn_to(Said::NoQueue) {
+            if self.set_message(LastMessage::NoQueue) {
                 say(&format!("no task was ever scheduled on queue {queue}: waiting for the first one"));
             }
             NO_QUEUE_YET
         } else if error.is_transient() {
             let pause = backoff::delay(self.failures, &error);
-            if self.turn_to(Said::Unreachable) {
+            if self.set_message(LastMessage::Unreachable) {
                 say(&format!("{error}; trying again"));
             }
             pause
@@ -58,9 +58,9 @@ impl ClaimFailures {
     }
 
     /// Whether this message is new since the last answered claim.
-    fn turn_to(&mut self, what: Said) -> bool {
-        let is_new = self.said != what;
-        self.said = what;
+    fn set_message(&mut self, what: LastMessage) -> bool {
+        let is_new = self.last_message != what;
+        self.last_message = what;
         is_new
     }
 }

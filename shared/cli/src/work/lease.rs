@@ -18,11 +18,11 @@ const HEARTBEAT_TIMEOUT: (Duration, Duration) = (Duration::from_secs(1), Duratio
 
 /// How long a task has run before its own heartbeat timeout is read with another call: a claim's answer doesn't contain
 /// it, and most tasks end earlier.
-const LOOK_AFTER: Duration = Duration::from_millis(200);
+const READ_TIMEOUT_AFTER: Duration = Duration::from_millis(200);
 
 /// Why a command has to end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum StopReason {
     /// A cancellation of the task was requested.
     Cancelled,
     /// The server refused the heartbeat with this error: this worker no longer has the lease.
@@ -30,7 +30,7 @@ pub(super) enum Verdict {
     /// The attempt's deadline passed, by this machine's clock.
     DeadlinePassed,
     /// The lease couldn't be extended in time. Another worker may have the task now.
-    RanOut,
+    LeaseExpired,
 }
 
 /// The state of the lease. Instants are from the monotonic clock, so a wrong wall clock has no effect.
@@ -47,26 +47,27 @@ struct LeaseState {
 ///
 /// The first heartbeat is sent after a third of the lease or of the task's heartbeat timeout. A shorter task sends
 /// none.
-pub(super) async fn keep(worker: &Worker, task: &ClaimedView, claimed_at: Instant) -> Verdict {
-    let mut hold = LeaseState {
+pub(super) async fn keep(worker: &Worker, task: &ClaimedView, claimed_at: Instant) -> StopReason {
+    let mut state = LeaseState {
         deadline: later(claimed_at, task.remaining_ms),
         end: claimed_at + worker.lease.into(),
-        every: worker.beat,
-        next_beat: worker.beat.map(|beat| claimed_at + beat),
+        every: worker.heartbeat_every,
+        next_beat: worker.heartbeat_every.map(|every| claimed_at + every),
     };
-    let mut look_at = worker.beat.filter(|_| worker.adapts).map(|_| claimed_at + LOOK_AFTER);
+    let mut read_at =
+        worker.heartbeat_every.filter(|_| worker.adapts).map(|_| claimed_at + READ_TIMEOUT_AFTER);
     loop {
         tokio::select! {
             biased;
-            () = at(hold.deadline) => return Verdict::DeadlinePassed,
-            () = sleep_until(hold.end) => return Verdict::RanOut,
-            () = at(look_at) => {
-                look_at = None;
-                adapt(worker, task, &mut hold, claimed_at).await;
+            () = at(state.deadline) => return StopReason::DeadlinePassed,
+            () = sleep_until(state.end) => return StopReason::LeaseExpired,
+            () = at(read_at) => {
+                read_at = None;
+                adapt(worker, task, &mut state, claimed_at).await;
             }
-            () = at(hold.next_beat) => {
-                if let Some(verdict) = beat(worker, task, &mut hold).await {
-                    return verdict;
+            () = at(state.next_beat) => {
+                if let Some(reason) = send_heartbeat(worker, task, &mut state).await {
+                    return reason;
                 }
             }
         }
@@ -74,8 +75,8 @@ pub(super) async fn keep(worker: &Worker, task: &ClaimedView, claimed_at: Instan
 }
 
 /// Sends three heartbeats in each heartbeat timeout of the task, if that is shorter than the lease.
-async fn adapt(worker: &Worker, task: &ClaimedView, hold: &mut LeaseState, claimed_at: Instant) {
-    let answer = timeout_at(hold.end, worker.client.api().task(&task.id)).await;
+async fn adapt(worker: &Worker, task: &ClaimedView, state: &mut LeaseState, claimed_at: Instant) {
+    let answer = timeout_at(state.end, worker.client.api().task(&task.id)).await;
     let Ok(Ok(described)) = answer.map(|answer| answer.map(|answer| answer.task)) else {
         // Heartbeats continue at the interval derived from the lease.
         tracing::debug!({ field::TASK_ID } = %task.id, "the task's heartbeat timeout couldn't be read");
@@ -85,8 +86,8 @@ async fn adapt(worker: &Worker, task: &ClaimedView, hold: &mut LeaseState, claim
     if let (Some(heartbeat_at), Some(since)) = (described.heartbeat_at, since) {
         // Both instants are the server's: they aren't compared with a clock of this machine.
         let third = Duration::from(heartbeat_at.since(*since)) / 3;
-        hold.every = hold.every.map(|every| every.min(third));
-        hold.next_beat = hold.every.map(|every| claimed_at + every);
+        state.every = state.every.map(|every| every.min(third));
+        state.next_beat = state.every.map(|every| claimed_at + every);
     }
 }
 
@@ -103,44 +104,44 @@ fn later(than: Instant, remaining_ms: Option<u64>) -> Option<Instant> {
 }
 
 /// Sends one heartbeat. It doesn't wait beyond the lease or the deadline.
-async fn beat(worker: &Worker, task: &ClaimedView, hold: &mut LeaseState) -> Option<Verdict> {
-    let every = hold.every?;
+async fn send_heartbeat(worker: &Worker, task: &ClaimedView, state: &mut LeaseState) -> Option<StopReason> {
+    let every = state.every?;
     let sent_at = Instant::now();
-    let until = hold.deadline.map_or(hold.end, |deadline| deadline.min(hold.end));
+    let until = state.deadline.map_or(state.end, |deadline| deadline.min(state.end));
     let bound = every.clamp(HEARTBEAT_TIMEOUT.0, HEARTBEAT_TIMEOUT.1);
     let request = HeartbeatRequest { lease: task.lease.clone(), progress: None };
     let call = timeout(bound, worker.client.api().heartbeat(&task.id, &request));
     let error = match timeout_at(until, call).await {
-        Ok(Ok(Ok(renewed))) => {
-            count(&worker.beats.renewed);
-            renew(hold, &renewed, worker, sent_at);
-            return renewed.cancel_requested.then_some(Verdict::Cancelled);
+        Ok(Ok(Ok(answer))) => {
+            count(&worker.heartbeats.extended);
+            extend(state, &answer, worker, sent_at);
+            return answer.cancel_requested.then_some(StopReason::Cancelled);
         }
         Ok(Ok(Err(error))) if ends_attempt(&error) => {
-            count(&worker.beats.refused);
-            return Some(Verdict::Refused(error.to_string()));
+            count(&worker.heartbeats.refused);
+            return Some(StopReason::Refused(error.to_string()));
         }
         Ok(Ok(Err(error))) => error.to_string(),
         Ok(Err(late)) => late.to_string(),
         Err(_) => {
-            count(&worker.beats.unanswered);
+            count(&worker.heartbeats.unanswered);
             // The lease or the deadline has passed: the caller decides which.
             return None;
         }
     };
-    count(&worker.beats.unanswered);
+    count(&worker.heartbeats.unanswered);
     tracing::warn!({ field::TASK_ID } = %task.id, error, "heartbeat not answered, retrying");
-    hold.next_beat = Some(Instant::now() + (every / 4).clamp(RETRY_DELAY.0, RETRY_DELAY.1));
+    state.next_beat = Some(Instant::now() + (every / 4).clamp(RETRY_DELAY.0, RETRY_DELAY.1));
     None
 }
 
-fn renew(hold: &mut LeaseState, renewed: &HeartbeatAnswer, worker: &Worker, sent_at: Instant) {
+fn extend(state: &mut LeaseState, answer: &HeartbeatAnswer, worker: &Worker, sent_at: Instant) {
     // Counted from the sending: the server can't have extended it earlier.
-    hold.end = sent_at + worker.lease.into();
-    hold.next_beat = hold.every.map(|every| sent_at + every);
+    state.end = sent_at + worker.lease.into();
+    state.next_beat = state.every.map(|every| sent_at + every);
     // An attempt's deadline never moves later, but the time each answer takes would move it.
-    let told = later(Instant::now(), renewed.remaining_ms);
-    hold.deadline = [hold.deadline, told].into_iter().flatten().min();
+    let remaining = later(Instant::now(), answer.remaining_ms);
+    state.deadline = [state.deadline, remaining].into_iter().flatten().min();
 }
 
 /// Whether the attempt is over for this worker: it no longer has the lease.

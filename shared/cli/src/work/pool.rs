@@ -45,11 +45,11 @@ pub(super) struct Pool {
     bounds: Bounds,
     stop: Stop,
     running: JoinSet<Ending>,
-    taken: u64,
+    claimed_total: u64,
     /// Since when no task has been running.
     idle_since: Instant,
     /// Whether the last claim returned no task.
-    came_back_empty: bool,
+    last_claim_was_empty: bool,
     failures: ClaimFailures,
     /// An error after which no retry can help.
     fatal: Option<anyhow::Error>,
@@ -65,9 +65,9 @@ impl Pool {
             bounds,
             stop,
             running,
-            taken: 0,
+            claimed_total: 0,
             idle_since: Instant::now(),
-            came_back_empty: false,
+            last_claim_was_empty: false,
             failures: ClaimFailures::default(),
             fatal: None,
             tally,
@@ -104,8 +104,8 @@ impl Pool {
     /// Whether no more tasks are to be claimed.
     fn is_done(&self) -> bool {
         self.is_stopping()
-            || self.bounds.max_tasks.is_some_and(|most| self.taken >= most)
-            || (self.came_back_empty && self.idle_left().is_some_and(|left| left.is_zero()))
+            || self.bounds.max_tasks.is_some_and(|most| self.claimed_total >= most)
+            || (self.last_claim_was_empty && self.idle_left().is_some_and(|left| left.is_zero()))
     }
 
     fn is_stopping(&self) -> bool {
@@ -121,7 +121,7 @@ impl Pool {
     /// How many tasks it may claim now.
     fn slots(&self) -> usize {
         let free = self.bounds.concurrency.saturating_sub(self.running.len());
-        let left = self.bounds.max_tasks.map_or(u64::MAX, |most| most.saturating_sub(self.taken));
+        let left = self.bounds.max_tasks.map_or(u64::MAX, |most| most.saturating_sub(self.claimed_total));
         free.min(CLAIM_MAX).min(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
@@ -159,20 +159,20 @@ impl Pool {
 
     fn take(&mut self, tasks: Vec<ClaimedView>) {
         self.failures.answered();
-        self.came_back_empty = tasks.is_empty();
+        self.last_claim_was_empty = tasks.is_empty();
         let is_stopping = self.is_stopping();
         for task in tasks {
-            self.taken += 1;
+            self.claimed_total += 1;
             let (worker, stop) = (Arc::clone(&self.worker), self.stop.clone());
             let attempt = Attempt { worker, task, claimed_at: Instant::now(), stop };
             self.running.spawn(async move {
-                if is_stopping { attempt.give_back().await } else { attempt.run().await }
+                if is_stopping { attempt.release().await } else { attempt.run().await }
             });
         }
     }
 
     async fn claim_failed(&mut self, error: ClientError) {
-        self.came_back_empty = true;
+        self.last_claim_was_empty = true;
         let pause = match self.failures.failed(error, &self.worker.queue) {
             Ok(pause) => self.idle_left().map_or(pause, |left| left.min(pause)),
             Err(error) => {

@@ -22,7 +22,7 @@ use super::capture::{Capture, Keep};
 /// Bytes of standard error that a failed attempt reports.
 const ERROR_TAIL_BYTES: usize = 2 * 1024;
 /// How long the pipes may stay open after the command has ended: a process that it started may still have them open.
-const DRAIN_BOUND: Duration = Duration::from_secs(1);
+const PIPES_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a process group that got SIGTERM is checked.
 const GROUP_CHECK_EVERY: Duration = Duration::from_millis(20);
 
@@ -89,8 +89,8 @@ impl Process {
             status = self.child.wait() => status,
             () = self.stdout.overflowed() => return End::TooLarge,
         };
-        let drained = async { tokio::join!(self.stdout.ended(), self.stderr.ended()) };
-        if timeout(DRAIN_BOUND, drained).await.is_err() {
+        let outputs_ended = async { tokio::join!(self.stdout.ended(), self.stderr.ended()) };
+        if timeout(PIPES_TIMEOUT, outputs_ended).await.is_err() {
             tracing::warn!(
                 "the command has ended, but a process that it started keeps its output open: not waited for"
             );
@@ -105,15 +105,15 @@ impl Process {
     /// Ends the process group: SIGTERM, and SIGKILL after the grace period.
     pub(super) async fn terminate(&mut self, grace: Duration) {
         self.signal(Signal::SIGTERM);
-        let gone = async {
+        let group_ended = async {
             drop(self.child.wait().await);
             while !matches!(killpg(self.group, None), Err(Errno::ESRCH)) {
                 sleep(GROUP_CHECK_EVERY).await;
             }
         };
-        if timeout(grace, gone).await.is_err() {
+        if timeout(grace, group_ended).await.is_err() {
             self.signal(Signal::SIGKILL);
-            drop(timeout(DRAIN_BOUND, self.child.wait()).await);
+            drop(timeout(PIPES_TIMEOUT, self.child.wait()).await);
         }
     }
 

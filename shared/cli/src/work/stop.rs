@@ -64,8 +64,8 @@ impl Stop {
     }
 
     async fn reached(&self, wanted: Phase) {
-        let told = self.0.clone().wait_for(|phase| *phase >= wanted).await.is_ok();
-        if !told {
+        let is_reached = self.0.clone().wait_for(|phase| *phase >= wanted).await.is_ok();
+        if !is_reached {
             // The sender is gone: no signal can arrive any more.
             std::future::pending::<()>().await;
         }

@@ -62,7 +62,7 @@ impl fmt::Display for Tally {
 #[derive(Debug, Default)]
 pub(super) struct Heartbeats {
     /// The lease was extended.
-    pub(super) renewed: AtomicU64,
+    pub(super) extended: AtomicU64,
     /// The worker no longer had the lease.
     pub(super) refused: AtomicU64,
     /// No answer, or an unexpected one.
@@ -72,7 +72,7 @@ pub(super) struct Heartbeats {
 impl fmt::Display for Heartbeats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let (renewed, refused) = (read(&self.renewed), read(&self.refused));
-        write!(f, "{renewed} renewed, {refused} refused, {} unanswered", read(&self.unanswered))
+        let (extended, refused) = (read(&self.extended), read(&self.refused));
+        write!(f, "{extended} renewed, {refused} refused, {} unanswered", read(&self.unanswered))
     }
 }

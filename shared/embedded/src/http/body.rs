@@ -63,7 +63,7 @@ pub(super) fn too_slow() -> Problem {
 /// A body that ends with an error when its timeout passes.
 pub(super) struct Timed {
     inner: Incoming,
-    over: Pin<Box<Sleep>>,
+    deadline: Pin<Box<Sleep>>,
     connection: Arc<Connection>,
     late: Arc<AtomicBool>,
 }
@@ -77,8 +77,12 @@ impl Timed {
     ) -> (Request<Self>, Arc<AtomicBool>) {
         let late = Arc::new(AtomicBool::new(false));
         let (connection, flag) = (Arc::clone(connection), Arc::clone(&late));
-        let timed =
-            request.map(|inner| Self { inner, over: Box::pin(sleep_until(until)), connection, late: flag });
+        let timed = request.map(|inner| Self {
+            inner,
+            deadline: Box::pin(sleep_until(until)),
+            connection,
+            late: flag,
+        });
         (timed, late)
     }
 }
@@ -92,7 +96,7 @@ impl HttpBody for Timed {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         // Checked before the bytes: a body that is sent in small pieces always has some.
-        if self.over.as_mut().poll(context).is_ready() {
+        if self.deadline.as_mut().poll(context).is_ready() {
             self.late.store(true, Ordering::Relaxed);
             return Poll::Ready(Some(Err("the body took too long".into())));
         }

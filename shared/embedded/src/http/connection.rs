@@ -32,13 +32,13 @@ pub(super) struct Connection {
     phase: watch::Sender<(Phase, Instant)>,
     close_requested: Notify,
     /// Notified when there may be one connection less, or one more that can be closed.
-    room: Arc<Notify>,
+    closable: Arc<Notify>,
 }
 
 impl Connection {
-    pub(super) fn new(room: Arc<Notify>) -> Self {
+    pub(super) fn new(closable: Arc<Notify>) -> Self {
         let phase = watch::Sender::new((Phase::Idle, Instant::now()));
-        Self { phase, close_requested: Notify::new(), room }
+        Self { phase, close_requested: Notify::new(), closable }
     }
 
     /// Its phase, and since when.
@@ -49,12 +49,12 @@ impl Connection {
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.send_replace((phase, Instant::now()));
         if phase != Phase::Answering {
-            self.room.notify_one();
+            self.closable.notify_one();
         }
     }
 
     /// Bytes have arrived.
-    fn heard(&self) {
+    fn bytes_arrived(&self) {
         if self.phase().0 == Phase::Idle {
             self.enter(Phase::Head);
         }
@@ -67,7 +67,7 @@ impl Connection {
 
     /// Resolves when it must be closed, because its timeout has passed or because a new connection needs its space.
     /// Returns the reason.
-    pub(super) async fn is_over(&self, bounds: &Bounds) -> &'static str {
+    pub(super) async fn wait_for_close(&self, bounds: &Bounds) -> &'static str {
         let silent = async {
             let mut phases = self.phase.subscribe();
             loop {
@@ -113,7 +113,7 @@ impl AsyncRead for ObservedSocket {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.connection.heard();
+            self.connection.bytes_arrived();
         }
         read
     }

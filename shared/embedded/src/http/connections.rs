@@ -55,10 +55,10 @@ pub(crate) async fn serve(
     let mut open = JoinSet::new();
     let accept = async {
         loop {
-            permits.room().await;
+            permits.wait_for_space().await;
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    open.spawn(Arc::clone(&server).hold(stream, permits.take(), stopped.clone()));
+                    open.spawn(Arc::clone(&server).serve_one(stream, permits.take(), stopped.clone()));
                 }
                 // The caller closed the connection before it was accepted.
                 Err(error) if is_caller_error(&error) => {}
@@ -87,7 +87,12 @@ fn is_caller_error(error: &io::Error) -> bool {
 
 impl Server {
     /// Answers a connection's requests until either side closes it.
-    async fn hold(self: Arc<Self>, stream: TcpStream, place: Permit, mut stopping: watch::Receiver<bool>) {
+    async fn serve_one(
+        self: Arc<Self>,
+        stream: TcpStream,
+        place: Permit,
+        mut stopping: watch::Receiver<bool>,
+    ) {
         // Answers are written whole: waiting for more data would only delay them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection's answers may be delayed");
@@ -106,7 +111,7 @@ impl Server {
                     }
                     return;
                 }
-                why = connection.is_over(&self.bounds) => return tracing::debug!(why, "a connection is closed"),
+                why = connection.wait_for_close(&self.bounds) => return tracing::debug!(why, "a connection is closed"),
                 _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
                     is_stopping = true;
                     served.as_mut().graceful_shutdown();
@@ -120,7 +125,7 @@ impl Server {
         connection.enter(if request.body().is_end_stream() { Phase::Answering } else { Phase::Body });
         let response = self.route(request, place).await;
         connection.enter(Phase::Idle);
-        Ok(response.unwrap_or_else(last))
+        Ok(response.unwrap_or_else(closing_answer))
     }
 
     async fn route(&self, request: Request<Incoming>, place: &Permit) -> Result<Response, Problem> {
@@ -140,7 +145,7 @@ impl Server {
 }
 
 /// An answer after which the connection closes: otherwise the rest of the body would have to be read.
-fn last(problem: Problem) -> Response {
+fn closing_answer(problem: Problem) -> Response {
     let mut response = problem.into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response

@@ -17,8 +17,8 @@ const CONNECTIONS_MIN: usize = 8;
 
 pub(super) struct Permits {
     maximum: usize,
-    taken: Mutex<(u64, BTreeMap<u64, Arc<Connection>>)>,
-    room: Arc<Notify>,
+    open: Mutex<(u64, BTreeMap<u64, Arc<Connection>>)>,
+    released: Arc<Notify>,
 }
 
 /// The permit of one connection. Dropping it makes space for another one.
@@ -31,44 +31,44 @@ pub(super) struct Permit {
 impl Permits {
     pub(super) fn new(maximum: Option<usize>) -> Self {
         let maximum = maximum.unwrap_or_else(by_open_files).max(1);
-        Self { maximum, taken: Mutex::default(), room: Arc::default() }
+        Self { maximum, open: Mutex::default(), released: Arc::default() }
     }
 
     /// Resolves when there is space for one more connection. If there is none, it closes another one.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_space(&self) {
         while self.count() >= self.maximum {
             self.close_one();
-            self.room.notified().await;
+            self.released.notified().await;
         }
     }
 
     /// Closes the connection that has been in its phase for longest. Connections that are being answered stay open.
     pub(super) fn close_one(&self) {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let silent = taken.1.values().filter(|connection| connection.phase().0 != Phase::Answering);
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = open.1.values().filter(|connection| connection.phase().0 != Phase::Answering);
         if let Some(connection) = silent.min_by_key(|connection| connection.phase().1) {
             connection.close();
         }
     }
 
     pub(super) fn take(self: &Arc<Self>) -> Permit {
-        let connection = Arc::new(Connection::new(Arc::clone(&self.room)));
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = taken.0;
-        taken.0 += 1;
-        taken.1.insert(number, Arc::clone(&connection));
+        let connection = Arc::new(Connection::new(Arc::clone(&self.released)));
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = open.0;
+        open.0 += 1;
+        open.1.insert(number, Arc::clone(&connection));
         Permit { permits: Arc::clone(self), number, connection }
     }
 
     fn count(&self) -> usize {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).1.len()
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).1.len()
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.permits.taken.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.number);
-        self.permits.room.notify_one();
+        self.permits.open.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.number);
+        self.permits.released.notify_one();
     }
 }
 

@@ -105,7 +105,7 @@ fn only_functions_that_talk_to_aws_itself_in_its_commercial_partition_have_fixed
     let region = |region: &str| AwsEnvironment { region: Some(region.to_owned()), ..Default::default() };
     for commercial in ["eu-central-1", "us-east-1", "ap-southeast-7", "mx-central-1"] {
         assert_eq!(Roots::in_lambda(&region(commercial)), Roots::Fixed, "{commercial}");
-        assert_eq!(Roots::anywhere(&region(commercial)), Roots::System, "{commercial}");
+        assert_eq!(Roots::outside_lambda(&region(commercial)), Roots::System, "{commercial}");
     }
     for other in ["us-gov-west-1", "cn-north-1", "us-iso-east-1", "eusc-de-east-1", ""] {
         assert_eq!(Roots::in_lambda(&region(other)), Roots::System, "{other}");
@@ -116,7 +116,7 @@ fn only_functions_that_talk_to_aws_itself_in_its_commercial_partition_have_fixed
     let proxied = AwsEnvironment { proxy: true, ..region("eu-central-1") };
     assert_eq!(Roots::in_lambda(&proxied), Roots::System);
     let named = AwsEnvironment { own_certificates: true, ..region("eu-central-1") };
-    assert_eq!([Roots::in_lambda(&named), Roots::anywhere(&named)], [Roots::Named; 2]);
+    assert_eq!([Roots::in_lambda(&named), Roots::outside_lambda(&named)], [Roots::Named; 2]);
 }
 
 #[test]

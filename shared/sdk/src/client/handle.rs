@@ -10,7 +10,7 @@ use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_core::limits::WAIT_MAX;
 use tickover_wire::answer::CancelOutcome;
 use tickover_wire::request::{PageQuery, RerunRequest};
-use tickover_wire::{OpenCancelOutcome, Said};
+use tickover_wire::{OpenCancelOutcome, OpenEnum};
 
 use super::retries::Retries;
 use super::{
@@ -75,7 +75,7 @@ impl<O> Handle<O> {
             match found.and_then(|found| Outcome::of(&found.execution)) {
                 Ok(Some(outcome)) => return outcome.into_result(),
                 Ok(None) => retries = Retries::default(),
-                Err(error) => retries.bear(error, &self.client).await?,
+                Err(error) => retries.wait_or_fail(error, &self.client).await?,
             }
         }
     }
@@ -263,10 +263,10 @@ impl TryFrom<OpenCancelOutcome> for Ended {
 
     fn try_from(outcome: OpenCancelOutcome) -> Result<Self, ClientError> {
         match outcome {
-            Said::Known(CancelOutcome::Cancelled) => Ok(Self::Now),
-            Said::Known(CancelOutcome::Requested) => Ok(Self::Requested),
-            Said::Known(CancelOutcome::AlreadyFinished) => Ok(Self::Before),
-            Said::Other(word) => Err(ClientError::unknown("outcome", &word)),
+            OpenEnum::Known(CancelOutcome::Cancelled) => Ok(Self::Now),
+            OpenEnum::Known(CancelOutcome::Requested) => Ok(Self::Requested),
+            OpenEnum::Known(CancelOutcome::AlreadyFinished) => Ok(Self::Before),
+            OpenEnum::Other(word) => Err(ClientError::unknown("outcome", &word)),
         }
     }
 }

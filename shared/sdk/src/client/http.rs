@@ -209,13 +209,13 @@ fn retry_after(headers: &HeaderMap) -> Option<u16> {
 
 /// An error with its causes, down to "connection refused".
 fn chain(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        told = format!("{told}: {error}");
+        text = format!("{text}: {error}");
         cause = error.source();
     }
-    told
+    text
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use tickover_core::execution::{DeadlineKind, ExecutionStatus};
 use tickover_core::payload::Json;
 use tickover_wire::answer::{CauseCategory, ErrorView};
-use tickover_wire::{Said, Words};
+use tickover_wire::{OpenEnum, Words};
 
 use super::{ClientError, Description, ExecutionError};
 use crate::codec;
@@ -92,7 +92,7 @@ pub(super) fn read<O: DeserializeOwned>(output: &Json) -> Result<O, (&'static st
 }
 
 /// The value of a word, if this version knows it.
-pub(super) fn known<T: Words>(what: &str, word: &Said<T>) -> Result<T, ClientError> {
+pub(super) fn known<T: Words>(what: &str, word: &OpenEnum<T>) -> Result<T, ClientError> {
     word.known().ok_or_else(|| ClientError::unknown(what, word.as_str()))
 }
 

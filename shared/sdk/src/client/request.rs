@@ -23,8 +23,8 @@ pub(super) fn with_timeouts(task: ScheduleRequest, timeouts: &Timeouts) -> Sched
     let is_final = |timeout: &AttemptTimeout| timeout.on_timeout == OnTimeout::Terminal;
     let each = timeouts.start_to_close.filter(|each| whole.is_none() && is_final(each));
     let close = timeouts.start_to_close.filter(|_| each.is_none());
-    let said = [timeouts.schedule_to_start, close, timeouts.heartbeat];
-    let does = |what| said.iter().flatten().any(|timeout| timeout.on_timeout == what);
+    let attempt_timeouts = [timeouts.schedule_to_start, close, timeouts.heartbeat];
+    let does = |what| attempt_timeouts.iter().flatten().any(|timeout| timeout.on_timeout == what);
     let cancels = does(OnTimeout::Cancel) || whole.is_some_and(|whole| !whole.is_error);
     ScheduleRequest {
         timeout: whole.map(|whole| whole.after.into()).or(after(each)),

@@ -17,7 +17,11 @@ pub(super) struct Retries {
 
 impl Retries {
     /// Waits after a transient failure. Any other failure, or one too many, is returned.
-    pub(super) async fn bear(&mut self, error: ClientError, client: &Client) -> Result<(), ClientError> {
+    pub(super) async fn wait_or_fail(
+        &mut self,
+        error: ClientError,
+        client: &Client,
+    ) -> Result<(), ClientError> {
         if !error.is_transient() || self.failures >= FAILURES_MAX {
             return Err(error);
         }

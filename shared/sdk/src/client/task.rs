@@ -19,9 +19,9 @@ use super::retries::Retries;
 use super::{Client, ClientError, Ended, Reads, TaskDescription, TaskError};
 
 /// The pause after the first call for a task that hasn't ended. It doubles each time.
-const LOOK_AFTER: Millis = Millis::new(100);
+const POLL_AFTER: Millis = Millis::new(100);
 /// The longest pause.
-const LOOK_AFTER_MAX: Millis = Millis::from_secs(5);
+const POLL_AFTER_MAX: Millis = Millis::from_secs(5);
 
 /// A task whose result is read as `O`. Cheap to clone; dropping it changes nothing.
 pub struct TaskHandle<O> {
@@ -56,7 +56,7 @@ impl<O> TaskHandle<O> {
     where
         O: DeserializeOwned,
     {
-        let (mut retries, mut pause) = (Retries::default(), LOOK_AFTER);
+        let (mut retries, mut pause) = (Retries::default(), POLL_AFTER);
         loop {
             let found = self.client.api.task(&self.id).await;
             match found.and_then(|found| TaskOutcome::of(&found.task)) {
@@ -64,9 +64,9 @@ impl<O> TaskHandle<O> {
                 Ok(None) => {
                     retries = Retries::default();
                     self.client.api.sleep(pause).await;
-                    pause = pause.saturating_mul(2).min(LOOK_AFTER_MAX);
+                    pause = pause.saturating_mul(2).min(POLL_AFTER_MAX);
                 }
-                Err(error) => retries.bear(error, &self.client).await?,
+                Err(error) => retries.wait_or_fail(error, &self.client).await?,
             }
         }
     }

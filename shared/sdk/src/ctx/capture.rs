@@ -10,7 +10,7 @@ use tickover_core::id::StepName;
 use tickover_core::payload::{CAPTURED_BYTES, Json, Payload};
 use tickover_core::time::Timestamp;
 
-use super::operation::{Look, Operation};
+use super::operation::{FirstPoll, Operation};
 use super::step::read;
 use super::time::{claim, invalid, other_kind};
 use crate::codec;
@@ -50,8 +50,8 @@ impl<T> Remembered<T> {
         }
         let name = match claim(state, &self.text) {
             Ok(name) => name,
-            Err(Look::Ready(error)) => return Found::Refused(error),
-            Err(Look::Needs(_) | Look::Over) => return Found::Over,
+            Err(FirstPoll::Ready(error)) => return Found::Refused(error),
+            Err(FirstPoll::Needs(_) | FirstPoll::Over) => return Found::Over,
         };
         let found = match state.replay.standing(&name) {
             Standing::Captured(_) => Found::Known,
@@ -75,11 +75,11 @@ impl<T: Serialize> Remembered<T> {
 impl<T: DeserializeOwned> Operation for Remembered<T> {
     type Output = Result<T, Error>;
 
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
-        let Some(name) = self.name.clone() else { return Look::Over };
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
+        let Some(name) = self.name.clone() else { return FirstPoll::Over };
         match self.value.take() {
             Some(json) if json.len() > CAPTURED_BYTES => {
-                return Look::Needs(Need::Keep { name, value: Some(json) });
+                return FirstPoll::Needs(Need::Keep { name, value: Some(json) });
             }
             Some(json) => {
                 let value = Payload::Inline(json);
@@ -89,11 +89,11 @@ impl<T: DeserializeOwned> Operation for Remembered<T> {
         }
         match state.replay.standing(&name) {
             Standing::Captured(value) if value.is_at_once() => match self.end(state) {
-                Some(value) => Look::Ready(value),
-                None => Look::Over,
+                Some(value) => FirstPoll::Ready(value),
+                None => FirstPoll::Over,
             },
-            Standing::Captured(_) => Look::Needs(Need::Outcome { name }),
-            other => Look::Ready(Err(other_kind(&self.text, other))),
+            Standing::Captured(_) => FirstPoll::Needs(Need::Outcome { name }),
+            other => FirstPoll::Ready(Err(other_kind(&self.text, other))),
         }
     }
 

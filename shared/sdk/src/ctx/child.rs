@@ -20,7 +20,7 @@ use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::StartRequest;
 
-use super::operation::{Awaited, Look, Operation};
+use super::operation::{Awaited, FirstPoll, Operation};
 use super::step::{Stored, read_outcome};
 use crate::codec;
 use crate::error::Failure;
@@ -44,7 +44,7 @@ impl<O: Stored> Child<O> {
         let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
         let input = codec::encode(input).map_err(|error| format!("its input can't be written: {error}"));
         let operation = ChildOperation {
-            what: What::Started {
+            origin: Origin::Started {
                 workflow: workflow.name(),
                 queue: options.queue.to_owned(),
                 input,
@@ -85,7 +85,7 @@ impl<O: Stored> Child<O> {
     /// # }
     /// ```
     pub fn policy(mut self, chosen: ParentClosePolicy) -> Self {
-        if let What::Started { policy, .. } = &mut self.0.operation.what {
+        if let Origin::Started { policy, .. } = &mut self.0.operation.origin {
             *policy = chosen;
         }
         self
@@ -168,7 +168,7 @@ const START: &str = "start:";
 const FOUND: &str = "execution:";
 
 /// Whether this execution started the one with this name as its child.
-pub(crate) fn is_ours(name: &StepName, id: &ExecutionId) -> bool {
+pub(crate) fn is_own_child(name: &StepName, id: &ExecutionId) -> bool {
     let before = name.as_str().strip_suffix(id.as_str());
     // The failure handler's names have another prefix before that.
     before.is_some_and(|before| before.ends_with(STARTED))
@@ -176,14 +176,14 @@ pub(crate) fn is_ours(name: &StepName, id: &ExecutionId) -> bool {
 
 /// A wait for the end of another execution.
 pub(super) struct ChildOperation<O> {
-    what: What,
+    origin: Origin,
     id: String,
     name: Option<StepName>,
     _output: PhantomData<fn() -> O>,
 }
 
 #[derive(Clone)]
-enum What {
+enum Origin {
     /// This execution starts it.
     Started {
         workflow: &'static str,
@@ -201,27 +201,27 @@ enum What {
 
 impl<O> Clone for ChildOperation<O> {
     fn clone(&self) -> Self {
-        let Self { what, id, name, _output } = self;
-        Self { what: what.clone(), id: id.clone(), name: name.clone(), _output: PhantomData }
+        let Self { origin, id, name, _output } = self;
+        Self { origin: origin.clone(), id: id.clone(), name: name.clone(), _output: PhantomData }
     }
 }
 
 impl<O> ChildOperation<O> {
     pub(super) fn found(id: String) -> Self {
-        Self { what: What::Found, id, name: None, _output: PhantomData }
+        Self { origin: Origin::Found, id, name: None, _output: PhantomData }
     }
 
     /// Its name in the journal, without the failure handler's prefix.
     fn text(&self) -> String {
-        match &self.what {
-            What::Started { .. } | What::Begun => format!("{STARTED}{}", self.id),
-            What::Found => format!("{FOUND}{}", self.id),
+        match &self.origin {
+            Origin::Started { .. } | Origin::Begun => format!("{STARTED}{}", self.id),
+            Origin::Found => format!("{FOUND}{}", self.id),
         }
     }
 
     /// The same child, now started, to wait for its result.
-    fn again(&self) -> Self {
-        Self { what: What::Begun, ..self.clone() }
+    fn to_await(&self) -> Self {
+        Self { origin: Origin::Begun, ..self.clone() }
     }
 
     fn invalid(&self, problem: impl Display) -> StepError<Failure> {
@@ -229,7 +229,7 @@ impl<O> ChildOperation<O> {
     }
 
     fn start(&self, state: &State) -> Result<StartRequest, StepError<Failure>> {
-        let What::Started { workflow, queue, input, timeouts, on_failure, policy } = &self.what else {
+        let Origin::Started { workflow, queue, input, timeouts, on_failure, policy } = &self.origin else {
             return Err(self.invalid("this execution doesn't start it"));
         };
         let id =
@@ -256,66 +256,66 @@ impl<O> ChildOperation<O> {
     }
 
     /// Its name. The first call claims it.
-    fn claimed(&mut self, state: &mut State) -> Result<StepName, Look<StepError<Failure>>> {
+    fn claimed(&mut self, state: &mut State) -> Result<StepName, FirstPoll<StepError<Failure>>> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
         }
         match state.claim(&self.text()) {
             Ok(name) => Ok(self.name.insert(name).clone()),
-            Err(ClaimProblem::Refused(problem)) => Err(Look::Ready(self.invalid(problem))),
-            Err(ClaimProblem::Over) => Err(Look::Over),
+            Err(ClaimProblem::Refused(problem)) => Err(FirstPoll::Ready(self.invalid(problem))),
+            Err(ClaimProblem::Over) => Err(FirstPoll::Over),
         }
     }
 
     /// What it needs if the journal has nothing about it.
     fn first(&self, state: &mut State, now: Timestamp, name: StepName) -> Result<Need, StepError<Failure>> {
-        match &self.what {
-            What::Started { policy, .. } => {
+        match &self.origin {
+            Origin::Started { policy, .. } => {
                 let policy = *policy;
                 Ok(Need::Child { name, start: Box::new(self.start(state)?), policy, started: None })
             }
-            What::Begun => Err(self.invalid("the journal has no start of it")),
-            What::Found => {
+            Origin::Begun => Err(self.invalid("the journal has no start of it")),
+            Origin::Found => {
                 let id = ExecutionId::parse(self.id.as_str());
                 let execution = id.map_err(|error| self.invalid(format!("the id {error}")))?;
                 let policy = ParentClosePolicy::Abandon;
                 state.replay.push(now, Happened::Child { name: name.clone(), execution, policy });
-                state.look = true;
-                Ok(elsewhere(name, now, now))
+                state.needs_read = true;
+                Ok(probe_later(name, now, now))
             }
         }
     }
 }
 
 /// A periodic probe of another execution. The interval is a quarter of the time waited so far, between 2 s and 300 s.
-pub(crate) fn elsewhere(name: StepName, since: Timestamp, now: Timestamp) -> Need {
+pub(crate) fn probe_later(name: StepName, since: Timestamp, now: Timestamp) -> Need {
     const SOONEST: Millis = Millis::from_secs(2);
     const LATEST: Millis = Millis::from_secs(300);
     let waited = now.since(since).as_u64();
     let after = Millis::new(waited / 4).clamp(SOONEST, LATEST);
-    Need::Elsewhere { name, since, look_at: now.plus(after) }
+    Need::Elsewhere { name, since, probe_at: now.plus(after) }
 }
 
 impl<O: Stored> Operation for ChildOperation<O> {
     type Output = Result<O, StepError<Failure>>;
 
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
         let name = match self.claimed(state) {
             Ok(name) => name,
-            Err(look) => return look.map(Err),
+            Err(poll) => return poll.map(Err),
         };
         let need = match state.replay.standing(&name) {
             Standing::Ended { .. } => Ok(Need::Outcome { name }),
-            Standing::Child { since, .. } => Ok(match self.what {
-                What::Started { .. } | What::Begun => Need::Outcome { name },
-                What::Found => elsewhere(name, *since, now),
+            Standing::Child { since, .. } => Ok(match self.origin {
+                Origin::Started { .. } | Origin::Begun => Need::Outcome { name },
+                Origin::Found => probe_later(name, *since, now),
             }),
             Standing::Fresh => self.first(state, now, name),
             other => Err(self.invalid(format!("the journal has {} of that name", other.kind()))),
         };
         match need {
-            Ok(need) => Look::Needs(need),
-            Err(error) => Look::Ready(Err(error)),
+            Ok(need) => FirstPoll::Needs(need),
+            Err(error) => FirstPoll::Ready(Err(error)),
         }
     }
 
@@ -335,11 +335,11 @@ pub(super) struct StartOperation<O> {
 }
 
 impl<O> StartOperation<O> {
-    fn names(&mut self, state: &mut State) -> Result<(StepName, StepName), Look<StepError<Failure>>> {
+    fn names(&mut self, state: &mut State) -> Result<(StepName, StepName), FirstPoll<StepError<Failure>>> {
         let start =
             state.claim(&format!("{START}{}", self.child.text())).map_err(|problem| match problem {
-                ClaimProblem::Refused(problem) => Look::Ready(self.child.invalid(problem)),
-                ClaimProblem::Over => Look::Over,
+                ClaimProblem::Refused(problem) => FirstPoll::Ready(self.child.invalid(problem)),
+                ClaimProblem::Over => FirstPoll::Over,
             })?;
         Ok((start, self.child.claimed(state)?))
     }
@@ -348,21 +348,21 @@ impl<O> StartOperation<O> {
 impl<O: Stored> Operation for StartOperation<O> {
     type Output = Result<ChildOperation<O>, StepError<Failure>>;
 
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
         let (start, child) = match self.names(state) {
             Ok(names) => names,
-            Err(look) => return look.map(Err),
+            Err(poll) => return poll.map(Err),
         };
         self.names = Some((start.clone(), child.clone()));
         if !state.replay.standing(&start).is_fresh() {
-            return Look::Needs(Need::Outcome { name: start });
+            return FirstPoll::Needs(Need::Outcome { name: start });
         }
         match self.child.first(state, now, child) {
             Ok(Need::Child { name, start: request, policy, .. }) => {
-                Look::Needs(Need::Child { name, start: request, policy, started: Some(start) })
+                FirstPoll::Needs(Need::Child { name, start: request, policy, started: Some(start) })
             }
-            Ok(_) => Look::Ready(Err(self.child.invalid("this execution doesn't start it"))),
-            Err(error) => Look::Ready(Err(error)),
+            Ok(_) => FirstPoll::Ready(Err(self.child.invalid("this execution doesn't start it"))),
+            Err(error) => FirstPoll::Ready(Err(error)),
         }
     }
 
@@ -375,7 +375,7 @@ impl<O: Stored> Operation for StartOperation<O> {
                 let ended: Result<O, _> = read_outcome(state, &text, &outcome, attempts)?;
                 Some(ended.and_then(|_| Err(self.child.invalid("it wasn't started"))))
             }
-            _ => Some(Ok(self.child.again())),
+            _ => Some(Ok(self.child.to_await())),
         }
     }
 }

@@ -151,7 +151,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
     }
 
     /// Ends the running steps and starts no more: too many have failed.
-    pub(super) fn give_up(&mut self) -> TooManyFailed<E> {
+    pub(super) fn fail_too_many(&mut self) -> TooManyFailed<E> {
         self.members.clear();
         let running = std::mem::take(&mut self.running);
         self.shared.drop_ending(true, running);
@@ -285,7 +285,7 @@ struct Race<T, E> {
 /// The result of a race: its winner, or the errors if no step succeeded.
 enum RaceEnd<T, E> {
     Won(usize, Outcome<T, E>),
-    Nobody(Vec<StepError<E>>),
+    NoWinner(Vec<StepError<E>>),
 }
 
 impl<T: Stored, E: Stored + Display> Race<T, E> {
@@ -303,7 +303,7 @@ impl<T: Stored, E: Stored + Display> Race<T, E> {
         if !all {
             return Poll::Pending;
         }
-        Poll::Ready(RaceEnd::Nobody(self.steps.take().into_iter().filter_map(Result::err).collect()))
+        Poll::Ready(RaceEnd::NoWinner(self.steps.take().into_iter().filter_map(Result::err).collect()))
     }
 
     /// The first step that meets the goal.
@@ -357,7 +357,7 @@ impl<T: Stored, E: Stored + Display> Future for Select<T, E> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.0.poll(context) {
             Poll::Ready(RaceEnd::Won(winner, outcome)) => Poll::Ready((winner, outcome)),
-            Poll::Ready(RaceEnd::Nobody(_)) | Poll::Pending => Poll::Pending,
+            Poll::Ready(RaceEnd::NoWinner(_)) | Poll::Pending => Poll::Pending,
         }
     }
 }
@@ -371,7 +371,7 @@ impl<T: Stored, E: Stored + Display> Future for SelectOk<T, E> {
             Poll::Ready(RaceEnd::Won(_, Err(error))) => {
                 Poll::Ready(Err(AllTasksFailed { errors: vec![error] }))
             }
-            Poll::Ready(RaceEnd::Nobody(errors)) => Poll::Ready(Err(AllTasksFailed { errors })),
+            Poll::Ready(RaceEnd::NoWinner(errors)) => Poll::Ready(Err(AllTasksFailed { errors })),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -14,8 +14,8 @@ use tickover_core::id::{EventName, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
 
-use super::operation::{Look, Operation};
-use super::step::{nothing, read, text_of};
+use super::operation::{FirstPoll, Operation};
+use super::step::{null_payload, read, text_of};
 use super::time::{claim, invalid, other_kind};
 use crate::codec;
 use crate::error::Error;
@@ -80,7 +80,7 @@ impl EventError {
 }
 
 /// The name of the next operation of this kind on an event: numbered from the second one on.
-fn numbered(state: &mut State, what: &str, event: &str) -> String {
+fn next_event_name(state: &mut State, what: &str, event: &str) -> String {
     let text = format!("{what}:{event}");
     match state.count(&text) {
         0 => text,
@@ -105,14 +105,14 @@ impl<T> Wait<T> {
         EventError::Invalid { event: self.event.clone(), problem: problem.into() }
     }
 
-    fn names(&self, state: &mut State) -> Result<(StepName, EventName), Look<EventError>> {
+    fn names(&self, state: &mut State) -> Result<(StepName, EventName), FirstPoll<EventError>> {
         let event = EventName::parse(self.event.as_str())
-            .map_err(|error| Look::Ready(self.invalid(format!("the name {error}"))))?;
+            .map_err(|error| FirstPoll::Ready(self.invalid(format!("the name {error}"))))?;
         if let Some(Err(error)) = &self.within.0 {
-            return Err(Look::Ready(self.invalid(error.to_string())));
+            return Err(FirstPoll::Ready(self.invalid(error.to_string())));
         }
-        let text = numbered(state, "event", &self.event);
-        let name = claim(state, &text).map_err(|look| look.map(|error| self.invalid(error.message())))?;
+        let text = next_event_name(state, "event", &self.event);
+        let name = claim(state, &text).map_err(|poll| poll.map(|error| self.invalid(error.message())))?;
         Ok((name, event))
     }
 
@@ -127,22 +127,22 @@ impl<T> Wait<T> {
 impl<T: DeserializeOwned> Operation for Wait<T> {
     type Output = Result<T, EventError>;
 
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
         let (name, event) = match self.names(state) {
             Ok(names) => names,
-            Err(look) => return look.map(Err),
+            Err(poll) => return poll.map(Err),
         };
         self.name = Some(name.clone());
         let until = match state.replay.standing(&name) {
-            Standing::Waited(_) => return Look::Needs(Need::Outcome { name }),
+            Standing::Waited(_) => return FirstPoll::Needs(Need::Outcome { name }),
             Standing::Until(until) => Some(*until),
             Standing::Fresh => self.within.0.as_ref().and_then(|span| Some(now.plus(*span.as_ref().ok()?))),
             other => {
                 let error = other_kind(name.as_str(), other);
-                return Look::Ready(Err(self.invalid(error.message())));
+                return FirstPoll::Ready(Err(self.invalid(error.message())));
             }
         };
-        Look::Needs(Need::Event { name, event, until })
+        FirstPoll::Needs(Need::Event { name, event, until })
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
@@ -150,7 +150,7 @@ impl<T: DeserializeOwned> Operation for Wait<T> {
             let (event, waited) = (self.event.clone(), self.waited());
             return Some(Err(EventError::Timeout { event, waited }));
         };
-        let payload = payload.clone().unwrap_or_else(nothing);
+        let payload = payload.clone().unwrap_or_else(null_payload);
         let text = text_of::<T>(state, &self.event, &payload)?;
         Some(codec::decode(&text).map_err(|error| EventError::Unreadable {
             event: self.event.clone(),
@@ -162,49 +162,49 @@ impl<T: DeserializeOwned> Operation for Wait<T> {
 
 /// An operation on all events of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum EventQuery {
     Count,
     ClearEvents,
 }
 
-/// The number of events of a name; for [`Question::ClearEvents`], the number before they were deleted.
-pub(super) struct Counted {
+/// The number of events of a name; for [`EventQuery::ClearEvents`], the number before they were deleted.
+pub(super) struct CountEvents {
     pub(super) event: String,
-    pub(super) question: Question,
+    pub(super) query: EventQuery,
 }
 
-impl Operation for Counted {
+impl Operation for CountEvents {
     type Output = Result<usize, Error>;
 
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
         let event = match EventName::parse(self.event.as_str()) {
             Ok(event) => event,
-            Err(error) => return Look::Ready(Err(invalid(&self.event, &format!("the name {error}")))),
+            Err(error) => return FirstPoll::Ready(Err(invalid(&self.event, &format!("the name {error}")))),
         };
-        let what = match self.question {
-            Question::Count => "count",
-            Question::ClearEvents => "drain", // Part of names that are stored: it must not change.
+        let what = match self.query {
+            EventQuery::Count => "count",
+            EventQuery::ClearEvents => "drain", // Part of names that are stored: it must not change.
         };
-        let text = numbered(state, what, &self.event);
+        let text = next_event_name(state, what, &self.event);
         let name = match claim(state, &text) {
             Ok(name) => name,
-            Err(look) => return look.map(Err),
+            Err(poll) => return poll.map(Err),
         };
         let payload = match state.replay.standing(&name) {
             Standing::Captured(payload) => payload.clone(),
             Standing::Fresh => {
                 let count = state.replay.event_count(&event);
-                if let (Question::ClearEvents, Ok(count @ 1..)) = (self.question, u32::try_from(count)) {
+                if let (EventQuery::ClearEvents, Ok(count @ 1..)) = (self.query, u32::try_from(count)) {
                     state.replay.push(now, Happened::EventsCleared { name: event, count });
                 }
-                let Some(json) = Json::parse(count.to_string()) else { return Look::Over };
+                let Some(json) = Json::parse(count.to_string()) else { return FirstPoll::Over };
                 let value = Payload::Inline(json);
                 state.replay.push(now, Happened::Captured { name: name.clone(), value: value.clone() });
                 value
             }
-            other => return Look::Ready(Err(other_kind(&text, other))),
+            other => return FirstPoll::Ready(Err(other_kind(&text, other))),
         };
-        read(state, name.as_str(), &payload).map_or(Look::Over, |count| Look::Ready(Ok(count)))
+        read(state, name.as_str(), &payload).map_or(FirstPoll::Over, |count| FirstPoll::Ready(Ok(count)))
     }
 
     /// The first poll has returned the result.
@@ -225,10 +225,10 @@ impl<T> Peek<T> {
         Self { event, name: None, _payload: PhantomData }
     }
 
-    fn names(&self, state: &mut State) -> Result<(StepName, EventName), Look<Error>> {
+    fn names(&self, state: &mut State) -> Result<(StepName, EventName), FirstPoll<Error>> {
         let event = EventName::parse(self.event.as_str())
-            .map_err(|error| Look::Ready(invalid(&self.event, &format!("the name {error}"))))?;
-        let text = numbered(state, "peek", &self.event);
+            .map_err(|error| FirstPoll::Ready(invalid(&self.event, &format!("the name {error}"))))?;
+        let text = next_event_name(state, "peek", &self.event);
         let name = claim(state, &text)?;
         Ok((name, event))
     }
@@ -237,32 +237,32 @@ impl<T> Peek<T> {
 impl<T: DeserializeOwned> Operation for Peek<T> {
     type Output = Result<Option<T>, Error>;
 
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
         let (name, event) = match self.names(state) {
             Ok(names) => names,
-            Err(look) => return look.map(Err),
+            Err(poll) => return poll.map(Err),
         };
         self.name = Some(name.clone());
         let seen = match state.replay.standing(&name) {
             Standing::Captured(payload) => payload.clone(),
             // A peek that found no event is stored as a wait without an event, because a captured payload can have any
             // value.
-            Standing::Waited(_) => return Look::Ready(Ok(None)),
+            Standing::Waited(_) => return FirstPoll::Ready(Ok(None)),
             Standing::Fresh => {
                 let Some(seen) = state.replay.next_event(&event) else {
                     state.replay.push(now, Happened::Waited { name, event: None });
-                    return Look::Ready(Ok(None));
+                    return FirstPoll::Ready(Ok(None));
                 };
-                let value = seen.payload.clone().unwrap_or_else(nothing);
+                let value = seen.payload.clone().unwrap_or_else(null_payload);
                 state.replay.push(now, Happened::Captured { name: name.clone(), value: value.clone() });
                 value
             }
-            other => return Look::Ready(Err(other_kind(name.as_str(), other))),
+            other => return FirstPoll::Ready(Err(other_kind(name.as_str(), other))),
         };
         if !seen.is_at_once() {
-            return Look::Needs(Need::Outcome { name });
+            return FirstPoll::Needs(Need::Outcome { name });
         }
-        self.end(state).map_or(Look::Over, Look::Ready)
+        self.end(state).map_or(FirstPoll::Over, FirstPoll::Ready)
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::event::{Counted, EventError, Peek, Question, Wait, Within};
+use super::event::{CountEvents, EventError, EventQuery, Peek, Wait, Within};
 use super::operation::Awaited;
 use super::{Ctx, send};
 use crate::error::{Failure, Result};
@@ -63,8 +63,8 @@ impl Ctx {
     /// # assert_eq!(tickover::test::outcome(bids, &bids, ()), 0);
     /// ```
     pub fn count_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
-        let counted = Counted { event: event.into(), question: Question::Count };
-        Awaited::new(&self.shared, counted).boxed()
+        let operation = CountEvents { event: event.into(), query: EventQuery::Count };
+        Awaited::new(&self.shared, operation).boxed()
     }
 
     /// Deletes all events of this name that aren't taken yet. Returns how many there were.
@@ -78,8 +78,8 @@ impl Ctx {
     /// # assert_eq!(tickover::test::outcome(fresh_start, &fresh_start, ()), 0);
     /// ```
     pub fn clear_events(&self, event: impl Into<String>) -> BoxFuture<'static, Result<usize>> {
-        let counted = Counted { event: event.into(), question: Question::ClearEvents };
-        Awaited::new(&self.shared, counted).boxed()
+        let operation = CountEvents { event: event.into(), query: EventQuery::ClearEvents };
+        Awaited::new(&self.shared, operation).boxed()
     }
 
     /// Sends an event to another execution, as a step of this name. The event is stored exactly once, even if a worker

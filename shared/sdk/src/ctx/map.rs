@@ -161,7 +161,7 @@ impl<T: Stored, E: Stored + Display> Future for Mapping<T, E> {
         while let Some(is_failed) = ready!(this.steps.poll_next(context, this.at_once)) {
             this.failed += usize::from(is_failed);
             if !tolerance.allows(this.failed, this.steps.count()) {
-                return Poll::Ready(Err(this.steps.give_up()));
+                return Poll::Ready(Err(this.steps.fail_too_many()));
             }
         }
         Poll::Ready(Ok(Settled { outcomes: this.steps.take() }))

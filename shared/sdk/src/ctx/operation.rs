@@ -17,14 +17,14 @@ pub(crate) trait Operation {
 
     /// The first poll: returns what has to happen. If the journal has the outcome already, it is delivered to the code
     /// in the journal's order.
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output>;
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output>;
 
     /// What was needed has happened: returns the result. `None` if the run ends because of it.
     fn end(&mut self, state: &mut State) -> Option<Self::Output>;
 }
 
 /// The result of a first poll.
-pub(crate) enum Look<T> {
+pub(crate) enum FirstPoll<T> {
     /// The result is known at once, and would be in each replay: a small captured value, or an invalid call.
     Ready(T),
     /// Something has to happen first.
@@ -33,13 +33,13 @@ pub(crate) enum Look<T> {
     Over,
 }
 
-impl<T> Look<T> {
+impl<T> FirstPoll<T> {
     /// Converts the result, if there is one.
-    pub(crate) fn map<U>(self, turn: impl FnOnce(T) -> U) -> Look<U> {
+    pub(crate) fn map<U>(self, turn: impl FnOnce(T) -> U) -> FirstPoll<U> {
         match self {
-            Self::Ready(value) => Look::Ready(turn(value)),
-            Self::Needs(need) => Look::Needs(need),
-            Self::Over => Look::Over,
+            Self::Ready(value) => FirstPoll::Ready(turn(value)),
+            Self::Needs(need) => FirstPoll::Needs(need),
+            Self::Over => FirstPoll::Over,
         }
     }
 }
@@ -87,9 +87,9 @@ impl<O: Operation> Future for Awaited<O> {
         let mut state = this.shared.lock();
         match this.number {
             None => match this.operation.begin(&mut state, now) {
-                Look::Ready(output) => return Poll::Ready(output),
-                Look::Needs(need) => this.number = Some(state.wait(need, context.waker())),
-                Look::Over => {}
+                FirstPoll::Ready(output) => return Poll::Ready(output),
+                FirstPoll::Needs(need) => this.number = Some(state.wait(need, context.waker())),
+                FirstPoll::Over => {}
             },
             Some(number) if state.is_available(number) => {
                 if let Some(output) = this.operation.end(&mut state) {

@@ -19,7 +19,7 @@ use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::executions::RemoteStep;
 
-use super::operation::{Awaited, Look, Operation};
+use super::operation::{Awaited, FirstPoll, Operation};
 use crate::codec;
 use crate::error::{Failure, failure_of};
 use crate::options::{Place, StepOptions};
@@ -37,7 +37,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Stored for T {}
 pub(crate) struct StepOperation<T, E> {
     pub(crate) step: Step<T, E>,
     /// Its slot in a join.
-    pub(crate) slot: crate::turn::state::Place,
+    pub(crate) slot: crate::turn::state::JoinSlot,
     name: Option<StepName>,
 }
 
@@ -72,10 +72,10 @@ impl<T: Stored, E: Stored + Display> IntoFuture for Step<T, E> {
 impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
     type Output = Result<T, StepError<E>>;
 
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
         let name = match self.claim(state) {
             Ok(name) => name,
-            Err(look) => return look,
+            Err(poll) => return poll,
         };
         let need = match state.replay.standing(&name) {
             Standing::Ended { .. } | Standing::Remote | Standing::Child { .. } => Ok(Need::Outcome { name }),
@@ -84,7 +84,7 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
                     Place::Inline => {
                         if let Some(missing) = self.missing_state(state) {
                             state.verdict.get_or_insert(Verdict::Stuck(missing));
-                            return Look::Over;
+                            return FirstPoll::Over;
                         }
                         self.inline(name, state)
                     }
@@ -100,8 +100,8 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
             }
         };
         match need {
-            Ok(need) => Look::Needs(need),
-            Err(error) => Look::Ready(Err(error)),
+            Ok(need) => FirstPoll::Needs(need),
+            Err(error) => FirstPoll::Ready(Err(error)),
         }
     }
 
@@ -121,17 +121,17 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
 }
 
 impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
-    fn claim(&mut self, state: &mut State) -> Result<StepName, Look<Result<T, StepError<E>>>> {
+    fn claim(&mut self, state: &mut State) -> Result<StepName, FirstPoll<Result<T, StepError<E>>>> {
         if let Some(problem) = self.step.problem() {
-            return Err(Look::Ready(Err(self.step.invalid(problem))));
+            return Err(FirstPoll::Ready(Err(self.step.invalid(problem))));
         }
         match state.claim(&self.step.name) {
             Ok(name) => {
                 self.name = Some(name.clone());
                 Ok(name)
             }
-            Err(ClaimProblem::Refused(problem)) => Err(Look::Ready(Err(self.step.invalid(problem)))),
-            Err(ClaimProblem::Over) => Err(Look::Over),
+            Err(ClaimProblem::Refused(problem)) => Err(FirstPoll::Ready(Err(self.step.invalid(problem)))),
+            Err(ClaimProblem::Over) => Err(FirstPoll::Over),
         }
     }
 
@@ -160,7 +160,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
         }
         Ok(Need::Inline(Box::new(Inline {
             name,
-            shown: self.step.name.clone(),
+            given_name: self.step.name.clone(),
             policy: policy_of(options),
             recorded_first: options.at_most_once || options.durable_timeout,
             runner,
@@ -271,7 +271,7 @@ pub(crate) fn read_outcome<T: Stored, E: Stored>(
     let step = step.to_owned();
     let error = match outcome {
         StepOutcome::Completed { output } => {
-            let output = output.clone().unwrap_or_else(nothing);
+            let output = output.clone().unwrap_or_else(null_payload);
             return read(state, &step, &output).map(Ok);
         }
         StepOutcome::Failed { error } => match read_error(state, &step, error)? {
@@ -291,7 +291,7 @@ pub(crate) fn read_outcome<T: Stored, E: Stored>(
 }
 
 /// The payload of a result that has none: `null`.
-pub(crate) fn nothing() -> Payload {
+pub(crate) fn null_payload() -> Payload {
     Payload::Inline(Json::parse("null").unwrap_or_else(|| Json::string("")))
 }
 

@@ -9,7 +9,7 @@ use tickover_core::execution::replay::Standing;
 use tickover_core::id::StepName;
 use tickover_core::time::Timestamp;
 
-use super::operation::{Awaited, Look, Operation};
+use super::operation::{Awaited, FirstPoll, Operation};
 use crate::error::Error;
 use crate::options::IntoMillis;
 use crate::turn::need::Need;
@@ -36,21 +36,21 @@ impl Sleep {
 impl Operation for Sleep {
     type Output = Result<(), Error>;
 
-    fn begin(&mut self, state: &mut State, now: Timestamp) -> Look<Self::Output> {
+    fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
         let from_now = match &self.end {
-            End::After(Err(error)) => return Look::Ready(Err(invalid(&self.text, &error.to_string()))),
+            End::After(Err(error)) => return FirstPoll::Ready(Err(invalid(&self.text, &error.to_string()))),
             End::After(Ok(span)) => now.plus(*span),
             End::At(instant) => *instant,
         };
         let name = match claim(state, &self.text) {
             Ok(name) => name,
-            Err(look) => return look.map(Err),
+            Err(poll) => return poll.map(Err),
         };
         match state.replay.standing(&name) {
-            Standing::Fired => Look::Needs(Need::Outcome { name }),
-            Standing::Until(until) => Look::Needs(Need::Timer { until: *until, name }),
-            Standing::Fresh => Look::Needs(Need::Timer { name, until: from_now }),
-            other => Look::Ready(Err(other_kind(&self.text, other))),
+            Standing::Fired => FirstPoll::Needs(Need::Outcome { name }),
+            Standing::Until(until) => FirstPoll::Needs(Need::Timer { until: *until, name }),
+            Standing::Fresh => FirstPoll::Needs(Need::Timer { name, until: from_now }),
+            other => FirstPoll::Ready(Err(other_kind(&self.text, other))),
         }
     }
 
@@ -60,10 +60,10 @@ impl Operation for Sleep {
 }
 
 /// Claims a name for an operation whose error type is [`Error`].
-pub(super) fn claim(state: &mut State, text: &str) -> Result<StepName, Look<Error>> {
+pub(super) fn claim(state: &mut State, text: &str) -> Result<StepName, FirstPoll<Error>> {
     state.claim(text).map_err(|problem| match problem {
-        ClaimProblem::Refused(problem) => Look::Ready(invalid(text, &problem)),
-        ClaimProblem::Over => Look::Over,
+        ClaimProblem::Refused(problem) => FirstPoll::Ready(invalid(text, &problem)),
+        ClaimProblem::Over => FirstPoll::Over,
     })
 }
 

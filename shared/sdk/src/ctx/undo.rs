@@ -11,7 +11,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::telemetry::field;
 
 use super::Ctx;
-use super::operation::{Awaited, Look, Operation};
+use super::operation::{Awaited, FirstPoll, Operation};
 use super::step::{StepOperation, Stored};
 use crate::error::{Error, Failure};
 use crate::step::Step;
@@ -19,7 +19,7 @@ use crate::turn::need::Need;
 use crate::turn::state::{Shared, State};
 
 /// Whether a name is that of an undo step.
-pub(crate) fn is_undoing(name: &StepName) -> bool {
+pub(crate) fn is_undo_step(name: &StepName) -> bool {
     name.as_str().starts_with(UNDO_PREFIX)
 }
 
@@ -117,8 +117,8 @@ struct Ended(StepName);
 impl Operation for Ended {
     type Output = ();
 
-    fn begin(&mut self, _: &mut State, _: Timestamp) -> Look<()> {
-        Look::Needs(Need::Outcome { name: self.0.clone() })
+    fn begin(&mut self, _: &mut State, _: Timestamp) -> FirstPoll<()> {
+        FirstPoll::Needs(Need::Outcome { name: self.0.clone() })
     }
 
     fn end(&mut self, _: &mut State) -> Option<()> {

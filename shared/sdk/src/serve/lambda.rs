@@ -31,7 +31,7 @@ const EXPECTED: &str = "a batch of messages from a queue of workflows or remote 
 /// Time at the end of an invocation that is reserved for recording the state of all work.
 const MARGIN: Millis = Millis::from_secs(2);
 /// No work starts if less time than this is left.
-const WORTH_STARTING: Millis = Millis::from_secs(1);
+const START_TIME_MIN: Millis = Millis::from_secs(1);
 /// A message that was received more often than this is processed alone and before the others of its batch. Otherwise
 /// the others could use the whole time of each invocation.
 const SHARED_RECEIVES_MAX: u32 = 3;
@@ -70,17 +70,17 @@ async fn handle(
         Event::Messages(batch) => {
             sqs::hide_until_over(app, &batch.records, deadline_at).await;
             let limit_at = stop_at(app.service.now(), deadline_at);
-            let shift = Shift { app, worker, limit_at, deadline_at, suspects: Mutex::default() };
-            answer::json(&sqs::answer(shift.work(batch.records, at_once).await))
+            let work = InvocationWork { app, worker, limit_at, deadline_at, suspects: Mutex::default() };
+            answer::json(&sqs::answer(work.process_all(batch.records, at_once).await))
         }
-        other @ (Event::Invoke(_) | Event::Tick(_) | Event::BadTick(..) | Event::Foreign(_)) => {
+        other @ (Event::Invoke(_) | Event::Tick(_) | Event::BadTick(..) | Event::Unsupported(_)) => {
             Err(other.unexpected(EXPECTED))
         }
     }
 }
 
 /// An invocation's work.
-struct Shift<'a> {
+struct InvocationWork<'a> {
     app: &'a App,
     worker: &'a Worker,
     /// When all work must have stopped.
@@ -91,27 +91,27 @@ struct Shift<'a> {
     suspects: Mutex<Vec<SqsMessage>>,
 }
 
-impl Shift<'_> {
+impl InvocationWork<'_> {
     /// Processes the messages, and returns the ids of those that must be delivered again. Messages that were received
     /// often come first, each of them alone. Messages that may have killed another worker come last, each of them
     /// alone.
-    async fn work(&self, messages: Vec<SqsMessage>, at_once: usize) -> Vec<String> {
+    async fn process_all(&self, messages: Vec<SqsMessage>, at_once: usize) -> Vec<String> {
         let is_single = at_once == 1 || messages.len() == 1;
-        let company = if is_single { Isolation::Alone } else { Isolation::Shared };
+        let isolation = if is_single { Isolation::Alone } else { Isolation::Shared };
         let (first, others): (Vec<_>, Vec<_>) = messages
             .into_iter()
             .partition(|message| !is_single && sqs::receives(message) > SHARED_RECEIVES_MAX);
-        let mut failed = sqs::failures(first, 1, |message| self.take(message, Isolation::Alone)).await;
-        failed.extend(sqs::failures(others, at_once, |message| self.take(message, company)).await);
+        let mut failed = sqs::failures(first, 1, |message| self.process(message, Isolation::Alone)).await;
+        failed.extend(sqs::failures(others, at_once, |message| self.process(message, isolation)).await);
         let suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));
-        failed.extend(sqs::failures(suspects, 1, |message| self.take(message, Isolation::Alone)).await);
+        failed.extend(sqs::failures(suspects, 1, |message| self.process(message, Isolation::Alone)).await);
         failed
     }
 
     /// Processes one message. An error sends it back to its queue.
-    async fn take(&self, message: SqsMessage, company: Isolation) -> Result<(), Problem> {
+    async fn process(&self, message: SqsMessage, isolation: Isolation) -> Result<(), Problem> {
         let now = self.app.service.now();
-        if self.limit_at.since(now) < WORTH_STARTING {
+        if self.limit_at.since(now) < START_TIME_MIN {
             return Err(not_now("too little time is left in this invocation"));
         }
         let lease = self.deadline_at.since(now);
@@ -120,9 +120,9 @@ impl Shift<'_> {
         let receives = sqs::receives(&message);
         let delivered = Delivered { body, receipt: message.receipt_handle.as_deref(), receives };
         let is_suspect = if TurnHint::is_one(body) {
-            self.turn(delivered, &request, company).await?
+            self.turn(delivered, &request, isolation).await?
         } else {
-            self.task(delivered, &request, company).await?
+            self.task(delivered, &request, isolation).await?
         };
         if is_suspect {
             self.suspects.lock().unwrap_or_else(PoisonError::into_inner).push(message);
@@ -135,9 +135,9 @@ impl Shift<'_> {
         &self,
         message: Delivered<'_>,
         request: &ClaimRequest,
-        company: Isolation,
+        isolation: Isolation,
     ) -> Result<bool, Problem> {
-        let turn = match self.worker.service().start_turn_among(message.body, request, company).await? {
+        let turn = match self.worker.service().start_turn_among(message.body, request, isolation).await? {
             Hinted::Taken(turn) => *turn,
             Hinted::Spent => return Ok(false),
             Hinted::Suspect => return Ok(true),
@@ -154,7 +154,7 @@ impl Shift<'_> {
         &self,
         message: Delivered<'_>,
         request: &ClaimRequest,
-        company: Isolation,
+        isolation: Isolation,
     ) -> Result<bool, Problem> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         // If this worker claimed and released the task, its message would come back at once, and again without end.
@@ -164,7 +164,7 @@ impl Shift<'_> {
             self.app.service.leave_to_others(message).await?;
             return Ok(false);
         }
-        let claimed = match self.app.service.claim_hinted(message, request, company).await? {
+        let claimed = match self.app.service.claim_hinted(message, request, isolation).await? {
             Hinted::Taken(claimed) => *claimed,
             Hinted::Spent => return Ok(false),
             Hinted::Suspect => return Ok(true),

@@ -74,7 +74,7 @@ impl StepInfo {
 
 impl ProgressSender {
     /// The last reported progress.
-    pub(crate) fn told(&self) -> Option<f64> {
+    pub(crate) fn last(&self) -> Option<f64> {
         *self.0.borrow()
     }
 
@@ -103,9 +103,9 @@ mod tests {
         let seen = info.clone().scope(async { step_info() }).await.unwrap();
         assert_eq!((seen.idempotency_key.as_str(), seen.attempt), ("k", 2));
         assert_eq!((seen.name.as_str(), seen.progress), (info.name.as_str(), Some(0.5)));
-        for (said, told) in [(0.75, 0.75), (f64::NAN, 0.75), (7.0, 1.0), (-1.0, 0.0)] {
-            seen.heartbeat(said);
-            assert_eq!(info.progress_sender.told(), Some(told));
+        for (reported, expected) in [(0.75, 0.75), (f64::NAN, 0.75), (7.0, 1.0), (-1.0, 0.0)] {
+            seen.heartbeat(reported);
+            assert_eq!(info.progress_sender.last(), Some(expected));
         }
         assert!(step_info().is_none());
     }

@@ -74,7 +74,7 @@ impl TestEnv {
             ));
         }
         self.world.answers.add(kind.to_owned(), answer);
-        self.world.let_go(kind).await;
+        self.world.redeliver(kind).await;
         Ok(())
     }
 
@@ -96,6 +96,6 @@ impl TestEnv {
     /// # }
     /// ```
     pub fn unanswered(&self) -> Vec<String> {
-        self.world.held().values().map(|held| held.kind.clone()).collect()
+        self.world.unanswered().values().map(|task| task.kind.clone()).collect()
     }
 }

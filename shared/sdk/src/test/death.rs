@@ -12,7 +12,7 @@ use super::system::World;
 use crate::registry::Registry;
 
 /// Executions of each workflow that are read after a death.
-const LOOKED_AT: usize = 100;
+const EXECUTIONS_READ_MAX: usize = 100;
 
 /// A death of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) async fn completed(world: &World, registry: &Registry) -> Vec<String>
     let mut keys = Vec::new();
     for workflow in registry.workflows() {
         let Ok(name) = WorkflowName::parse(workflow.name) else { continue };
-        let Ok(page) = world.store.list_executions(&name, LOOKED_AT, None).await else { continue };
+        let Ok(page) = world.store.list_executions(&name, EXECUTIONS_READ_MAX, None).await else { continue };
         let Ok(executions) = world.store.executions(&page.items).await else { continue };
         for execution in executions {
             let Ok(journal) = service.journal_of(&execution).await else { continue };

@@ -32,8 +32,8 @@ pub async fn with_each_death<R: PartialEq + fmt::Debug>(
     for write in 1..=undisturbed.writes() {
         let env = env();
         env.kill_after_write(write);
-        let told = story(&env).await;
-        assert!(told == expected, "death after write {write}: {told:?} instead of {expected:?}");
+        let found = story(&env).await;
+        assert!(found == expected, "death after write {write}: {found:?} instead of {expected:?}");
     }
     expected
 }

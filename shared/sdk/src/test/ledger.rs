@@ -30,7 +30,7 @@ impl Life {
     }
 
     /// Returns at once during the life, and never after it.
-    pub(super) async fn goes_on(&self) {
+    pub(super) async fn pend_if_over(&self) {
         if self.is_over() {
             pending::<()>().await;
         }

@@ -33,9 +33,9 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    async fn goes_on(&self) {
+    async fn pend_if_over(&self) {
         if let Some(life) = &self.life {
-            life.goes_on().await;
+            life.pend_if_over().await;
         }
     }
 
@@ -44,7 +44,7 @@ impl Counted {
         if result.is_ok() {
             self.ledger.written();
         }
-        self.goes_on().await;
+        self.pend_if_over().await;
         result
     }
 }
@@ -52,33 +52,33 @@ impl Counted {
 #[async_trait]
 impl Store for Counted {
     async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.task(id).await
     }
 
     async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.tasks(ids).await
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         let result = self.inner.commit(writes).await;
         if result.is_ok() {
             self.ledger.committed(writes);
         }
-        self.goes_on().await;
+        self.pend_if_over().await;
         result
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         let result = self.inner.put_blob(at, body).await;
         self.wrote(result).await
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.blob(id).await
     }
 
@@ -88,7 +88,7 @@ impl Store for Counted {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.due(range, limit, cursor).await
     }
 
@@ -98,22 +98,22 @@ impl Store for Counted {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.list(listing, limit, cursor).await
     }
 
     async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.execution(id).await
     }
 
     async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.peek_execution(id).await
     }
 
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.executions(ids).await
     }
 
@@ -123,7 +123,7 @@ impl Store for Counted {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.list_executions(workflow, limit, cursor).await
     }
 
@@ -134,7 +134,7 @@ impl Store for Counted {
         segment: &Segment,
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         let result = self.inner.put_segment(id, key, segment, expires_at).await;
         self.wrote(result).await
     }
@@ -145,43 +145,43 @@ impl Store for Counted {
         incarnation: Incarnation,
         run: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.segments(id, incarnation, run).await
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         let result = self.inner.join(parent, slot, expires_at).await;
         self.wrote(result).await
     }
 
     async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.cron(id).await
     }
 
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.crons(limit, cursor).await
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.queue(name).await
     }
 
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.queues().await
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.tick_record().await
     }
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        self.goes_on().await;
+        self.pend_if_over().await;
         self.inner.key(digest).await
     }
 }
@@ -199,7 +199,7 @@ impl Queue for Mortal {
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
-        self.life.goes_on().await;
+        self.life.pend_if_over().await;
         self.inner.send(queue, messages).await
     }
 
@@ -210,12 +210,12 @@ impl Queue for Mortal {
         visibility: Millis,
         wait: Millis,
     ) -> Result<Vec<Received>, QueueError> {
-        self.life.goes_on().await;
+        self.life.pend_if_over().await;
         self.inner.receive(queue, max, visibility, wait).await
     }
 
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
-        self.life.goes_on().await;
+        self.life.pend_if_over().await;
         self.inner.delete(queue, receipt).await
     }
 
@@ -225,17 +225,17 @@ impl Queue for Mortal {
         receipt: &str,
         visibility: Millis,
     ) -> Result<(), QueueError> {
-        self.life.goes_on().await;
+        self.life.pend_if_over().await;
         self.inner.change_visibility(queue, receipt, visibility).await
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
-        self.life.goes_on().await;
+        self.life.pend_if_over().await;
         self.inner.depth(queue).await
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
-        self.life.goes_on().await;
+        self.life.pend_if_over().await;
         self.inner.open(queue).await
     }
 

@@ -74,8 +74,10 @@ impl TestEnv {
     /// # }
     /// ```
     pub async fn deploy(&self, workflows: impl Register) -> Result<(), ClientError> {
-        let mut held = self.system.lock().await;
-        self.begun(&mut held)?.deploy(workflows).map_err(|problem| invalid("registry", &problem))?;
+        let mut system_guard = self.system.lock().await;
+        self.started_system(&mut system_guard)?
+            .deploy(workflows)
+            .map_err(|problem| invalid("registry", &problem))?;
         self.kill();
         Ok(())
     }
@@ -129,6 +131,6 @@ impl TestEnv {
     /// ```
     pub async fn timeline(&self, execution: &str) -> Result<String, ClientError> {
         let id = ExecutionId::parse(execution).map_err(|problem| invalid("id", &problem))?;
-        self.story(&id).await
+        self.timeline_of(&id).await
     }
 }

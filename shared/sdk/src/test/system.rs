@@ -23,7 +23,7 @@ use super::answers::Answers;
 use super::death::{Death, DeathHook, completed};
 use super::ledger::{Ledger, Life};
 use super::ports::{Counted, Mortal, Repeatable};
-use super::work::{self, Hands};
+use super::work::{self, JobContext};
 use crate::registry::{Register, Registry, RegistryError};
 use crate::worker::{Worker, WorkerSettings};
 
@@ -32,7 +32,7 @@ pub(super) const LEASE: Millis = Millis::from_secs(60);
 /// The time between two ticks.
 const MINUTE: Millis = Millis::from_secs(60);
 /// The visibility timeout of a message whose kind of task has no code and no answer.
-const HELD: Millis = Millis::from_secs(12 * 3_600);
+const UNANSWERED_VISIBILITY: Millis = Millis::from_secs(12 * 3_600);
 
 /// The parts that survive each death of the system.
 pub(super) struct World {
@@ -45,11 +45,11 @@ pub(super) struct World {
     /// Called after each death.
     pub(super) death_hook: Mutex<Option<DeathHook>>,
     /// Tasks whose kind has no code and no answer, each with its hidden message.
-    held: Mutex<BTreeMap<TaskId, Held>>,
+    unanswered: Mutex<BTreeMap<TaskId, UnansweredTask>>,
 }
 
 /// A task that waits for an answer to its kind.
-pub(super) struct Held {
+pub(super) struct UnansweredTask {
     pub(super) kind: String,
     queue: QueueName,
     receipt: String,
@@ -67,7 +67,7 @@ impl World {
             ledger: Arc::default(),
             answers: Arc::default(),
             death_hook: Mutex::default(),
-            held: Mutex::default(),
+            unanswered: Mutex::default(),
         }
     }
 
@@ -77,10 +77,10 @@ impl World {
         self.service(store, self.queue.clone())
     }
 
-    fn hands(&self, life: &Arc<Life>, registry: &Registry) -> Result<Hands, RegistryError> {
+    fn job_context(&self, life: &Arc<Life>, registry: &Registry) -> Result<JobContext, RegistryError> {
         let service = self.inside(life);
         let worker = Worker::new(service.clone(), registry.clone(), WorkerSettings::default())?;
-        Ok(Hands { service, worker, answers: Arc::clone(&self.answers) })
+        Ok(JobContext { service, worker, answers: Arc::clone(&self.answers) })
     }
 
     fn inside(&self, life: &Arc<Life>) -> Service {
@@ -95,19 +95,19 @@ impl World {
         Service::new(ports, tickover_core::limits::Limits::default())
     }
 
-    pub(super) fn held(&self) -> MutexGuard<'_, BTreeMap<TaskId, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn unanswered(&self) -> MutexGuard<'_, BTreeMap<TaskId, UnansweredTask>> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the messages of waiting tasks visible again whose kind has an answer now.
-    pub(super) async fn let_go(&self, kind: &str) {
-        let free: Vec<Held> = {
-            let mut held = self.held();
+    pub(super) async fn redeliver(&self, kind: &str) {
+        let free: Vec<UnansweredTask> = {
+            let mut unanswered = self.unanswered();
             let ids: Vec<TaskId> =
-                held.iter().filter(|(_, one)| one.kind == kind).map(|(id, _)| id.clone()).collect();
-            ids.iter().filter_map(|id| held.remove(id)).collect()
+                unanswered.iter().filter(|(_, one)| one.kind == kind).map(|(id, _)| id.clone()).collect();
+            ids.iter().filter_map(|id| unanswered.remove(id)).collect()
         };
-        for Held { queue, receipt, .. } in free {
+        for UnansweredTask { queue, receipt, .. } in free {
             // A stale receipt means that the message was delivered again already.
             let _ = self.queue.change_visibility(&queue, &receipt, Millis::ZERO).await;
         }
@@ -118,7 +118,7 @@ impl World {
 pub(super) struct System {
     world: Arc<World>,
     registry: Registry,
-    hands: Hands,
+    job_context: JobContext,
     life: Arc<Life>,
     jobs: Vec<Job>,
     ticked_at: Timestamp,
@@ -126,22 +126,22 @@ pub(super) struct System {
 
 struct Job {
     future: BoxFuture<'static, ()>,
-    bell: Arc<Bell>,
+    waker: Arc<JobWaker>,
 }
 
 /// Wakes one job.
-struct Bell {
-    rung: AtomicBool,
+struct JobWaker {
+    is_woken: AtomicBool,
     progress: Arc<Progress>,
 }
 
-impl Wake for Bell {
+impl Wake for JobWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.rung.store(true, Ordering::SeqCst);
+        self.is_woken.store(true, Ordering::SeqCst);
         self.progress.wake_by_ref();
     }
 }
@@ -174,8 +174,8 @@ impl System {
     /// Fails if the workflows and steps have an error.
     pub(super) fn new(world: Arc<World>, registry: Registry) -> Result<Self, RegistryError> {
         let life = world.ledger.life();
-        let (hands, ticked_at) = (world.hands(&life, &registry)?, world.clock.now());
-        Ok(Self { world, registry, hands, life, jobs: vec![], ticked_at })
+        let (job_context, ticked_at) = (world.job_context(&life, &registry)?, world.clock.now());
+        Ok(Self { world, registry, job_context, life, jobs: vec![], ticked_at })
     }
 
     /// Replaces the code of workflows. The next life starts with it.
@@ -187,7 +187,7 @@ impl System {
     }
 
     /// Receives messages, and polls every job that was woken. Returns whether any job ran.
-    pub(super) async fn go_on(&mut self, progress: &Arc<Progress>) -> bool {
+    pub(super) async fn poll_jobs(&mut self, progress: &Arc<Progress>) -> bool {
         self.receive_messages(progress).await;
         // One job at a time: after a death, the other jobs of this round aren't polled.
         let mut jobs = std::mem::take(&mut self.jobs);
@@ -201,14 +201,14 @@ impl System {
         });
         self.jobs.extend(jobs);
         if self.life.is_over() {
-            self.begin_again().await;
+            self.replace_after_death().await;
             progressed = true;
         }
         progressed
     }
 
     /// Replaces the system after its death. Its jobs are dropped.
-    async fn begin_again(&mut self) {
+    async fn replace_after_death(&mut self) {
         self.jobs.clear();
         let death_hook = self.world.death_hook.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(death_hook) = death_hook {
@@ -217,8 +217,8 @@ impl System {
         }
         self.life = self.world.ledger.begin_life();
         // The registry has been checked, so this doesn't fail.
-        if let Ok(hands) = self.world.hands(&self.life, &self.registry) {
-            self.hands = hands;
+        if let Ok(job_context) = self.world.job_context(&self.life, &self.registry) {
+            self.job_context = job_context;
         }
     }
 
@@ -238,31 +238,31 @@ impl System {
 
     /// The job for a message, if there is code for it.
     async fn job(&self, queue: &QueueName, message: Received) -> Option<BoxFuture<'static, ()>> {
-        let hands = self.hands.clone();
+        let job_context = self.job_context.clone();
         if *queue == QueueName::timers() {
-            return Some(work::timer(hands.service, message).boxed());
+            return Some(work::timer(job_context.service, message).boxed());
         }
         if TurnHint::is_one(&message.body) {
-            return Some(work::turn(hands, queue.clone(), message).boxed());
+            return Some(work::turn(job_context, queue.clone(), message).boxed());
         }
         let hint = Hint::parse(&message.body).ok()?;
         let (id, kind) = (hint.task.id, hint.task.kind);
         if self.registry.step(kind.as_str()).is_some() || self.world.answers.of(kind.as_str()).is_some() {
-            return Some(work::task(hands, id, queue.clone(), message).boxed());
+            return Some(work::task(job_context, id, queue.clone(), message).boxed());
         }
-        let hidden = self.world.queue.change_visibility(queue, &message.receipt, HELD).await;
+        let hidden = self.world.queue.change_visibility(queue, &message.receipt, UNANSWERED_VISIBILITY).await;
         if hidden.is_ok() {
             let kind = kind.to_string();
-            let held = Held { kind, queue: queue.clone(), receipt: message.receipt };
-            self.world.held().insert(id, held);
+            let unanswered = UnansweredTask { kind, queue: queue.clone(), receipt: message.receipt };
+            self.world.unanswered().insert(id, unanswered);
         }
         None
     }
 
     fn begin(&mut self, future: BoxFuture<'static, ()>, progress: &Arc<Progress>) {
-        let bell = Arc::new(Bell { rung: AtomicBool::new(true), progress: Arc::clone(progress) });
+        let waker = Arc::new(JobWaker { is_woken: AtomicBool::new(true), progress: Arc::clone(progress) });
         progress.wake_by_ref();
-        self.jobs.push(Job { future, bell });
+        self.jobs.push(Job { future, waker });
     }
 
     /// Whether any job is open.
@@ -280,8 +280,8 @@ impl System {
         for queue in self.world.queue.names() {
             in_flight += self.world.queue.depth(&queue).await.map_or(0, |depth| depth.in_flight);
         }
-        let held = u64::try_from(self.world.held().len()).unwrap_or(u64::MAX);
-        in_flight <= held
+        let unanswered = u64::try_from(self.world.unanswered().len()).unwrap_or(u64::MAX);
+        in_flight <= unanswered
     }
 
     /// The next instant at which something happens, if no job can run now.
@@ -298,7 +298,7 @@ impl System {
     /// The next tick that finds a due record. Ticks before it would do nothing and are skipped.
     async fn next_tick(&self) -> Option<Timestamp> {
         let mut first: Option<Timestamp> = None;
-        for shard in 0..self.hands.service.limits().due_shards.max(1) {
+        for shard in 0..self.job_context.service.limits().due_shards.max(1) {
             let range = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
             let page = self.world.store.due(range, 1, None).await.ok()?;
             first = earliest([first, page.items.first().map(|entry| entry.due_at)]);
@@ -315,7 +315,7 @@ impl System {
         let now = self.world.clock.now();
         if now > self.ticked_at && self.next_tick().await.is_some_and(|at| at <= now) {
             self.ticked_at = now;
-            self.begin(work::tick(self.hands.service.clone(), minute(now)).boxed(), progress);
+            self.begin(work::tick(self.job_context.service.clone(), minute(now)).boxed(), progress);
         }
     }
 }
@@ -329,12 +329,12 @@ fn minute(at: Timestamp) -> Timestamp {
 impl Job {
     /// Whether it was woken since the last call.
     fn is_woken(&self) -> bool {
-        self.bell.rung.swap(false, Ordering::SeqCst)
+        self.waker.is_woken.swap(false, Ordering::SeqCst)
     }
 
     /// Whether it is done.
     fn poll(&mut self) -> bool {
-        let waker = Waker::from(Arc::clone(&self.bell));
+        let waker = Waker::from(Arc::clone(&self.waker));
         self.future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
     }
 }

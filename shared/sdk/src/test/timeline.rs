@@ -18,9 +18,9 @@ pub(super) fn timeline(execution: &Execution, journal: &[Entry]) -> String {
         // Writing to a text never fails.
         let _ = writeln!(text, "{:>14}  {what}", format!("+{}", at.since(from)));
     };
-    let begun =
+    let started =
         if execution.run == 1 { "started".to_owned() } else { format!("run {} began", execution.run) };
-    line(from, &format!("{} {} {begun}", execution.workflow, execution.id));
+    line(from, &format!("{} {} {started}", execution.workflow, execution.id));
     for entry in journal {
         line(entry.at, &happened(&entry.what, from));
     }

@@ -23,7 +23,7 @@ const TICK_LENGTH: Millis = Millis::from_secs(50);
 
 /// The parts that a system's jobs need.
 #[derive(Clone)]
-pub(super) struct Hands {
+pub(super) struct JobContext {
     pub(super) service: Service,
     pub(super) worker: Worker,
     pub(super) answers: Arc<Answers>,
@@ -49,32 +49,32 @@ pub(super) async fn timer(service: Service, message: Received) {
 }
 
 /// The hint of a turn.
-pub(super) async fn turn(hands: Hands, queue: QueueName, message: Received) {
-    match hands.worker.service().start_turn(&message.body, &request()).await {
+pub(super) async fn turn(job_context: JobContext, queue: QueueName, message: Received) {
+    match job_context.worker.service().start_turn(&message.body, &request()).await {
         Ok(Some(taken)) => {
             let taken = StartedTurn { receipt: Some(message.receipt), ..taken };
-            hands.worker.turn(taken, &TurnSettings::default()).await;
+            job_context.worker.turn(taken, &TurnSettings::default()).await;
         }
-        Ok(None) => hands.service.done_with(&queue, &message.receipt).await,
+        Ok(None) => job_context.service.done_with(&queue, &message.receipt).await,
         // The message is delivered again.
         Err(error) => tracing::warn!(%error, "a turn wasn't started"),
     }
 }
 
 /// The hint of a task whose kind has code or an answer.
-pub(super) async fn task(hands: Hands, id: TaskId, queue: QueueName, message: Received) {
-    match hands.service.claim_by_id(&id, &request()).await {
+pub(super) async fn task(job_context: JobContext, id: TaskId, queue: QueueName, message: Received) {
+    match job_context.service.claim_by_id(&id, &request()).await {
         Ok(Some(claimed)) => {
-            match hands.answers.of(claimed.task.kind.as_str()) {
-                Some(answer) => answer_task(&hands.service, &claimed, &answer).await,
+            match job_context.answers.of(claimed.task.kind.as_str()) {
+                Some(answer) => answer_task(&job_context.service, &claimed, &answer).await,
                 None => {
-                    hands.worker.attempt(claimed).await;
+                    job_context.worker.attempt(claimed).await;
                 }
             }
-            hands.service.done_with(&queue, &message.receipt).await;
+            job_context.service.done_with(&queue, &message.receipt).await;
         }
         Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => {
-            hands.service.done_with(&queue, &message.receipt).await;
+            job_context.service.done_with(&queue, &message.receipt).await;
         }
         // Another worker has leased it, or it may not start yet: its message is delivered again.
         Ok(None) => {}

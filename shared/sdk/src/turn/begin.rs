@@ -13,17 +13,17 @@ use tickover_service::{Service, ServiceError};
 use super::drive::{Done, Driver, Halt};
 use super::inline::failure_payload;
 use super::need::Need;
-use crate::ctx::is_ours;
+use crate::ctx::is_own_child;
 use crate::error::Error;
 
 /// The remote steps and children that were started.
-pub(super) struct Begun {
+pub(super) struct StartedWork {
     remote: Result<Vec<StepName>, Error>,
     children: Vec<Started>,
 }
 
 /// The outcomes of remote steps and other executions that have ended.
-pub(super) struct Looked {
+pub(super) struct ReadOutcomes {
     /// In the order of their ends.
     outcomes: Vec<(StepName, EndedStep)>,
     /// The record's number of wakes before the read.
@@ -72,7 +72,7 @@ impl Driver {
             return;
         }
         self.has_worked = true;
-        self.busy.beginning = true;
+        self.busy.starting = true;
         let (service, record) = (self.service.clone(), self.record.clone());
         let again: Vec<StepName> = {
             let state = self.shared.lock();
@@ -81,16 +81,16 @@ impl Driver {
         };
         self.jobs.push(Box::pin(async move {
             if let Err(error) = revive(&service, &record, &again).await {
-                return Done::Begun(Err(error));
+                return Done::Started(Err(error));
             }
-            Done::Begun(begin(&service, &record, steps, children).await)
+            Done::Started(begin(&service, &record, steps, children).await)
         }));
     }
 
-    pub(super) fn begun(&mut self, begun: Begun) {
+    pub(super) fn work_started(&mut self, started: StartedWork) {
         let now = self.service.now();
         let mut state = self.shared.lock();
-        match begun.remote {
+        match started.remote {
             Ok(names) => {
                 for name in names {
                     state.replay.push(now, Happened::Remote { name });
@@ -98,7 +98,7 @@ impl Driver {
             }
             Err(error) => state.fail(error),
         }
-        for Started { name, execution, policy, awaited_as, result } in begun.children {
+        for Started { name, execution, policy, awaited_as, result } in started.children {
             let what = match result {
                 Ok(()) => Happened::Child { name, execution, policy },
                 Err(failure) => {
@@ -117,29 +117,29 @@ impl Driver {
     /// isn't, its next turn starts the same ones.
     pub(super) async fn end_unrecorded(&mut self) {
         // The names of steps that are being started are known only when that job is done.
-        while self.busy.beginning {
+        while self.busy.starting {
             match self.jobs.next().await {
-                Some(Done::Begun(begun)) => {
-                    self.busy.beginning = false;
-                    if let Ok(begun) = begun {
-                        self.begun(begun);
+                Some(Done::Started(started)) => {
+                    self.busy.starting = false;
+                    if let Ok(started) = started {
+                        self.work_started(started);
                     }
                 }
-                Some(Done::Ended(_)) | None => self.busy.beginning = false,
+                Some(Done::Ended(_)) | None => self.busy.starting = false,
                 Some(
                     Done::Attempt(_)
                     | Done::Aborted
                     | Done::Stored(_)
-                    | Done::Renewed(_)
+                    | Done::Heartbeat(_)
                     | Done::Reread(_)
-                    | Done::Looked(_)
+                    | Done::OutcomesRead(_)
                     | Done::Read(..)
                     | Done::Kept(..),
                 ) => {}
             }
         }
-        let begun: Vec<Entry> = self.shared.lock().replay.unwritten().cloned().collect();
-        if let Err(error) = self.service.end_started(&self.record, &begun).await {
+        let unwritten: Vec<Entry> = self.shared.lock().replay.unwritten().cloned().collect();
+        if let Err(error) = self.service.end_started(&self.record, &unwritten).await {
             // A claim of such a task checks its parent too, and ends it.
             tracing::debug!({ field::EXECUTION_ID } = %self.record.id, %error, "started steps weren't ended");
         }
@@ -147,7 +147,7 @@ impl Driver {
 
     /// Ends remote steps that the code no longer waits for. Children are never ended here.
     pub(super) fn end_losers(&mut self) {
-        if self.busy.beginning {
+        if self.busy.starting {
             return;
         }
         let (service, record) = (self.service.clone(), self.record.clone());
@@ -160,7 +160,7 @@ impl Driver {
         if names.is_empty() {
             return;
         }
-        self.busy.beginning = true;
+        self.busy.starting = true;
         self.jobs.push(Box::pin(async move {
             let ended = service.cancel_remote(&record, &names).await;
             Done::Ended(ended.map(|()| names))
@@ -177,22 +177,22 @@ impl Driver {
     }
 
     /// Starts a job that reads the outcomes of remote steps and other executions.
-    pub(super) fn look(&mut self) {
-        self.busy.looking = true;
-        let looking = self.looking();
-        self.jobs.push(Box::pin(async move { Done::Looked(looking.await) }));
+    pub(super) fn start_reading_outcomes(&mut self) {
+        self.busy.reading_outcomes = true;
+        let job = self.outcomes_job();
+        self.jobs.push(Box::pin(async move { Done::OutcomesRead(job.await) }));
     }
 
     /// Reads the outcomes of remote steps and other executions now, if that is requested.
     pub(super) async fn read_outcomes_now(&mut self) -> Result<(), Halt> {
-        if std::mem::take(&mut self.shared.lock().look) {
-            let looked = self.looking().await?;
-            self.looked(looked);
+        if std::mem::take(&mut self.shared.lock().needs_read) {
+            let read = self.outcomes_job().await?;
+            self.outcomes_read(read);
         }
         Ok(())
     }
 
-    fn looking(&self) -> impl Future<Output = Result<Looked, ServiceError>> + Send + use<> {
+    fn outcomes_job(&self) -> impl Future<Output = Result<ReadOutcomes, ServiceError>> + Send + use<> {
         let (service, record) = (self.service.clone(), self.record.clone());
         let state = self.shared.lock();
         let (remote, children) = (state.replay.open_remote(), state.replay.open_children());
@@ -204,21 +204,21 @@ impl Driver {
             }
             if !children.is_empty() {
                 let (ours, others): (Vec<_>, Vec<_>) =
-                    children.into_iter().partition(|(name, id)| is_ours(name, id));
+                    children.into_iter().partition(|(name, id)| is_own_child(name, id));
                 outcomes.extend(service.child_outcomes(&record, &ours).await?);
                 outcomes.extend(service.other_outcomes(&others).await?);
             }
             // They are delivered to the code in this order.
             outcomes.sort_by_key(|(_, ended)| ended.ended_at);
-            Ok(Looked { outcomes, wakes })
+            Ok(ReadOutcomes { outcomes, wakes })
         }
     }
 
-    pub(super) fn looked(&mut self, looked: Looked) {
+    pub(super) fn outcomes_read(&mut self, read: ReadOutcomes) {
         let now = self.service.now();
-        self.seen_wakes = self.seen_wakes.max(looked.wakes);
+        self.seen_wakes = self.seen_wakes.max(read.wakes);
         let mut state = self.shared.lock();
-        for (name, EndedStep { outcome, .. }) in looked.outcomes {
+        for (name, EndedStep { outcome, .. }) in read.outcomes {
             if state.replay.standing(&name).is_open() {
                 state.replay.push(now, Happened::Step { name, outcome, attempts: None });
             }
@@ -248,16 +248,16 @@ async fn begin(
     record: &Execution,
     steps: Vec<RemoteStep>,
     children: Vec<ToStart>,
-) -> Result<Begun, ServiceError> {
+) -> Result<StartedWork, ServiceError> {
     let names: Vec<StepName> = steps.iter().map(|step| step.name.clone()).collect();
-    let begun = if steps.is_empty() { Ok(()) } else { service.start_remote(record, steps).await };
-    let remote = match begun {
+    let result = if steps.is_empty() { Ok(()) } else { service.start_remote(record, steps).await };
+    let remote = match result {
         Ok(()) => Ok(names),
         Err(ServiceError::Rejected(reject)) => Err(Error::new(reject.code(), reject.to_string())),
         Err(error) => return Err(error),
     };
     let started = join_all(children.into_iter().map(|child| start(service, record, child))).await;
-    Ok(Begun { remote, children: started.into_iter().flatten().collect::<Result<_, _>>()? })
+    Ok(StartedWork { remote, children: started.into_iter().flatten().collect::<Result<_, _>>()? })
 }
 
 async fn start(

@@ -40,7 +40,7 @@ pub(super) enum Progress {
 
 impl PollState {
     /// The state of code that has to be polled.
-    pub(super) fn stirred() -> Self {
+    pub(super) fn to_poll() -> Self {
         Self { must_poll: true, ..Self::default() }
     }
 }
@@ -53,11 +53,11 @@ impl Driver {
 
     /// Polls the code, if an outcome was delivered or its waker was called.
     pub(super) fn poll_body(&mut self) -> Result<(), Halt> {
-        if !self.is_pollable() || !(self.rest.must_poll || self.bell.has_rung()) {
+        if !self.is_pollable() || !(self.rest.must_poll || self.wake_flag.is_woken()) {
             return Ok(());
         }
         self.rest.must_poll = false;
-        let waker = self.bell.next();
+        let waker = self.wake_flag.next();
         self.shared.lock().poll_with(waker.clone());
         let Some(body) = &mut self.body else { return Ok(()) };
         let mut context = Context::from_waker(&waker);
@@ -72,7 +72,7 @@ impl Driver {
             }
             Err(panic) => {
                 self.body = None;
-                return Err(Halt::Panicked(panics::told(&*panic)));
+                return Err(Halt::Panicked(panics::message_of(&*panic)));
             }
         }
         for warning in self.shared.lock().replay.warnings() {
@@ -92,21 +92,21 @@ impl Driver {
             self.handled_until = now;
             return Progress::Idle;
         }
-        if self.bell.has_rung() && self.rest.self_wakes < SELF_WAKES_MAX {
+        if self.wake_flag.is_woken() && self.rest.self_wakes < SELF_WAKES_MAX {
             self.rest.self_wakes += 1;
             self.rest.is_confirmed = false;
             return Progress::Again;
         }
-        let heard = {
+        let delivered = {
             let mut state = self.shared.lock();
             match state.deliver() {
-                Delivered::Nothing if state.settle(now) => state.deliver(),
-                heard => heard,
+                Delivered::Nothing if state.record_next_end(now) => state.deliver(),
+                delivered => delivered,
             }
         };
-        match heard {
+        match delivered {
             Delivered::Something => {
-                self.rest = PollState::stirred();
+                self.rest = PollState::to_poll();
                 Progress::Again
             }
             Delivered::NotYet(payloads) => {
@@ -145,7 +145,7 @@ impl Driver {
     /// Whether a future that isn't of the context keeps the body's waker. Executors within the code keep it too: their
     /// number is at most the number of the context's futures that they poll.
     pub(super) fn keeps_waker(&self) -> bool {
-        self.bell.kept() > self.shared.lock().inner_count()
+        self.wake_flag.kept() > self.shared.lock().inner_count()
     }
 
     /// Whether the code waits for a future that isn't of its context.
@@ -154,7 +154,7 @@ impl Driver {
             return false;
         }
         self.awaits_nothing_known()
-            || !self.rest.ignores_foreign && (self.bell.has_rung() || self.keeps_waker())
+            || !self.rest.ignores_foreign && (self.wake_flag.is_woken() || self.keeps_waker())
     }
 
     /// Whether the code waits for no future of its context.

@@ -16,7 +16,7 @@ use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 
 use super::need::{Need, Rank, Waiting};
-use super::state::{Due, State};
+use super::state::{AlsoAvailable, State};
 
 /// How many large results are read at once, ahead of their delivery.
 const READ_AHEAD: usize = 32;
@@ -34,19 +34,19 @@ pub(super) enum Delivered {
 impl State {
     /// Delivers the next outcome that the code waits for. The code has to be at rest.
     pub(super) fn deliver(&mut self) -> Delivered {
-        self.told = None;
+        self.delivering = None;
         while let Some((place, number)) =
-            self.asked.first_key_value().map(|(place, number)| (*place, *number))
+            self.requested.first_key_value().map(|(place, number)| (*place, *number))
         {
             // The code may have stopped polling it again.
             if self.is_watched(number) {
-                return self.tell(number);
+                return self.deliver_to(number);
             }
-            self.asked.remove(&place);
+            self.requested.remove(&place);
         }
         while let Some(name) = self.replay.next_outcome() {
             match self.numbers.get(name).copied() {
-                Some(number) if !self.is_over(number) => return self.tell(number),
+                Some(number) if !self.is_over(number) => return self.deliver_to(number),
                 Some(_) | None => self.replay.pass(),
             }
         }
@@ -57,31 +57,31 @@ impl State {
         self.needs.get(&number).is_none_or(|waiting| waiting.ended.is_some())
     }
 
-    fn tell(&mut self, number: u64) -> Delivered {
+    fn deliver_to(&mut self, number: u64) -> Delivered {
         let Some(Waiting { need, ended, .. }) = self.needs.get(&number) else {
             return Delivered::Something;
         };
         let (name, ended) = (need.name().clone(), *ended);
         self.move_back();
         // The available outcome must be read too, because the code could take either.
-        let due = self.heard.first_key_value().map(|(_, due)| *due).filter(|_| ended.is_none());
-        for next in due.and_then(|due| self.name_of(due)).iter().chain([&name]) {
+        let other = self.passed.first_key_value().map(|(_, other)| *other).filter(|_| ended.is_none());
+        for next in other.and_then(|other| self.name_of(other)).iter().chain([&name]) {
             if self.unread(next).is_some() {
                 return Delivered::NotYet(self.to_read(next));
             }
         }
         match ended {
-            Some(Rank { place, .. }) => drop(self.asked.remove(&place)),
+            Some(Rank { place, .. }) => drop(self.requested.remove(&place)),
             None => self.replay.pass(),
         }
-        self.due = Due { number: due, is_passed_over: false };
+        self.also_available = AlsoAvailable { number: other, is_passed_over: false };
         if let Some(place) = self.replay.place(&name) {
             self.has_ended(number, place);
         }
         if let Some(waker) = self.needs.get_mut(&number).and_then(|waiting| waiting.waker.take()) {
             waker.wake();
         }
-        self.told = Some(number);
+        self.delivering = Some(number);
         self.last_delivered = Some(name);
         Delivered::Something
     }
@@ -92,16 +92,16 @@ impl State {
 
     /// Moves the available outcome behind the others, if the code has polled one of them and not this one.
     fn move_back(&mut self) {
-        let Due { number, is_passed_over } = self.due;
-        let due = number.and_then(|number| self.needs.get_mut(&number));
-        if let (true, Some(Waiting { ended: Some(rank), .. })) = (is_passed_over, due)
-            && let Some(number) = self.heard.remove(rank)
+        let AlsoAvailable { number, is_passed_over } = self.also_available;
+        let other = number.and_then(|number| self.needs.get_mut(&number));
+        if let (true, Some(Waiting { ended: Some(rank), .. })) = (is_passed_over, other)
+            && let Some(number) = self.passed.remove(rank)
         {
             self.moved_back += 1;
             rank.moved_back = self.moved_back;
-            self.heard.insert(*rank, number);
+            self.passed.insert(*rank, number);
         }
-        self.due.is_passed_over = false;
+        self.also_available.is_passed_over = false;
     }
 
     /// The payload that has to be read before this outcome can be delivered.
@@ -120,7 +120,7 @@ impl State {
 
     /// Records the end of the sleep, timeout or wait that ends first: its instant has passed, or its event has arrived.
     /// Returns whether there was one.
-    pub(super) fn settle(&mut self, now: Timestamp) -> bool {
+    pub(super) fn record_next_end(&mut self, now: Timestamp) -> bool {
         let next = self.open().filter_map(|need| self.end_of(need, now)).min_by_key(|(at, _)| *at);
         let Some((_, what)) = next else { return false };
         self.replay.push(now, what);

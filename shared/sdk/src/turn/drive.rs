@@ -21,17 +21,17 @@ use tickover_core::time::{Timestamp, earliest};
 use tickover_service::executions::StartedTurn;
 use tickover_service::{Service, ServiceError};
 
-use super::begin::{Begun, Looked};
+use super::begin::{ReadOutcomes, StartedWork};
 use super::body::{PollState, Progress};
 use super::end::{Unknown, cause_of};
 use super::inline::AttemptEnd;
 use super::need::Need;
 use super::panics;
 use super::state::{Facts, Shared, State, Verdict, deadline_of};
-use super::waker::Bell;
+use super::waker::WakeFlag;
 use super::{TurnEnd, TurnSettings};
 use crate::ctx::Ctx;
-use crate::ctx::step::nothing;
+use crate::ctx::step::null_payload;
 use crate::error::Error;
 use crate::registry::{ErasedWorkflow, Registry};
 
@@ -65,7 +65,7 @@ pub(super) struct Driver {
     pub(super) rest: PollState,
     /// Whether the replay is complete: the code has received all outcomes in the journal.
     pub(super) is_replayed: bool,
-    pub(super) bell: Bell,
+    pub(super) wake_flag: WakeFlag,
     pub(super) body: Option<Body>,
     /// The output of the code. The turn still waits for the jobs that run.
     pub(super) answer: Option<Result<Option<Json>, Error>>,
@@ -77,9 +77,9 @@ pub(super) struct Busy {
     /// A write of the record.
     pub(super) writing: bool,
     /// Remote steps and children are being started or ended.
-    pub(super) beginning: bool,
+    pub(super) starting: bool,
     /// The outcomes of remote steps and other executions are being read.
-    pub(super) looking: bool,
+    pub(super) reading_outcomes: bool,
     /// The earliest instant of the next heartbeat.
     pub(super) next_heartbeat_at: Option<Timestamp>,
 }
@@ -90,12 +90,12 @@ pub(super) enum Done {
     /// The attempt was stopped.
     Aborted,
     Stored(Result<Box<Execution>, ServiceError>),
-    Renewed(Result<Box<Execution>, ServiceError>),
+    Heartbeat(Result<Box<Execution>, ServiceError>),
     /// The whole journal of the latest known record.
     Reread(Result<Vec<Entry>, ServiceError>),
-    Begun(Result<Begun, ServiceError>),
+    Started(Result<StartedWork, ServiceError>),
     Ended(Result<Vec<tickover_core::id::StepName>, ServiceError>),
-    Looked(Result<Looked, ServiceError>),
+    OutcomesRead(Result<ReadOutcomes, ServiceError>),
     Read(Payload, Result<Json, ServiceError>),
     Kept(u64, tickover_core::id::StepName, Json, Result<Payload, ServiceError>),
 }
@@ -144,8 +144,8 @@ impl Driver {
         facts.trace = service.carried(facts.trace);
         facts.mocks = registry.mocks();
         facts.states = registry.states().clone();
-        let bell = Bell::new();
-        let state = State::new(replay, facts, bell.waker());
+        let wake_flag = WakeFlag::new();
+        let state = State::new(replay, facts, wake_flag.waker());
         let shared = Shared::new(state, service.clone());
         let body = body_of(&workflow, Ctx::new(Arc::clone(&shared)), &record, input);
         let mut driver = Self {
@@ -164,9 +164,9 @@ impl Driver {
             has_worked: false,
             handled_until: Timestamp::EPOCH,
             reading: HashSet::new(),
-            rest: PollState::stirred(),
+            rest: PollState::to_poll(),
             is_replayed: false,
-            bell,
+            wake_flag,
             body: Some(body),
             answer: None,
         };
@@ -182,7 +182,7 @@ impl Driver {
             let names = patches.iter().map(|name| (*name).to_owned()).collect();
             state.replay.push(now, Happened::Patches { names });
         }
-        state.look = !state.replay.open_remote().is_empty() || !state.replay.open_children().is_empty();
+        state.needs_read = !state.replay.open_remote().is_empty() || !state.replay.open_children().is_empty();
     }
 
     /// Runs the turn to its end.
@@ -215,7 +215,7 @@ impl Driver {
             self.poll_body()?;
             let verdict = self.shared.lock().verdict.take();
             if let Some(verdict) = verdict {
-                return self.judge(verdict).await;
+                return self.apply_verdict(verdict).await;
             }
             if self.answer.is_some() && self.jobs.is_empty() {
                 if self.check_drift(now) {
@@ -227,7 +227,7 @@ impl Driver {
             }
             match self.progress(now) {
                 Progress::Again => {
-                    if self.bell.has_rung() {
+                    if self.wake_flag.is_woken() {
                         // The code may wake itself repeatedly.
                         yield_once().await;
                     }
@@ -249,7 +249,7 @@ impl Driver {
             }
             self.heartbeat_if_due(now);
             let happened = self.wait().await;
-            if happened.is_empty() && self.bell.has_rung() {
+            if happened.is_empty() && self.wake_flag.is_woken() {
                 yield_once().await;
             }
             self.apply_all(happened)?;
@@ -283,7 +283,7 @@ impl Driver {
             while let Poll::Ready(Some(one)) = self.jobs.poll_next_unpin(context) {
                 done.push(one);
             }
-            if self.bell.listen(context) || !done.is_empty() || sleep.as_mut().poll(context).is_ready() {
+            if self.wake_flag.listen(context) || !done.is_empty() || sleep.as_mut().poll(context).is_ready() {
                 return Poll::Ready(done);
             }
             Poll::Pending
@@ -333,21 +333,21 @@ impl Driver {
                 self.busy.writing = false;
                 self.shared.lock().replay.rebuild(&journal?);
             }
-            Done::Renewed(renewed) => {
+            Done::Heartbeat(renewed) => {
                 self.busy.writing = false;
-                self.renewed(renewed)?;
+                self.heartbeat_done(renewed)?;
             }
-            Done::Begun(begun) => {
-                self.busy.beginning = false;
-                self.begun(begun?);
+            Done::Started(started) => {
+                self.busy.starting = false;
+                self.work_started(started?);
             }
             Done::Ended(ended) => {
-                self.busy.beginning = false;
+                self.busy.starting = false;
                 self.losers_ended(ended?);
             }
-            Done::Looked(looked) => {
-                self.busy.looking = false;
-                self.looked(looked?);
+            Done::OutcomesRead(read) => {
+                self.busy.reading_outcomes = false;
+                self.outcomes_read(read?);
             }
             Done::Read(payload, text) => {
                 if let Some(blob) = payload.blob() {
@@ -375,7 +375,7 @@ impl Driver {
         self.settings.limit_at.is_some_and(|at| at <= now)
     }
 
-    async fn judge(&mut self, verdict: Verdict) -> Result<TurnEnd, Halt> {
+    async fn apply_verdict(&mut self, verdict: Verdict) -> Result<TurnEnd, Halt> {
         match verdict {
             Verdict::Failed(error) => {
                 self.stop_steps();
@@ -432,7 +432,7 @@ fn body_of(workflow: &ErasedWorkflow, ctx: Ctx, record: &Execution, input: Optio
 }
 
 fn null() -> Json {
-    match nothing() {
+    match null_payload() {
         tickover_core::payload::Payload::Inline(json) => json,
         tickover_core::payload::Payload::Blob(_) => Json::string(""),
     }

@@ -18,9 +18,9 @@ use super::need::Need;
 use crate::error::{Cause, Error, Failure};
 
 /// The delay before the first retry of a turn that failed. It doubles with each retry.
-const SOON: Millis = Millis::from_secs(1);
+const RETRY_MIN: Millis = Millis::from_secs(1);
 /// The upper bound of that delay.
-const PATIENT: Millis = Millis::from_secs(600);
+const RETRY_MAX: Millis = Millis::from_secs(600);
 
 /// A turn of a workflow that this worker doesn't know.
 pub(super) struct Unknown {
@@ -35,7 +35,7 @@ impl Unknown {
             Some(Stuck::UnknownWorkflow { tries }) => tries.saturating_add(1),
             Some(Stuck::Unreadable(_) | Stuck::Code { .. }) | None => 1,
         };
-        let after = SOON.saturating_mul(1 << tries.min(10)).min(PATIENT);
+        let after = RETRY_MIN.saturating_mul(1 << tries.min(10)).min(RETRY_MAX);
         tracing::warn!(
             { field::EXECUTION_ID } = %self.record.id, workflow = %self.record.workflow, tries,
             "this worker doesn't know the workflow"
@@ -213,7 +213,7 @@ impl Driver {
             }
             Halt::Broken(error) => {
                 tracing::warn!({ field::EXECUTION_ID } = %id, %error, "the turn stopped because of an error");
-                self.release(SOON, error.undone()).await
+                self.release(RETRY_MIN, error.undone()).await
             }
             Halt::Limit(reject) => self.end_by_limit(&reject).await,
             // The message may contain parts of a payload, so it isn't logged.
@@ -248,7 +248,7 @@ impl Driver {
         if let Err(Halt::Lost) = settled.await {
             return TurnEnd::Lost;
         }
-        let after = SOON.saturating_mul(1 << tries.min(10)).min(PATIENT);
+        let after = RETRY_MIN.saturating_mul(1 << tries.min(10)).min(RETRY_MAX);
         self.release(after, undone).await
     }
 
@@ -260,8 +260,8 @@ impl Driver {
         match Box::pin(self.close_with(Err(error))).await {
             Ok(end) => end,
             Err(Halt::Lost) => TurnEnd::Lost,
-            Err(Halt::Broken(error)) => self.release(SOON, error.undone()).await,
-            Err(_) => self.release(SOON, Undone::ByCode).await,
+            Err(Halt::Broken(error)) => self.release(RETRY_MIN, error.undone()).await,
+            Err(_) => self.release(RETRY_MIN, Undone::ByCode).await,
         }
     }
 

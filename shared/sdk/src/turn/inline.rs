@@ -90,7 +90,7 @@ impl Attempt {
             (Some(_), Some(at)) if at <= clock.now() => return How::TimedOut(at),
             (Some(Ok(attempted)), _) => attempted,
             (Some(Err(panic)), _) => {
-                let failure = task::Failure::new("panic", panics::told(&*panic));
+                let failure = task::Failure::new("panic", panics::message_of(&*panic));
                 Attempted::Failed { error: failure_json(&failure), failure }
             }
         };
@@ -157,7 +157,7 @@ impl Driver {
             info: StepInfo {
                 idempotency_key: format!("{key}:{name}"),
                 attempt,
-                name: inline.shown.clone(),
+                name: inline.given_name.clone(),
                 traceparent: self.service.carried(self.record.trace).map(|trace| trace.traceparent()),
                 progress: inline.progress,
                 progress_sender: progress_sender.clone(),
@@ -168,7 +168,7 @@ impl Driver {
         let (handle, registration) = AbortHandle::new_pair();
         let job = async move {
             let how = run.run().await;
-            AttemptEnd { number, name, attempt, first_at, progress: progress_sender.told(), how }
+            AttemptEnd { number, name, attempt, first_at, progress: progress_sender.last(), how }
         };
         let job = Abortable::new(job, registration).map(|ended| match ended {
             Ok(end) => Done::Attempt(Box::new(end)),

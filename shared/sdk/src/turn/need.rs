@@ -49,7 +49,7 @@ pub(crate) enum Need {
     /// A remote step or child that was started ends.
     Outcome { name: StepName },
     /// Another execution ends. It doesn't notify this one, so it is probed periodically.
-    Elsewhere { name: StepName, since: Timestamp, look_at: Timestamp },
+    Elsewhere { name: StepName, since: Timestamp, probe_at: Timestamp },
     /// An instant passes.
     Timer { name: StepName, until: Timestamp },
     /// An event arrives, or the timeout of the wait passes.
@@ -105,7 +105,7 @@ impl Need {
         match self {
             Self::Timer { until, .. } => Some(*until),
             Self::Event { until, .. } => *until,
-            Self::Elsewhere { look_at, .. } => Some(*look_at),
+            Self::Elsewhere { probe_at, .. } => Some(*probe_at),
             Self::Inline(inline) => inline.next_at(),
             Self::Keep { .. } | Self::Remote(_) | Self::Child { .. } | Self::Outcome { .. } => None,
         }
@@ -116,7 +116,7 @@ impl Need {
 pub(crate) struct Inline {
     pub(crate) name: StepName,
     /// The name that the code gave it.
-    pub(crate) shown: String,
+    pub(crate) given_name: String,
     pub(crate) policy: StepPolicy,
     /// Whether an attempt is recorded before it runs.
     pub(crate) recorded_first: bool,

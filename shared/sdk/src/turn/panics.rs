@@ -24,7 +24,7 @@ pub(crate) fn install_hook() {
 }
 
 /// The message and the position of a panic that was just caught on this thread.
-pub(crate) fn told(caught: &(dyn Any + Send)) -> String {
+pub(crate) fn message_of(caught: &(dyn Any + Send)) -> String {
     let text = caught.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| caught.downcast_ref::<String>().cloned());
     let text = text.unwrap_or_else(|| "a panic without a message".to_owned());

@@ -10,7 +10,7 @@ use super::drive::{Done, Driver};
 use super::inline::failure_payload;
 use super::need::{Failed, Inline, Need, Stage};
 use super::state::State;
-use crate::ctx::elsewhere;
+use crate::ctx::probe_later;
 
 /// The time that an inline step without a timeout should have before the invocation ends.
 const WORTH_STARTING: Millis = Millis::from_secs(1);
@@ -22,11 +22,11 @@ impl Driver {
         self.keep_values();
         self.shared.lock().note_instants(now);
         self.plan_reads(now);
-        let again = !self.is_held() && self.prepare_steps(now);
+        let again = !self.is_stopped() && self.prepare_steps(now);
         if again {
             return true;
         }
-        let eager = !self.is_held() && self.has_beginnings();
+        let eager = !self.is_stopped() && self.has_beginnings();
         let has_losers = !self.shared.lock().losers.is_empty();
         let has_fresh = self.shared.lock().replay.has_fresh();
         // The last results are part of the write that ends the turn, unless something else runs or is awaited
@@ -46,23 +46,23 @@ impl Driver {
     }
 
     /// Whether nothing new may start.
-    fn is_held(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.record.cancel_requested || self.record.paused || self.has_answer()
     }
 
     /// Whether the turn has nothing to run and nothing to wait for.
     pub(super) fn is_idle(&self) -> bool {
-        let held = self.is_held();
+        let is_stopped = self.is_stopped();
         let state = self.shared.lock();
         let under_way = state.open().any(|need| match need {
             Need::Inline(inline) => match &inline.stage {
                 Stage::Running(_) => true,
-                Stage::Due { .. } => !held,
+                Stage::Due { .. } => !is_stopped,
                 // A retry that doesn't fit into this invocation isn't awaited here.
-                Stage::Retry { in_place, .. } => *in_place && !held && !self.is_short_of_time,
+                Stage::Retry { in_place, .. } => *in_place && !is_stopped && !self.is_short_of_time,
                 Stage::Unknown | Stage::Ended => false,
             },
-            Need::Remote(_) | Need::Child { .. } => !held,
+            Need::Remote(_) | Need::Child { .. } => !is_stopped,
             Need::Keep { .. }
             | Need::Outcome { .. }
             | Need::Elsewhere { .. }
@@ -101,26 +101,26 @@ impl Driver {
     /// periodically.
     fn plan_reads(&mut self, now: Timestamp) {
         let mut state = self.shared.lock();
-        let mut look = state.look;
+        let mut needs_read = state.needs_read;
         for waiting in state.needs.values_mut() {
-            if let Need::Elsewhere { name, since, look_at } = &waiting.need
-                && *look_at <= now
+            if let Need::Elsewhere { name, since, probe_at } = &waiting.need
+                && *probe_at <= now
             {
-                look = true;
-                waiting.need = elsewhere(name.clone(), *since, now);
+                needs_read = true;
+                waiting.need = probe_later(name.clone(), *since, now);
             }
         }
-        let told = self.record.wakes > self.seen_wakes;
+        let is_notified = self.record.wakes > self.seen_wakes;
         let open = !state.replay.open_remote().is_empty() || !state.replay.open_children().is_empty();
-        state.look = (look || told) && open;
-        let look = state.look && !self.busy.looking && !self.has_answer();
-        if look {
-            state.look = false;
+        state.needs_read = (needs_read || is_notified) && open;
+        let needs_read = state.needs_read && !self.busy.reading_outcomes && !self.has_answer();
+        if needs_read {
+            state.needs_read = false;
         }
         drop(state);
-        if look {
-            self.look();
-        } else if told && !open && !self.busy.looking {
+        if needs_read {
+            self.start_reading_outcomes();
+        } else if is_notified && !open && !self.busy.reading_outcomes {
             self.seen_wakes = self.record.wakes;
         }
     }
@@ -213,7 +213,7 @@ impl Driver {
         let state = self.shared.lock();
         state.open().any(|need| match need {
             Need::Inline(inline) => matches!(inline.stage, Stage::Due { .. }),
-            Need::Remote(_) | Need::Child { .. } => !self.busy.beginning,
+            Need::Remote(_) | Need::Child { .. } => !self.busy.starting,
             Need::Keep { .. }
             | Need::Outcome { .. }
             | Need::Elsewhere { .. }
@@ -224,7 +224,7 @@ impl Driver {
 
     fn begin(&mut self, now: Timestamp) {
         self.start_steps(now);
-        if !self.busy.beginning {
+        if !self.busy.starting {
             self.start_remote();
         }
     }

@@ -18,7 +18,7 @@ use tickover_core::trace::TraceContext;
 use tickover_service::Service;
 
 use super::need::{Inline, Need, Rank, Stage, Waiting};
-use crate::ctx::{UndoStep, is_undoing};
+use crate::ctx::{UndoStep, is_undo_step};
 use crate::error::Error;
 use crate::registry::ErasedStep;
 use crate::step::States;
@@ -114,16 +114,16 @@ pub(crate) struct State {
     /// The same numbers by name.
     pub(super) numbers: HashMap<StepName, u64>,
     /// The outcomes that the journal has passed and the code hasn't taken, by rank.
-    pub(super) heard: BTreeMap<Rank, u64>,
+    pub(super) passed: BTreeMap<Rank, u64>,
     /// How often an outcome was moved back.
     pub(super) moved_back: u64,
     /// The outcomes among them that the code has asked for, by their position in the journal. They are delivered when
     /// the code is at rest.
-    pub(super) asked: BTreeMap<u64, u64>,
+    pub(super) requested: BTreeMap<u64, u64>,
     /// The outcome that is being delivered, until the code is at rest.
-    pub(super) told: Option<u64>,
+    pub(super) delivering: Option<u64>,
     /// The other outcome that is available until then.
-    pub(super) due: Due,
+    pub(super) also_available: AlsoAvailable,
     /// How often the body was polled.
     pub(super) polls: u64,
     pub(super) last_delivered: Option<StepName>,
@@ -134,7 +134,7 @@ pub(crate) struct State {
     /// Remote steps that the code no longer waits for and that have to be ended.
     pub(crate) losers: Vec<StepName>,
     /// Whether others' outcomes have to be read as soon as possible.
-    pub(crate) look: bool,
+    pub(crate) needs_read: bool,
     /// Whether the futures that are dropped now have lost a race or timed out, so that their remote steps are ended.
     pub(crate) dropping_ends: bool,
     /// Whether the turn is over. Futures that are polled after that stay pending.
@@ -147,7 +147,7 @@ pub(crate) struct State {
 
 /// The outcome, from before the current delivery, that the code may take now.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Due {
+pub(super) struct AlsoAvailable {
     pub(super) number: Option<u64>,
     /// Whether the code has polled another outcome from before the delivery.
     pub(super) is_passed_over: bool,
@@ -197,17 +197,17 @@ impl State {
             facts,
             needs: BTreeMap::new(),
             numbers: HashMap::new(),
-            heard: BTreeMap::new(),
+            passed: BTreeMap::new(),
             moved_back: 0,
-            asked: BTreeMap::new(),
-            told: None,
-            due: Due::default(),
+            requested: BTreeMap::new(),
+            delivering: None,
+            also_available: AlsoAvailable::default(),
             polls: 0,
             last_delivered: None,
             verdict: None,
             undoing: vec![],
             losers: vec![],
-            look: false,
+            needs_read: false,
             dropping_ends: false,
             is_over: false,
             next: 0,
@@ -284,7 +284,7 @@ impl State {
         self.wait_on(number, waker);
         if let Some(place) = place {
             self.has_ended(number, place);
-            self.asked.insert(place, number);
+            self.requested.insert(place, number);
         }
         number
     }
@@ -297,15 +297,15 @@ impl State {
         if let Some(waiting) = self.needs.get_mut(&number) {
             waiting.waker = waker;
             waiting.polled_in = self.polls;
-            self.due.is_passed_over |= waiting.ended.is_some();
-            self.asked.extend(waiting.ended.map(|rank| (rank.place, number)));
+            self.also_available.is_passed_over |= waiting.ended.is_some();
+            self.requested.extend(waiting.ended.map(|rank| (rank.place, number)));
         }
     }
 
     /// Whether the outcome of this future, which is polled now, is available. Which outcomes are available is decided
     /// before the poll, so that it doesn't depend on which future the code polls first.
     pub(crate) fn is_available(&self, number: u64) -> bool {
-        self.told == Some(number) || self.due.number == Some(number)
+        self.delivering == Some(number) || self.also_available.number == Some(number)
     }
 
     /// Whether the code still waits for it: it was polled in the last poll of the body, or an executor within the code
@@ -322,7 +322,7 @@ impl State {
         {
             let rank = Rank { moved_back: 0, place };
             waiting.ended = Some(rank);
-            self.heard.insert(rank, number);
+            self.passed.insert(rank, number);
         }
     }
 
@@ -331,8 +331,8 @@ impl State {
         let Waiting { need, ended, .. } = self.needs.remove(&number)?;
         self.numbers.remove(need.name());
         if let Some(rank) = ended {
-            self.asked.remove(&rank.place);
-            self.heard.remove(&rank);
+            self.requested.remove(&rank.place);
+            self.passed.remove(&rank);
         }
         Some(need)
     }
@@ -345,7 +345,7 @@ impl State {
     /// Whether a name belongs to the code that runs now: the workflow's, or `on_failure`.
     pub(crate) fn is_of_this_code(&self, name: &StepName) -> bool {
         match self.facts.prefix.as_str() {
-            "" => !name.as_str().starts_with(ON_FAILURE_PREFIX) && !is_undoing(name),
+            "" => !name.as_str().starts_with(ON_FAILURE_PREFIX) && !is_undo_step(name),
             prefix => name.as_str().starts_with(prefix),
         }
     }
@@ -446,4 +446,4 @@ pub(crate) enum ClaimProblem {
 }
 
 /// The slot of a remote step in a join.
-pub(crate) type Place = Option<Slot>;
+pub(crate) type JoinSlot = Option<Slot>;

@@ -80,14 +80,17 @@ impl Driver {
         let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
         let receipt = self.receipt.clone();
         self.jobs.push(Box::pin(async move {
-            let renewed = service.heartbeat_turn(&record, lease, receipt.as_deref()).await;
-            Done::Renewed(renewed.map(Box::new))
+            let result = service.heartbeat_turn(&record, lease, receipt.as_deref()).await;
+            Done::Heartbeat(result.map(Box::new))
         }));
     }
 
     /// Applies the result of a heartbeat. One that failed temporarily is retried before the lease ends.
-    pub(super) fn renewed(&mut self, renewed: Result<Box<Execution>, ServiceError>) -> Result<(), Halt> {
-        match renewed {
+    pub(super) fn heartbeat_done(
+        &mut self,
+        result: Result<Box<Execution>, ServiceError>,
+    ) -> Result<(), Halt> {
+        match result {
             Ok(record) => {
                 let pause = record.turn().map_or(Millis::ZERO, third_of);
                 self.busy.next_heartbeat_at = Some(self.service.now().plus(pause));

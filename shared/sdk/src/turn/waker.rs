@@ -8,7 +8,7 @@ use std::task::{Context, Wake, Waker};
 use futures::task::AtomicWaker;
 
 /// The driver's view of the wakers.
-pub(super) struct Bell {
+pub(super) struct WakeFlag {
     inner: Arc<Inner>,
     /// The waker of the last poll.
     last: Arc<BodyWaker>,
@@ -16,7 +16,7 @@ pub(super) struct Bell {
 
 #[derive(Default)]
 struct Inner {
-    rung: AtomicBool,
+    woken: AtomicBool,
     driver: AtomicWaker,
 }
 
@@ -29,12 +29,12 @@ impl Wake for BodyWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.rung.store(true, Ordering::Release);
+        self.0.woken.store(true, Ordering::Release);
         self.0.driver.wake();
     }
 }
 
-impl Bell {
+impl WakeFlag {
     pub(super) fn new() -> Self {
         let inner = Arc::<Inner>::default();
         let last = Arc::new(BodyWaker(Arc::clone(&inner)));
@@ -44,7 +44,7 @@ impl Bell {
     /// Creates the waker for the next poll. Earlier wakes are cleared: this poll handles them.
     pub(super) fn next(&mut self) -> Waker {
         self.last = Arc::new(BodyWaker(Arc::clone(&self.inner)));
-        self.inner.rung.store(false, Ordering::Release);
+        self.inner.woken.store(false, Ordering::Release);
         self.waker()
     }
 
@@ -61,11 +61,11 @@ impl Bell {
     /// Registers the driver's task to be woken with the body. Returns whether the body was woken since its last poll.
     pub(super) fn listen(&self, context: &Context<'_>) -> bool {
         self.inner.driver.register(context.waker());
-        self.has_rung()
+        self.is_woken()
     }
 
     /// Whether the body was woken since its last poll.
-    pub(super) fn has_rung(&self) -> bool {
-        self.inner.rung.load(Ordering::Acquire)
+    pub(super) fn is_woken(&self) -> bool {
+        self.inner.woken.load(Ordering::Acquire)
     }
 }

@@ -17,18 +17,18 @@ pub(super) struct InFlight(Arc<Mutex<All>>);
 
 #[derive(Default)]
 struct All {
-    held: BTreeMap<u64, Held>,
+    leased: BTreeMap<u64, Leased>,
     next: u64,
 }
 
 /// A claimed turn or task.
-pub(super) enum Held {
+pub(super) enum Leased {
     Turn { record: Box<Execution>, lease: LeaseId, receipt: Option<String> },
     Task { id: TaskId, token: String },
 }
 
 /// Marks a turn or task as in flight. Dropping this doesn't end that: see [`InFlight::empty`].
-pub(super) struct Holding {
+pub(super) struct InFlightGuard {
     in_flight: InFlight,
     number: u64,
 }
@@ -38,28 +38,28 @@ impl InFlight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn hold(&self, held: Held) -> Holding {
+    pub(super) fn hold(&self, leased: Leased) -> InFlightGuard {
         let mut all = self.lock();
         all.next += 1;
         let number = all.next;
-        all.held.insert(number, held);
-        Holding { in_flight: self.clone(), number }
+        all.leased.insert(number, leased);
+        InFlightGuard { in_flight: self.clone(), number }
     }
 
     /// Removes and returns everything in flight, including the work whose guard was just dropped.
-    pub(super) fn empty(&self) -> Vec<Held> {
-        std::mem::take(&mut self.lock().held).into_values().collect()
+    pub(super) fn empty(&self) -> Vec<Leased> {
+        std::mem::take(&mut self.lock().leased).into_values().collect()
     }
 }
 
-impl Holding {
+impl InFlightGuard {
     /// Marks the work as done.
-    pub(super) fn let_go(self) {
-        self.in_flight.lock().held.remove(&self.number);
+    pub(super) fn remove(self) {
+        self.in_flight.lock().leased.remove(&self.number);
     }
 }
 
-impl Held {
+impl Leased {
     pub(super) fn of(work: &Work) -> Self {
         match work {
             Work::Turn(taken) => {

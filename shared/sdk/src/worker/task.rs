@@ -28,7 +28,7 @@ use crate::turn::panics;
 const PROGRESS_INTERVAL: Millis = Millis::from_secs(10);
 
 /// Receives the progress that an attempt reports.
-type Told = watch::Receiver<Option<f64>>;
+type ProgressReceiver = watch::Receiver<Option<f64>>;
 
 /// How an attempt ended for this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Worker {
             progress_sender: ProgressSender::default(),
         };
         let progress_sender = info.progress_sender.clone();
-        let mut told = progress_sender.listen();
+        let mut progress_receiver = progress_sender.listen();
         let (step, states) = (step.clone(), self.registry.states().clone());
         let kind = step.kind;
         let body =
@@ -89,14 +89,17 @@ impl Worker {
         let body = async {
             match body.await {
                 Ok(done) => Ran::Done(done),
-                Err(panic) => Ran::Panicked(panics::told(&*panic)),
+                Err(panic) => Ran::Panicked(panics::message_of(&*panic)),
             }
         };
-        let ran = match select(pin!(body), pin!(self.keep_alive(&claimed, &mut told))).await {
+        let ran = match select(pin!(body), pin!(self.keep_alive(&claimed, &mut progress_receiver))).await {
             Either::Left((ran, _)) | Either::Right((ran, _)) => ran,
         };
-        let unsent =
-            told.has_changed().is_ok_and(|changed| changed).then(|| progress_sender.told()).flatten();
+        let unsent = progress_receiver
+            .has_changed()
+            .is_ok_and(|changed| changed)
+            .then(|| progress_sender.last())
+            .flatten();
         match self.report(&claimed, ran, unsent).await {
             Ok(end) => end,
             Err(error) => {
@@ -121,16 +124,16 @@ impl Worker {
 
     /// Sends heartbeats and progress for as long as it is polled. It returns when the lease has ended, or a
     /// cancellation was requested.
-    async fn keep_alive(&self, claimed: &ClaimedTask, told: &mut Told) -> Ran {
+    async fn keep_alive(&self, claimed: &ClaimedTask, progress_receiver: &mut ProgressReceiver) -> Ran {
         let id: &TaskId = &claimed.task.id;
         let (clock, pace) = (self.service.clock(), self.pace(claimed));
         let mut ends_at = claimed.lease_expires_at;
         let begun = self.service.now();
         let (mut next, mut tells_at) = (pace.map(|pace| begun.plus(pace)), begun.plus(PROGRESS_INTERVAL));
         loop {
-            let tells = told.has_changed().is_ok_and(|changed| changed).then_some(tells_at);
+            let tells = progress_receiver.has_changed().is_ok_and(|changed| changed).then_some(tells_at);
             let wakes_at = earliest([Some(ends_at), next, tells]).unwrap_or(ends_at);
-            let mut news = told.clone();
+            let mut news = progress_receiver.clone();
             let news = async {
                 // The progress that waits to be sent needs no wake-up.
                 if tells.is_some() || news.changed().await.is_err() {
@@ -144,7 +147,7 @@ impl Worker {
             if ends_at <= now {
                 return Ran::Lost;
             }
-            let progress = *told.borrow();
+            let progress = *progress_receiver.borrow();
             let renewed = match (pace, progress) {
                 // The lease is long enough: only the progress is reported, and the lease isn't extended.
                 (None, Some(progress)) => self.service.report_progress(id, &claimed.token, progress).await,
@@ -153,8 +156,8 @@ impl Worker {
             match renewed {
                 Ok(renewed) if renewed.cancel_requested => return Ran::Cancelled,
                 Ok(renewed) => {
-                    if *told.borrow() == progress {
-                        told.mark_unchanged();
+                    if *progress_receiver.borrow() == progress {
+                        progress_receiver.mark_unchanged();
                     }
                     ends_at = renewed.lease_expires_at;
                     let now = self.service.now();

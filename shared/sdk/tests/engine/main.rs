@@ -2,24 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a workflow of a test that can't continue is a failed test")]
 
-mod alone;
 mod attempts;
 mod combine;
 mod durable;
 mod endings;
 mod events;
 mod executions;
+mod expired_results;
+mod faulty_code;
 mod fencing;
 mod inline;
-mod neglect;
+mod isolation;
 mod orphans;
 mod progress;
 mod remote;
 mod sagas;
 mod scene;
+mod smallest;
 mod states;
-mod strange;
-mod thin;
 mod time;
 mod trace;
-mod trouble;
+mod unavailable;

@@ -11,7 +11,7 @@ use tickover::Millis;
 use tickover::prelude::*;
 use tokio::sync::oneshot;
 
-use crate::chance::Pool;
+use crate::random_poll::Pool;
 use crate::steps::{job, little};
 use crate::tree::{Ending, Goal, Leaf, Node, Question, Racing, Spec};
 use crate::witness::{ID, Witness};
@@ -163,13 +163,13 @@ impl Body {
                 glance.unwrap_or(5)
             }
             .boxed(),
-            Node::Looked { at: node, aside, seconds, times } => async move {
-                let mut looked_at = body.go(&node, &format!("{at}.0"));
+            Node::PolledSometimes { at: node, aside, seconds, times } => async move {
+                let mut polled = body.go(&node, &format!("{at}.0"));
                 let mut aside = join_all(body.all(&aside, &format!("{at}.aside"))).fuse();
                 let set_aside = futures::poll!(&mut aside);
                 let mut came = None;
                 for round in 0..times {
-                    came = (&mut looked_at).now_or_never();
+                    came = (&mut polled).now_or_never();
                     body.noted(format!("{at}: {} at look {round}", told::<_, &str>(came.ok_or("not yet"))));
                     if came.is_some() {
                         break;
@@ -179,7 +179,7 @@ impl Body {
                 }
                 let came = match came {
                     Some(came) => came,
-                    None => looked_at.await,
+                    None => polled.await,
                 };
                 let aside = if set_aside.is_ready() { vec![] } else { aside.await };
                 sum([came, sum(aside)])

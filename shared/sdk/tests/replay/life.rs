@@ -31,10 +31,10 @@ pub(crate) async fn live(plan: &Plan) -> Result<(), String> {
     let writes = Box::pin(live_once(plan, None)).await?;
     // Every write, or some writes at equal distances.
     let step = writes.div_ceil(DEATHS_MAX).max(1);
-    let mut write = 1 + plan.luck % step;
+    let mut write = 1 + plan.write_choice % step;
     while write <= writes {
         // In a third of the cases, the system dies a second time a few writes later.
-        let again = (plan.luck / step + write).is_multiple_of(3).then_some(plan.luck % 7 + 1);
+        let again = (plan.write_choice / step + write).is_multiple_of(3).then_some(plan.write_choice % 7 + 1);
         let died = Box::pin(live_once(plan, Some((write, again)))).await;
         died.map_err(|problem| format!("death after write {write}, and after {again:?} more: {problem}"))?;
         write += step;

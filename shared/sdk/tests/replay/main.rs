@@ -6,10 +6,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails if it doesn't find what it expects")]
 
 mod body;
-mod chance;
 mod life;
-mod mixed;
+mod random_poll;
 mod steps;
+mod tampering;
 mod tree;
 mod users;
 mod witness;
@@ -17,7 +17,7 @@ mod witness;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
-use mixed::{Tampering, live_with};
+use tampering::{Tampering, live_with};
 use tree::{EVENTS, Ending, Goal, Leaf, Node, Place, Plan, SentEvent, Spec, plan};
 
 /// The number of bodies that are run with deaths: about ten lives each.
@@ -53,7 +53,7 @@ proptest! {
 
     #[test]
     fn a_replay_without_deaths_sees_what_was_seen_before_in_the_same_order(plan in plan()) {
-        block_on(live_with(&plan, mixed::honest))?;
+        block_on(live_with(&plan, tampering::honest))?;
     }
 }
 
@@ -68,10 +68,10 @@ fn a_race_that_was_decided_in_another_turn_has_the_same_winner_whatever_is_polle
     let handled = vec![channel, event(Some(1)), Node::Leaf(race)];
     let offer = |event| SentEvent { after: 1, event, bytes: 1 };
     let offers = vec![offer(EVENTS[1]), offer(EVENTS[0])];
-    for luck in 0..60 {
+    for write_choice in 0..60 {
         let sleep = Node::Shared(Box::new(Node::Leaf(Leaf::Sleep(30))));
         let tree = Node::Handled(handled.clone(), Box::new(sleep));
-        let plan = Plan { tree, offers: offers.clone(), ending: Ending::Result, luck };
+        let plan = Plan { tree, offers: offers.clone(), ending: Ending::Result, write_choice };
         block_on(life::live(&plan)).unwrap();
     }
 }
@@ -89,18 +89,18 @@ fn reported_problem(lie: Tampering) -> String {
 
 #[test]
 fn a_journal_with_two_outcomes_swapped_would_be_noticed() {
-    let reason = reported_problem(mixed::swapped);
+    let reason = reported_problem(tampering::swapped);
     assert!(reason.contains(" sees "), "{reason}");
 }
 
 #[test]
 fn a_journal_in_the_order_of_names_would_be_noticed() {
-    let reason = reported_problem(mixed::by_name);
+    let reason = reported_problem(tampering::by_name);
     assert!(reason.contains(" sees "), "{reason}");
 }
 
 #[test]
 fn a_journal_without_its_last_outcome_would_be_noticed() {
-    let reason = reported_problem(mixed::forgotten);
+    let reason = reported_problem(tampering::forgotten);
     assert!(reason.contains(" runs ") || reason.contains(" lost "), "{reason}");
 }

@@ -33,7 +33,7 @@ pub(crate) enum Node {
     /// Polled once and dropped.
     PolledOnce(Box<Node>),
     /// Polled this many times, with this many seconds between polls, while the others aren't polled.
-    Looked {
+    PolledSometimes {
         at: Box<Node>,
         aside: Vec<Node>,
         seconds: u64,
@@ -157,7 +157,7 @@ pub(crate) struct Plan {
     pub(crate) offers: Vec<SentEvent>,
     pub(crate) ending: Ending,
     /// Chooses the writes after which the system dies, where there are too many to try all of them.
-    pub(crate) luck: u64,
+    pub(crate) write_choice: u64,
 }
 
 /// The names of the events.
@@ -244,7 +244,7 @@ pub(crate) fn tree() -> impl Strategy<Value = Node> {
             2 => (some(2), boxed.clone()).prop_map(|(nodes, each)| Node::Handled(nodes, each)),
             1 => boxed.clone().prop_map(Node::PolledOnce),
             1 => (boxed.clone(), some(1), seconds(), 1..4_u32)
-                .prop_map(|(at, aside, seconds, times)| Node::Looked { at, aside, seconds, times }),
+                .prop_map(|(at, aside, seconds, times)| Node::PolledSometimes { at, aside, seconds, times }),
             2 => two().prop_map(|(first, meanwhile)| Node::Aside(first, meanwhile)),
             2 => reminded(boxed.clone()),
             1 => boxed.clone().prop_map(Node::Shared),
@@ -266,5 +266,5 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let ending =
         prop_oneof![6 => Just(Ending::Result), 2 => Just(Ending::Again), 1 => Just(Ending::Afterwards)];
     (tree(), prop::collection::vec(offer, 0..9), ending, any::<u64>())
-        .prop_map(|(tree, offers, ending, luck)| Plan { tree, offers, ending, luck })
+        .prop_map(|(tree, offers, ending, write_choice)| Plan { tree, offers, ending, write_choice })
 }

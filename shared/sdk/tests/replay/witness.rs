@@ -28,7 +28,7 @@ pub(crate) struct Witness {
     pub(crate) plan: Plan,
     /// This service never dies.
     pub(crate) service: Service,
-    sight: Mutex<Observations>,
+    observations: Mutex<Observations>,
 }
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ struct Seen {
 impl Witness {
     pub(crate) fn new(plan: &Plan, service: Service) -> Arc<Self> {
         let plan = plan.clone();
-        let witness = Arc::new(Self { plan, service, sight: Mutex::default() });
+        let witness = Arc::new(Self { plan, service, observations: Mutex::default() });
         CURRENT.set(Some(Arc::clone(&witness)));
         witness
     }
@@ -77,8 +77,8 @@ impl Witness {
         CURRENT.with_borrow(Clone::clone).unwrap()
     }
 
-    fn sight(&self) -> MutexGuard<'_, Observations> {
-        self.sight.lock().unwrap()
+    fn observations(&self) -> MutexGuard<'_, Observations> {
+        self.observations.lock().unwrap()
     }
 
     /// The run's journal as it is stored now. The store in memory answers at once.
@@ -103,27 +103,27 @@ impl Witness {
     /// Records the start of the code with this prefix, in this run. Returns the index of the turn.
     pub(crate) fn turn(&self, run: u32, prefix: &'static str) -> usize {
         let held = self.held();
-        let mut sight = self.sight();
-        if sight.turns.last().is_some_and(|last| last.code.0 < run) {
+        let mut observations = self.observations();
+        if observations.turns.last().is_some_and(|last| last.code.0 < run) {
             // An outcome at the same time as the end of the earlier run may have been dropped.
-            sight.done.clear();
+            observations.done.clear();
         }
-        let deaths = sight.deaths;
-        sight.turns.push(Turn { code: (run, prefix), deaths, held, trace: vec![] });
-        sight.turns.len() - 1
+        let deaths = observations.deaths;
+        observations.turns.push(Turn { code: (run, prefix), deaths, held, trace: vec![] });
+        observations.turns.len() - 1
     }
 
     /// Records an observation. These names must be in the journal for it.
     pub(crate) fn saw(&self, turn: usize, needs: Vec<String>, what: &str) {
-        self.sight().turns[turn].trace.push(Seen { needs, what: what.to_owned() });
+        self.observations().turns[turn].trace.push(Seen { needs, what: what.to_owned() });
     }
 
     /// A number below this one that differs from turn to turn.
     pub(crate) fn chance(&self, below: usize) -> usize {
-        let mut sight = self.sight();
+        let mut observations = self.observations();
         // SplitMix64.
-        sight.chance = sight.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = sight.chance;
+        observations.chance = observations.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = observations.chance;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         usize::try_from(bits >> 40).unwrap() % below
@@ -131,9 +131,9 @@ impl Witness {
 
     /// A value of this many bytes that didn't exist before.
     pub(crate) fn make(&self, name: &str, bytes: usize) -> String {
-        let mut sight = self.sight();
-        sight.made += 1;
-        let value = format!("{name}#{}", sight.made);
+        let mut observations = self.observations();
+        observations.made += 1;
+        let value = format!("{name}#{}", observations.made);
         let filling = bytes.saturating_sub(value.len());
         value + &FILLING.to_string().repeat(filling)
     }
@@ -152,54 +152,54 @@ impl Witness {
     /// A step starts to run.
     pub(crate) fn begins(&self, name: &str, key: &str) {
         let has_ended = self.has_ended(name);
-        let mut sight = self.sight();
-        let life = sight.deaths;
-        if has_ended || sight.ended.contains(key) {
-            sight.problems.push(format!("step {name} runs though its result is stored"));
+        let mut observations = self.observations();
+        let life = observations.deaths;
+        if has_ended || observations.ended.contains(key) {
+            observations.problems.push(format!("step {name} runs though its result is stored"));
         }
-        if sight.done.get(name) == Some(&life) {
-            sight.problems.push(format!("step {name} runs twice though nothing happened"));
+        if observations.done.get(name) == Some(&life) {
+            observations.problems.push(format!("step {name} runs twice though nothing happened"));
         }
     }
 
     /// A step has completed.
     pub(crate) fn is_done(&self, name: &str) {
-        let mut sight = self.sight();
-        let life = sight.deaths;
-        sight.done.insert(name.to_owned(), life);
+        let mut observations = self.observations();
+        let life = observations.deaths;
+        observations.done.insert(name.to_owned(), life);
     }
 
     /// The system has died. These steps had ended before.
     pub(crate) fn died(&self, ended: &[String]) {
-        let mut sight = self.sight();
-        sight.deaths += 1;
-        sight.ended.extend(ended.iter().cloned());
+        let mut observations = self.observations();
+        observations.deaths += 1;
+        observations.ended.extend(ended.iter().cloned());
     }
 
     /// Records an error that the traces don't show.
     pub(crate) fn object(&self, problem: String) {
-        self.sight().problems.push(problem);
+        self.observations().problems.push(problem);
     }
 
     /// The last observation of the last turn.
     pub(crate) fn last(&self) -> Option<String> {
-        Some(self.sight().turns.last()?.trace.last()?.what.clone())
+        Some(self.observations().turns.last()?.trace.last()?.what.clone())
     }
 
     /// All observations of all turns, as text.
     pub(crate) fn shown(&self) -> String {
-        self.sight().shown()
+        self.observations().shown()
     }
 
     /// The first error, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
-        let sight = self.sight();
-        let mut problems = sight.problems.clone();
-        for (later, _) in sight.turns.iter().enumerate() {
-            problems.extend((0..later).filter_map(|earlier| sight.disagreement(earlier, later)));
+        let observations = self.observations();
+        let mut problems = observations.problems.clone();
+        for (later, _) in observations.turns.iter().enumerate() {
+            problems.extend((0..later).filter_map(|earlier| observations.disagreement(earlier, later)));
         }
         let first = problems.first()?;
-        Some(format!("{first}\n{}", sight.shown()).replace(FILLING, ""))
+        Some(format!("{first}\n{}", observations.shown()).replace(FILLING, ""))
     }
 }
 

@@ -35,7 +35,7 @@ enum Problem {
 
 /// Whether the names of a request are fields or parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sort {
+pub(super) enum NameKind {
     Field,
     Parameter,
 }
@@ -83,11 +83,11 @@ impl Fault {
     }
 
     /// The refusal of a request. `path` is the path of the value that was read.
-    pub(super) fn reject(self, path: &str, sort: Sort) -> Reject {
+    pub(super) fn reject(self, path: &str, name_kind: NameKind) -> Reject {
         let Self { path: field, problem, found } = if path.is_empty() { self } else { self.inside(path) };
-        let sort = match sort {
-            Sort::Field => "field",
-            Sort::Parameter => "parameter",
+        let name_kind = match name_kind {
+            NameKind::Field => "field",
+            NameKind::Parameter => "parameter",
         };
         let last = field.as_deref().and_then(|field| field.rsplit('.').next());
         let (expected, found) = match problem {
@@ -97,9 +97,9 @@ impl Fault {
             },
             Problem::Expected(expected) => (format!("expected {expected}"), found),
             Problem::Unknown { nearest: Some(nearest) } => {
-                (format!("unknown {sort}; did you mean `{nearest}`?"), None)
+                (format!("unknown {name_kind}; did you mean `{nearest}`?"), None)
             }
-            Problem::Unknown { nearest: None } => (format!("unknown {sort}"), None),
+            Problem::Unknown { nearest: None } => (format!("unknown {name_kind}"), None),
             Problem::Twice => ("expected once".to_owned(), Some("twice".to_owned())),
         };
         let field = field.unwrap_or_else(|| "body".to_owned());

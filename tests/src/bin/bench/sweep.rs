@@ -42,7 +42,7 @@ const INPUT: &str = r#"{"to":"ada@example.com","template":"welcome"}"#;
 /// It should take seconds. If it hasn't ended by then, that is printed.
 const TIMEOUT: Duration = Duration::from_mins(10);
 /// What a message did whose time was up isn't told, so the index is looked at as well.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Everything there is, shared by the tick and the consumers.
 #[derive(Clone)]
@@ -156,7 +156,7 @@ async fn sweep(scene: &Scene) -> Result<Total> {
     }
     let started = Instant::now();
     while started.elapsed() < TIMEOUT {
-        let all_done = tokio::time::timeout(LOOK_EVERY, scene.progress.all_done.notified()).await;
+        let all_done = tokio::time::timeout(CHECK_EVERY, scene.progress.all_done.notified()).await;
         if all_done.is_ok() || nothing_is_due(&scene.store).await? {
             break;
         }

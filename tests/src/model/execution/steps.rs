@@ -52,7 +52,7 @@ impl ExecutionProtocol {
             marks: [false; STEPS],
             woken: false,
             hints: vec![0],
-            unoffered: self.waits == Waits::ForAnEvent,
+            event_unsent: self.waits == Waits::ForAnEvent,
             left: self.mishaps,
             seen: Seen::default(),
         }
@@ -70,7 +70,7 @@ impl ExecutionProtocol {
             match worker {
                 Worker::Idle => {}
                 Worker::At(turn) => {
-                    moves.push(if turn.looked.is_none() { Move::Look(at) } else { Move::End(at) });
+                    moves.push(if turn.looked.is_none() { Move::ReadSteps(at) } else { Move::End(at) });
                     if faults && state.left.crashes > 0 {
                         moves.push(Move::Crash(at));
                     }
@@ -87,7 +87,7 @@ impl ExecutionProtocol {
         }
         for (at, step) in state.steps.iter().enumerate() {
             match step {
-                Remote::NotStarted | Remote::Told => {}
+                Remote::NotStarted | Remote::Notified => {}
                 Remote::Open => moves.push(Move::Step(at)),
                 Remote::Ended | Remote::Waking | Remote::Hinting => {
                     moves.push(Move::Step(at));
@@ -97,7 +97,7 @@ impl ExecutionProtocol {
                 }
             }
         }
-        if state.unoffered {
+        if state.event_unsent {
             moves.push(Move::SendEvent);
         }
         if state.record.due.is_some_and(|due| due.at <= self.now(state)) {
@@ -111,7 +111,7 @@ impl ExecutionProtocol {
     pub(super) fn take(&self, state: &mut ProtocolState, one: Move) -> Option<()> {
         match one {
             Move::Deliver(at) => self.deliver(state, at)?,
-            Move::Look(at) => look(state, at, self.waits)?,
+            Move::ReadSteps(at) => look(state, at, self.waits)?,
             Move::End(at) => self.end(state, at)?,
             Move::Crash(at) => {
                 state.left.crashes -= 1;
@@ -120,10 +120,10 @@ impl ExecutionProtocol {
             Move::Step(at) => advance(state, at)?,
             Move::NoNotification(at) => {
                 state.left.crashes -= 1;
-                *state.steps.get_mut(at)? = Remote::Told;
+                *state.steps.get_mut(at)? = Remote::Notified;
             }
             Move::SendEvent => {
-                state.unoffered = false;
+                state.event_unsent = false;
                 let name = event()?;
                 let offer = SendEvent {
                     name,
@@ -157,17 +157,17 @@ impl ExecutionProtocol {
 
     fn write(&self, state: &mut ProtocolState, decision: &Decision) {
         let Some(after) = decision.record().filter(|_| !decision.writes.is_empty()) else {
-            return self.tell(state, decision);
+            return self.send_hints(state, decision);
         };
         let had_ended = state.record.closed().is_some();
         let after = Execution { wakes: state.record.wakes, ..after.clone() };
         state.seen.revived |= had_ended && after.closed() != state.record.closed();
         state.seen.results += u8::from(!had_ended && after.closed().is_some());
         state.record = Kept::new(after);
-        self.tell(state, decision);
+        self.send_hints(state, decision);
     }
 
-    fn tell(&self, state: &mut ProtocolState, decision: &Decision) {
+    fn send_hints(&self, state: &mut ProtocolState, decision: &Decision) {
         for effect in &decision.effects {
             match effect {
                 Effect::Turn { at, .. } => state.hints.push(self.index(*at)),
@@ -217,9 +217,9 @@ impl ExecutionProtocol {
     /// record.
     fn end(&self, state: &mut ProtocolState, at: usize) -> Option<()> {
         let Worker::At(turn) = state.workers.get(at)?.clone() else { return None };
-        let command = self.word(&turn, state)?;
+        let command = self.command_of(&turn, state)?;
         let seen = self.decide(Some(&turn.seen), &command, self.now(state));
-        let decision = if holds(&seen, &state.record, self.slip) {
+        let decision = if conditions_hold(&seen, &state.record, self.slip) {
             seen
         } else {
             self.decide(Some(&state.record), &self.with_bug_applied(&command, &state.record), self.now(state))
@@ -230,7 +230,7 @@ impl ExecutionProtocol {
         }
         let holder = state.record.turn().map(|held| held.lease);
         let is_his = holder == Some(LeaseId::from_bytes([turn.lease; 16]));
-        state.seen.usurped |= decision.outcome.is_ok() && !decision.writes.is_empty() && !is_his;
+        state.seen.ended_by_other |= decision.outcome.is_ok() && !decision.writes.is_empty() && !is_his;
         self.write(state, &decision);
         match decision.reply() {
             Ok(Reply::Suspended(SuspendReply::GoOn)) => {
@@ -259,7 +259,7 @@ impl ExecutionProtocol {
     }
 
     /// The command of a worker at the end of its turn.
-    fn word(&self, turn: &Turn, state: &ProtocolState) -> Option<Command> {
+    fn command_of(&self, turn: &Turn, state: &ProtocolState) -> Option<Command> {
         let (lease, now) = (LeaseId::from_bytes([turn.lease; 16]), self.now(state));
         let looked = turn.looked?;
         let (mut entries, done) = match self.waits {
@@ -272,7 +272,7 @@ impl ExecutionProtocol {
         };
         if self.waits == Waits::ForSteps {
             for (number, ended) in looked.into_iter().enumerate() {
-                entries.extend(news(&turn.seen, step(number)?, ended, now));
+                entries.extend(new_entries(&turn.seen, step(number)?, ended, now));
             }
         }
         if done {
@@ -292,7 +292,7 @@ impl ExecutionProtocol {
 }
 
 /// The journal entries for a step's state.
-fn news(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> Vec<Entry> {
+fn new_entries(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> Vec<Entry> {
     let has_begun =
         seen.journal.iter().any(|entry| matches!(&entry.what, Happened::Remote { name: of } if *of == name));
     let has_ended = seen
@@ -311,7 +311,7 @@ fn news(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> Vec<Ent
 }
 
 /// Whether the conditions of a decision's write hold.
-fn holds(decision: &Decision, record: &Execution, slip: Option<ExecutionBug>) -> bool {
+fn conditions_hold(decision: &Decision, record: &Execution, slip: Option<ExecutionBug>) -> bool {
     decision.writes.iter().all(|write| match write {
         Write::UpdateExecution { before, due_no_later_than, wakes, .. } => {
             let in_time = |latest| record.due.is_some_and(|due| due.at <= latest);
@@ -340,13 +340,13 @@ fn look(state: &mut ProtocolState, at: usize, waits: Waits) -> Option<()> {
 /// A step ends; then its place is marked; after the last mark the notifier wakes the execution; then it sends a hint.
 fn advance(state: &mut ProtocolState, at: usize) -> Option<()> {
     let next = match *state.steps.get(at)? {
-        Remote::NotStarted | Remote::Told => return None,
+        Remote::NotStarted | Remote::Notified => return None,
         Remote::Open => Remote::Ended,
         Remote::Ended => {
             *state.marks.get_mut(at)? = true;
-            if state.marks.iter().all(|marked| *marked) { Remote::Waking } else { Remote::Told }
+            if state.marks.iter().all(|marked| *marked) { Remote::Waking } else { Remote::Notified }
         }
-        Remote::Waking if state.record.closed().is_some() => Remote::Told,
+        Remote::Waking if state.record.closed().is_some() => Remote::Notified,
         Remote::Waking => {
             let wakes = state.record.wakes + 1;
             state.record = Kept::new(Execution { wakes, ..(*state.record).clone() });
@@ -355,7 +355,7 @@ fn advance(state: &mut ProtocolState, at: usize) -> Option<()> {
         }
         Remote::Hinting => {
             state.hints.push(state.clock);
-            Remote::Told
+            Remote::Notified
         }
     };
     *state.steps.get_mut(at)? = next;

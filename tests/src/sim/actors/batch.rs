@@ -42,10 +42,10 @@ pub async fn batch(process: Process) {
             process.sleep(Millis::from_secs(1)).await;
             continue;
         };
-        let shift = Shift { process: &process, queue: &name, suspects: RefCell::default() };
+        let invocation = InvocationWork { process: &process, queue: &name, suspects: RefCell::default() };
         tokio::select! {
             biased;
-            () = shift.work(&messages) => {}
+            () = invocation.work(&messages) => {}
             // Work that isn't finished by then is killed with its process.
             () = process.gate.sleep(TIMEOUT) => {}
         }
@@ -53,27 +53,27 @@ pub async fn batch(process: Process) {
 }
 
 /// The work of one invocation.
-struct Shift<'a> {
+struct InvocationWork<'a> {
     process: &'a Process,
     queue: &'a QueueName,
     /// Messages whose work may have killed another worker.
     suspects: RefCell<Vec<&'a Received>>,
 }
 
-impl<'a> Shift<'a> {
+impl<'a> InvocationWork<'a> {
     async fn work(&self, messages: &'a [Received]) {
-        let company = if messages.len() == 1 { Isolation::Alone } else { Isolation::Shared };
-        join_all(messages.iter().map(|message| self.take(message, company))).await;
+        let isolation = if messages.len() == 1 { Isolation::Alone } else { Isolation::Shared };
+        join_all(messages.iter().map(|message| self.take(message, isolation))).await;
         for suspect in self.suspects.take() {
             self.take(suspect, Isolation::Alone).await;
         }
     }
 
     /// Deletes a message that it has processed; another one becomes visible again.
-    async fn take(&self, message: &'a Received, company: Isolation) {
+    async fn take(&self, message: &'a Received, isolation: Isolation) {
         let (process, queue) = (self.process, self.queue);
         let request = ClaimRequest { worker: None, max: 1, lease: TIMEOUT, wait: Millis::ZERO };
-        let Ok(delivery) = process.deliver(queue, message, &request, company).await else { return };
+        let Ok(delivery) = process.deliver(queue, message, &request, isolation).await else { return };
         let is_done = match delivery {
             Delivery::Suspect => {
                 self.suspects.borrow_mut().push(message);

@@ -5,7 +5,7 @@ use tickover_core::payload::Json;
 use tickover_service::ServiceError;
 
 use crate::sim::plan::execution::Content;
-use crate::sim::plan::{Job, Wish};
+use crate::sim::plan::{Job, JobRequest};
 use crate::sim::process::Process;
 use crate::sim::process::execution::event_name;
 use crate::sim::progress::Progress;
@@ -16,7 +16,7 @@ pub async fn client(process: Process, jobs: &[Job], progress: &Progress) {
         process.gate.sleep(job.at.since(process.world.now())).await;
         let mut left = job.repeats + 1;
         while left > 0 {
-            match carry_out(&process, &job.wish, progress).await {
+            match carry_out(&process, &job.request, progress).await {
                 // Another request has the id, or no open execution has it: that is an answer.
                 Ok(()) | Err(ServiceError::Rejected(_)) => left -= 1,
                 Err(
@@ -32,23 +32,23 @@ pub async fn client(process: Process, jobs: &[Job], progress: &Progress) {
     }
 }
 
-async fn carry_out(process: &Process, wish: &Wish, progress: &Progress) -> Result<(), ServiceError> {
-    match wish {
-        Wish::Schedule(requests) => {
+async fn carry_out(process: &Process, request: &JobRequest, progress: &Progress) -> Result<(), ServiceError> {
+    match request {
+        JobRequest::Schedule(requests) => {
             let made = process.schedule(requests.clone()).await?;
             progress.remember(made.into_iter().map(|made| made.task));
         }
-        Wish::Start(request) => {
+        JobRequest::Start(request) => {
             let id = process.start((**request).clone()).await?;
             progress.remember_execution(id);
         }
-        Wish::StartTogether(requests) => {
+        JobRequest::StartTogether(requests) => {
             let started = join_all(requests.iter().map(|request| process.start(request.clone()))).await;
             for id in started {
                 progress.remember_execution(id?);
             }
         }
-        Wish::SendEvent(offering) => {
+        JobRequest::SendEvent(offering) => {
             let event = (event_name(offering.event), offering.id.clone());
             let payload = match &offering.content {
                 Content::Unique(text) => Json::string(&format!("{:x} {text}", process.gate.dice.roll())),

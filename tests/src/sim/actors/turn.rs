@@ -24,7 +24,7 @@ use crate::sim::script::{End, Kind, Script};
 
 /// How a worker behaves in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Habit {
+enum Behaviour {
     /// Records each result at once.
     Careful,
     /// Records results only when it has to.
@@ -37,17 +37,17 @@ enum Habit {
     Releases,
 }
 
-const HABITS: [Habit; 10] = [
-    Habit::Careful,
-    Habit::Careful,
-    Habit::Careful,
-    Habit::Lazy,
-    Habit::Lazy,
-    Habit::Lazy,
-    Habit::Lazy,
-    Habit::Slow,
-    Habit::StopsReporting,
-    Habit::Releases,
+const BEHAVIOURS: [Behaviour; 10] = [
+    Behaviour::Careful,
+    Behaviour::Careful,
+    Behaviour::Careful,
+    Behaviour::Lazy,
+    Behaviour::Lazy,
+    Behaviour::Lazy,
+    Behaviour::Lazy,
+    Behaviour::Slow,
+    Behaviour::StopsReporting,
+    Behaviour::Releases,
 ];
 
 /// Why a turn stops.
@@ -95,7 +95,7 @@ impl Block {
 struct RunningTurn<'a> {
     process: &'a Process,
     turn: HeldTurn,
-    habit: Habit,
+    behaviour: Behaviour,
     script: Script,
     receipt: Option<String>,
     /// The record as this worker knows it.
@@ -113,14 +113,14 @@ struct RunningTurn<'a> {
 /// Runs a turn until it ends. Returns whether its message can be deleted.
 pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
     let dice = &process.gate.dice;
-    let habit = if process.world.in_fault_phase() && !process.world.hardship.has_good_workers() {
-        dice.pick(HABITS)
+    let behaviour = if process.world.in_fault_phase() && !process.world.hardship.has_good_workers() {
+        dice.pick(BEHAVIOURS)
     } else {
-        Habit::Lazy
+        Behaviour::Lazy
     };
     let (turn, receipt) = (turn_of(&taken), taken.receipt.clone());
     let queue = taken.execution.queue.clone();
-    if habit == Habit::Releases {
+    if behaviour == Behaviour::Releases {
         // The checks judge the result.
         return process.release_turn(&turn, &taken.execution, dice.millis(0, 20_000)).await.is_ok();
     }
@@ -132,7 +132,7 @@ pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
     let mut hand = RunningTurn {
         process,
         turn,
-        habit,
+        behaviour,
         script,
         receipt: receipt.clone(),
         seen_wakes: taken.execution.wakes,
@@ -326,7 +326,7 @@ impl RunningTurn<'_> {
     }
 
     fn maybe_fall_silent(&mut self) -> Result<(), Stop> {
-        if self.habit != Habit::StopsReporting {
+        if self.behaviour != Behaviour::StopsReporting {
             return Ok(());
         }
         self.tries = self.tries.checked_sub(1).ok_or(Stop::Silence)?;

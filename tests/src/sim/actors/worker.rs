@@ -18,7 +18,7 @@ use super::turn::turn;
 
 /// How a worker behaves with a task.
 #[derive(Clone, Copy)]
-enum Habit {
+enum Behaviour {
     /// Completes it.
     Completes,
     /// Completes it after minutes, with heartbeats.
@@ -37,19 +37,19 @@ enum Habit {
     ReportsTwice,
 }
 
-const HABITS: [Habit; 12] = [
-    Habit::Completes,
-    Habit::Completes,
-    Habit::CompletesSlowly,
-    Habit::CompletesSlowly,
-    Habit::Fails,
-    Habit::Fails,
-    Habit::Fails,
-    Habit::Releases,
-    Habit::StopsReporting,
-    Habit::ReportsLate,
-    Habit::ReportsOnTheDot,
-    Habit::ReportsTwice,
+const BEHAVIOURS: [Behaviour; 12] = [
+    Behaviour::Completes,
+    Behaviour::Completes,
+    Behaviour::CompletesSlowly,
+    Behaviour::CompletesSlowly,
+    Behaviour::Fails,
+    Behaviour::Fails,
+    Behaviour::Fails,
+    Behaviour::Releases,
+    Behaviour::StopsReporting,
+    Behaviour::ReportsLate,
+    Behaviour::ReportsOnTheDot,
+    Behaviour::ReportsTwice,
 ];
 
 /// Works until the run ends.
@@ -114,13 +114,13 @@ pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> 
         return close(process, held, complete(process, held)).await;
     }
     let is_odd = process.world.in_fault_phase() && !process.world.hardship.has_good_workers();
-    let habit = if is_odd { dice.pick(HABITS) } else { Habit::Completes };
-    match habit {
-        Habit::Completes => {
+    let behaviour = if is_odd { dice.pick(BEHAVIOURS) } else { Behaviour::Completes };
+    match behaviour {
+        Behaviour::Completes => {
             process.sleep(dice.millis(1, 3_000)).await;
             close(process, held, complete(process, held)).await
         }
-        Habit::CompletesSlowly => {
+        Behaviour::CompletesSlowly => {
             for _ in 0..dice.between(1, 8) {
                 let lease = task.lease_expires_at.since(process.now()).as_u64();
                 process.sleep(dice.millis(1, lease.clamp(3_000, 30_000) / 2)).await;
@@ -130,19 +130,19 @@ pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> 
             }
             close(process, held, complete(process, held)).await
         }
-        Habit::Fails => {
+        Behaviour::Fails => {
             process.sleep(dice.millis(1, 5_000)).await;
             close(process, held, fail(process, held)).await
         }
-        Habit::Releases => close(process, held, Report::Release).await,
-        Habit::StopsReporting => false,
-        Habit::ReportsLate => {
+        Behaviour::Releases => close(process, held, Report::Release).await,
+        Behaviour::StopsReporting => false,
+        Behaviour::ReportsLate => {
             process.sleep(dice.millis(30_000, 200_000)).await;
             let report = if dice.chance(300) { fail(process, held) } else { complete(process, held) };
             close(process, held, report).await
         }
-        Habit::ReportsOnTheDot => on_the_dot(process, task, held).await,
-        Habit::ReportsTwice => {
+        Behaviour::ReportsOnTheDot => on_the_dot(process, task, held).await,
+        Behaviour::ReportsTwice => {
             let (first, second) = (either(process, held), either(process, held));
             close(process, held, first).await;
             process.sleep(dice.millis(0, 20_000)).await;

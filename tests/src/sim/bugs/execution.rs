@@ -28,7 +28,7 @@ pub fn decide_execution(
         Bug::ParentNotNotified => without_notifications(core(command, context)),
         Bug::RecordNotFenced | Bug::CloseNotFenced => core(&before.with_the_holders_lease(bug), context),
         Bug::DeadlinePerRun => before.with_fresh_deadline(core(command, context)),
-        Bug::SuspendKeepsItsSlot => before.keep_place(core(command, context)),
+        Bug::SuspendKeepsItsSlot => before.keep_due_slot(core(command, context)),
         Bug::WaitingNeverTimesOut => core(command, &before.before_its_deadline()),
         Bug::EventNotTaken => core(&before.without_taken_events(), context),
         Bug::EventIdsForgotten => before.send_as_new_event(core(command, context)),
@@ -148,7 +148,7 @@ impl<'a> Before<'a> {
         })
     }
 
-    fn keep_place(&self, mut decision: Decision) -> Decision {
+    fn keep_due_slot(&self, mut decision: Decision) -> Decision {
         if decision.reply() != Ok(&Reply::Suspended(SuspendReply::Suspended)) {
             return decision;
         }

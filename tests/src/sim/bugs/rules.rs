@@ -54,11 +54,11 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         Bug::HeartbeatMovesDeadline => before.move_deadline(core(command, context)),
         Bug::DeadlinePerAttempt => before.renew_deadline(core(command, context)),
         Bug::HintAtEveryProbe => before.hint_at_every_probe(core(command, context)),
-        Bug::ClaimKeepsItsSlot => before.keep_place(core(command, context)),
+        Bug::ClaimKeepsItsSlot => before.keep_due_slot(core(command, context)),
         Bug::TimerTooEarly => core(command, &before.a_moment_later()),
         Bug::ResultInRecord => before.inline_result(core(command, context)),
         Bug::LaterResultReplaces => before.replace_result(core(command, context)),
-        Bug::TickNeedsQueues if before.is_look() && world.is_within(away(world)) => {
+        Bug::TickNeedsQueues if before.is_look() && world.is_within(queues_away(world)) => {
             Decision::refuse(Some(task), Reject::NotFound)
         }
         Bug::LossesShared => core(&before.alone(), context),
@@ -107,7 +107,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
 }
 
 /// The span in which no queue answers.
-fn away(world: &World) -> Option<Span> {
+fn queues_away(world: &World) -> Option<Span> {
     world.hardship.queues_away.or(world.hardship.queue_removed)
 }
 
@@ -247,7 +247,7 @@ impl<'a> Before<'a> {
         decision
     }
 
-    fn keep_place(&self, mut decision: Decision) -> Decision {
+    fn keep_due_slot(&self, mut decision: Decision) -> Decision {
         let claimed = decision.reply() == Ok(&Reply::Claim(ClaimReply::Claimed));
         if claimed {
             for write in &mut decision.writes {

@@ -50,7 +50,7 @@ fn an_older_build_overwrites_nothing_newer(
     newer: &mut BTreeSet<Incarnation>,
 ) -> Option<Violation> {
     let (incarnation, is_decided) = written(&event.what)?;
-    let older = is_older(event.actor) && event.at < run.plan.storm_until;
+    let older = is_older(event.actor) && event.at < run.plan.faults_until;
     if !is_decided {
         return None;
     }

@@ -15,9 +15,9 @@ pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
     let Some(decided) = step.decided else { return vec![] };
     [
         i5_the_deadline_is_fixed_at_scheduling(step, decided),
-        i5_what_comes_too_late_is_refused(step, decided),
+        i5_late_commands_are_refused(step, decided),
         i5_nothing_expires_early(step, decided),
-        i5_nothing_ends_as_too_late_early(step, decided),
+        i5_nothing_times_out_early(step, decided),
         i5_each_attempt_has_its_full_time(step, decided),
         i5_a_heartbeat_moves_nothing_else(step, decided),
     ]
@@ -43,7 +43,7 @@ fn i5_the_deadline_is_fixed_at_scheduling(step: &Step<'_>, decided: &Decided) ->
 
 /// Claims, heartbeats and reports must come before the deadline. For an attempt's reports, the attempt's own timeout
 /// counts as well.
-fn i5_what_comes_too_late_is_refused(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
+fn i5_late_commands_are_refused(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
     let before = step.before?;
     let limit = match &decided.outcome {
         // A claim may record an attempt's timeout and start the next attempt in one write.
@@ -68,7 +68,7 @@ fn i5_nothing_expires_early(step: &Step<'_>, decided: &Decided) -> Option<Violat
 }
 
 /// A task may time out before its deadline only if its next attempt couldn't start before it.
-fn i5_nothing_ends_as_too_late_early(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
+fn i5_nothing_times_out_early(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
     let (before, ended) = (step.before?, step.after.ended()?);
     let kind = match &ended.outcome {
         Outcome::TimedOut { kind, .. } | Outcome::Cancelled { timeout: Some(kind) } => *kind,

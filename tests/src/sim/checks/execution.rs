@@ -1,9 +1,9 @@
 //! What must hold of executions.
 
 mod calls;
+mod children;
 mod deadlines;
 mod events;
-mod families;
 mod journals;
 mod promptness;
 mod records;
@@ -23,7 +23,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
         found.extend(records::of_step(step, run));
         found.extend(deadlines::of_step(step));
         found.extend(turns::of_step(step));
-        found.extend(families::of_step(step, stories));
+        found.extend(children::of_step(step, stories));
     }
     found.extend(turns::each_lease_is_granted_once(stories, run));
     found.extend(journals::of_run(stories));

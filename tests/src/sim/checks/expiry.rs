@@ -23,30 +23,30 @@ const LONGEST: Millis = Millis::from_days(800);
 
 /// The records at some point of the history.
 #[derive(Default)]
-struct Standing<'a> {
+struct StoredRecords<'a> {
     tasks: BTreeMap<&'a TaskId, &'a Task>,
     executions: BTreeMap<&'a ExecutionId, &'a Execution>,
     segments: BTreeMap<SegmentKey, &'a Segment>,
 }
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
-    let mut standing = Standing::default();
+    let mut records = StoredRecords::default();
     let mut found = Vec::new();
     for event in &run.events {
         match &event.what {
-            What::Stored(stored) => drop(standing.tasks.insert(&stored.after.id, &stored.after)),
+            What::Stored(stored) => drop(records.tasks.insert(&stored.after.id, &stored.after)),
             What::OfExecution(happening) => match &**happening {
                 Happening::Stored(change) => {
-                    standing.executions.insert(&change.after.id, &change.after);
+                    records.executions.insert(&change.after.id, &change.after);
                 }
-                Happening::Sealed { key, segment } => drop(standing.segments.insert(*key, segment)),
+                Happening::Sealed { key, segment } => drop(records.segments.insert(*key, segment)),
                 Happening::Decided(_)
                 | Happening::Joined { .. }
                 | Happening::Did(_)
                 | Happening::Acted(_) => {}
             },
             What::Fault(Fault::Deleted(deleted)) => {
-                let needed = standing.needs(*deleted, event.at);
+                let needed = records.needs(*deleted, event.at);
                 found.extend(needed.map(|what| Violation::new(Invariant::Expiry, event.at, what)));
             }
             What::Called { .. }
@@ -56,11 +56,11 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             | What::Fault(_) => {}
         }
     }
-    found.extend(Standing::items_never_deleted(run));
+    found.extend(StoredRecords::items_never_deleted(run));
     found
 }
 
-impl<'a> Standing<'a> {
+impl<'a> StoredRecords<'a> {
     /// An error, if a record still needs the deleted item.
     fn needs(&self, deleted: Deleted, now: Timestamp) -> Option<String> {
         let executions = || self.executions.values().filter(|execution| !execution.is_gone(now));

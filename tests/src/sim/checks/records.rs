@@ -17,7 +17,7 @@ pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
     [
         i2_each_write_is_decided_on_its_predecessor(step),
         i3_only_live_records_have_a_due_slot(step),
-        i4_no_place_is_later_than_what_users_see(step),
+        i4_no_due_slot_is_later_than_a_visible_instant(step),
         i4_no_due_slot_is_later_than_the_backstop(step, run),
         i6_an_outcome_stays(step),
         i6_an_id_is_used_again_only_after_retention(step),
@@ -61,7 +61,7 @@ fn i3_only_live_records_have_a_due_slot(step: &Step<'_>) -> Option<Violation> {
     }
 }
 
-fn i4_no_place_is_later_than_what_users_see(step: &Step<'_>) -> Option<Violation> {
+fn i4_no_due_slot_is_later_than_a_visible_instant(step: &Step<'_>) -> Option<Violation> {
     let (visible_at, due) = (visible_instant(step.after)?, step.after.due?);
     let late = due.at > visible_at;
     late.then(|| found(Invariant::I4, step, format!("no tick would see {} pass", clock(visible_at))))

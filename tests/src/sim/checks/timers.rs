@@ -114,7 +114,7 @@ impl Known {
     }
 
     /// An error, if this timer must not be sent.
-    fn send(&mut self, actor: Actor, timer: &Timer, in_fair_weather: bool) -> Option<String> {
+    fn send(&mut self, actor: Actor, timer: &Timer, without_failures: bool) -> Option<String> {
         let key = key(timer);
         let by_decision = self.decided.get_mut(&key);
         let by_receipt = self.received.get_mut(&(actor, key.clone()));
@@ -133,7 +133,7 @@ impl Known {
         self.handing_over.entry(actor).or_default().push(key.clone());
         // Where calls fail, a tick may be unable to record which timers it has sent.
         let (began, noted) = (self.began.get(&actor)?, self.handed_over.get(&key)?);
-        let again = in_fair_weather && noted < began;
+        let again = without_failures && noted < began;
         again.then(|| format!("a tick had already sent {}, at {}", what(), clock(*noted)))
     }
 }

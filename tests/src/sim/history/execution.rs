@@ -146,7 +146,7 @@ pub enum Operation {
 
 /// An answer about an execution.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum ExecutionCallAnswer {
     /// It exists.
     Started {
         execution: ExecutionId,

@@ -8,7 +8,7 @@ use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::StartRequest;
 
-use super::{GREEN, Job, QUEUES, START, Wish, next_minute, text};
+use super::{GREEN, Job, JobRequest, QUEUES, START, next_minute, text};
 use crate::sim::dice::Dice;
 use crate::sim::script::{EVENTS, Script};
 use crate::sim::world::queue;
@@ -43,12 +43,12 @@ pub(super) fn jobs(seed: u64, storm: Millis, is_busy: bool) -> Vec<Job> {
         let at = if dice.chance(300) { next_minute(at) } else { at };
         let id = if dice.chance(600) { dice.pick(NAMES).to_owned() } else { format!("e-{number}") };
         let Ok(id) = ExecutionId::parse(id) else { continue };
-        jobs.push(job(&dice, at, Wish::Start(Box::new(start(&dice, id.clone(), is_busy)))));
+        jobs.push(job(&dice, at, JobRequest::Start(Box::new(start(&dice, id.clone(), is_busy)))));
         // Some executions get many events within seconds, while a turn runs.
         let (most, within) = if dice.chance(250) { (10, 15_000) } else { (4, 400_000) };
         for number in 0..dice.between(0, most) {
             let at = at.plus(dice.millis(0, within));
-            jobs.push(job(&dice, at, Wish::SendEvent(offering(&dice, &id, number))));
+            jobs.push(job(&dice, at, JobRequest::SendEvent(offering(&dice, &id, number))));
         }
     }
     jobs
@@ -71,16 +71,16 @@ pub(super) fn together(seed: u64, storm: Millis) -> Vec<Job> {
                 ..StartRequest::new(workflow(), queue.clone())
             }
         };
-        let wish = Wish::StartTogether((0..=count).map(one).collect());
-        Job { at, client: 0, wish, repeats: 0 }
+        let request = JobRequest::StartTogether((0..=count).map(one).collect());
+        Job { at, client: 0, request, repeats: 0 }
     };
     (0..dice.between(1, 2)).map(batch).collect()
 }
 
-fn job(dice: &Dice, at: Timestamp, wish: Wish) -> Job {
+fn job(dice: &Dice, at: Timestamp, request: JobRequest) -> Job {
     let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
     let repeats = if dice.chance(250) { dice.between(1, 2) } else { 0 };
-    Job { at, client, wish, repeats }
+    Job { at, client, request, repeats }
 }
 
 fn start(dice: &Dice, id: ExecutionId, is_busy: bool) -> StartRequest {

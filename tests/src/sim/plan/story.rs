@@ -7,7 +7,7 @@ use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::id::ExecutionId;
 
 use super::execution::{Content, SendEventBody};
-use super::{Job, START, Wish, next_minute};
+use super::{Job, JobRequest, START, next_minute};
 use crate::sim::dice::Dice;
 use crate::sim::flows::story::Story;
 use crate::sim::hardship::Hardship;
@@ -42,16 +42,16 @@ pub(super) fn jobs(seed: u64, storm: Millis, stories: &BTreeMap<ExecutionId, Sto
             let execution = Some(dice.secs(5, 900));
             request.timeouts = ExecutionTimeouts { execution, ..request.timeouts };
         }
-        let mut job = |at, wish, repeats| {
+        let mut job = |at, request, repeats| {
             let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
-            jobs.push(Job { at, client, wish, repeats });
+            jobs.push(Job { at, client, request, repeats });
         };
         let repeats = u64::from(!story.is_only_once() && dice.chance(250));
-        job(at, Wish::Start(Box::new(request)), repeats);
+        job(at, JobRequest::Start(Box::new(request)), repeats);
         if let Some((event, payload)) = story.event() {
             let (to, content) = (id.clone(), Content::Same(payload));
             let offering = SendEventBody { to, event, id: None, content };
-            job(at.plus(dice.millis(0, 1_200_000)), Wish::SendEvent(offering), 0);
+            job(at.plus(dice.millis(0, 1_200_000)), JobRequest::SendEvent(offering), 0);
         }
     }
     jobs

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use super::{Process, held, with_held};
 use crate::sim::history::execution::{
-    Asked, Done, Happening, HeldTurn, Operation, ScriptAction, Told, TurnCall,
+    Asked, Done, ExecutionCallAnswer, Happening, HeldTurn, Operation, ScriptAction, TurnCall,
 };
 use crate::sim::history::{Answer, Held, Request, What};
 
@@ -110,7 +110,7 @@ impl Process {
     pub async fn start(&self, request: StartRequest) -> Result<ExecutionId, ServiceError> {
         let started = |started: &tickover_service::executions::Started| {
             let execution = &started.execution;
-            Answer::OfExecution(Told::Started {
+            Answer::OfExecution(ExecutionCallAnswer::Started {
                 execution: execution.id.clone(),
                 incarnation: execution.incarnation,
                 existed: started.existed,
@@ -134,7 +134,7 @@ impl Process {
             payload: payload.as_str().to_owned(),
         });
         let offered = |offered: &tickover_service::executions::EventSent| {
-            Answer::OfExecution(Told::EventSent { duplicate: offered.duplicate })
+            Answer::OfExecution(ExecutionCallAnswer::EventSent { duplicate: offered.duplicate })
         };
         self.call(asked, offered, async |service| {
             service.send_event(id, event, event_id, Some(payload)).await
@@ -159,12 +159,16 @@ impl Process {
                 }
                 Operation::RetryStep(step) => drop(service.retry_step(id, step_name(step)).await?),
                 Operation::ClearEvents(name) => {
-                    return Ok(Told::EventsCleared(service.clear_events(id, event_name(name)).await?));
+                    return Ok(ExecutionCallAnswer::EventsCleared(
+                        service.clear_events(id, event_name(name)).await?,
+                    ));
                 }
             }
-            Ok(Told::Done)
+            Ok(ExecutionCallAnswer::Done)
         };
-        self.call(asked, |told: &Told| Answer::OfExecution(told.clone()), operate).await.map(drop)
+        self.call(asked, |told: &ExecutionCallAnswer| Answer::OfExecution(told.clone()), operate)
+            .await
+            .map(drop)
     }
 
     /// Records the entries of a turn.
@@ -177,7 +181,8 @@ impl Process {
         let asked = TurnCall::Record(entries.clone());
         let record =
             async |service: Service| service.record_turn(execution, turn.lease, entries, on_failure).await;
-        self.of_turn(turn, asked, |after: &Execution| Told::Written(after.version), record).await
+        self.of_turn(turn, asked, |after: &Execution| ExecutionCallAnswer::Written(after.version), record)
+            .await
     }
 
     /// Suspends a turn that waits.
@@ -189,8 +194,8 @@ impl Process {
     ) -> Result<Suspended, ServiceError> {
         let asked = TurnCall::Suspend(suspend.entries.clone());
         let told = |suspended: &Suspended| match suspended {
-            Suspended::Done => Told::Done,
-            Suspended::GoOn(after, _) => Told::Written(after.version),
+            Suspended::Done => ExecutionCallAnswer::Done,
+            Suspended::GoOn(after, _) => ExecutionCallAnswer::Written(after.version),
         };
         self.of_turn(turn, asked, told, async |service| service.suspend_turn(execution, suspend).await).await
     }
@@ -202,7 +207,7 @@ impl Process {
         close: Close,
     ) -> Result<Execution, ServiceError> {
         let asked = TurnCall::Close(close.entries.clone());
-        let told = |after: &Execution| Told::Written(after.version);
+        let told = |after: &Execution| ExecutionCallAnswer::Written(after.version);
         self.of_turn(turn, asked, told, async |service| service.close_turn(execution, close).await).await
     }
 
@@ -213,7 +218,7 @@ impl Process {
         execution: &Execution,
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
-        let told = |after: &Execution| Told::Written(after.version);
+        let told = |after: &Execution| ExecutionCallAnswer::Written(after.version);
         let renew = async |service: Service| service.heartbeat_turn(execution, turn.lease, receipt).await;
         self.of_turn(turn, TurnCall::Heartbeat, told, renew).await
     }
@@ -226,7 +231,7 @@ impl Process {
     ) -> Result<(), ServiceError> {
         let release =
             async |service: Service| service.release_turn(execution, turn.lease, after, Undone::ByCode).await;
-        self.of_turn(turn, TurnCall::Release, |()| Told::Done, release).await
+        self.of_turn(turn, TurnCall::Release, |()| ExecutionCallAnswer::Done, release).await
     }
 
     pub async fn start_remote(
@@ -237,7 +242,7 @@ impl Process {
     ) -> Result<(), ServiceError> {
         let asked = TurnCall::Begin(steps.iter().map(|step| step.name.clone()).collect());
         let begin = async |service: Service| service.start_remote(execution, steps).await;
-        self.of_turn(turn, asked, |()| Told::Done, begin).await
+        self.of_turn(turn, asked, |()| ExecutionCallAnswer::Done, begin).await
     }
 
     /// The outcomes of those remote steps and children that have ended.
@@ -289,7 +294,7 @@ impl Process {
         &self,
         turn: &HeldTurn,
         asked: TurnCall,
-        told: impl FnOnce(&T) -> Told,
+        told: impl FnOnce(&T) -> ExecutionCallAnswer,
         carry_out: impl AsyncFnOnce(Service) -> Result<T, ServiceError>,
     ) -> Result<T, ServiceError> {
         let request = Request::OfExecution(Asked::Turn(turn.clone(), asked));

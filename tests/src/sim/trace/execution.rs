@@ -10,7 +10,7 @@ use tickover_core::id::StepName;
 use super::clock;
 use crate::sim::history::act::{Act, Stage};
 use crate::sim::history::execution::{
-    Asked, Change, Done, Happening, HeldTurn, Ruling, ScriptAction, Told, TurnCall,
+    Asked, Change, Done, ExecutionCallAnswer, Happening, HeldTurn, Ruling, ScriptAction, TurnCall,
 };
 
 /// A short description of a record.
@@ -218,7 +218,7 @@ impl fmt::Display for TurnCall {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for ExecutionCallAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Started { execution, incarnation, existed } => {

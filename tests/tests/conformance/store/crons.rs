@@ -59,7 +59,12 @@ async fn made(world: &World, id: &str, now: Timestamp) -> Result<Cron, StoreErro
 }
 
 /// Decides and writes.
-async fn told(world: &World, before: &Cron, command: &Command, now: Timestamp) -> Result<Cron, StoreError> {
+async fn decided_and_written(
+    world: &World,
+    before: &Cron,
+    command: &Command,
+    now: Timestamp,
+) -> Result<Cron, StoreError> {
     let (writes, record) = changed(world, Some(before), command, now);
     world.store.commit(&writes).await?;
     Ok(record)
@@ -72,16 +77,17 @@ pub(super) async fn every_change_of_a_cron_is_read_as_it_was_written(world: Worl
     let open = |record: &Cron| -> Vec<Occurrence> { record.starting_runs().collect() };
     for seconds in [120, 180, 240] {
         let due = Command::Due { ended: vec![] };
-        record = told(&world, &record, &due, later(seconds)).await?;
+        record = decided_and_written(&world, &record, &due, later(seconds)).await?;
         assert_eq!(world.store.cron(&name("s")).await?.as_ref(), Some(&record));
         let results: Vec<_> = open(&record).into_iter().map(|run| (run, StartResult::Started)).collect();
         if !results.is_empty() {
-            record = told(&world, &record, &Command::Started { results }, later(seconds)).await?;
+            record =
+                decided_and_written(&world, &record, &Command::Started { results }, later(seconds)).await?;
         }
     }
     assert!(record.waiting.is_some() && record.runs[0].state == RunState::Open);
     for command in [Command::Pause, Command::Trigger, Command::Resume, Command::Delete] {
-        record = told(&world, &record, &command, later(250)).await?;
+        record = decided_and_written(&world, &record, &command, later(250)).await?;
         assert_eq!(world.store.cron(&name("s")).await?.as_ref(), Some(&record));
     }
     Ok(())
@@ -119,7 +125,7 @@ pub(super) async fn a_cron_is_due_at_its_slot_until_it_has_none(world: World) ->
     let entry = of(RecordId::Cron(name("s")));
     assert_eq!(entry.map(|entry| (entry.due_at, entry.kind)), record.due.map(|due| (due.at, due.kind)));
     assert!(of(RecordId::Task(task.id)).is_some() && entries.len() == 2);
-    told(&world, &record, &Command::Pause, later(1)).await?;
+    decided_and_written(&world, &record, &Command::Pause, later(1)).await?;
     assert_eq!(world.store.due(range, 10, None).await?.items.len(), 1);
     Ok(())
 }
@@ -142,7 +148,7 @@ pub(super) async fn crons_are_listed_in_the_order_in_which_they_were_made(
         }
     }
     assert_eq!(found, all);
-    told(&world, &all[1], &Command::Delete, later(40)).await?;
+    decided_and_written(&world, &all[1], &Command::Delete, later(40)).await?;
     let left: Vec<_> = world.store.crons(10, None).await?.items.into_iter().map(|one| one.id).collect();
     assert_eq!(left, ["c", "d", "b"].map(name));
     assert!(matches!(world.store.crons(3, Some("x")).await, Err(StoreError::BadCursor)));

@@ -4,7 +4,7 @@ use tickover_core::execution::Execution;
 use tickover_service::tasks::operate::CancelReply;
 use tickover_service::{Service, ServiceError};
 
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::{ExecutionCancelAnswer, ExecutionChangeAnswer};
 
 use super::{answer, inline};
@@ -68,7 +68,7 @@ fn ended(
     ended: Result<(Execution, CancelReply), ServiceError>,
 ) -> Result<Answer, Problem> {
     let (execution, reply) = ended?;
-    let outcome = Said::Known(outcome(reply));
+    let outcome = OpenEnum::Known(outcome(reply));
     Answer::ok(&ExecutionCancelAnswer { execution: inline(service, execution), outcome })
 }
 

@@ -34,9 +34,9 @@ fn scope(given: &ScheduleRequest) -> TimeoutScope {
 }
 
 fn native(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
-    let asked = given.on_timeout.map(|Word(asked)| asked);
+    let given_on_timeout = given.on_timeout.map(|Word(on_timeout)| on_timeout);
     let is_error = given.error_on_timeout.unwrap_or(true);
-    let on_timeout = match asked {
+    let on_timeout = match given_on_timeout {
         _ if !is_error => timeout::OnTimeout::Cancel,
         Some(OnTimeout::Retry) | None => timeout::OnTimeout::Retry,
         Some(OnTimeout::Terminal) => timeout::OnTimeout::Terminal,
@@ -75,7 +75,7 @@ fn native(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
         (TimeoutScope::PerAttempt, Some(whole)) if timeouts.start_to_close.is_some() => {
             return Err(contradiction(&whole.field, "start_to_close_timeout"));
         }
-        (TimeoutScope::PerAttempt, Some(_)) if asked == Some(OnTimeout::Retry) => {
+        (TimeoutScope::PerAttempt, Some(_)) if given_on_timeout == Some(OnTimeout::Retry) => {
             let expected = "a timeout with timeout_scope \"per_attempt\" is final; \
                             for one that is retried give start_to_close_timeout instead";
             return Err(Reject::field("on_timeout", expected));

@@ -27,7 +27,7 @@ struct Known {
 struct Open {
     /// The number by which the retry policy counts.
     attempt: u32,
-    begun_at: Timestamp,
+    started_at: Timestamp,
     /// The end of its timeout.
     until: Option<Timestamp>,
 }
@@ -42,7 +42,7 @@ pub(super) struct Shown<'a> {
 
 impl<'a> Attempts<'a> {
     /// Reads the next entry. Returns the attempt that was lost, if the entry shows that one was.
-    pub(super) fn note(&mut self, entry: &'a Entry) -> Option<Shown<'a>> {
+    pub(super) fn apply(&mut self, entry: &'a Entry) -> Option<Shown<'a>> {
         match &entry.what {
             Happened::Attempt { name, attempt, error: None, next_at, .. } => {
                 let known = self.steps.entry(name).or_default();
@@ -52,7 +52,7 @@ impl<'a> Attempts<'a> {
                 let lost =
                     lost.map(|lost| Shown { name, attempt: lost.attempt + known.lost, until: lost.until });
                 known.lost += u32::from(lost.is_some());
-                known.open = Some(Open { attempt: *attempt, begun_at: entry.at, until: *next_at });
+                known.open = Some(Open { attempt: *attempt, started_at: entry.at, until: *next_at });
                 return lost;
             }
             Happened::Attempt { name, error: Some(_), .. } | Happened::Step { name, .. } => {
@@ -84,22 +84,26 @@ impl<'a> Attempts<'a> {
 
     /// The attempts that run: those that the current turn started.
     pub(super) fn running(&self, execution: &Execution) -> Vec<Shown<'a>> {
-        self.of_turn(execution, |open, claimed_at| open.begun_at >= claimed_at)
+        self.in_turn(execution, |open, claimed_at| open.started_at >= claimed_at)
     }
 
     /// The attempts that were lost before the current turn and that this turn hasn't started again.
     pub(super) fn lost_before(&self, execution: &Execution) -> Vec<Shown<'a>> {
         // An attempt whose timeout has passed counts as timed out, not as lost.
         let is_lost = |open: Open, claimed_at| {
-            open.begun_at < claimed_at && open.until.is_none_or(|until| until > claimed_at)
+            open.started_at < claimed_at && open.until.is_none_or(|until| until > claimed_at)
         };
-        self.of_turn(execution, is_lost)
+        self.in_turn(execution, is_lost)
     }
 
-    fn of_turn(&self, execution: &Execution, is_wanted: impl Fn(Open, Timestamp) -> bool) -> Vec<Shown<'a>> {
+    fn in_turn(
+        &self,
+        execution: &Execution,
+        is_included: impl Fn(Open, Timestamp) -> bool,
+    ) -> Vec<Shown<'a>> {
         let Some(turn) = execution.turn() else { return vec![] };
         let steps = self.steps.iter().filter_map(|(name, known)| {
-            let open = known.open.filter(|open| is_wanted(*open, turn.claimed_at))?;
+            let open = known.open.filter(|open| is_included(*open, turn.claimed_at))?;
             Some(Shown { name, attempt: open.attempt + known.lost, until: open.until })
         });
         steps.collect()

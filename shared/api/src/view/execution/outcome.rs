@@ -1,13 +1,13 @@
 //! How an execution ended, and why.
 
 use tickover_core::execution::{DeadlineKind, ExecutionOutcome, Failing};
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::{CauseCategory, CauseView, ErrorView, FailingView};
 
 use crate::view::attempt;
 
 const fn of(category: CauseCategory) -> CauseView {
-    CauseView { category: Said::Known(category), kind: None, step: None, retries_exhausted: None }
+    CauseView { category: OpenEnum::Known(category), kind: None, step: None, retries_exhausted: None }
 }
 
 /// A failure that the workflow's own failure code handles.
@@ -56,7 +56,7 @@ pub(super) fn cause(outcome: &ExecutionOutcome) -> Option<CauseView> {
             ..of(CauseCategory::Step)
         }),
         ExecutionOutcome::TimedOut { kind } => {
-            Some(CauseView { kind: Some(Said::Known(*kind)), ..of(CauseCategory::Timeout) })
+            Some(CauseView { kind: Some(OpenEnum::Known(*kind)), ..of(CauseCategory::Timeout) })
         }
         ExecutionOutcome::Cancelled { terminated: false } => Some(of(CauseCategory::Cancelled)),
         ExecutionOutcome::Cancelled { terminated: true } => Some(of(CauseCategory::Terminated)),

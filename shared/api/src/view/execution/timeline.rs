@@ -10,7 +10,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::executions::Described;
 
 use tickover_wire::answer::{TimelineEntryView, WaitKind};
-use tickover_wire::{Instant, Said, Verbatim};
+use tickover_wire::{Instant, OpenEnum, Verbatim};
 
 use super::{outcome, waits};
 use steps::Steps;
@@ -40,28 +40,28 @@ fn with(view: TimelineEntryView, payload: Option<&Payload>) -> TimelineEntryView
 /// what the record has: when the first one started and when the last of them ended.
 pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec<TimelineEntryView> {
     let execution = &described.execution;
-    let mut made: Vec<(Timestamp, TimelineEntryView)> = beginning(execution, journal);
+    let mut all_entries: Vec<(Timestamp, TimelineEntryView)> = start_entries(execution, journal);
     let mut steps = Steps::of(execution, journal);
     for entry in journal {
-        made.extend(steps.entries(entry).into_iter().map(|view| (entry.at, view)));
+        all_entries.extend(steps.entries(entry).into_iter().map(|view| (entry.at, view)));
     }
-    made.extend(steps.lost_since());
+    all_entries.extend(steps.lost_since());
     let ended_at = execution.closed().map(|closed| closed.ended_at);
     if let Some(ended_at) = ended_at {
-        made.extend(steps.left_open(journal, ended_at));
+        all_entries.extend(steps.ended_with_execution(journal, ended_at));
     }
-    made.extend(awaited(execution, journal, now));
-    made.extend(end(described));
+    all_entries.extend(awaited(execution, journal, now));
+    all_entries.extend(end_entries(described));
     // The sort is stable: entries of the same instant keep the order of the journal.
-    made.sort_by_key(|(at, _)| *at);
+    all_entries.sort_by_key(|(at, _)| *at);
     // Entries of the same instant and kind are sorted by name, numbers as numbers.
-    for same in made.chunk_by_mut(|(at, one), (then, other)| at == then && one.kind == other.kind) {
+    for same in all_entries.chunk_by_mut(|(at, one), (then, other)| at == then && one.kind == other.kind) {
         same.sort_by(|(_, one), (_, other)| natural::compare(name(one), name(other)));
     }
-    made.into_iter().map(|(_, view)| view).collect()
+    all_entries.into_iter().map(|(_, view)| view).collect()
 }
 
-fn beginning(execution: &Execution, journal: &[Entry]) -> Vec<(Timestamp, TimelineEntryView)> {
+fn start_entries(execution: &Execution, journal: &[Entry]) -> Vec<(Timestamp, TimelineEntryView)> {
     let at = |instant: Option<Timestamp>| instant.map(Instant);
     let started = TimelineEntryView {
         run: (execution.run > 1).then_some(1),
@@ -102,12 +102,12 @@ fn awaited(
 ) -> Option<(Timestamp, TimelineEntryView)> {
     let ExecutionState::Waiting(waiting) = &execution.state else { return None };
     let is_awaited =
-        waits::of(execution, journal, now).iter().any(|wait| wait.kind == Said::Known(WaitKind::Event));
+        waits::of(execution, journal, now).iter().any(|wait| wait.kind == OpenEnum::Known(WaitKind::Event));
     is_awaited.then(|| (waiting.since, new(waiting.since, "event_awaited")))
 }
 
 /// The current turn, the handling of a failure, and the outcome.
-fn end(described: &Described) -> Vec<(Timestamp, TimelineEntryView)> {
+fn end_entries(described: &Described) -> Vec<(Timestamp, TimelineEntryView)> {
     let execution = &described.execution;
     let mut entries = Vec::new();
     if let Some(turn) = execution.turn() {

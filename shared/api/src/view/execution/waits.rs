@@ -8,7 +8,7 @@ use tickover_core::id::StepName;
 use tickover_core::natural;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::remote_id;
-use tickover_wire::Said;
+use tickover_wire::OpenEnum;
 use tickover_wire::answer::{WaitKind, WaitView};
 
 use super::attempts::Attempts;
@@ -18,7 +18,14 @@ fn named(kind: WaitKind, name: &StepName) -> WaitView {
 }
 
 const fn of_kind(kind: WaitKind) -> WaitView {
-    WaitView { kind: Said::Known(kind), name: None, task: None, execution: None, attempt: None, until: None }
+    WaitView {
+        kind: OpenEnum::Known(kind),
+        name: None,
+        task: None,
+        execution: None,
+        attempt: None,
+        until: None,
+    }
 }
 
 fn until(kind: WaitKind, name: &StepName, until: Timestamp) -> WaitView {
@@ -34,7 +41,7 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
     let mut open: BTreeMap<&StepName, WaitView> = BTreeMap::new();
     let mut attempts = Attempts::default();
     for entry in journal {
-        attempts.note(entry);
+        attempts.apply(entry);
         match &entry.what {
             Happened::Remote { name } => {
                 let task = Some(remote_id(execution, name));

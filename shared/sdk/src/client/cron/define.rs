@@ -54,9 +54,9 @@ impl<O> From<StartExecution<O>> for CronTarget {
     }
 }
 
-fn refuse(field: &str, is_there: bool) -> Result<(), ClientError> {
+fn refuse(field: &str, is_set: bool) -> Result<(), ClientError> {
     let problem = "not allowed here: each run has an id and an instant of its own";
-    if is_there { Err(ClientError::invalid(field, problem)) } else { Ok(()) }
+    if is_set { Err(ClientError::invalid(field, problem)) } else { Ok(()) }
 }
 
 /// A cron that is created when it is awaited. It needs [`cron`](Self::cron) or [`every`](Self::every).

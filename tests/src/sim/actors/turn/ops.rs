@@ -11,7 +11,7 @@ use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_service::executions::{RemoteStep, StartRequest};
 
-use super::{Block, Flow, Habit, RunningTurn, Stop, step};
+use super::{Behaviour, Block, Flow, RunningTurn, Stop, step};
 use crate::sim::dice::Dice;
 use crate::sim::history::execution::Done;
 use crate::sim::plan::QUEUES;
@@ -68,7 +68,7 @@ impl RunningTurn<'_> {
         if let Some(held) = self.held() {
             return Ok(held);
         }
-        if !self.fresh.is_empty() && self.habit == Habit::Careful {
+        if !self.fresh.is_empty() && self.behaviour == Behaviour::Careful {
             self.record().await?;
         }
         self.maybe_fall_silent()?;
@@ -89,7 +89,7 @@ impl RunningTurn<'_> {
             None => StepOutcome::Exhausted { error: output },
         };
         self.push(Happened::Step { name: name.clone(), outcome, attempts: Some(attempt) });
-        if self.habit == Habit::Careful {
+        if self.behaviour == Behaviour::Careful {
             self.record().await?;
         }
         Ok(if size.is_some() { Flow::Next } else { Flow::Failed(name) })
@@ -103,7 +103,7 @@ impl RunningTurn<'_> {
             self.process.sleep(dice.millis(1, 3_000)).await;
             return Ok(());
         }
-        if self.habit == Habit::Slow {
+        if self.behaviour == Behaviour::Slow {
             self.process.sleep(lease.saturating_add(dice.millis(0, 60_000))).await;
             return Ok(());
         }

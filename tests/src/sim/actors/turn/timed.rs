@@ -4,7 +4,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::id::StepName;
 
-use super::{Flow, Habit, RunningTurn, Stop};
+use super::{Behaviour, Flow, RunningTurn, Stop};
 use crate::sim::history::execution::Done;
 
 impl RunningTurn<'_> {
@@ -32,7 +32,7 @@ impl RunningTurn<'_> {
         let in_time = self.process.now() < timeout_at;
         let outcome = if in_time { StepOutcome::Completed { output: None } } else { StepOutcome::TimedOut };
         self.push(Happened::Step { name, outcome, attempts: Some(1) });
-        if self.habit == Habit::Careful {
+        if self.behaviour == Behaviour::Careful {
             self.record().await?;
         }
         Ok(Flow::Next)

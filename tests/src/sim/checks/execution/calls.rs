@@ -6,7 +6,7 @@ use tickover_core::execution::command::{Command, SendEvent};
 
 use super::story::Stories;
 use crate::sim::Run;
-use crate::sim::history::execution::{Asked, Told, TurnCall};
+use crate::sim::history::execution::{Asked, ExecutionCallAnswer, TurnCall};
 use crate::sim::history::{Answer, Request, What};
 use crate::sim::violation::{Invariant, Violation};
 
@@ -26,9 +26,10 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                         let is_told_apart = id.is_some() || run.plan.is_fair();
                         an_event_is_sent_once(&offered, *call, is_told_apart, answer)
                     }
-                    (Asked::Turn(_, TurnCall::Record(_)), Answer::OfExecution(Told::Written(version))) => {
-                        recorded_entries_are_stored(stories, *call, *version)
-                    }
+                    (
+                        Asked::Turn(_, TurnCall::Record(_)),
+                        Answer::OfExecution(ExecutionCallAnswer::Written(version)),
+                    ) => recorded_entries_are_stored(stories, *call, *version),
                     _ => None,
                 };
                 violations.extend(wrong.map(|what| {
@@ -70,7 +71,7 @@ fn an_event_is_sent_once(
 ) -> Option<String> {
     let times = offered.get(&call).copied().unwrap_or(0);
     match answer {
-        Answer::OfExecution(Told::EventSent { duplicate: false }) if times == 0 => {
+        Answer::OfExecution(ExecutionCallAnswer::EventSent { duplicate: false }) if times == 0 => {
             Some("the answer says that its event is buffered, and it isn't".to_owned())
         }
         _ if is_told_apart && times > 1 => Some(format!("its event was written {times} times")),

@@ -18,8 +18,8 @@ pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
         i5_the_deadline_is_fixed_at_the_start(step, ruling),
         i5_a_runs_deadline_is_fixed_when_it_begins(step, ruling),
         i5_a_failures_deadline_is_fixed_when_it_failed(step, ruling),
-        i5_what_comes_too_late_is_refused(step, ruling),
-        i5_nothing_ends_as_too_late_early(step, ruling),
+        i5_late_commands_are_refused(step, ruling),
+        i5_nothing_times_out_early(step, ruling),
     ]
     .into_iter()
     .flatten()
@@ -82,7 +82,7 @@ fn i5_a_failures_deadline_is_fixed_when_it_failed(step: &Step<'_>, ruling: &Ruli
 }
 
 /// Turns, their reports and events must come before the deadline.
-fn i5_what_comes_too_late_is_refused(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+fn i5_late_commands_are_refused(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     let before = step.before?;
     let limit = visible_instant(before)?;
     if before.failing.is_none() && step.after.failing.is_some() {
@@ -106,7 +106,7 @@ fn i5_what_comes_too_late_is_refused(step: &Step<'_>, ruling: &Ruling) -> Option
     })
 }
 
-fn i5_nothing_ends_as_too_late_early(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+fn i5_nothing_times_out_early(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     let before = step.before.filter(|before| before.closed().is_none() && before.failing.is_none())?;
     let failing = step.after.failing.as_ref().map(|failing| &failing.outcome);
     let outcome = failing.or(step.after.closed().map(|closed| &closed.outcome))?;

@@ -80,7 +80,7 @@ const fn is_note(entry: &Entry) -> bool {
 }
 
 /// What an entry is about, where there can be only one such entry.
-fn once(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
+fn unique_key(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
     match &entry.what {
         Happened::Attempt { name, attempt, error: Some(_), .. } => Some(("failure", name, *attempt)),
         Happened::Remote { name } | Happened::Child { name, .. } => Some(("beginning", name, 0)),
@@ -105,7 +105,7 @@ fn nothing_is_recorded_twice(step: &Step<'_>) -> Option<Violation> {
         if let Happened::Reopened { name } = &entry.what {
             known.retain(|(_, known, _)| *known != name);
         }
-        if let Some(one) = once(entry)
+        if let Some(one) = unique_key(entry)
             && !known.insert(one)
         {
             return Some(found(Invariant::Journal, step, format!("{} has a second {}", one.1, one.0)));

@@ -22,7 +22,7 @@ pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
     [
         i2_each_write_is_decided_on_its_predecessor(step),
         i3_open_records_with_work_left_have_a_due_slot(step, run),
-        i4_no_place_is_later_than_what_users_see(step),
+        i4_no_due_slot_is_later_than_a_visible_instant(step),
         i4_no_due_slot_is_later_than_the_next_probe(step, run),
         i4_a_recorded_attempts_timeout_has_a_due_slot(step),
         i6_an_outcome_stays(step),
@@ -69,7 +69,7 @@ fn i3_open_records_with_work_left_have_a_due_slot(step: &Step<'_>, run: &Run) ->
     (is_needed && due.is_none()).then(|| found(Invariant::I3, step, "it is live, and has no due slot"))
 }
 
-fn i4_no_place_is_later_than_what_users_see(step: &Step<'_>) -> Option<Violation> {
+fn i4_no_due_slot_is_later_than_a_visible_instant(step: &Step<'_>) -> Option<Violation> {
     let (visible_at, due) = (watched_instant(step.after)?, step.after.due?);
     let late = due.at > visible_at;
     late.then(|| found(Invariant::I4, step, format!("no tick would see {} pass", clock(visible_at))))

@@ -10,7 +10,7 @@ fn read(body: &serde_json::Value) -> Result<Timeouts, Reject> {
     timeouts(&tickover_wire::read::body(&request.to_string())?)
 }
 
-fn life(secs: u64, is_error: bool) -> LifeTimeout {
+fn whole_task(secs: u64, is_error: bool) -> LifeTimeout {
     LifeTimeout { after: Millis::from_secs(secs), is_error }
 }
 
@@ -34,7 +34,7 @@ fn every_name_of_a_timeout_means_the_same() {
         json!({"timeout_ms": 90_000}),
         json!({"deadline": {"timeout": "90s", "errorOnTimeout": true}}),
     ] {
-        assert_eq!(read(&body).unwrap().schedule_to_close, Some(life(90, true)), "{body}");
+        assert_eq!(read(&body).unwrap().schedule_to_close, Some(whole_task(90, true)), "{body}");
     }
     let aliases = json!({
         "schedule_to_start_timeout_seconds": 1,
@@ -64,7 +64,7 @@ fn a_timeout_per_attempt_is_final_and_the_others_follow_on_timeout() {
 fn a_timeout_that_is_no_error_cancels() {
     let body = json!({"timeout": "9s", "heartbeat_timeout": "1s", "error_on_timeout": false});
     let read_back = read(&body).unwrap();
-    assert_eq!(read_back.schedule_to_close, Some(life(9, false)));
+    assert_eq!(read_back.schedule_to_close, Some(whole_task(9, false)));
     assert_eq!(read_back.heartbeat, Some(each(1, OnTimeout::Cancel)));
 }
 
@@ -76,14 +76,14 @@ fn steeps_policies_cancel_unless_they_are_errors() {
         "deadline": 3_000,
     });
     let expected = Timeouts {
-        schedule_to_close: Some(life(3, false)),
+        schedule_to_close: Some(whole_task(3, false)),
         schedule_to_start: None,
         heartbeat: Some(each(1, OnTimeout::Cancel)),
         start_to_close: Some(each(2, OnTimeout::Retry)),
     };
     assert_eq!(read(&body), Ok(expected));
     let both_scopes = json!({"timeout": "1s", "timeout_scope": "per_attempt", "deadline": "5s"});
-    assert_eq!(read(&both_scopes).unwrap().schedule_to_close, Some(life(5, false)));
+    assert_eq!(read(&both_scopes).unwrap().schedule_to_close, Some(whole_task(5, false)));
 }
 
 #[test]

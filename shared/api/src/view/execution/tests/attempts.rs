@@ -19,7 +19,7 @@ fn running(claimed: u64) -> Execution {
     }))
 }
 
-fn begun(seconds: u64, name: &str, attempt: u32, until: Option<u64>) -> Entry {
+fn attempt_started(seconds: u64, name: &str, attempt: u32, until: Option<u64>) -> Entry {
     let next_at = until.map(later);
     entry(
         seconds,
@@ -46,7 +46,11 @@ fn waits(execution: Execution, journal: &[Entry]) -> serde_json::Value {
 
 #[test]
 fn a_recorded_running_attempt_is_shown_with_its_number_and_timeout() {
-    let journal = [begun(5, "charge", 1, Some(30)), begun(6, "mail", 2, None), failed(7, "pack", 1, 90)];
+    let journal = [
+        attempt_started(5, "charge", 1, Some(30)),
+        attempt_started(6, "mail", 2, None),
+        failed(7, "pack", 1, 90),
+    ];
     let expected = json!([
         {"kind": "attempt", "name": "charge", "attempt": 1, "until": "2026-01-01T00:00:30.000Z"},
         {"kind": "attempt", "name": "mail", "attempt": 2},
@@ -56,18 +60,18 @@ fn a_recorded_running_attempt_is_shown_with_its_number_and_timeout() {
     // The attempt doesn't run in another turn, nor without a turn.
     assert_eq!(waits(running(8), &journal), json!([expected[2]]));
     assert_eq!(waits(pending(), &journal), json!([expected[2]]));
-    let over = [begun(5, "charge", 1, Some(30)), ended(6, "charge", 1)];
+    let over = [attempt_started(5, "charge", 1, Some(30)), ended(6, "charge", 1)];
     assert_eq!(waits(running(5), &over), json!([]));
 }
 
 #[test]
 fn an_attempt_that_was_lost_counts_in_what_is_shown_of_its_step() {
     let journal = [
-        begun(1, "charge", 1, None),
-        begun(20, "charge", 1, None),
+        attempt_started(1, "charge", 1, None),
+        attempt_started(20, "charge", 1, None),
         failed(21, "charge", 1, 22),
-        begun(22, "charge", 2, None),
-        begun(40, "charge", 2, None),
+        attempt_started(22, "charge", 2, None),
+        attempt_started(40, "charge", 2, None),
         ended(41, "charge", 2),
     ];
     let entries = timeline(&Described::inline(running(40)), &journal, later(50));
@@ -93,14 +97,19 @@ fn an_attempt_that_was_lost_counts_in_what_is_shown_of_its_step() {
 
 #[test]
 fn an_attempt_that_failed_and_was_tried_again_at_once_was_not_lost() {
-    let journal = [begun(1, "charge", 1, None), begun(2, "charge", 2, None), ended(3, "charge", 2)];
-    let told = kinds(running(1), &journal, later(50));
-    assert!(!told.contains(&"step_attempt_lost".to_owned()), "{told:?}");
+    let journal =
+        [attempt_started(1, "charge", 1, None), attempt_started(2, "charge", 2, None), ended(3, "charge", 2)];
+    let shown_kinds = kinds(running(1), &journal, later(50));
+    assert!(!shown_kinds.contains(&"step_attempt_lost".to_owned()), "{shown_kinds:?}");
 }
 
 #[test]
 fn attempts_of_a_lost_worker_are_shown_after_the_next_turn_starts() {
-    let journal = [begun(1, "charge", 1, None), begun(1, "mail", 1, Some(20)), begun(1, "pack", 1, Some(90))];
+    let journal = [
+        attempt_started(1, "charge", 1, None),
+        attempt_started(1, "mail", 1, Some(20)),
+        attempt_started(1, "pack", 1, Some(90)),
+    ];
     let lost = |execution| {
         let entries = timeline(&Described::inline(execution), &journal, later(50));
         let lost = entries.into_iter().filter(|entry| entry.kind == "step_attempt_lost");

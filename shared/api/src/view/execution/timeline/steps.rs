@@ -21,13 +21,13 @@ pub(super) struct Steps<'a> {
     /// How many steps with one label were started at one instant, if more than one.
     fan_outs: BTreeMap<(Timestamp, &'a str), u32>,
     shown: BTreeSet<(Timestamp, &'a str)>,
-    begun: BTreeMap<&'a StepName, Begun>,
+    started: BTreeMap<&'a StepName, StartedStep>,
     attempts: Attempts<'a>,
     /// Timers whose wait hasn't ended in another way.
     timers: BTreeMap<&'a StepName, Timestamp>,
 }
 
-struct Begun {
+struct StartedStep {
     at: Timestamp,
     is_child: bool,
 }
@@ -36,7 +36,7 @@ impl<'a> Steps<'a> {
     pub(super) fn of(execution: &'a Execution, journal: &'a [Entry]) -> Self {
         let mut fan_outs: BTreeMap<_, u32> = BTreeMap::new();
         for entry in journal {
-            if let Some(key) = member(entry) {
+            if let Some(key) = fan_out_key(entry) {
                 *fan_outs.entry(key).or_default() += 1;
             }
         }
@@ -45,7 +45,7 @@ impl<'a> Steps<'a> {
             execution,
             fan_outs,
             shown: BTreeSet::new(),
-            begun: BTreeMap::new(),
+            started: BTreeMap::new(),
             attempts: Attempts::default(),
             timers: BTreeMap::new(),
         }
@@ -54,14 +54,14 @@ impl<'a> Steps<'a> {
     /// The timeline entries of a journal entry.
     pub(super) fn entries(&mut self, entry: &'a Entry) -> Vec<TimelineEntryView> {
         let mut views = Vec::new();
-        if let Some(key) = member(entry)
+        if let Some(key) = fan_out_key(entry)
             && let Some(count) = self.fan_outs.get(&key).copied()
             && self.shown.insert(key)
         {
             let view = named(entry.at, "fan_out_started", &key.1);
             views.push(TimelineEntryView { count: Some(count), ..view });
         }
-        views.extend(self.attempts.note(entry).map(|lost| attempt_lost(entry.at, lost)));
+        views.extend(self.attempts.apply(entry).map(|lost| attempt_lost(entry.at, lost)));
         views.extend(self.entry(entry));
         views
     }
@@ -70,7 +70,7 @@ impl<'a> Steps<'a> {
         let at = entry.at;
         Some(match &entry.what {
             Happened::Attempt { name, attempt, first_at, error, next_at, progress } => {
-                self.begun.insert(name, Begun { at: *first_at, is_child: false });
+                self.started.insert(name, StartedStep { at: *first_at, is_child: false });
                 let kind = if error.is_some() { "step_attempt_failed" } else { "step_attempt_started" };
                 TimelineEntryView {
                     attempt: Some(*attempt + self.attempts.lost(name)),
@@ -81,12 +81,12 @@ impl<'a> Steps<'a> {
                 }
             }
             Happened::Remote { name } => {
-                self.begun.insert(name, Begun { at, is_child: false });
+                self.started.insert(name, StartedStep { at, is_child: false });
                 let task = Some(remote_id(self.execution, name));
                 TimelineEntryView { task, ..named(at, "step_started", name) }
             }
             Happened::Child { name, execution, policy } => {
-                self.begun.insert(name, Begun { at, is_child: true });
+                self.started.insert(name, StartedStep { at, is_child: true });
                 TimelineEntryView {
                     execution: Some(execution.clone()),
                     parent_close: Some((*policy).into()),
@@ -95,7 +95,7 @@ impl<'a> Steps<'a> {
             }
             Happened::Step { name, outcome, attempts } => self.step_ended(at, name, outcome, *attempts),
             Happened::Reopened { name } => {
-                self.begun.remove(name);
+                self.started.remove(name);
                 named(at, "step_reopened", name)
             }
             Happened::Captured { name, value } => with(named(at, "captured", name), Some(value)),
@@ -141,13 +141,13 @@ impl<'a> Steps<'a> {
         outcome: &StepOutcome,
         attempts: Option<u32>,
     ) -> TimelineEntryView {
-        let begun = self.begun.get(name);
-        let subject = if begun.is_some_and(|begun| begun.is_child) { "child" } else { "step" };
+        let started = self.started.get(name);
+        let subject = if started.is_some_and(|started| started.is_child) { "child" } else { "step" };
         let lost = self.attempts.lost(name);
         let view = TimelineEntryView {
             attempts: attempts.map(|attempts| attempts + lost),
             lost: (lost > 0).then_some(lost),
-            duration_ms: begun.map(|begun| at.since(begun.at).as_u64()),
+            duration_ms: started.map(|started| at.since(started.at).as_u64()),
             ..named(at, format!("{subject}_{}", ending(outcome)), name)
         };
         match outcome {
@@ -173,7 +173,7 @@ impl<'a> Steps<'a> {
     }
 
     /// The work that ended with the execution. The journal has no entries for that.
-    pub(super) fn left_open(
+    pub(super) fn ended_with_execution(
         &self,
         journal: &[Entry],
         ended_at: Timestamp,
@@ -218,7 +218,7 @@ fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView
 }
 
 /// The instant and the label of a fan-out's step: the label of `label[3]` is `label`.
-fn member(entry: &Entry) -> Option<(Timestamp, &str)> {
+fn fan_out_key(entry: &Entry) -> Option<(Timestamp, &str)> {
     match &entry.what {
         Happened::Remote { name } | Happened::Child { name, .. } => {
             let (label, index) = name.as_str().strip_suffix(']')?.rsplit_once('[')?;

@@ -68,7 +68,7 @@ async fn a_panic_fails_the_turn_and_too_many_of_them_the_execution() {
     scene.pass(&worker, Millis::from_secs(3)).await;
     let (code, message, tries) = scene.stuck("always").await;
     assert_eq!(code, "panic");
-    assert!(message.starts_with("not yet, at ") && message.contains("strange.rs:"), "{message}");
+    assert!(message.starts_with("not yet, at ") && message.contains("faulty_code.rs:"), "{message}");
     assert!((1..5).contains(&tries), "{tries}");
     let ended = scene.finish(&worker, "always").await;
     assert_eq!(ended.code(), "poisoned");

@@ -17,7 +17,7 @@ use crate::scene::{LeapClock, Scene};
 
 /// What is wrong with all queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Matter {
+pub enum QueueFault {
     Fails,
     /// No call ever answers.
     Hangs,
@@ -25,7 +25,7 @@ pub enum Matter {
 
 #[derive(Default)]
 struct FaultState {
-    matter: Option<Matter>,
+    fault: Option<QueueFault>,
     missing: BTreeSet<QueueName>,
     to_lose: Option<String>,
     lost: Option<Timestamp>,
@@ -36,7 +36,7 @@ struct FaultState {
 pub struct FaultyQueue {
     inner: Arc<MemoryQueue>,
     clock: Arc<LeapClock>,
-    lock_state: Mutex<FaultState>,
+    fault_state: Mutex<FaultState>,
 }
 
 impl FaultyQueue {
@@ -45,7 +45,7 @@ impl FaultyQueue {
         let clock = Arc::new(LeapClock::default());
         let inner = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         let queue =
-            Arc::new(Self { inner: inner.clone(), clock: clock.clone(), lock_state: Mutex::default() });
+            Arc::new(Self { inner: inner.clone(), clock: clock.clone(), fault_state: Mutex::default() });
         let store = Arc::new(MemoryStore::default());
         let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
         let service = Service::new(ports, Limits { due_shards, ..Limits::default() });
@@ -53,8 +53,8 @@ impl FaultyQueue {
     }
 
     /// From now on all queues have this fault, or none.
-    pub fn has(&self, matter: Option<Matter>) {
-        self.lock_state().matter = matter;
+    pub fn set_fault(&self, fault: Option<QueueFault>) {
+        self.lock_state().fault = fault;
     }
 
     /// Removes a queue from the configuration, or adds it again.
@@ -67,14 +67,14 @@ impl FaultyQueue {
     }
 
     /// Loses the next message of a work queue whose body contains this text.
-    pub fn loses(&self, text: &str) {
+    pub fn lose_next(&self, text: &str) {
         let mut lock_state = self.lock_state();
         lock_state.to_lose = Some(text.to_owned());
         lock_state.lost = None;
     }
 
     /// When the lost message would have arrived, if one was lost.
-    pub fn lost(&self) -> Option<Timestamp> {
+    pub fn lost_due_at(&self) -> Option<Timestamp> {
         self.lock_state().lost
     }
 
@@ -84,19 +84,19 @@ impl FaultyQueue {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, FaultState> {
-        self.lock_state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.fault_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn call(&self, call: &'static str, queue: &QueueName) -> Result<(), QueueError> {
-        let (matter, missing) = {
+        let (fault, missing) = {
             let mut lock_state = self.lock_state();
             *lock_state.calls.entry(call).or_default() += 1;
-            (lock_state.matter, lock_state.missing.contains(queue))
+            (lock_state.fault, lock_state.missing.contains(queue))
         };
-        match matter {
+        match fault {
             _ if missing => Err(QueueError::Unknown { queue: queue.to_string() }),
-            Some(Matter::Fails) => Err(QueueError::Unavailable { reason: "out of order".to_owned() }),
-            Some(Matter::Hangs) => std::future::pending().await,
+            Some(QueueFault::Fails) => Err(QueueError::Unavailable { reason: "out of order".to_owned() }),
+            Some(QueueFault::Hangs) => std::future::pending().await,
             None => Ok(()),
         }
     }

@@ -31,7 +31,7 @@ impl Worker {
 }
 
 /// The ending that continues as new, with the events that this turn knows of.
-fn anew(turn: &StartedTurn, brought: &[Entry]) -> Ending {
+fn continue_with_new_run(turn: &StartedTurn, brought: &[Entry]) -> Ending {
     let journal: Vec<Entry> = turn.journal.iter().chain(brought).cloned().collect();
     let events = pending_events(&journal).into_iter().cloned().collect();
     Ending::ContinueAsNew { input: Some(payload(&json!(2))), events }
@@ -51,7 +51,7 @@ async fn an_event_that_comes_just_before_the_next_run_waits_in_it_behind_the_oth
     let worker = Worker::default();
     let turn = with_events(&worker).await;
     let taken = vec![worker.taken("go")];
-    let ending = anew(&turn, &taken);
+    let ending = continue_with_new_run(&turn, &taken);
     // The turn has read its journal, and its write comes next.
     worker.send("go", "4").await;
     worker.close(turn, taken, ending).await;
@@ -59,7 +59,7 @@ async fn an_event_that_comes_just_before_the_next_run_waits_in_it_behind_the_oth
     assert_eq!(worker.waiting().await, ["2", "3", "4"]);
     let turn = worker.take("e").await;
     let taken = vec![worker.taken("go")];
-    let ending = anew(&turn, &taken);
+    let ending = continue_with_new_run(&turn, &taken);
     worker.close(turn, taken, ending).await;
     assert_eq!(worker.waiting().await, ["2", "4"]);
 }
@@ -73,7 +73,7 @@ async fn an_event_is_carried_over_although_earlier_ones_were_sealed() {
     let known = turn.execution.clone();
     let turn = StartedTurn { execution: worker.record(&turn, brought).await.unwrap(), ..turn };
     assert!(turn.execution.sealed.is_some() && known.sealed.is_none());
-    let ending = anew(&turn, &[]);
+    let ending = continue_with_new_run(&turn, &[]);
     worker.send("go", "4").await;
     worker.close(turn, vec![], ending).await;
     assert_eq!(worker.waiting().await, ["1", "2", "3", "4"]);
@@ -104,7 +104,7 @@ async fn a_record_that_is_repeated_is_in_the_journal_once() {
 async fn the_end_of_a_run_that_is_repeated_ends_no_other_run() {
     let worker = Worker::default();
     let turn = with_events(&worker).await;
-    let ending = || anew(&turn, &[]);
+    let ending = || continue_with_new_run(&turn, &[]);
     worker.try_close(&turn, vec![], ending()).await.unwrap();
     worker.send("go", "4").await;
     assert!(worker.try_close(&turn, vec![], ending()).await.is_err());
@@ -122,7 +122,7 @@ async fn cleared_events_are_neither_taken_nor_carried_over() {
     };
     let worker = Worker::default();
     let turn = with_events(&worker).await;
-    let (taken, ending) = (vec![worker.taken("go")], anew(&turn, &[]));
+    let (taken, ending) = (vec![worker.taken("go")], continue_with_new_run(&turn, &[]));
     assert_eq!(drain(&worker).await, 2);
     assert!(worker.record(&turn, taken).await.is_err(), "it took an event that was already taken");
     worker.close(turn, vec![], ending).await;

@@ -10,13 +10,13 @@ use tokio::process::{Child, Command};
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// All workers started so far. They are killed when it is dropped.
-pub(super) struct Crew {
+pub(super) struct Workers {
     endpoint: String,
     program: std::path::PathBuf,
     workers: Vec<Child>,
 }
 
-impl Crew {
+impl Workers {
     /// No workers yet.
     pub(super) fn new(endpoint: &str) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("can't find this program's own path")?;
@@ -24,7 +24,7 @@ impl Crew {
     }
 
     /// Starts a worker for each of these queues, each with two tasks at once.
-    pub(super) fn hire(&mut self, queues: &[&str]) -> anyhow::Result<()> {
+    pub(super) fn start(&mut self, queues: &[&str]) -> anyhow::Result<()> {
         for (number, queue) in queues.iter().enumerate() {
             let name = format!("worker-{}", number + 1);
             let child = self.spawn(queue, &name, "60s", "2", "work")?;
@@ -34,7 +34,7 @@ impl Crew {
     }
 
     /// Starts a worker that never finishes its task and has a short lease.
-    pub(super) fn hire_doomed(&mut self, queue: &str) -> anyhow::Result<Child> {
+    pub(super) fn start_hanging(&mut self, queue: &str) -> anyhow::Result<Child> {
         self.spawn(queue, "doomed", "2s", "1", "hang")
     }
 
@@ -61,7 +61,7 @@ impl Crew {
     }
 
     /// Asks all workers to finish, and waits until they have.
-    pub(super) async fn dismiss(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
         for worker in &self.workers {
             if let Some(pid) = worker.id() {
                 let pid = nix::unistd::Pid::from_raw(i32::try_from(pid)?);
