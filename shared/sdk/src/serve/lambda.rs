@@ -97,19 +97,19 @@ impl Shift<'_> {
     /// alone.
     async fn work(&self, messages: Vec<SqsMessage>, at_once: usize) -> Vec<String> {
         let is_single = at_once == 1 || messages.len() == 1;
-        let company = if is_single { Isolation::Alone } else { Isolation::Shared };
+        let isolation = if is_single { Isolation::Alone } else { Isolation::Shared };
         let (first, others): (Vec<_>, Vec<_>) = messages
             .into_iter()
             .partition(|message| !is_single && sqs::receives(message) > SHARED_RECEIVES_MAX);
         let mut failed = sqs::failures(first, 1, |message| self.take(message, Isolation::Alone)).await;
-        failed.extend(sqs::failures(others, at_once, |message| self.take(message, company)).await);
+        failed.extend(sqs::failures(others, at_once, |message| self.take(message, isolation)).await);
         let suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));
         failed.extend(sqs::failures(suspects, 1, |message| self.take(message, Isolation::Alone)).await);
         failed
     }
 
     /// Processes one message. An error sends it back to its queue.
-    async fn take(&self, message: SqsMessage, company: Isolation) -> Result<(), Problem> {
+    async fn take(&self, message: SqsMessage, isolation: Isolation) -> Result<(), Problem> {
         let now = self.app.service.now();
         if self.limit_at.since(now) < WORTH_STARTING {
             return Err(not_now("too little time is left in this invocation"));
@@ -119,10 +119,10 @@ impl Shift<'_> {
         let body = message.body.as_deref().unwrap_or_default();
         let receives = sqs::receives(&message);
         let delivered = Delivered { body, receipt: message.receipt_handle.as_deref(), receives };
-        let is_suspect = if TurnHint::is_one(body) {
-            self.turn(delivered, &request, company).await?
+        let is_suspect = if TurnHint::is_turn_hint(body) {
+            self.turn(delivered, &request, isolation).await?
         } else {
-            self.task(delivered, &request, company).await?
+            self.task(delivered, &request, isolation).await?
         };
         if is_suspect {
             self.suspects.lock().unwrap_or_else(PoisonError::into_inner).push(message);
@@ -135,9 +135,9 @@ impl Shift<'_> {
         &self,
         message: Delivered<'_>,
         request: &ClaimRequest,
-        company: Isolation,
+        isolation: Isolation,
     ) -> Result<bool, Problem> {
-        let turn = match self.worker.service().start_turn_among(message.body, request, company).await? {
+        let turn = match self.worker.service().start_turn_among(message.body, request, isolation).await? {
             Hinted::Taken(turn) => *turn,
             Hinted::Spent => return Ok(false),
             Hinted::Suspect => return Ok(true),
@@ -154,7 +154,7 @@ impl Shift<'_> {
         &self,
         message: Delivered<'_>,
         request: &ClaimRequest,
-        company: Isolation,
+        isolation: Isolation,
     ) -> Result<bool, Problem> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         // If this worker claimed and released the task, its message would come back at once, and again without end.
@@ -164,7 +164,7 @@ impl Shift<'_> {
             self.app.service.leave_to_others(message).await?;
             return Ok(false);
         }
-        let claimed = match self.app.service.claim_hinted(message, request, company).await? {
+        let claimed = match self.app.service.claim_hinted(message, request, isolation).await? {
             Hinted::Taken(claimed) => *claimed,
             Hinted::Spent => return Ok(false),
             Hinted::Suspect => return Ok(true),

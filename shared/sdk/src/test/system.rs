@@ -242,7 +242,7 @@ impl System {
         if *queue == QueueName::timers() {
             return Some(work::timer(hands.service, message).boxed());
         }
-        if TurnHint::is_one(&message.body) {
+        if TurnHint::is_turn_hint(&message.body) {
             return Some(work::turn(hands, queue.clone(), message).boxed());
         }
         let hint = Hint::parse(&message.body).ok()?;

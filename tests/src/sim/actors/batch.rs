@@ -62,18 +62,18 @@ struct Shift<'a> {
 
 impl<'a> Shift<'a> {
     async fn work(&self, messages: &'a [Received]) {
-        let company = if messages.len() == 1 { Isolation::Alone } else { Isolation::Shared };
-        join_all(messages.iter().map(|message| self.take(message, company))).await;
+        let isolation = if messages.len() == 1 { Isolation::Alone } else { Isolation::Shared };
+        join_all(messages.iter().map(|message| self.take(message, isolation))).await;
         for suspect in self.suspects.take() {
             self.take(suspect, Isolation::Alone).await;
         }
     }
 
     /// Deletes a message that it has processed; another one becomes visible again.
-    async fn take(&self, message: &'a Received, company: Isolation) {
+    async fn take(&self, message: &'a Received, isolation: Isolation) {
         let (process, queue) = (self.process, self.queue);
         let request = ClaimRequest { worker: None, max: 1, lease: TIMEOUT, wait: Millis::ZERO };
-        let Ok(delivery) = process.deliver(queue, message, &request, company).await else { return };
+        let Ok(delivery) = process.deliver(queue, message, &request, isolation).await else { return };
         let is_done = match delivery {
             Delivery::Suspect => {
                 self.suspects.borrow_mut().push(message);

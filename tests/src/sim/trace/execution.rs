@@ -50,7 +50,7 @@ fn state(state: &ExecutionState) -> String {
             let recheck =
                 waiting.recheck.map_or_else(String::new, |one| format!(" look at {}", clock(one.at)));
             let later = if waiting.hint_later { " hint later" } else { "" };
-            let stirred = if waiting.stirred { " stirred" } else { "" };
+            let stirred = if waiting.wake_requested { " stirred" } else { "" };
             format!("waiting{until}{recheck}{later}{stirred} seen {}", waiting.seen_wakes)
         }
         ExecutionState::Closing(closed) => format!("closing {}", cut(&closed.outcome)),
