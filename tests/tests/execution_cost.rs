@@ -136,7 +136,7 @@ async fn a_durable_sleep_costs_five_write_units_one_read_and_one_message() {
     let suspend = suspended(&meter, &first, &first.execution, asleep(vec![begun], Some(until), false)).await;
     assert!(suspend.writes <= 3.0 && suspend.sends <= 1, "{suspend:?}");
     let receipt = first.receipt.as_deref().unwrap();
-    meter.scene.service.delete_turn_message(&queue(), receipt).await;
+    meter.scene.service.done_with(&queue(), receipt).await;
     meter.scene.clock.advance(Millis::from_secs(299));
     // Once a minute, a claim or the start of a turn records in the queue's own record up to where messages have been
     // received.
@@ -166,7 +166,7 @@ async fn a_wait_for_an_event_costs_five_write_units() {
     let begun = Entry { at: meter.scene.service.now(), what: Happened::Until { name: name("slip"), until } };
     let suspend = suspended(&meter, &first, &first.execution, asleep(vec![begun], Some(until), false)).await;
     let receipt = first.receipt.as_deref().unwrap();
-    meter.scene.service.delete_turn_message(&queue(), receipt).await;
+    meter.scene.service.done_with(&queue(), receipt).await;
     let id = ExecutionId::parse("e-1").unwrap();
     let event = EventName::parse("shipped").unwrap();
     let offer = meter.scene.service.send_event(&id, event.clone(), None, Json::parse(r#"{"carrier":"x"}"#));
@@ -229,7 +229,7 @@ async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
                 |name: &StepName| Entry { at: service.now(), what: Happened::Remote { name: name.clone() } };
             let entries = names.iter().map(begun).collect();
             suspended(&meter, &first, &first.execution, asleep(entries, None, true)).await;
-            service.delete_turn_message(&queue(), first.receipt.as_deref().unwrap()).await;
+            service.done_with(&queue(), first.receipt.as_deref().unwrap()).await;
             let mut done = 0;
             let second = loop {
                 let mut turns = Vec::new();

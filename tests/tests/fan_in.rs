@@ -106,7 +106,7 @@ async fn begun(service: &Service) -> (ExecutionId, Vec<ClaimedTask>) {
     let begin = |place| Entry { at: service.now(), what: Happened::Remote { name: name(place) } };
     let entries = (0..STEPS).map(begin).collect();
     assert!(suspend(service, turn.lease, &turn.execution, entries).await.is_none());
-    service.delete_turn_message(&queue(), turn.receipt.as_deref().unwrap()).await;
+    service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
     let mut tasks = Vec::new();
     while tasks.len() < usize::from(STEPS) {
         for work in service.next_work(&queue(), &request()).await.unwrap() {
@@ -180,7 +180,7 @@ async fn a_thousand_steps_that_end_at_once_from_sixteen_workers_finish_and_none_
             let Work::Turn(turn) = work else { panic!("all tasks have ended") };
             let receipt = turn.receipt.clone().unwrap();
             closed |= go_on(&service, *turn, &mut open).await;
-            service.delete_turn_message(&queue(), &receipt).await;
+            service.done_with(&queue(), &receipt).await;
         }
     }
     let execution = service.execution(&id).await.unwrap().unwrap().execution;

@@ -65,8 +65,8 @@ impl TickRecord {
         self.fanned.get(&shard) == Some(&token)
     }
 
-    /// The record in which the sweep with the token `token_before`, or a tick, which has no token, passes the shard to the
-    /// next sweep, and that sweep's token. `None` if another sweep has the shard.
+    /// The record in which the sweep with the token `token_before`, or a tick, which has no token, passes the shard to
+    /// the next sweep, and that sweep's token. `None` if another sweep has the shard.
     pub fn pass_on(
         &self,
         shard: u16,

@@ -82,7 +82,7 @@ pub(crate) async fn run_turn(
     // If the lease was lost, the message stays in the queue: it may be the one that brings the execution to another
     // worker.
     if let (Some(receipt), TurnEnd::Suspended | TurnEnd::Closed | TurnEnd::Released) = (receipt, end) {
-        service.delete_turn_message(&queue, &receipt).await;
+        service.done_with(&queue, &receipt).await;
     }
     end
 }

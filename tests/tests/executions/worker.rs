@@ -165,7 +165,7 @@ impl Worker {
     /// Deletes a turn's message.
     pub(crate) async fn done_with(&self, turn: &StartedTurn) {
         let receipt = turn.receipt.as_deref().expect("a receipt");
-        self.caller.scene.service.delete_turn_message(&turn.execution.queue, receipt).await;
+        self.caller.scene.service.done_with(&turn.execution.queue, receipt).await;
     }
 
     /// Starts an execution and suspends it without an end of its wait.

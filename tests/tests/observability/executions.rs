@@ -56,7 +56,7 @@ pub(crate) async fn close(
 ) {
     let close = Close { lease: turn.lease, entries, ending: Ending::Outcome(outcome), on_failure: None };
     service.close_turn(&turn.execution, close).await.unwrap();
-    service.delete_turn_message(&queue(), turn.receipt.as_deref().unwrap()).await;
+    service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
 }
 
 fn step(service: &Service, name: &str, outcome: StepOutcome) -> Entry {
@@ -88,7 +88,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         on_failure: None,
     };
     assert!(matches!(service.suspend_turn(&turn.execution, suspend).await.unwrap(), Suspended::Done));
-    service.delete_turn_message(&queue(), turn.receipt.as_deref().unwrap()).await;
+    service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
 }
 
 #[tokio::test]

@@ -179,7 +179,7 @@ impl Busy {
 
     async fn done_with(&self, turn: &StartedTurn) {
         let receipt = turn.receipt.as_deref().unwrap();
-        self.service().delete_turn_message(&turn.execution.queue, receipt).await;
+        self.service().done_with(&turn.execution.queue, receipt).await;
     }
 
     async fn suspend(&self, turn: &StartedTurn, entries: Vec<Entry>, until: Option<Timestamp>, others: bool) {

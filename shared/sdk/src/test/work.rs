@@ -43,7 +43,7 @@ pub(super) async fn tick(service: Service, minute: Timestamp) {
 /// A message of the timer queue. If it fails, it is delivered again.
 pub(super) async fn timer(service: Service, message: Received) {
     match service.fire(&message.body, service.now().plus(TICK_LENGTH)).await {
-        Ok(_) => service.delete_turn_message(&QueueName::timers(), &message.receipt).await,
+        Ok(_) => service.done_with(&QueueName::timers(), &message.receipt).await,
         Err(error) => tracing::warn!(%error, "a timer failed"),
     }
 }
@@ -55,7 +55,7 @@ pub(super) async fn turn(hands: Hands, queue: QueueName, message: Received) {
             let taken = StartedTurn { receipt: Some(message.receipt), ..taken };
             hands.worker.turn(taken, &TurnSettings::default()).await;
         }
-        Ok(None) => hands.service.delete_turn_message(&queue, &message.receipt).await,
+        Ok(None) => hands.service.done_with(&queue, &message.receipt).await,
         // The message is delivered again.
         Err(error) => tracing::warn!(%error, "a turn wasn't started"),
     }
@@ -71,10 +71,10 @@ pub(super) async fn task(hands: Hands, id: TaskId, queue: QueueName, message: Re
                     hands.worker.attempt(claimed).await;
                 }
             }
-            hands.service.delete_turn_message(&queue, &message.receipt).await;
+            hands.service.done_with(&queue, &message.receipt).await;
         }
         Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => {
-            hands.service.delete_turn_message(&queue, &message.receipt).await;
+            hands.service.done_with(&queue, &message.receipt).await;
         }
         // Another worker has leased it, or it may not start yet: its message is delivered again.
         Ok(None) => {}

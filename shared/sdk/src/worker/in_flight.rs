@@ -77,7 +77,7 @@ impl Held {
                 match service.release_turn(&record, lease, Millis::ZERO, ReleaseReason::ByWorker).await {
                     Ok(()) => {
                         if let Some(receipt) = receipt {
-                            service.delete_turn_message(&record.queue, &receipt).await;
+                            service.done_with(&record.queue, &receipt).await;
                         }
                     }
                     Err(error) => {

@@ -222,7 +222,7 @@ impl Service {
         Ok(())
     }
 
-    pub async fn delete_turn_message(&self, queue: &QueueName, receipt: &str) {
+    pub async fn done_with(&self, queue: &QueueName, receipt: &str) {
         self.delete_message(queue, receipt).await;
     }
 

@@ -277,7 +277,7 @@ impl Process {
 
     /// Deletes the message of a turn that has ended.
     pub async fn done_with(&self, queue: &QueueName, receipt: &str) {
-        self.service.delete_turn_message(queue, receipt).await;
+        self.service.done_with(queue, receipt).await;
     }
 
     /// Records what a script does.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tickover_core::execution::command::Command;
+use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::{Entry, Happened, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::StepName;
@@ -167,6 +168,10 @@ impl fmt::Display for Ruling {
         let command = verb(&self.command);
         write!(f, "#{} decides to {command} on {seen} at its {}: ", self.call, clock(self.now))?;
         match &self.outcome {
+            // The text of a trace doesn't follow the names in code.
+            Ok(Reply::StartTurn(StartTurnReply::LeasedByOther)) => f.write_str("StartTurn(Held)")?,
+            Ok(Reply::StartTurn(StartTurnReply::NeedsIsolation)) => f.write_str("StartTurn(Suspect)")?,
+            Ok(Reply::StartTurn(StartTurnReply::Stale)) => f.write_str("StartTurn(Spent)")?,
             Ok(reply) => write!(f, "{reply:?}")?,
             Err(reject) => write!(f, "no: {reject}")?,
         }

@@ -277,7 +277,7 @@ impl Scene {
             on_failure: None,
         };
         self.service.suspend_turn(&turn.execution, suspend).await.unwrap();
-        self.service.delete_turn_message(&queue(), turn.receipt.as_deref().unwrap()).await;
+        self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
     }
 
     pub(super) async fn close(
