@@ -87,7 +87,7 @@ async fn suspend(
     };
     match service.suspend_turn(execution, suspend).await.unwrap() {
         Suspended::Done => None,
-        Suspended::GoOn(execution, _) => Some(*execution),
+        Suspended::Continue(execution, _) => Some(*execution),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::timer::Timer;
 #[derive(Clone, Debug)]
 pub struct Decision<R, A> {
     /// Items to write before the record, so that no record points to an item that doesn't exist.
-    pub parts: Vec<NewItem>,
+    pub new_items: Vec<NewItem>,
     /// Writes to commit together, each with its condition. An empty list means that nothing changes.
     pub writes: Vec<Write>,
     /// Messages to send after the commit.
@@ -44,7 +44,7 @@ impl<R, A> Decision<R, A> {
             Ok(reply) => Ok((record, reply)),
             Err(reject) => Err(Refusal { record: Some(record), reject }),
         };
-        Self { parts: vec![], writes: vec![], effects: vec![], outcome }
+        Self { new_items: vec![], writes: vec![], effects: vec![], outcome }
     }
 
     /// A refusal that changes nothing.
@@ -53,7 +53,7 @@ impl<R, A> Decision<R, A> {
         R: Clone,
     {
         let outcome = Err(Refusal { record: record.cloned(), reject });
-        Self { parts: vec![], writes: vec![], effects: vec![], outcome }
+        Self { new_items: vec![], writes: vec![], effects: vec![], outcome }
     }
 
     /// An answer that changes nothing.
@@ -255,7 +255,7 @@ pub enum DueReply {
 impl<R, A> Decision<R, A> {
     pub(crate) fn blobs(&self) -> Vec<(&BlobRef, &Json)> {
         let mut blobs = vec![];
-        for part in &self.parts {
+        for part in &self.new_items {
             match part {
                 NewItem::Blob { at, body } => blobs.push((at, body)),
                 NewItem::Segment { .. } => {}
@@ -266,7 +266,7 @@ impl<R, A> Decision<R, A> {
 
     pub(crate) fn segments(&self) -> Vec<(&SegmentKey, &Segment)> {
         let mut segments = vec![];
-        for part in &self.parts {
+        for part in &self.new_items {
             match part {
                 NewItem::Blob { .. } => {}
                 NewItem::Segment { key, segment, .. } => segments.push((key, segment)),

@@ -7,7 +7,7 @@ use crate::due::{Due, DueKind, TIMER_HORIZON, covers_instant, keep_or_lower};
 use crate::duration::Millis;
 use crate::id::RecordId;
 use crate::limits::Limits;
-use crate::queue::{QueueView, Standing};
+use crate::queue::{QueueView, Reachability};
 use crate::time::{Timestamp, earliest};
 use crate::timer::Timer;
 
@@ -22,7 +22,7 @@ const MISSING_MAX: Millis = Millis::from_secs(3_600);
 pub(crate) trait HasDueSlot {
     fn record_id(&self) -> RecordId;
     fn due(&self) -> Option<Due>;
-    fn put(&mut self, due: Option<Due>);
+    fn set_due(&mut self, due: Option<Due>);
     /// The instants whose effects users can see, in any order.
     fn instants(&self) -> [Option<Timestamp>; 3];
     /// The latest due slot that its state allows.
@@ -68,9 +68,9 @@ pub(crate) fn move_slot<R: HasDueSlot>(
 fn lower_for_new_instants<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Due> {
     let bound = bound(after, context);
     let kept = keep_or_lower(before.due(), bound);
-    let overlooks =
+    let misses_new_instant =
         |place: Due| new_instant(before, after).is_some_and(|at| !covers_instant(place, at, context.now));
-    if kept == before.due() && kept.is_some_and(overlooks) { bound } else { kept }
+    if kept == before.due() && kept.is_some_and(misses_new_instant) { bound } else { kept }
 }
 
 /// The earliest instant whose effect users can see, if this change set it.
@@ -91,11 +91,11 @@ pub(crate) fn set_slot<R: HasDueSlot>(
     };
     if wanted.is_none_or(stays) {
         // The kind stays too: only a new instant is worth a write to the index.
-        after.put(if wanted.is_some() { before } else { None });
+        after.set_due(if wanted.is_some() { before } else { None });
         return None;
     }
     let (place, timer) = armed(after, wanted?, context.now);
-    after.put(Some(place));
+    after.set_due(Some(place));
     timer
 }
 
@@ -112,9 +112,9 @@ pub(crate) fn armed<R: HasDueSlot>(record: &R, place: Due, now: Timestamp) -> (D
 pub(crate) fn next_timer<R: HasDueSlot>(record: &R, due_at: Timestamp, now: Timestamp) -> Option<Effect> {
     // If the slot has moved, its writer sent another timer or left it to a tick. Two timers would repeat side by
     // side.
-    let stands = record.due().is_some_and(|due| due.at == due_at);
+    let is_current = record.due().is_some_and(|due| due.at == due_at);
     // The tick handles later instants: it finds the record within a minute or two, and moves it there.
-    let at = record.visible_at().filter(|at| stands && *at <= now.plus(TIMER_HORIZON))?;
+    let at = record.visible_at().filter(|at| is_current && *at <= now.plus(TIMER_HORIZON))?;
     Some(Effect::Timer(Timer { record: record.record_id(), at, due_at }))
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn required_due<R: HasDueSlot>(before: &R, after: &R, context: &Conte
 
 /// The due slot of a record whose next probe is at `own`. The slot is earlier if users can see an effect before it,
 /// or so soon after it that the tick might be too late to send the timer.
-pub(crate) fn place(visible_at: Option<Timestamp>, own: Due, now: Timestamp) -> Due {
+pub(crate) fn probe_slot(visible_at: Option<Timestamp>, own: Due, now: Timestamp) -> Due {
     let Some(at) = visible_at else { return own };
     if at <= own.at {
         return Due { at, kind: DueKind::Instant, ..own };
@@ -181,7 +181,7 @@ pub(crate) fn probe_hint<R: HasDueSlot>(
     context: &Context<'_>,
 ) -> Probe {
     let now = context.now;
-    let later = |since| rest(record.visible_at(), due, since, context);
+    let later = |since| next_probe(record.visible_at(), due, since, context);
     // While a worker is alive, or before the start, no hint can be lost.
     let Some(waits_since) = waits_since else { return Probe::Later(later(needed_at)) };
     let age = now.since(waits_since);
@@ -189,16 +189,17 @@ pub(crate) fn probe_hint<R: HasDueSlot>(
         // The due slot, and the empty queue found at that probe, belong to an earlier wait.
         return Probe::Later(later(waits_since));
     }
-    let again = |at, kind| Probe::Later(place(record.visible_at(), Due { at, kind, shard: due.shard }, now));
+    let probe_at =
+        |at, kind| Probe::Later(probe_slot(record.visible_at(), Due { at, kind, shard: due.shard }, now));
     let overtaken = queue.watermark.is_some_and(|mark| mark >= waits_since.plus(OVERTAKEN_BY));
-    match queue.standing {
-        Standing::Answers => {}
+    match queue.reachability {
+        Reachability::Reachable => {}
         // Only the queue's depth is unknown: its messages are being received.
-        Standing::Silent if overtaken && is_moving(queue, context) => {}
+        Reachability::Unreachable if overtaken && is_moving(queue, context) => {}
         // A hint sent now would be lost.
-        Standing::Silent => return again(now.plus(context.limits.backstop), DueKind::Backstop),
-        Standing::Missing => {
-            return again(later(waits_since).at.min(now.plus(MISSING_MAX)), DueKind::Backstop);
+        Reachability::Unreachable => return probe_at(now.plus(context.limits.backstop), DueKind::Backstop),
+        Reachability::NotConfigured => {
+            return probe_at(later(waits_since).at.min(now.plus(MISSING_MAX)), DueKind::Backstop);
         }
     }
     let empty_twice = queue.looks_empty && due.kind == DueKind::Recheck;
@@ -206,11 +207,11 @@ pub(crate) fn probe_hint<R: HasDueSlot>(
         return Probe::Send;
     }
     if queue.looks_empty {
-        return again(now.plus(RECHECK_AFTER), DueKind::Recheck);
+        return probe_at(now.plus(RECHECK_AFTER), DueKind::Recheck);
     }
     let later = later(waits_since);
     match overtaken_soon(waits_since, queue, context).filter(|at| *at < later.at) {
-        Some(sooner) => again(sooner, DueKind::Backstop),
+        Some(sooner) => probe_at(sooner, DueKind::Backstop),
         None => Probe::Later(later),
     }
 }
@@ -229,7 +230,7 @@ fn is_moving(queue: &QueueView, context: &Context<'_>) -> bool {
 /// The next probe of a record that isn't waiting, or whose queue still contains messages. If this probe came before
 /// the backstop, the next is at the backstop. Otherwise it is four times as far from the instant at which a hint was
 /// needed: at 10, 40, 160 minutes.
-fn rest(visible_at: Option<Timestamp>, due: Due, since: Timestamp, context: &Context<'_>) -> Due {
+fn next_probe(visible_at: Option<Timestamp>, due: Due, since: Timestamp, context: &Context<'_>) -> Due {
     let (now, limits) = (context.now, context.limits);
     let waited = due.at.since(since);
     let wait = if waited < limits.backstop {
@@ -239,5 +240,5 @@ fn rest(visible_at: Option<Timestamp>, due: Due, since: Timestamp, context: &Con
     };
     let counted = since.plus(wait);
     let at = if counted > now { counted } else { now.plus(wait) };
-    place(visible_at, Due { at, kind: DueKind::Backstop, shard: due.shard }, now)
+    probe_slot(visible_at, Due { at, kind: DueKind::Backstop, shard: due.shard }, now)
 }

@@ -232,7 +232,7 @@ pub struct Turn {
     pub shared: bool,
     /// Attempts with a timeout. Each ends at its timeout even if the worker never reports again.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
-    pub under_way: Vec<TimedAttempt>,
+    pub timed_attempts: Vec<TimedAttempt>,
 }
 
 /// An execution that waits.
@@ -256,7 +256,7 @@ pub struct Waiting {
     pub recheck: Option<Recheck>,
     /// Whether something has happened since then that lets it continue: an event, or an operator's call.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
-    pub stirred: bool,
+    pub wake_requested: bool,
 }
 
 /// A check whether remote steps and children have ended, in case their notification was lost.
@@ -427,7 +427,7 @@ impl Execution {
     }
 
     /// Whether no turn may start until an operator resumes it.
-    pub const fn is_held(&self) -> bool {
+    pub const fn needs_operator(&self) -> bool {
         self.paused || matches!(self.stuck, Some(Stuck::Unreadable(_)))
     }
 

@@ -63,10 +63,10 @@ pub fn cut_to_fit(text: String, maximum: usize) -> String {
         return text;
     }
     let remark = format!(" [cut: it had {} bytes]", text.len());
-    let mut room = maximum.saturating_sub(quotes + remark.len());
-    let fits = |c: &char| match room.checked_sub(encoded(*c)) {
+    let mut space_left = maximum.saturating_sub(quotes + remark.len());
+    let fits = |c: &char| match space_left.checked_sub(encoded(*c)) {
         Some(left) => {
-            room = left;
+            space_left = left;
             true
         }
         None => false,

@@ -99,19 +99,19 @@ pub struct QueueView {
     /// See [`QueueRecord::marked_at`].
     pub marked_at: Option<Timestamp>,
     /// Whether its depth could be read.
-    pub standing: Standing,
+    pub reachability: Reachability,
 }
 
 /// Whether the depth of a queue could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum Reachability {
     /// It was read, or it wasn't needed.
     #[default]
-    Answers,
+    Reachable,
     /// The queue didn't answer: messages sent to it now would be lost.
-    Silent,
+    Unreachable,
     /// No queue with that name is configured.
-    Missing,
+    NotConfigured,
 }
 
 /// An idempotency key's record, with the task scheduled with it.

@@ -65,14 +65,19 @@ impl TickRecord {
         self.fanned.get(&shard) == Some(&token)
     }
 
-    /// The record in which the sweep with the token `held`, or a tick, which has no token, passes the shard to the
-    /// next sweep, and that sweep's token. `None` if another sweep has the shard.
-    pub fn pass_on(&self, shard: u16, held: Option<Timestamp>, now: Timestamp) -> Option<(Self, Timestamp)> {
-        let may = match held {
-            Some(held) => self.is_swept_by(shard, held),
+    /// The record in which the sweep with the token `token_before`, or a tick, which has no token, passes the shard to
+    /// the next sweep, and that sweep's token. `None` if another sweep has the shard.
+    pub fn pass_on(
+        &self,
+        shard: u16,
+        token_before: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Option<(Self, Timestamp)> {
+        let may = match token_before {
+            Some(token_before) => self.is_swept_by(shard, token_before),
             None => !self.is_fanned(shard, now),
         };
-        let before = self.fanned.get(&shard).filter(|before| **before >= now && held.is_some());
+        let before = self.fanned.get(&shard).filter(|before| **before >= now && token_before.is_some());
         let token = before.map_or(now, |before| before.plus(Millis::new(1)));
         may.then(|| (self.with_sweep(shard, Some(token), now), token))
     }

@@ -31,9 +31,9 @@ impl DynamoStore {
         let (mut ahead, mut decided, mut behind) = (vec![], vec![], vec![]);
         for write in writes {
             match part(write) {
-                Part::Extension => ahead.push(write),
-                Part::Decided => decided.push(write),
-                Part::Wake => behind.push(write),
+                CommitPhase::Extension => ahead.push(write),
+                CommitPhase::Decided => decided.push(write),
+                CommitPhase::Wake => behind.push(write),
             }
         }
         for extension in ahead {
@@ -204,7 +204,7 @@ fn conflict<'a>(failed: impl IntoIterator<Item = (&'a Write, Option<&'a Item>)>)
 }
 
 /// When a write is sent, relative to the transaction of its commit.
-enum Part {
+enum CommitPhase {
     /// Before the transaction, in which a payload of 100 KB would be billed twice. If the rest then fails, the payload
     /// is kept longer than needed, which is harmless.
     Extension,
@@ -213,10 +213,12 @@ enum Part {
     Wake,
 }
 
-fn part(write: &Write) -> Part {
+fn part(write: &Write) -> CommitPhase {
     match write {
-        Write::ExtendBlob { .. } | Write::ExtendSegment { .. } | Write::ExtendKey { .. } => Part::Extension,
-        Write::Wake { .. } => Part::Wake,
+        Write::ExtendBlob { .. } | Write::ExtendSegment { .. } | Write::ExtendKey { .. } => {
+            CommitPhase::Extension
+        }
+        Write::Wake { .. } => CommitPhase::Wake,
         Write::CreateTask { .. }
         | Write::UpdateTask { .. }
         | Write::Rearm { .. }
@@ -226,7 +228,7 @@ fn part(write: &Write) -> Part {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutTick { .. }
-        | Write::PutCron { .. } => Part::Decided,
+        | Write::PutCron { .. } => CommitPhase::Decided,
     }
 }
 

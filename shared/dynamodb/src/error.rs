@@ -67,19 +67,19 @@ where
 /// An error with its causes, down to "connection refused". Never its debug text, which would contain the answer's body,
 /// and with it payloads.
 fn chain(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        told = format!("{told}: {error}");
+        text = format!("{text}: {error}");
         cause = error.source();
     }
-    told
+    text
 }
 
 /// The failure for an error that `DynamoDB` returned.
 fn answered(error: SdkServiceError) -> Failure {
     let code = error.code().unwrap_or("an error without a code").to_owned();
-    let told = match error.message() {
+    let text = match error.message() {
         Some(message) => format!("{code}: {message}"),
         None => code.clone(),
     };
@@ -95,10 +95,10 @@ fn answered(error: SdkServiceError) -> Failure {
         | SdkServiceError::ProvisionedThroughputExceededException(_)
         | SdkServiceError::RequestLimitExceeded(_)
         | SdkServiceError::ThrottlingException(_) => StoreError::Throttled,
-        SdkServiceError::ResourceNotFoundException(_) => unavailable(format!("{told}; {NO_TABLE}")),
+        SdkServiceError::ResourceNotFoundException(_) => unavailable(format!("{text}; {NO_TABLE}")),
         _ => unavailable(match remedy(&code) {
-            Some(remedy) => format!("{told}; {remedy}"),
-            None => told,
+            Some(remedy) => format!("{text}; {remedy}"),
+            None => text,
         }),
     })
 }

@@ -10,7 +10,7 @@ use crate::item::{Item, string};
 use crate::write::statement;
 
 /// The attributes of a record that the indexes have besides its own key.
-const HELD: [&str; 5] = [DUE_SHARD, DUE_AT, DUE_KIND, LIST_KEY, LIST_AT];
+const INDEXED: [&str; 5] = [DUE_SHARD, DUE_AT, DUE_KIND, LIST_KEY, LIST_AT];
 
 /// The attributes that the indexes have of a record.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,14 +59,14 @@ impl Indexed {
         Ok(match statement.action {
             Action::Put(mut item) => {
                 let pk = string(&item, PK).unwrap_or_default().to_owned();
-                item.retain(|name, _| HELD.contains(&name.as_str()));
+                item.retain(|name, _| INDEXED.contains(&name.as_str()));
                 (pk, Self { attributes: item })
             }
             Action::Update { key, expression } => {
                 let pk = string(&key, PK).unwrap_or_default().to_owned();
                 let mut attributes = self.attributes.clone();
                 let values = values.unwrap_or_default();
-                for name in HELD {
+                for name in INDEXED {
                     if expression.contains(&format!("#{name} = :{name}")) {
                         attributes.extend(
                             values.get(&format!(":{name}")).map(|value| (name.to_owned(), value.clone())),

@@ -31,12 +31,12 @@ const LARGEST_FLOAT: f64 = 1e30;
 const SMALLEST_FLOAT: f64 = 1e-30;
 
 /// The fields of a task that its item has elsewhere.
-const KNOWN: [&str; 2] = [field::ID, field::DUE];
+const IN_KEYS: [&str; 2] = [field::ID, field::DUE];
 
 pub(crate) fn of_task(task: &Task) -> Result<Item, StoreError> {
     let mut item = to_item(storable(task).as_ref())
         .map_err(|_| corrupt(format!("the record of task {} can't be serialised", task.id)))?;
-    for known in KNOWN {
+    for known in IN_KEYS {
         item.remove(known);
     }
     item.extend(Key::task(&task.id).attributes());
@@ -63,7 +63,7 @@ fn added(task: &Task) -> Item {
 /// The attributes of a task's item that an update may change: those that aren't as they were, before and after. One
 /// that is only there before is gone; one that is there twice may still be the same.
 pub(crate) fn changes(before: &Task, after: &Task) -> Result<(Item, Item), StoreError> {
-    let difference = record::difference(storable(before).as_ref(), storable(after).as_ref(), &KNOWN)
+    let difference = record::difference(storable(before).as_ref(), storable(after).as_ref(), &IN_KEYS)
         .map_err(|_| corrupt(format!("the record of task {} can't be serialised", after.id)))?;
     Ok(difference.between(added(before), added(after)))
 }

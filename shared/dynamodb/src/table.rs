@@ -16,7 +16,7 @@ use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_AT, LIST_IND
 use crate::error::TableError;
 
 /// How often a table that is being created is read: for about a minute.
-const LOOKS_MAX: u32 = 70;
+const READS_MAX: u32 = 70;
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
@@ -80,7 +80,7 @@ impl Table {
 
     async fn wait_until_active(&self, client: &Client) -> Result<TableDescription, TableError> {
         let mut wait = FIRST_WAIT;
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..READS_MAX {
             match client.describe_table().table_name(&self.name).send().await {
                 Ok(output) => {
                     if let Some(table) = output.table.filter(is_active) {

@@ -52,7 +52,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) request: &'a ClaimRequest,
     /// Whether the caller takes turns as well as tasks.
     pub(crate) turns: bool,
-    pub(crate) company: Isolation,
+    pub(crate) isolation: Isolation,
     /// Whether the caller has code for a kind of task; without this, for all kinds.
     pub(crate) knows: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
     /// Whether work that must run alone is only reported, not leased.
@@ -62,13 +62,13 @@ pub(crate) struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// A worker with one piece of work at a time runs it alone, as far as the service knows.
     fn of(request: &'a ClaimRequest, turns: bool) -> Self {
-        let company = if request.max == 1 { Isolation::Alone } else { Isolation::Shared };
-        Self { request, turns, company, knows: None, apart: false }
+        let isolation = if request.max == 1 { Isolation::Alone } else { Isolation::Shared };
+        Self { request, turns, isolation, knows: None, apart: false }
     }
 
     /// For a process that does several pieces of work at once and claims separately what must run alone.
     fn apart(request: &'a ClaimRequest, knows: &'a (dyn Fn(&str) -> bool + Send + Sync)) -> Self {
-        Self { request, turns: true, company: Isolation::Shared, knows: Some(knows), apart: true }
+        Self { request, turns: true, isolation: Isolation::Shared, knows: Some(knows), apart: true }
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Found<'a> {
     pub(crate) work: Vec<Work>,
     /// Messages of work whose last worker was lost, perhaps because of this work.
     pub(crate) suspects: Vec<&'a Received>,
-    pub(crate) trouble: Option<ServiceError>,
+    pub(crate) error: Option<ServiceError>,
 }
 
 /// A task that the caller has leased.
@@ -95,7 +95,7 @@ pub struct ClaimedTask {
 }
 
 /// The result of processing messages.
-pub(crate) enum Looked {
+pub(crate) enum ProcessedMessages {
     Found(FoundWork),
     Nothing {
         /// Whether all messages are deleted or hidden, as far as is known.
@@ -106,13 +106,13 @@ pub(crate) enum Looked {
 /// What decides, besides the request, whether a record is leased.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
-    pub(crate) company: Isolation,
+    pub(crate) isolation: Isolation,
     pub(crate) paused: bool,
 }
 
 impl Terms {
     /// For a worker with one piece of work at a time, on a queue that isn't paused.
-    pub(crate) const ALONE: Self = Self { company: Isolation::Alone, paused: false };
+    pub(crate) const ALONE: Self = Self { isolation: Isolation::Alone, paused: false };
 }
 
 /// The instant by which a running attempt must end.
@@ -197,9 +197,9 @@ impl Service {
                     self.hand_out(queue, messages, wanted).await?
                 };
                 match looked {
-                    Looked::Found(found) => return Ok(found),
+                    ProcessedMessages::Found(found) => return Ok(found),
                     // If all of these were useless, many more of the same may come before the work.
-                    Looked::Nothing { all_spent } => skims = all_spent,
+                    ProcessedMessages::Nothing { all_spent } => skims = all_spent,
                 }
             }
             let now = self.now();
@@ -220,22 +220,22 @@ impl Service {
         queue: &QueueName,
         messages: Vec<Received>,
         wanted: Wanted<'_>,
-    ) -> Result<Looked, ServiceError> {
+    ) -> Result<ProcessedMessages, ServiceError> {
         // Messages of lost work have been received before. In a batch with other messages, lost work would never be
         // leased, so these messages are processed first.
         let (mut first, mut later): (Vec<&Received>, Vec<&Received>) = (messages.iter().collect(), vec![]);
-        if wanted.company.is_shared() && messages.iter().any(|message| message.receive_count > 1) {
+        if wanted.isolation.is_shared() && messages.iter().any(|message| message.receive_count > 1) {
             (first, later) = messages.iter().partition(|message| message.receive_count > 1);
         }
         let found = self.work_messages(queue, &first, wanted).await;
         if found.work.is_empty() {
-            let alone = Wanted { company: Isolation::Alone, ..wanted };
+            let alone = Wanted { isolation: Isolation::Alone, ..wanted };
             for (nth, suspect) in found.suspects.iter().enumerate() {
                 let work = self.work_messages(queue, &[*suspect], alone).await.work;
                 if !work.is_empty() {
                     self.set_visibilities(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
                     self.set_visibilities(queue, &later, Millis::ZERO).await;
-                    return Ok(Looked::Found(FoundWork { work, suspects: vec![] }));
+                    return Ok(ProcessedMessages::Found(FoundWork { work, suspects: vec![] }));
                 }
             }
         } else {
@@ -246,11 +246,11 @@ impl Service {
         self.set_visibilities(queue, &rest.suspects, REDELIVERY_DELAY).await;
         let mut work = found.work;
         work.extend(rest.work);
-        match found.trouble.or(rest.trouble) {
-            _ if !work.is_empty() => Ok(Looked::Found(FoundWork { work, suspects: vec![] })),
+        match found.error.or(rest.error) {
+            _ if !work.is_empty() => Ok(ProcessedMessages::Found(FoundWork { work, suspects: vec![] })),
             // There is no work because of an error, so the caller gets the error.
             Some(error) => Err(error),
-            None => Ok(Looked::Nothing { all_spent: rest.suspects.is_empty() }),
+            None => Ok(ProcessedMessages::Nothing { all_spent: rest.suspects.is_empty() }),
         }
     }
 
@@ -276,14 +276,14 @@ impl Service {
                 }
                 handed_over.map(Some)
             }
-            ClaimReply::Spent if task.ended().is_some() => {
+            ClaimReply::Stale if task.ended().is_some() => {
                 Err(Reject::AlreadyTerminal { status: task.status() }.into())
             }
-            ClaimReply::Held
+            ClaimReply::Leased
             | ClaimReply::Early { .. }
             | ClaimReply::Suspect
             | ClaimReply::Parked
-            | ClaimReply::Spent => Ok(None),
+            | ClaimReply::Stale => Ok(None),
         }
     }
 
@@ -294,7 +294,7 @@ impl Service {
         task: Task,
         hint: Option<HintedRecord>,
         request: &ClaimRequest,
-        Terms { company, paused }: Terms,
+        Terms { isolation, paused }: Terms,
     ) -> Result<Option<(Task, ClaimReply)>, ServiceError> {
         let id = task.id.clone();
         let command = Command::Claim(Claim {
@@ -302,13 +302,13 @@ impl Service {
             worker: request.worker.clone(),
             length: request.lease,
             hint,
-            company,
+            isolation,
             paused,
         });
         let mut task = task;
         loop {
             if let Some(ended) = self.end_if_orphaned(&task).await? {
-                return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Spent)));
+                return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Stale)));
             }
             let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
             let Ok((current, Reply::Claim(reply))) = decision.outcome else { return Ok(None) };
@@ -319,10 +319,10 @@ impl Service {
                 }
                 ClaimReply::Early { .. }
                 | ClaimReply::Claimed
-                | ClaimReply::Held
+                | ClaimReply::Leased
                 | ClaimReply::Suspect
                 | ClaimReply::Parked
-                | ClaimReply::Spent => return Ok(Some((current, reply))),
+                | ClaimReply::Stale => return Ok(Some((current, reply))),
             }
         }
     }

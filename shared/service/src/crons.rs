@@ -91,7 +91,7 @@ impl Service {
 
     async fn apply_definition(&self, id: &CronId, command: &Command) -> Result<CreatedCron, ServiceError> {
         let (record, reply) = self.command_cron(id, command).await?;
-        Ok(CreatedCron { record, existed: reply == Reply::Made { existed: true } })
+        Ok(CreatedCron { record, existed: reply == Reply::Created { existed: true } })
     }
 
     /// Starts no more runs by plan until the cron is resumed.

@@ -157,7 +157,7 @@ impl Service {
     ) -> Result<Try<C::Record, C::Reply>, ServiceError> {
         let now = self.now();
         let mut decision = Box::new(self.decide(record, command, now));
-        self.put_items(&decision.parts).await?;
+        self.put_items(&decision.new_items).await?;
         if !decision.writes.is_empty() {
             if C::NOTIFIES_PARENT_FIRST {
                 // Boxed, because the future of each caller would contain all of this, and few records have a parent.

@@ -2,7 +2,7 @@
 
 use tickover_core::decision::Refusal;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::Undone;
+use tickover_core::execution::command::ReleaseReason;
 use tickover_core::id::QueueName;
 
 use crate::ports::{QueueError, StoreError};
@@ -44,8 +44,8 @@ impl ServiceError {
 
     /// Why a turn that stops with this error is given back. An error that passes by itself says nothing about the
     /// execution; with any other, the execution must not be retried for ever.
-    pub const fn undone(&self) -> Undone {
-        if self.is_retryable() { Undone::ByWorker } else { Undone::ByCode }
+    pub const fn undone(&self) -> ReleaseReason {
+        if self.is_retryable() { ReleaseReason::ByWorker } else { ReleaseReason::ByCode }
     }
 }
 

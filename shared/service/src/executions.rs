@@ -32,7 +32,7 @@ use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
-pub(crate) use close::Look;
+pub(crate) use close::DueCause;
 pub use describe::Described;
 pub(crate) use drive::CALLER_WAITS;
 pub use events::{EventSent, PendingEvent, PendingEvents};
@@ -114,7 +114,7 @@ pub enum Suspended {
     /// The turn has ended.
     Done,
     /// The execution was woken meanwhile: the turn continues with this record and this journal.
-    GoOn(Box<Execution>, Vec<Entry>),
+    Continue(Box<Execution>, Vec<Entry>),
 }
 
 /// A step that runs as its own task.

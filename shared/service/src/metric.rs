@@ -7,8 +7,8 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 use tickover_core::duration::Millis;
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::QueueName;
-use tickover_core::queue::Standing;
-use tickover_core::task::event::{EndedAttempt, Event, Expiry, What};
+use tickover_core::queue::Reachability;
+use tickover_core::task::event::{EndedAttempt, Event, EventType, Expiry};
 use tickover_core::task::{Status, Task};
 use tickover_core::time::Timestamp;
 
@@ -153,21 +153,24 @@ pub fn describe() {
 pub(crate) fn event(event: &Event, born_at: Timestamp) {
     let queue = label(&event.queue);
     match &event.what {
-        What::TaskScheduled { .. } => counter!(TASKS_SCHEDULED, "queue" => queue.clone()).increment(1),
-        What::TaskStarted { waited, .. } => {
+        EventType::TaskScheduled { .. } => counter!(TASKS_SCHEDULED, "queue" => queue.clone()).increment(1),
+        EventType::TaskStarted { waited, .. } => {
             histogram!(START_LATENESS, "queue" => queue.clone()).record(seconds(*waited));
         }
-        What::TaskRetrying { .. }
-        | What::TaskCompleted { .. }
-        | What::TaskFailed { .. }
-        | What::TaskTimedOut { .. }
-        | What::TaskCancelled { .. } => {
+        EventType::TaskRetrying { .. }
+        | EventType::TaskCompleted { .. }
+        | EventType::TaskFailed { .. }
+        | EventType::TaskTimedOut { .. }
+        | EventType::TaskCancelled { .. } => {
             if let Some(attempt) = event.what.ended_attempt() {
                 attempt_ended(attempt, &queue, event.at);
             }
         }
         // The next event closes an attempt that timed out.
-        What::AttemptTimedOut { .. } | What::TaskCancelRequested | What::TaskSkipped | What::TaskRevived => {}
+        EventType::AttemptTimedOut { .. }
+        | EventType::TaskCancelRequested
+        | EventType::TaskSkipped
+        | EventType::TaskRevived => {}
     }
     if let Some(expiry) = event.what.expiry() {
         enforced(expiry, &queue);
@@ -293,13 +296,13 @@ pub fn hint_repeated(queue: &QueueName) {
 }
 
 /// Records that a tick asked for a queue's depth and got no answer.
-pub(crate) fn queue_without_answer(queue: &QueueName, standing: Standing) {
-    let standing = match standing {
-        Standing::Answers => return,
-        Standing::Silent => "silent",
-        Standing::Missing => "missing",
+pub(crate) fn queue_without_answer(queue: &QueueName, reachability: Reachability) {
+    let reachability = match reachability {
+        Reachability::Reachable => return,
+        Reachability::Unreachable => "silent",
+        Reachability::NotConfigured => "missing",
     };
-    counter!(QUEUES_WITHOUT_ANSWER, "queue" => label(queue), "standing" => standing).increment(1);
+    counter!(QUEUES_WITHOUT_ANSWER, "queue" => label(queue), "standing" => reachability).increment(1);
 }
 
 /// Records the result of a message of the timers queue.

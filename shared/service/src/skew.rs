@@ -85,7 +85,7 @@ impl Seen {
 pub struct Skew {
     seen: Mutex<Seen>,
     offset_ms: AtomicI64,
-    is_told: AtomicBool,
+    is_logged: AtomicBool,
 }
 
 impl Skew {
@@ -115,10 +115,10 @@ impl Skew {
     fn tell(&self, offset_ms: i64) {
         metric::clock_offset(offset_ms);
         let is_off = offset_ms.unsigned_abs() >= LOGGED_FROM_MS;
-        if is_off && !self.is_told.swap(true, Ordering::AcqRel) {
+        if is_off && !self.is_logged.swap(true, Ordering::AcqRel) {
             tracing::warn!(offset_ms, "this machine's clock is wrong; it is corrected by the dates of AWS");
         } else if !is_off {
-            self.is_told.store(false, Ordering::Release);
+            self.is_logged.store(false, Ordering::Release);
         }
     }
 }

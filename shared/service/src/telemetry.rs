@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::id::WorkerName;
-use tickover_core::task::event::{Event, What};
+use tickover_core::task::event::{Event, EventType};
 use tickover_core::time::Timestamp;
 pub use tracing_subscriber::filter::Targets;
 use tracing_subscriber::filter::{LevelFilter, ParseError};
@@ -69,16 +69,16 @@ pub(crate) fn log_event(event: &Event) {
         };
     }
     match event.what {
-        What::TaskTimedOut { .. } | What::TaskFailed { .. } => line!(tracing::Level::WARN),
-        What::TaskScheduled { .. }
-        | What::TaskStarted { .. }
-        | What::AttemptTimedOut { .. }
-        | What::TaskRetrying { .. }
-        | What::TaskCompleted { .. }
-        | What::TaskCancelled { .. }
-        | What::TaskCancelRequested
-        | What::TaskSkipped
-        | What::TaskRevived => line!(tracing::Level::INFO),
+        EventType::TaskTimedOut { .. } | EventType::TaskFailed { .. } => line!(tracing::Level::WARN),
+        EventType::TaskScheduled { .. }
+        | EventType::TaskStarted { .. }
+        | EventType::AttemptTimedOut { .. }
+        | EventType::TaskRetrying { .. }
+        | EventType::TaskCompleted { .. }
+        | EventType::TaskCancelled { .. }
+        | EventType::TaskCancelRequested
+        | EventType::TaskSkipped
+        | EventType::TaskRevived => line!(tracing::Level::INFO),
     }
 }
 
@@ -138,7 +138,7 @@ fn started_at(event: &Event) -> Option<String> {
 }
 
 fn worker(event: &Event) -> Option<&str> {
-    let worker = if let What::TaskStarted { worker, .. } = &event.what {
+    let worker = if let EventType::TaskStarted { worker, .. } = &event.what {
         worker
     } else {
         &event.what.ended_attempt()?.worker
@@ -147,7 +147,11 @@ fn worker(event: &Event) -> Option<&str> {
 }
 
 fn retry_at(event: &Event) -> Option<String> {
-    if let What::TaskRetrying { retry_at, .. } = &event.what { Some(retry_at.to_rfc3339()) } else { None }
+    if let EventType::TaskRetrying { retry_at, .. } = &event.what {
+        Some(retry_at.to_rfc3339())
+    } else {
+        None
+    }
 }
 
 /// The format of log lines.

@@ -10,7 +10,7 @@
 mod brief;
 mod chain;
 mod handover;
-mod rehint;
+mod resend;
 mod sweep;
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
 use tickover_core::id::QueueName;
-use tickover_core::queue::{QueueView, Standing};
+use tickover_core::queue::{QueueView, Reachability};
 use tickover_core::tick::slot_end;
 use tickover_core::time::Timestamp;
 use tokio::sync::OnceCell;
@@ -111,7 +111,7 @@ impl Service {
         scheduled_at: Timestamp,
         stop_at: Timestamp,
     ) -> Result<TickReport, ServiceError> {
-        let (until, service) = (self.now(), self.briefly());
+        let (until, service) = (self.now(), self.with_short_timeouts());
         let job = Job::new(until, slot_end(scheduled_at, until), stop_at, Reach::Share);
         let reports: Vec<Result<TickReport, ServiceError>> = stream::iter(self.shards_shuffled())
             .map(|shard| service.tick_shard(shard, &job))
@@ -168,26 +168,26 @@ impl Service {
     }
 
     async fn read_queue_view(&self, queue: &QueueName) -> Result<QueueView, ServiceError> {
-        let (looks_empty, standing) = match self.ports.queue.depth(queue).await {
-            Ok(depth) => (depth.is_empty(), Standing::Answers),
+        let (looks_empty, reachability) = match self.ports.queue.depth(queue).await {
+            Ok(depth) => (depth.is_empty(), Reachability::Reachable),
             Err(error) => {
-                let standing = match &error {
-                    QueueError::Unknown { .. } => Standing::Missing,
+                let reachability = match &error {
+                    QueueError::Unknown { .. } => Reachability::NotConfigured,
                     QueueError::StaleReceipt | QueueError::Throttled | QueueError::Unavailable { .. } => {
-                        Standing::Silent
+                        Reachability::Unreachable
                     }
                 };
                 tracing::warn!(
                     { field::QUEUE_NAME } = %queue, %error, "work waits for a queue that doesn't answer"
                 );
-                metric::queue_without_answer(queue, standing);
-                (false, standing)
+                metric::queue_without_answer(queue, reachability);
+                (false, reachability)
             }
         };
         let record = self.record(queue).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
         let (watermark, marked_at) =
             record.map_or((None, None), |record| (record.watermark, record.marked_at));
-        Ok(QueueView { looks_empty, watermark, marked_at, standing, paused })
+        Ok(QueueView { looks_empty, watermark, marked_at, reachability, paused })
     }
 }

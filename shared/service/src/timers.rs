@@ -16,7 +16,7 @@ use tickover_core::timer::{Handover, Sweep, Timer, Wake, WakeError};
 use crate::claim::WAITED_OUT;
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::Look;
+use crate::executions::DueCause;
 use crate::metric;
 use crate::service::Service;
 use crate::tick::{TickReport, outgoing};
@@ -97,7 +97,7 @@ impl Service {
     /// `stop_at`, by the service's clock.
     pub async fn fire(&self, body: &str, stop_at: Timestamp) -> Result<Fired, FireError> {
         // An expiry is written whether or not a queue answers.
-        let service = self.briefly();
+        let service = self.with_short_timeouts();
         let fired = match Wake::parse(body) {
             Ok(Wake::Timer(timer)) => service.fire_timer(timer, stop_at).await,
             // Each timer is counted, not their message.
@@ -186,8 +186,8 @@ impl Service {
                 if let Ok((_, Reply::Due(reply))) = decision.outcome { reply } else { DueReply::Nothing }
             }
             RecordId::Execution(id) => {
-                let look = Look::Timer { at: timer.at, due_at };
-                Box::pin(self.process_due_execution(id, Known::Unread, look, stop_at)).await?
+                let cause = DueCause::Timer { at: timer.at, due_at };
+                Box::pin(self.process_due_execution(id, Known::Unread, cause, stop_at)).await?
             }
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,

@@ -43,9 +43,10 @@ impl Service {
         };
         let command = self.start_command(request, queue, id.clone());
         let decided_at = self.now();
-        let Decision { parts, writes, effects, outcome } = self.decide(record.as_ref(), &command, decided_at);
+        let Decision { new_items, writes, effects, outcome } =
+            self.decide(record.as_ref(), &command, decided_at);
         let existed = outcome?.1 == execution::Reply::Started { existed: true };
-        self.put_items(&parts).await?;
+        self.put_items(&new_items).await?;
         Ok(Prepared { id, existed, writes, decided_at, effects })
     }
 
@@ -76,10 +77,11 @@ impl Service {
         let schedule = with_replaced(self.schedule_command(&request, own_id, key), stored);
         let command = task::Command::Schedule(schedule);
         let decided_at = self.now();
-        let Decision { parts, writes, effects, outcome } = self.decide(record.as_ref(), &command, decided_at);
+        let Decision { new_items, writes, effects, outcome } =
+            self.decide(record.as_ref(), &command, decided_at);
         let (task, reply) = outcome?;
         let existed = reply == task::Reply::Scheduled { existed: true };
-        self.put_items(&parts).await?;
+        self.put_items(&new_items).await?;
         Ok(Prepared { id: task.id, existed, writes, decided_at, effects })
     }
 

@@ -103,8 +103,8 @@ impl Ask {
             Self::Claim { version } => {
                 let incarnation = Incarnation::from_bytes([task; 8]);
                 let hint = Some(HintedRecord { incarnation, version });
-                let company = Isolation::Alone;
-                Command::Claim(Claim { lease: fence, worker: None, length, hint, company, paused: false })
+                let isolation = Isolation::Alone;
+                Command::Claim(Claim { lease: fence, worker: None, length, hint, isolation, paused: false })
             }
             // The output names the worker's lease.
             Self::Complete => {
@@ -114,7 +114,9 @@ impl Ask {
             Self::Fail => {
                 Command::Fail(Fail { lease: fence, error: Failure::new("e", ""), retryable: true, blob_id })
             }
-            Self::Heartbeat => Command::Heartbeat(Heartbeat { lease: fence, progress: None, renews: true }),
+            Self::Heartbeat => {
+                Command::Heartbeat(Heartbeat { lease: fence, progress: None, extends_lease: true })
+            }
             Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
             Self::Timer { due_at } => Command::Timer { due_at },
         }
@@ -126,19 +128,19 @@ fn then(decision: &Decision) -> Then {
     let state = decision.record().map(|task| &task.state);
     match (decision.reply(), state) {
         (Ok(Reply::Claim(ClaimReply::Claimed)), _) => Then::Work,
-        (Ok(Reply::Claim(ClaimReply::Held)), Some(TaskState::Running(running))) => {
+        (Ok(Reply::Claim(ClaimReply::Leased)), Some(TaskState::Running(running))) => {
             Then::Leave { until: running.lease_expires_at }
         }
         (Ok(Reply::Claim(ClaimReply::Early { available_at })), _) => Then::Later { at: *available_at },
         (
-            Ok(Reply::Claim(ClaimReply::Spent | ClaimReply::Parked) | Reply::Closed { .. })
+            Ok(Reply::Claim(ClaimReply::Stale | ClaimReply::Parked) | Reply::Closed { .. })
             | Err(Reject::NotFound),
             _,
         ) => Then::Delete,
-        (Ok(Reply::Renewed), _) => Then::GoOn,
+        (Ok(Reply::Extended), _) => Then::GoOn,
         (
             Ok(
-                Reply::Claim(ClaimReply::Held | ClaimReply::Suspect)
+                Reply::Claim(ClaimReply::Leased | ClaimReply::Suspect)
                 | Reply::Unparked { .. }
                 | Reply::Scheduled { .. }
                 | Reply::Cancel { .. }

@@ -233,7 +233,7 @@ impl Model for ExecutionProtocol {
 fn waits_in_vain(state: &ProtocolState) -> bool {
     let ExecutionState::Waiting(waiting) = &state.record.state else { return false };
     let is_told = state.woken && state.record.wakes <= waiting.seen_wakes;
-    let has_event = state.record.pending_events > 0 && !waiting.stirred;
+    let has_event = state.record.pending_events > 0 && !waiting.wake_requested;
     is_told || has_event
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 
 use tickover_core::decision::Effect;
 use tickover_core::task::command::Command;
+use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::task::{Ending, State, Task};
 use tickover_core::time::Timestamp;
 
@@ -216,6 +217,10 @@ impl fmt::Display for Decided {
             self.seen.as_ref().map_or_else(|| "nothing".to_owned(), |task| format!("v{}", task.version));
         write!(f, "#{} decides {command} on {seen} at its {}: ", self.call, clock(self.now))?;
         match &self.outcome {
+            // The text of a trace doesn't follow the names in code.
+            Ok(Reply::Extended) => f.write_str("Renewed")?,
+            Ok(Reply::Claim(ClaimReply::Leased)) => f.write_str("Claim(Held)")?,
+            Ok(Reply::Claim(ClaimReply::Stale)) => f.write_str("Claim(Spent)")?,
             Ok(reply) => write!(f, "{reply:?}")?,
             Err(reject) => write!(f, "no: {reject}")?,
         }

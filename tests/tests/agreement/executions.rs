@@ -152,7 +152,7 @@ impl To {
                 lease_length: Millis::from_secs(60),
                 lease_expires_at: now.plus(Millis::from_secs(60)),
                 shared: false,
-                under_way: vec![],
+                timed_attempts: vec![],
             }),
             Self::Waiting => ExecutionState::Waiting(Waiting {
                 since: now,
@@ -160,7 +160,7 @@ impl To {
                 until: None,
                 hint_later: false,
                 recheck: None,
-                stirred: false,
+                wake_requested: false,
             }),
             Self::Closing => ExecutionState::Closing(closed),
             Self::Ended => ExecutionState::Ended(closed),

@@ -146,10 +146,12 @@ impl Ask {
                 worker: None,
                 length: Millis::from_secs(60),
                 hint: None,
-                company: Isolation::Alone,
+                isolation: Isolation::Alone,
                 paused: false,
             }),
-            Self::Heartbeat => Command::Heartbeat(Heartbeat { lease, progress: Some(0.25), renews: true }),
+            Self::Heartbeat => {
+                Command::Heartbeat(Heartbeat { lease, progress: Some(0.25), extends_lease: true })
+            }
             Self::Complete { bytes } => {
                 let output = Some(Json::string(&"o".repeat(bytes)));
                 Command::Complete(Complete { lease, output, blob_id })

@@ -121,7 +121,7 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         worker: None,
         length: Millis::from_secs(60),
         hint: None,
-        company: Isolation::Alone,
+        isolation: Isolation::Alone,
         paused: false,
     };
     decided(Some(task), &Command::Claim(claim), nonce)

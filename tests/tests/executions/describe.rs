@@ -4,7 +4,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Stuck;
-use tickover_core::execution::command::Undone;
+use tickover_core::execution::command::ReleaseReason;
 use tickover_core::execution::journal::Happened;
 use tickover_service::ports::Clock as _;
 
@@ -76,7 +76,7 @@ async fn an_execution_whose_workflow_no_worker_knows_is_visible_as_stuck_and_tri
     worker.start("e", json!({})).await;
     let turn = worker.take("e").await;
     let (service, after) = (&worker.caller.scene.service, Millis::from_secs(30));
-    let stuck = Undone::Stuck(Stuck::UnknownWorkflow { tries: 1 });
+    let stuck = ReleaseReason::Stuck(Stuck::UnknownWorkflow { tries: 1 });
     service.release_turn(&turn.execution, turn.lease, after, stuck).await.unwrap();
     worker.done_with(&turn).await;
     let seen = worker.seen("e").await;

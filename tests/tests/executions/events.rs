@@ -91,7 +91,7 @@ async fn an_event_that_arrives_during_a_turn_lets_it_continue() {
     let turn = worker.take("e").await;
     worker.send_event("shipped", json!({"payload": "now"})).await;
     let suspended = worker.try_suspend(&turn, vec![], None, false).await.unwrap();
-    let tickover_service::executions::Suspended::GoOn(_, journal) = suspended else { panic!("it slept") };
+    let tickover_service::executions::Suspended::Continue(_, journal) = suspended else { panic!("it slept") };
     assert_eq!(journal.len(), 1);
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tickover_core::decision::DueReply;
 use tickover_core::error::Reject;
 use tickover_core::execution::decision::{Reply, SuspendReply};
-use tickover_core::execution::due::attempt_over_at;
+use tickover_core::execution::due::attempt_timeout_at;
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionStatus};
 use tickover_core::task::{Ending, Outcome, Task};
@@ -209,7 +209,7 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
 
 /// Whether a turn is taken from a worker that let an attempt's timeout pass.
 fn takes_over_after_attempt_timeout(ruling: &Ruling) -> bool {
-    ruling.seen.as_deref().and_then(attempt_over_at).is_some_and(|at| at <= ruling.now)
+    ruling.seen.as_deref().and_then(attempt_timeout_at).is_some_and(|at| at <= ruling.now)
 }
 
 fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {

@@ -87,10 +87,10 @@ async fn batch(scene: &Scene) -> Vec<Received> {
 #[tokio::test]
 async fn a_function_runs_each_message_alone_after_its_process_died() {
     let scene = scheduled(3).await;
-    let claim = async |message: &Received, company| {
+    let claim = async |message: &Received, isolation| {
         let (body, receipt) = (message.body.as_str(), Some(message.receipt.as_str()));
         let delivered = Delivered { body, receipt, receives: message.receive_count };
-        scene.service.claim_hinted(delivered, &claim_request(1), company).await.unwrap()
+        scene.service.claim_hinted(delivered, &claim_request(1), isolation).await.unwrap()
     };
     for message in &batch(&scene).await {
         assert!(matches!(claim(message, Isolation::Shared).await, Hinted::Taken(_)));

@@ -7,7 +7,7 @@ use tickover_core::command::Context;
 use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
-use tickover_core::execution::command::{Close, Ending, Suspend, Undone};
+use tickover_core::execution::command::{Close, Ending, ReleaseReason, Suspend};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::{EventName, ExecutionId, StepName, TaskId, TaskKind, WorkflowName};
 use tickover_core::retry::RetryPolicy;
@@ -346,7 +346,7 @@ async fn lose_of_a_turn(busy: &Busy, kind: Kind) {
         Kind::TurnReleased => {
             lost();
             busy.service()
-                .release_turn(&turn.execution, turn.lease, Millis::ZERO, Undone::ByCode)
+                .release_turn(&turn.execution, turn.lease, Millis::ZERO, ReleaseReason::ByCode)
                 .await
                 .unwrap();
             busy.done_with(&turn).await;

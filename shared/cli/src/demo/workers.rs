@@ -13,14 +13,14 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 pub(super) struct Workers {
     endpoint: String,
     program: std::path::PathBuf,
-    workers: Vec<Child>,
+    processes: Vec<Child>,
 }
 
 impl Workers {
     /// No workers yet.
     pub(super) fn new(endpoint: &str) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("can't find this program's own path")?;
-        Ok(Self { endpoint: endpoint.to_owned(), program, workers: vec![] })
+        Ok(Self { endpoint: endpoint.to_owned(), program, processes: vec![] })
     }
 
     /// Starts a worker for each of these queues, each with two tasks at once.
@@ -28,7 +28,7 @@ impl Workers {
         for (number, queue) in queues.iter().enumerate() {
             let name = format!("worker-{}", number + 1);
             let child = self.spawn(queue, &name, "60s", "2", "work")?;
-            self.workers.push(child);
+            self.processes.push(child);
         }
         Ok(())
     }
@@ -62,13 +62,13 @@ impl Workers {
 
     /// Asks all workers to finish, and waits until they have.
     pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
-        for worker in &self.workers {
+        for worker in &self.processes {
             if let Some(pid) = worker.id() {
                 let pid = nix::unistd::Pid::from_raw(i32::try_from(pid)?);
                 nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT)?;
             }
         }
-        for worker in &mut self.workers {
+        for worker in &mut self.processes {
             let ended = tokio::time::timeout(STOP_TIMEOUT, worker.wait()).await;
             let status = ended.context("a worker doesn't end after SIGTERM")??;
             ensure!(status.success(), "a worker ended with {status}");

@@ -33,10 +33,10 @@ pub fn decide(record: Option<&Cron>, command: &Command, context: &Context<'_>) -
 }
 
 /// The decision to write `after`, if it differs from the stored record.
-fn settle(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Context<'_>) -> Decision {
+fn write_record(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Context<'_>) -> Decision {
     drop_old_runs(&mut after);
     let mut writes = due_slot::extend_request(&mut after, context.now);
-    let (due, timer) = due_slot::settle(before, &after, context.now, context.limits);
+    let (due, timer) = due_slot::slot_and_timer(before, &after, context.now, context.limits);
     after.due = due;
     if before == Some(&after) {
         return Decision::of(after, Ok(reply));

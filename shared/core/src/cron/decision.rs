@@ -11,7 +11,7 @@ pub type Decision = crate::decision::Decision<Cron, Reply>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// The cron exists.
-    Made {
+    Created {
         /// Whether it had existed before.
         existed: bool,
     },

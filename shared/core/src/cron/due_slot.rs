@@ -11,15 +11,15 @@ use crate::time::{Timestamp, earliest};
 use crate::timer::Timer;
 
 /// How long after the wait began a cron first checks whether a run has ended.
-const LOOK_FIRST: Millis = Millis::from_secs(5);
+const FIRST_CHECK_AFTER: Millis = Millis::from_secs(5);
 /// The longest time between two checks.
-const LOOK_LAST: Millis = Millis::from_secs(300);
+const CHECKS_AT_MOST: Millis = Millis::from_secs(300);
 
 /// How long the payload of a cron's request is kept after its last extension. If no record points to it any more, it
 /// then expires.
 pub(super) const KEPT_FOR: Millis = Millis::from_days(120);
 /// The payload is extended when no more than this is left.
-const KEPT_LEAST: Millis = Millis::from_days(60);
+const EXTEND_BELOW: Millis = Millis::from_days(60);
 
 /// Extends the expiry of the request's payload, if it is time.
 pub(super) fn extend_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
@@ -36,18 +36,18 @@ pub(super) fn extend_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
 /// When the payload's expiry is to be extended.
 fn extend_at(after: &Cron) -> Option<Timestamp> {
     let request = after.request.blob().filter(|_| !after.is_deleted())?;
-    Some(request.expires_at.minus(KEPT_LEAST))
+    Some(request.expires_at.minus(EXTEND_BELOW))
 }
 
 /// The due slot of a record, and the timer to send if the slot is new and close.
-pub(super) fn settle(
+pub(super) fn slot_and_timer(
     before: Option<&Cron>,
     after: &Cron,
     now: Timestamp,
     limits: &Limits,
 ) -> (Option<Due>, Option<Effect>) {
     let current = before.and_then(|before| before.due);
-    let Some(at) = look_at(after, now) else { return (None, None) };
+    let Some(at) = next_due_at(after, now) else { return (None, None) };
     // A slot that is already due is kept, because a move would cost two index writes.
     if let Some(current) = current.filter(|current| current.at == at || (current.at <= now && at <= now)) {
         return (Some(current), None);
@@ -61,7 +61,7 @@ pub(super) fn settle(
 }
 
 /// The instant of the next due slot.
-fn look_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
+fn next_due_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
     if after.is_deleted() {
         return None;
     }
@@ -69,15 +69,15 @@ fn look_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
         // At once: if the process that was to start them has stopped, the tick starts them.
         return Some(now);
     }
-    earliest([after.next().map(|next| next.starts_at), look_again_at(after, now), extend_at(after)])
+    earliest([after.next().map(|next| next.starts_at), next_check_at(after, now), extend_at(after)])
 }
 
 /// When to check next whether the runs that it waits for have ended. The time between checks grows with the wait.
-fn look_again_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
+fn next_check_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
     // It stops the other runs because of the run that it started last.
     let is_stopping = after.runs.iter().any(|run| run.state.stop().is_some());
     let last = after.runs.iter().filter(|run| run.state.is_live()).map(|run| run.occurrence.at).max();
     let since = after.waiting.map(|waiting| waiting.since).or(last.filter(|_| is_stopping))?;
     let waited = Millis::new(now.since(since).as_u64() / 2);
-    Some(now.plus(waited.clamp(LOOK_FIRST, LOOK_LAST)))
+    Some(now.plus(waited.clamp(FIRST_CHECK_AFTER, CHECKS_AT_MOST)))
 }

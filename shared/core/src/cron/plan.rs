@@ -179,10 +179,10 @@ impl Plan {
         if self.jitter.is_zero() {
             return Next { at, starts_at: at };
         }
-        let room =
+        let space_left =
             self.when.after(at, anchor).map_or(self.jitter, |next| next.since(at).saturating_sub(APART));
         let bits = u64::from_be_bytes(*seed.as_bytes()) ^ at.as_millis().cast_unsigned();
-        Next { at, starts_at: at.plus(spread(self.jitter.min(room), 1, bits)) }
+        Next { at, starts_at: at.plus(spread(self.jitter.min(space_left), 1, bits)) }
     }
 
     /// Checks the limits of the values that callers choose.

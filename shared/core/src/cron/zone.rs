@@ -22,7 +22,7 @@ pub(super) struct Zone {
 
 /// A zone's offset from UTC at some instant.
 #[derive(Clone)]
-pub(super) struct Ahead {
+pub(super) struct ZoneOffset {
     zone: Zone,
     offset: FixedOffset,
 }
@@ -39,14 +39,14 @@ impl Zone {
         self.name
     }
 
-    fn ahead_by(&self, seconds: i32) -> Ahead {
+    fn ahead_by(&self, seconds: i32) -> ZoneOffset {
         // No record has an offset of more than a day.
         let offset = FixedOffset::east_opt(seconds).unwrap_or(Utc.fix());
-        Ahead { zone: self.clone(), offset }
+        ZoneOffset { zone: self.clone(), offset }
     }
 
     /// The instants at which its clocks show `local`: none if a change skips it, two if a change repeats it.
-    fn showing(&self, local: &NaiveDateTime) -> Option<Vec<DateTime>> {
+    fn instants_of(&self, local: &NaiveDateTime) -> Option<Vec<DateTime>> {
         // Only the year may be more than 60, and it keeps its type.
         let small = |number: u32| u8::try_from(number).ok();
         let (year, month, day) = (local.year(), small(local.month())?, small(local.day())?);
@@ -62,18 +62,18 @@ impl Zone {
 }
 
 impl TimeZone for Zone {
-    type Offset = Ahead;
+    type Offset = ZoneOffset;
 
-    fn from_offset(ahead: &Ahead) -> Self {
+    fn from_offset(ahead: &ZoneOffset) -> Self {
         ahead.zone.clone()
     }
 
-    fn offset_from_local_date(&self, local: &NaiveDate) -> MappedLocalTime<Ahead> {
+    fn offset_from_local_date(&self, local: &NaiveDate) -> MappedLocalTime<ZoneOffset> {
         self.offset_from_local_datetime(&local.and_time(NaiveTime::MIN))
     }
 
-    fn offset_from_local_datetime(&self, local: &NaiveDateTime) -> MappedLocalTime<Ahead> {
-        let shown = self.showing(local).unwrap_or_default();
+    fn offset_from_local_datetime(&self, local: &NaiveDateTime) -> MappedLocalTime<ZoneOffset> {
+        let shown = self.instants_of(local).unwrap_or_default();
         let ahead = |shown: &DateTime| self.ahead_by(shown.local_time_type().ut_offset());
         let first = shown.iter().min_by_key(|shown| shown.unix_time());
         let last = shown.iter().max_by_key(|shown| shown.unix_time());
@@ -84,18 +84,18 @@ impl TimeZone for Zone {
         }
     }
 
-    fn offset_from_utc_date(&self, utc: &NaiveDate) -> Ahead {
+    fn offset_from_utc_date(&self, utc: &NaiveDate) -> ZoneOffset {
         self.offset_from_utc_datetime(&utc.and_time(NaiveTime::MIN))
     }
 
-    fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> Ahead {
+    fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> ZoneOffset {
         // At the end of the calendar no rule applies, and UTC is used.
         let kind = self.record.find_local_time_type(utc.and_utc().timestamp()).ok();
         self.ahead_by(kind.map_or(0, tz::LocalTimeType::ut_offset))
     }
 }
 
-impl Offset for Ahead {
+impl Offset for ZoneOffset {
     fn fix(&self) -> FixedOffset {
         self.offset
     }
@@ -115,7 +115,7 @@ impl fmt::Debug for Zone {
     }
 }
 
-impl fmt::Debug for Ahead {
+impl fmt::Debug for ZoneOffset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.offset.fmt(f)
     }

@@ -22,7 +22,7 @@ pub(super) fn record(
     let limits = context.limits;
     limits::check("journal_entries", count(execution), limits.journal_entries)?;
     let grows = |steps: u32| usize::try_from(steps).unwrap_or(usize::MAX);
-    if entries.iter().any(|entry| opens(entry) > 0) {
+    if entries.iter().any(|entry| open_change(entry) > 0) {
         limits::check("open_steps", grows(execution.open_steps), limits.open_steps)?;
     }
     if entries.iter().any(|entry| matches!(entry.what, Happened::Event { .. })) {
@@ -34,8 +34,8 @@ pub(super) fn record(
 /// Adds entries without checking the limits: what ends a run must always be recorded.
 pub(super) fn append(execution: &mut Execution, entries: &[Entry]) {
     for entry in entries {
-        execution.open_steps = execution.open_steps.saturating_add_signed(opens(entry));
-        execution.pending_events = execution.pending_events.saturating_add_signed(waits(entry));
+        execution.open_steps = execution.open_steps.saturating_add_signed(open_change(entry));
+        execution.pending_events = execution.pending_events.saturating_add_signed(pending_change(entry));
     }
     execution.journal.extend_from_slice(entries);
 }
@@ -54,7 +54,7 @@ pub(super) fn count(execution: &Execution) -> usize {
 
 /// How an entry changes the number of open remote steps and children. The end of an inline step has its number of
 /// attempts. The end of a remote step has none, because its task counts them.
-const fn opens(entry: &Entry) -> i32 {
+const fn open_change(entry: &Entry) -> i32 {
     match &entry.what {
         Happened::Remote { .. } | Happened::Child { .. } => 1,
         Happened::Step { attempts: None, .. } => -1,
@@ -73,7 +73,7 @@ const fn opens(entry: &Entry) -> i32 {
 }
 
 /// How an entry changes the number of pending events.
-fn waits(entry: &Entry) -> i32 {
+fn pending_change(entry: &Entry) -> i32 {
     match &entry.what {
         Happened::Event { .. } => 1,
         Happened::Waited { event: Some(_), .. } => -1,
@@ -117,18 +117,18 @@ pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(Seg
 /// Splits entries into groups that each fit into an item.
 fn segments_of(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
     let mut parts: Vec<Vec<Entry>> = Vec::new();
-    let mut room = 0;
+    let mut space = 0;
     for entry in entries {
         // Serialising an entry can't fail: its maps have string keys.
         let bytes = serde_json::to_vec(&entry).map_or(0, |json| json.len() + 1);
         match parts.last_mut() {
-            Some(part) if bytes <= room => part.push(entry),
+            Some(part) if bytes <= space => part.push(entry),
             Some(_) | None => {
                 parts.push(vec![entry]);
-                room = SEGMENT_BYTES;
+                space = SEGMENT_BYTES;
             }
         }
-        room = room.saturating_sub(bytes);
+        space = space.saturating_sub(bytes);
     }
     parts
 }

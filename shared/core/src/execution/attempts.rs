@@ -37,22 +37,22 @@ impl TimedAttempt {
 }
 
 /// Replaces the record's list by the attempts that a turn reports as in progress.
-pub(super) fn list(execution: &mut Execution, under_way: &[TimedAttempt]) {
+pub(super) fn list(execution: &mut Execution, timed_attempts: &[TimedAttempt]) {
     let ExecutionState::Running(turn) = &mut execution.state else { return };
-    turn.under_way = under_way.to_vec();
+    turn.timed_attempts = timed_attempts.to_vec();
     keep_earliest(turn);
 }
 
 /// Updates the list from a turn's entries: attempts that started with a timeout, or ended.
-pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
+pub(super) fn note(execution: &mut Execution, new_entries: &[Entry]) {
     let ExecutionState::Running(turn) = &mut execution.state else { return };
-    for entry in brought {
+    for entry in new_entries {
         match &entry.what {
             Happened::Attempt { name, error, next_at, .. } => {
                 forget(turn, name);
                 // After a failure, that instant is the start of the next attempt.
                 let timeout_at = next_at.filter(|_| error.is_none());
-                turn.under_way.extend(timeout_at.map(|timeout_at| TimedAttempt::of(name, timeout_at)));
+                turn.timed_attempts.extend(timeout_at.map(|timeout_at| TimedAttempt::of(name, timeout_at)));
             }
             Happened::Step { name, .. } => forget(turn, name),
             Happened::Remote { .. }
@@ -72,32 +72,32 @@ pub(super) fn note(execution: &mut Execution, brought: &[Entry]) {
 }
 
 fn keep_earliest(turn: &mut Turn) {
-    turn.under_way.sort_by_key(|attempt| attempt.timeout_at);
-    turn.under_way.truncate(KEPT);
+    turn.timed_attempts.sort_by_key(|attempt| attempt.timeout_at);
+    turn.timed_attempts.truncate(KEPT);
 }
 
 /// Makes space in a record that has none. The attempt with the earliest timeout is kept.
 pub(super) fn keep_first(execution: &mut Execution) {
     if let ExecutionState::Running(turn) = &mut execution.state {
-        turn.under_way.truncate(1);
+        turn.timed_attempts.truncate(1);
     }
 }
 
 /// When the tick must record that an attempt has timed out.
-pub(super) fn over_at(execution: &Execution) -> Option<Timestamp> {
-    let first = execution.turn()?.under_way.iter().map(|attempt| attempt.timeout_at).min()?;
+pub(super) fn earliest_timeout_at(execution: &Execution) -> Option<Timestamp> {
+    let first = execution.turn()?.timed_attempts.iter().map(|attempt| attempt.timeout_at).min()?;
     Some(first.plus(GRACE))
 }
 
 /// Whether an attempt of the turn has timed out and its worker hasn't recorded that. Then the turn counts as lost,
 /// however long its lease. The next turn records the outcome of the attempt.
 pub(super) fn is_overdue(execution: &Execution, now: Timestamp) -> bool {
-    over_at(execution).is_some_and(|at| at <= now)
+    earliest_timeout_at(execution).is_some_and(|at| at <= now)
 }
 
 fn forget(turn: &mut Turn, name: &StepName) {
     let step = digest(name);
-    turn.under_way.retain(|attempt| attempt.step != step);
+    turn.timed_attempts.retain(|attempt| attempt.step != step);
 }
 
 fn digest(name: &StepName) -> u32 {

@@ -16,7 +16,7 @@ pub(super) fn expire(execution: &Execution, context: &Context<'_>) -> Option<Exe
     let outcome = match &execution.failing {
         Some(failing) if failing.deadline_at <= context.now => failing.outcome.clone(),
         Some(_) => return None,
-        None => ExecutionOutcome::TimedOut { kind: passed(execution, context.now)? },
+        None => ExecutionOutcome::TimedOut { kind: passed_deadline(execution, context.now)? },
     };
     let mut after = execution.clone();
     conclude(&mut after, outcome, context);
@@ -24,7 +24,7 @@ pub(super) fn expire(execution: &Execution, context: &Context<'_>) -> Option<Exe
 }
 
 /// The deadline that has passed. If both have, the execution's counts.
-pub(super) fn passed(execution: &Execution, now: Timestamp) -> Option<DeadlineKind> {
+pub(super) fn passed_deadline(execution: &Execution, now: Timestamp) -> Option<DeadlineKind> {
     [(DeadlineKind::Execution, execution.deadline_at), (DeadlineKind::Run, execution.run_deadline_at)]
         .into_iter()
         .find_map(|(kind, at)| at.is_some_and(|at| at <= now).then_some(kind))
@@ -38,7 +38,7 @@ pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, con
         ExecutionOutcome::Completed { .. } | ExecutionOutcome::Cancelled { .. } => false,
     };
     match (execution.failing.take(), execution.on_failure) {
-        (None, Some(budget)) if is_failure => deal_with(execution, outcome, budget, context),
+        (None, Some(budget)) if is_failure => start_on_failure(execution, outcome, budget, context),
         // The original failure stays the outcome, whatever else has failed since.
         (Some(failing), _) if is_failure => close(execution, failing.outcome, context),
         (_, _) => close(execution, outcome, context),
@@ -46,7 +46,12 @@ pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, con
 }
 
 /// Makes a turn of the `on_failure` code pending. Requests to cancel and idle turns before it don't count for it.
-fn deal_with(execution: &mut Execution, outcome: ExecutionOutcome, budget: Millis, context: &Context<'_>) {
+fn start_on_failure(
+    execution: &mut Execution,
+    outcome: ExecutionOutcome,
+    budget: Millis,
+    context: &Context<'_>,
+) {
     execution.failing = Some(Failing { outcome, deadline_at: context.now.plus(budget) });
     execution.cancel_requested = false;
     make_pending(execution, context.now, context.now);
@@ -56,11 +61,11 @@ fn deal_with(execution: &mut Execution, outcome: ExecutionOutcome, budget: Milli
 pub(super) fn make_pending(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
     execution.idle_turns = 0;
     execution.stuck = None;
-    give_back(execution, available_at, now);
+    release_turn(execution, available_at, now);
 }
 
 /// The same after a turn that was released or lost: `idle_turns` and `stuck` keep their values.
-pub(super) fn give_back(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
+pub(super) fn release_turn(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
     execution.hinted_at = None;
     execution.parked = false;
     let available_at = available_at.max(now);

@@ -17,7 +17,7 @@ use crate::trace::TraceContext;
 
 /// Why a worker releases a turn that it hasn't finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undone {
+pub enum ReleaseReason {
     /// The code can't continue: it needs more time than a worker has, or it produced a value that can't be stored. If
     /// this happens too many times in a row, the execution counts as poisoned.
     ByCode,
@@ -54,7 +54,7 @@ pub enum Command {
         lease: LeaseId,
         /// The delay before another worker may start a turn.
         after: Millis,
-        undone: Undone,
+        reason: ReleaseReason,
     },
     SendEvent(SendEvent),
     /// Clear the pending events of a name.
@@ -144,7 +144,7 @@ pub struct StartTurn {
     /// The incarnation in the hint that led to this request.
     pub incarnation: Option<Incarnation>,
     /// Whether the worker's process has other work in progress.
-    pub company: Isolation,
+    pub isolation: Isolation,
     /// Whether its queue is paused. Then no turn starts, and the execution is parked.
     pub paused: bool,
     /// What the workflow's code defines, if the worker has the code.
@@ -172,7 +172,7 @@ pub struct Record {
     pub on_failure: Option<Millis>,
     /// All attempts in progress that have a timeout, including those that these entries start. `None` if the caller
     /// doesn't know them: then the entries update the record's own list.
-    pub under_way: Option<Vec<TimedAttempt>>,
+    pub timed_attempts: Option<Vec<TimedAttempt>>,
 }
 
 /// The end of a turn that can't continue yet.

@@ -65,8 +65,8 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Suspend(suspend) => known(&|execution| suspend::decide(execution, suspend, context)),
         Command::Close(close) => known(&|execution| close::decide(execution, close, context)),
         Command::Heartbeat { lease } => known(&|execution| heartbeat::decide(execution, lease, context)),
-        Command::Release { lease, after, undone } => {
-            known(&|execution| release::decide(execution, lease, *after, undone, context))
+        Command::Release { lease, after, reason } => {
+            known(&|execution| release::decide(execution, lease, *after, reason, context))
         }
         Command::SendEvent(offer) => known(&|execution| send_event::decide(execution, offer, context)),
         Command::ClearEvents { name, count, seen_version } => {

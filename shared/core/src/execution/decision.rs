@@ -58,7 +58,7 @@ pub enum StartTurnReply {
     Started,
     /// Another live worker has the lease. The message can be deleted without loss: that worker sees everything that has
     /// happened before its turn ends.
-    Held,
+    LeasedByOther,
     /// The turn may not start yet. The message must be sent again with the remaining delay.
     Early {
         /// When the turn may start.
@@ -66,7 +66,7 @@ pub enum StartTurnReply {
     },
     /// Its last worker was lost, perhaps because of this execution. Only a worker with nothing else in progress may
     /// start the turn.
-    Suspect,
+    NeedsIsolation,
     /// Its queue is paused. The message must be deleted: resuming the queue sends another one.
     Parked,
     /// It is closed, and the steps and children that it left open are being ended: by the caller that closed it, and by
@@ -74,7 +74,7 @@ pub enum StartTurnReply {
     /// message.
     Closing,
     /// The message is no longer needed and must be deleted.
-    Spent,
+    Stale,
 }
 
 /// The result of a suspension.

@@ -25,7 +25,7 @@ pub fn deadline_at(execution: &Execution) -> Option<Timestamp> {
 /// The deadlines that count, and the first timeout of an attempt.
 fn instants(execution: &Execution) -> [Option<Timestamp>; 3] {
     let [whole, run] = deadlines(execution);
-    [whole, run, attempts::over_at(execution)]
+    [whole, run, attempts::earliest_timeout_at(execution)]
 }
 
 /// The deadlines that count: while the `on_failure` code runs, only its own.
@@ -43,8 +43,8 @@ fn deadlines(execution: &Execution) -> [Option<Timestamp>; 2] {
 }
 
 /// When the tick must record the timeout of an attempt, if its worker hasn't.
-pub fn attempt_over_at(execution: &Execution) -> Option<Timestamp> {
-    attempts::over_at(execution)
+pub fn attempt_timeout_at(execution: &Execution) -> Option<Timestamp> {
+    attempts::earliest_timeout_at(execution)
 }
 
 /// When the hint of this execution arrives, if one should be in its queue or on its way to it.
@@ -52,16 +52,16 @@ pub fn attempt_over_at(execution: &Execution) -> Option<Timestamp> {
 /// Hints that notify of a remote step's or child's end don't count, because the execution rechecks those by itself. The
 /// message of a turn in progress doesn't count either: it is in flight to the worker.
 pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
-    if execution.is_held() {
+    if execution.needs_operator() {
         return None;
     }
     match &execution.state {
         ExecutionState::Pending(ready) => (!ready.hint_later).then_some(ready.available_at),
         ExecutionState::Waiting(waiting) => {
             let again = execution.hinted_at.filter(|_| waiting.has_extra_hint(execution));
-            let stirred = waiting.stirred.then_some(waiting.since);
+            let wake_requested = waiting.wake_requested.then_some(waiting.since);
             let until = waiting.until.filter(|_| !waiting.hint_later);
-            earliest([again.or(stirred), until])
+            earliest([again.or(wake_requested), until])
         }
         ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => None,
     }
@@ -70,8 +70,8 @@ pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
 impl Waiting {
     /// Whether an extra hint was sent: one other than for `until`, or for the end of a step or child.
     fn has_extra_hint(&self, execution: &Execution) -> bool {
-        let is_told = execution.wakes > self.seen_wakes && execution.hinted_at.is_some();
-        self.stirred || is_told || self.has_rechecked(execution)
+        let was_notified = execution.wakes > self.seen_wakes && execution.hinted_at.is_some();
+        self.wake_requested || was_notified || self.has_rechecked(execution)
     }
 
     /// Whether the tick has sent the hint for the recheck.
@@ -83,7 +83,7 @@ impl Waiting {
 /// When the tick must send the hint for the recheck, unless another hint wakes the execution before.
 pub(crate) fn recheck_at(execution: &Execution) -> Option<Timestamp> {
     let ExecutionState::Waiting(waiting) = &execution.state else { return None };
-    if execution.is_held() || waiting.stirred || waiting.has_rechecked(execution) {
+    if execution.needs_operator() || waiting.wake_requested || waiting.has_rechecked(execution) {
         return None;
     }
     let at = waiting.recheck?.at;
@@ -93,11 +93,11 @@ pub(crate) fn recheck_at(execution: &Execution) -> Option<Timestamp> {
 
 /// Whether it was notified that a step or child has ended, and no turn has started since. The hint that was sent with
 /// the notification may be lost.
-pub(crate) fn is_told(execution: &Execution) -> bool {
+pub(crate) fn was_notified(execution: &Execution) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {
-            let is_hinted = waiting.stirred || execution.hinted_at.is_some();
-            !execution.is_held()
+            let is_hinted = waiting.wake_requested || execution.hinted_at.is_some();
+            !execution.needs_operator()
                 && !is_hinted
                 && waiting.recheck.is_some()
                 && execution.wakes > waiting.seen_wakes
@@ -115,7 +115,7 @@ pub fn may_have_missed(execution: &Execution, ended_at: Timestamp) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {
             waiting.recheck.is_some()
-                && !waiting.stirred
+                && !waiting.wake_requested
                 && execution.wakes == waiting.seen_wakes
                 && ended_at.plus(MISSED_WITHIN) >= waiting.since
         }
@@ -132,13 +132,17 @@ pub fn slot_when_notified(execution: &Execution, now: Timestamp, limits: &Limits
     let ExecutionState::Waiting(waiting) = &execution.state else { return None };
     let at = now.plus(limits.backstop);
     let due = execution.due.filter(|due| due.at > at)?;
-    (waiting.recheck.is_some() && !execution.is_held()).then_some(Due { at, kind: DueKind::Backstop, ..due })
+    (waiting.recheck.is_some() && !execution.needs_operator()).then_some(Due {
+        at,
+        kind: DueKind::Backstop,
+        ..due
+    })
 }
 
 /// Whether a turn may start.
 pub(crate) fn is_ready(waiting: &Waiting, execution: &Execution, now: Timestamp) -> bool {
     let has_come = |at: Timestamp| at <= now;
-    waiting.stirred
+    waiting.wake_requested
         || execution.wakes > waiting.seen_wakes
         || waiting.until.is_some_and(has_come)
         || waiting.recheck.is_some_and(|recheck| has_come(recheck.at))
@@ -148,7 +152,7 @@ pub(crate) fn is_ready(waiting: &Waiting, execution: &Execution, now: Timestamp)
 pub fn hint_needed_at(execution: &Execution) -> Option<Timestamp> {
     let needed_at = match &execution.state {
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
-        ExecutionState::Running(_) if execution.is_held() => return None,
+        ExecutionState::Running(_) if execution.needs_operator() => return None,
         ExecutionState::Running(turn) => turn.claimed_at,
         ExecutionState::Closing(closed) => closed.ended_at,
         ExecutionState::Ended(_) => return None,
@@ -160,7 +164,7 @@ pub fn hint_needed_at(execution: &Execution) -> Option<Timestamp> {
 pub(crate) fn waits_since(execution: &Execution, now: Timestamp) -> Option<Timestamp> {
     let since = match &execution.state {
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
-        ExecutionState::Running(_) if execution.is_held() => return None,
+        ExecutionState::Running(_) if execution.needs_operator() => return None,
         ExecutionState::Running(turn) => turn.lease_expires_at,
         // A close continues by itself, whatever happens to the hints in its queue.
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => return None,
@@ -175,7 +179,7 @@ pub fn may_be_lost(execution: &Execution, now: Timestamp, limits: &Limits) -> bo
 
 /// Whether the tick needs the state of the queue to decide. It does only if the hint may be lost or was parked, and no
 /// instant has passed that ends the wait anyway.
-pub fn asks_its_queue(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
+pub fn needs_queue_view(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
     (execution.parked || may_be_lost(execution, now, limits))
         && visible_at(execution).is_none_or(|at| at > now)
 }
@@ -189,7 +193,7 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
     if execution.parked {
         // Resuming its queue sends its hint. The tick only acts if that fails.
         let own = Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard };
-        return Some(due_slot::place(visible_at(execution), own, now));
+        return Some(due_slot::probe_slot(visible_at(execution), own, now));
     }
     let backstop = hint_needed_at(execution).map(|at| Due {
         at: at.plus(limits.backstop),
@@ -200,20 +204,20 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
         later_hint_at(execution).map(|at| Due { at: at.minus(START_LEAD), kind: DueKind::Start, shard });
     let recheck = recheck_at(execution).map(|at| Due { at, kind: DueKind::Start, shard });
     // If extending the expiry fails, the tick doesn't retry it at once.
-    let keep = retention::look_at(execution, limits).map(|at| Due {
+    let keep = retention::extend_at(execution, limits).map(|at| Due {
         at: at.max(now.plus(limits.backstop)),
         kind: DueKind::Backstop,
         shard,
     });
     match [backstop, start, recheck, keep].into_iter().flatten().min_by_key(|due| due.at) {
-        Some(own) => Some(due_slot::place(visible_at(execution), own, now)),
+        Some(own) => Some(due_slot::probe_slot(visible_at(execution), own, now)),
         None => visible_at(execution).map(|at| Due { at, kind: DueKind::Instant, shard }),
     }
 }
 
 /// The instant for which the tick must send the hint.
 pub(crate) fn later_hint_at(execution: &Execution) -> Option<Timestamp> {
-    if execution.is_held() {
+    if execution.needs_operator() {
         return None;
     }
     match &execution.state {
@@ -235,7 +239,7 @@ impl HasDueSlot for Execution {
         self.due
     }
 
-    fn put(&mut self, due: Option<Due>) {
+    fn set_due(&mut self, due: Option<Due>) {
         self.due = due;
     }
 

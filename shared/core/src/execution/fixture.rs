@@ -132,7 +132,7 @@ pub fn running(now: Timestamp) -> ExecutionState {
         lease_length: Millis::from_secs(60),
         lease_expires_at: later(now, 60),
         shared: false,
-        under_way: vec![TimedAttempt::of(&step, later(now, 30))],
+        timed_attempts: vec![TimedAttempt::of(&step, later(now, 30))],
     })
 }
 
@@ -144,7 +144,7 @@ pub fn waiting(now: Timestamp, seen_wakes: u64) -> ExecutionState {
         until: Some(later(now, 7_200)),
         hint_later: true,
         recheck: Some(Recheck { at: later(now, 60), after: Millis::from_secs(60) }),
-        stirred: true,
+        wake_requested: true,
     })
 }
 

@@ -13,12 +13,12 @@ pub struct TurnHint {
     /// Version of the format.
     pub v: u8,
     /// The execution.
-    pub turn: Turned,
+    pub turn: HintedTurn,
 }
 
 /// The execution that a hint is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turned {
+pub struct HintedTurn {
     pub id: ExecutionId,
     /// The execution's incarnation. The hint doesn't apply to another execution that has the id by now.
     pub inc: Incarnation,
@@ -34,7 +34,7 @@ impl TurnHint {
 
     /// The hint of the execution with this id and incarnation.
     pub const fn to(id: ExecutionId, inc: Incarnation) -> Self {
-        Self { v: FORMAT, turn: Turned { id, inc, at: None } }
+        Self { v: FORMAT, turn: HintedTurn { id, inc, at: None } }
     }
 
     /// The same hint, to arrive at this instant.
@@ -45,7 +45,7 @@ impl TurnHint {
     }
 
     /// Whether a message's body is a turn's hint, of any version.
-    pub fn is_one(body: &str) -> bool {
+    pub fn is_turn_hint(body: &str) -> bool {
         #[derive(Deserialize)]
         struct Marked {
             #[serde(rename = "turn")]
@@ -85,7 +85,7 @@ mod tests {
         let hint = TurnHint::to(id, Incarnation::from_bytes([7; 8]));
         assert_eq!(hint.body().unwrap(), GOLDEN);
         assert_eq!(TurnHint::parse(GOLDEN).unwrap(), hint);
-        assert!(TurnHint::is_one(GOLDEN));
+        assert!(TurnHint::is_turn_hint(GOLDEN));
     }
 
     #[test]
@@ -99,10 +99,10 @@ mod tests {
     #[test]
     fn other_messages_and_versions_are_told_apart() {
         let newer = GOLDEN.replace("\"v\":1", "\"v\":2");
-        assert!(TurnHint::is_one(&newer));
+        assert!(TurnHint::is_turn_hint(&newer));
         assert!(matches!(TurnHint::parse(&newer), Err(HintError::UnknownFormat { found: 2 })));
         for other in ["", "{}", r#"{"v":1,"task":{}}"#] {
-            assert!(!TurnHint::is_one(other) && TurnHint::parse(other).is_err(), "{other}");
+            assert!(!TurnHint::is_turn_hint(other) && TurnHint::parse(other).is_err(), "{other}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What happens next to an execution by itself, and when. This answers why an execution is still open.
 
-use crate::execution::due::attempt_over_at;
+use crate::execution::due::attempt_timeout_at;
 use crate::execution::{DeadlineKind, Execution, ExecutionState, Waiting};
 use crate::time::Timestamp;
 
@@ -72,10 +72,10 @@ pub fn next(execution: &Execution, now: Timestamp) -> Next {
         ExecutionState::Closing(_) => Next { what: NextStep::Closing, at: None },
         ExecutionState::Ended(closed) => Next { what: NextStep::Deletion, at: Some(closed.expires_at) },
         ExecutionState::Running(turn) => {
-            let step = at(NextStep::StepTimeout, attempt_over_at(execution));
+            let step = at(NextStep::StepTimeout, attempt_timeout_at(execution));
             first_of(&[step, at(NextStep::LeaseExpiry, Some(turn.lease_expires_at))], NextStep::Turn)
         }
-        ExecutionState::Pending(_) | ExecutionState::Waiting(_) if execution.is_held() => {
+        ExecutionState::Pending(_) | ExecutionState::Waiting(_) if execution.needs_operator() => {
             first_of(&[], NextStep::Operator)
         }
         ExecutionState::Pending(ready) => {
@@ -110,7 +110,9 @@ fn deadlines(execution: &Execution) -> [Option<Next>; 2] {
 
 /// Whether something has happened that lets a waiting execution continue.
 fn is_woken(execution: &Execution, waiting: &Waiting, now: Timestamp) -> bool {
-    waiting.stirred || execution.wakes > waiting.seen_wakes || waiting.until.is_some_and(|until| until <= now)
+    waiting.wake_requested
+        || execution.wakes > waiting.seen_wakes
+        || waiting.until.is_some_and(|until| until <= now)
 }
 
 #[cfg(test)]
@@ -142,7 +144,7 @@ mod tests {
             until,
             hint_later: false,
             recheck: None,
-            stirred: false,
+            wake_requested: false,
         }))
     }
 
@@ -199,7 +201,7 @@ mod tests {
             lease_length: Millis::from_secs(60),
             lease_expires_at: later(60),
             shared: false,
-            under_way: vec![],
+            timed_attempts: vec![],
         };
         let mut running = execution(ExecutionState::Running(turn));
         says(&running, NextStep::LeaseExpiry, Some(later(60)));

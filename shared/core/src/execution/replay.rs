@@ -10,8 +10,8 @@ mod attempt;
 mod drift;
 mod events;
 mod merge;
+mod name_state;
 mod order;
-mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +26,7 @@ use crate::time::Timestamp;
 pub use attempt::{AfterFailure, Bounds, EndedAttempt, Next, StepPolicy, timed_out};
 pub use events::UntakenEvent;
 pub use merge::Merged;
-pub use standing::{Standing, Taken};
+pub use name_state::{NameState, WaitOutcome};
 
 /// Why the code can't use a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,10 +56,10 @@ pub struct Warning {
 /// The state of a run.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    standings: BTreeMap<StepName, Standing>,
+    name_states: BTreeMap<StepName, NameState>,
     /// Names that the code has used since the turn started.
     claimed: BTreeSet<StepName>,
-    events: BTreeMap<EventName, events::Line>,
+    events: BTreeMap<EventName, events::EventQueue>,
     order: order::Order,
     drift: drift::Drift,
     patches: Option<Vec<String>>,
@@ -85,7 +85,7 @@ impl Replay {
     /// A run with this journal. The entries of its segments come first.
     pub fn new(journal: &[Entry], limits: &Limits) -> Self {
         let mut replay = Self {
-            standings: BTreeMap::new(),
+            name_states: BTreeMap::new(),
             claimed: BTreeSet::new(),
             events: BTreeMap::new(),
             order: order::Order::default(),
@@ -110,7 +110,7 @@ impl Replay {
         if self.claimed.contains(name) {
             return Err(ClaimError::Taken { name: name.clone() });
         }
-        if !self.standings.contains_key(name) {
+        if !self.name_states.contains_key(name) {
             limits::check("journal_entries", self.entries() + 1, self.limits.journal_entries)?;
         }
         self.claimed.insert(name.clone());
@@ -118,8 +118,8 @@ impl Replay {
     }
 
     /// The state of a name.
-    pub fn standing(&self, name: &StepName) -> &Standing {
-        self.standings.get(name).unwrap_or(&Standing::Fresh)
+    pub fn name_state(&self, name: &StepName) -> &NameState {
+        self.name_states.get(name).unwrap_or(&NameState::Fresh)
     }
 
     /// Adds a new entry. It counts at once and is written with the next write.
@@ -158,23 +158,23 @@ impl Replay {
 
     /// Remote steps that have started and haven't ended.
     pub fn open_remote(&self) -> Vec<StepName> {
-        let open = self.standings.iter().filter(|(_, standing)| matches!(standing, Standing::Remote));
+        let open = self.name_states.iter().filter(|(_, name_state)| matches!(name_state, NameState::Remote));
         open.map(|(name, _)| name.clone()).collect()
     }
 
     /// Children and other executions that the code waits for and that haven't ended.
     pub fn open_children(&self) -> Vec<(StepName, ExecutionId)> {
-        let open = self.standings.iter().filter_map(|(name, standing)| match standing {
-            Standing::Child { execution, .. } => Some((name.clone(), execution.clone())),
-            Standing::Fresh
-            | Standing::Begun { .. }
-            | Standing::Failed { .. }
-            | Standing::Remote
-            | Standing::Ended { .. }
-            | Standing::Captured(_)
-            | Standing::Until(_)
-            | Standing::Fired
-            | Standing::Waited(_) => None,
+        let open = self.name_states.iter().filter_map(|(name, name_state)| match name_state {
+            NameState::Child { execution, .. } => Some((name.clone(), execution.clone())),
+            NameState::Fresh
+            | NameState::InProgress { .. }
+            | NameState::Failed { .. }
+            | NameState::Remote
+            | NameState::Ended { .. }
+            | NameState::Captured(_)
+            | NameState::Until(_)
+            | NameState::Fired
+            | NameState::Waited(_) => None,
         });
         open.collect()
     }
@@ -212,13 +212,13 @@ impl Replay {
 
     /// Whether a step's result was there when the run started: it was kept from an earlier run, so no notification of
     /// it will arrive.
-    pub fn was_kept(&self, name: &StepName) -> bool {
-        matches!(self.standing(name), Standing::Ended { .. }) && !self.begun.contains(name)
+    pub fn is_from_earlier_run(&self, name: &StepName) -> bool {
+        matches!(self.name_state(name), NameState::Ended { .. }) && !self.begun.contains(name)
     }
 
     /// Values that have reached four fifths of their limit since the last call.
     pub fn warnings(&mut self) -> Vec<Warning> {
-        let pending = self.events.values().map(events::Line::len).sum();
+        let pending = self.events.values().map(events::EventQueue::len).sum();
         let levels = [
             ("journal_entries", self.entries(), self.limits.journal_entries),
             ("open_steps", self.open_count(), self.limits.open_steps),
@@ -232,7 +232,7 @@ impl Replay {
     }
 
     fn open_count(&self) -> usize {
-        self.standings.values().filter(|standing| standing.is_open()).count()
+        self.name_states.values().filter(|name_state| name_state.is_open()).count()
     }
 
     /// Applies an entry to the state, whether the turn or another caller wrote it.
@@ -247,27 +247,27 @@ impl Replay {
                 return;
             }
             Happened::Note { kind, name } => {
-                self.drift.note(kind, name.as_ref(), &self.standings);
+                self.drift.note(kind, name.as_ref(), &self.name_states);
                 return;
             }
             Happened::EventsCleared { name, count } => self.clear_events(name, *count),
             Happened::Patches { names } => self.patches = Some(names.clone()),
             Happened::Reopened { name } => {
                 *self.reopened.entry(name.clone()).or_default() += 1;
-                self.standings.remove(name);
+                self.name_states.remove(name);
                 self.order.forget(name);
             }
             Happened::Waited { name, event } => {
                 let taken = match event {
-                    Some(event) => Taken::Event(self.take_event(event)),
-                    None => Taken::Nothing,
+                    Some(event) => WaitOutcome::Event(self.take_event(event)),
+                    None => WaitOutcome::Nothing,
                 };
-                self.standings.insert(name.clone(), Standing::Waited(taken));
+                self.name_states.insert(name.clone(), NameState::Waited(taken));
             }
             Happened::Child { name, execution, policy } => {
                 let child =
-                    Standing::Child { execution: execution.clone(), policy: *policy, since: entry.at };
-                self.standings.insert(name.clone(), child);
+                    NameState::Child { execution: execution.clone(), policy: *policy, since: entry.at };
+                self.name_states.insert(name.clone(), child);
             }
             what @ (Happened::Attempt { .. }
             | Happened::Remote { .. }
@@ -275,11 +275,11 @@ impl Replay {
             | Happened::Captured { .. }
             | Happened::Until { .. }
             | Happened::Fired { .. }) => {
-                if let Some((name, standing)) = Standing::after(what) {
-                    if standing == Standing::Remote {
+                if let Some((name, name_state)) = NameState::after(what) {
+                    if name_state == NameState::Remote {
                         self.begun.insert(name.clone());
                     }
-                    self.standings.insert(name, standing);
+                    self.name_states.insert(name, name_state);
                 }
             }
         }

@@ -66,7 +66,7 @@ pub fn required_expiry(execution: &Execution, now: Timestamp, limits: &Limits) -
     let kept = execution.kept?;
     let (enough, to) = match &execution.state {
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
-            (least(execution, now, limits), at_first(execution, now, limits))
+            (minimum_expiry(execution, now, limits), first_expiry(execution, now, limits))
         }
         ExecutionState::Closing(closed) => (closed.expires_at, closed.expires_at),
         ExecutionState::Ended(_) => (
@@ -85,17 +85,17 @@ pub(super) fn expires_before_record(execution: &Execution) -> bool {
 }
 
 /// When the tick must extend the expiry of an open execution's items.
-pub(super) fn look_at(execution: &Execution, limits: &Limits) -> Option<Timestamp> {
+pub(super) fn extend_at(execution: &Execution, limits: &Limits) -> Option<Timestamp> {
     let kept = execution.kept.filter(|_| execution.closed().is_none())?;
     let is_enough = |at: Timestamp| {
         kept >= at.plus(AFTER_DEADLINE_LEAST).plus(for_parent(execution)).plus(limits.retention)
     };
-    let for_good = ends_by(execution).is_some_and(is_enough);
+    let for_good = final_deadline(execution).is_some_and(is_enough);
     (!for_good).then(|| kept.minus(limits.retention).minus(open_for_least(execution)))
 }
 
 /// The expiry of an item that is written now.
-pub(super) fn at_first(execution: &Execution, now: Timestamp, limits: &Limits) -> Timestamp {
+pub(super) fn first_expiry(execution: &Execution, now: Timestamp, limits: &Limits) -> Timestamp {
     // An execution with a delayed start does nothing before it.
     let from = match &execution.state {
         ExecutionState::Pending(ready) => ready.available_at.max(now),
@@ -108,7 +108,7 @@ pub(super) fn at_first(execution: &Execution, now: Timestamp, limits: &Limits) -
 }
 
 /// Until when the items of an open execution must be kept at least.
-fn least(execution: &Execution, now: Timestamp, limits: &Limits) -> Timestamp {
+fn minimum_expiry(execution: &Execution, now: Timestamp, limits: &Limits) -> Timestamp {
     until(execution, [now.plus(open_for_least(execution)), now], AFTER_DEADLINE_LEAST, limits)
 }
 
@@ -120,7 +120,7 @@ fn until(
     limits: &Limits,
 ) -> Timestamp {
     let more = for_parent(execution);
-    let by = ends_by(execution).map_or(at_most, |at| at.plus(slack).plus(more).min(at_most));
+    let by = final_deadline(execution).map_or(at_most, |at| at.plus(slack).plus(more).min(at_most));
     by.max(at_least.plus(more)).plus(limits.retention)
 }
 
@@ -140,17 +140,17 @@ fn open_for_least(execution: &Execution) -> Millis {
 }
 
 /// The deadline that ends the execution, however many runs it has.
-fn ends_by(execution: &Execution) -> Option<Timestamp> {
+fn final_deadline(execution: &Execution) -> Option<Timestamp> {
     execution.failing.as_ref().map_or(execution.deadline_at, |failing| Some(failing.deadline_at))
 }
 
 /// Extends the expiry of every blob in the record to [`Execution::kept`], new ones included.
-pub(super) fn settle(execution: &mut Execution, now: Timestamp, limits: &Limits) -> Vec<Write> {
+pub(super) fn extend_blobs(execution: &mut Execution, now: Timestamp, limits: &Limits) -> Vec<Write> {
     if !has_parts(execution) {
         execution.kept = None;
         return vec![];
     }
-    let kept = execution.kept.unwrap_or_else(|| at_first(execution, now, limits));
+    let kept = execution.kept.unwrap_or_else(|| first_expiry(execution, now, limits));
     execution.kept = Some(kept);
     blobs::keep_until(execution, kept)
 }
@@ -191,7 +191,7 @@ pub(super) fn note(execution: &mut Execution, progress: Progress) {
 }
 
 /// An entry that is carried into another run of the same execution. Its blob is kept as long as the other items.
-pub(super) fn carried(mut entry: super::journal::Entry, kept: Option<Timestamp>) -> super::journal::Entry {
+pub(super) fn carry_over(mut entry: super::journal::Entry, kept: Option<Timestamp>) -> super::journal::Entry {
     if let (Some(kept), Some(Payload::Blob(at))) = (kept, blobs::payload_mut(&mut entry)) {
         at.expires_at = at.expires_at.max(kept);
     }

@@ -67,7 +67,7 @@ fn largest_form(execution: &Execution) -> Execution {
                 lease_length: Millis::new(LEASE_RANGE.1.as_u64() - 1),
                 lease_expires_at: instant,
                 shared: true,
-                under_way: vec![],
+                timed_attempts: vec![],
             });
         }
         ExecutionState::Running(_) | ExecutionState::Closing(_) => {}

@@ -29,18 +29,18 @@ pub(super) fn update_in_slot(
 ) -> Decision {
     after.version = before.version + 1;
     after.nonce = context.nonce;
-    let mut writes = retention::settle(&mut after, context.now, context.limits);
+    let mut writes = retention::extend_blobs(&mut after, context.now, context.limits);
     // This is done before the record is measured, because a closing record has a due slot, and again after, because a
     // new segment may have to be kept longer.
     leave_closing(before, &mut after);
     let sealed = size::fit(&mut after, context);
     // A new segment is kept long enough. The record now says until when.
-    writes.extend(retention::settle(&mut after, context.now, context.limits));
+    writes.extend(retention::extend_blobs(&mut after, context.now, context.limits));
     leave_closing(before, &mut after);
     let timer = due_slot::move_slot(before, &mut after, placement, context);
     let expires_at = after.kept.unwrap_or_else(|| retention::ahead_of_journal(context.now, context.limits));
     let segment = |(key, segment)| NewItem::Segment { of: after.id.clone(), key, segment, expires_at };
-    let parts = sealed.into_iter().map(segment).collect();
+    let new_items = sealed.into_iter().map(segment).collect();
     let due_no_later_than = due_slot::required_due(before, &after, context);
     let mut effects: Vec<Effect> =
         newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
@@ -54,7 +54,7 @@ pub(super) fn update_in_slot(
         due_no_later_than,
         wakes: None,
     });
-    Decision { parts, writes, effects, ..Decision::of(after, outcome) }
+    Decision { new_items, writes, effects, ..Decision::of(after, outcome) }
 }
 
 /// An execution that ends with work left isn't closed for good yet. If it was already closed before this write, that

@@ -35,7 +35,7 @@ pub struct Resuming {
 pub struct Walk {
     /// When its message was sent, or when it last noted its progress.
     #[serde(rename = "h")]
-    pub heard_at: Timestamp,
+    pub noted_at: Timestamp,
     /// The instant in the due index up to which it is done; the beginning if absent.
     #[serde(default, rename = "f", skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
@@ -51,13 +51,13 @@ impl QueueRecord {
     /// The record of the resumed queue. If records may be parked, it lists one walk over each of the `shards`.
     /// `None` if the queue is resumed already.
     pub fn resume(&self, now: Timestamp, shards: u16) -> Option<Self> {
-        let owes_unnoted = self.parked && self.resuming.is_none();
-        if !self.paused && !owes_unnoted {
+        let lacks_walks = self.parked && self.resuming.is_none();
+        if !self.paused && !lacks_walks {
             return None;
         }
         let shard = shard_of_name(self.name.as_str(), shards);
         let due = Due { at: now.plus(LOST_AFTER), kind: DueKind::Backstop, shard };
-        let walk = Walk { heard_at: now, from: None };
+        let walk = Walk { noted_at: now, from: None };
         let walks = (0..shards.max(1)).map(|shard| (shard, walk)).collect();
         let resuming = self.parked.then_some(Resuming { since: now, walks, due });
         Some(Self { paused: false, resuming, ..self.clone() })
@@ -69,11 +69,11 @@ impl QueueRecord {
         let mut resuming = self.resuming.clone().filter(|resuming| resuming.due.at <= now)?;
         for walk in resuming.walks.values_mut() {
             // An instant far ahead is from a clock that has since jumped back.
-            if walk.heard_at > now.plus(SKEW_MAX) || walk.heard_at.plus(LOST_AFTER) <= now {
-                walk.heard_at = now;
+            if walk.noted_at > now.plus(SKEW_MAX) || walk.noted_at.plus(LOST_AFTER) <= now {
+                walk.noted_at = now;
             }
         }
-        let first = resuming.walks.values().map(|walk| walk.heard_at).min().unwrap_or(now);
+        let first = resuming.walks.values().map(|walk| walk.noted_at).min().unwrap_or(now);
         resuming.due.at = first.plus(LOST_AFTER);
         Some(Self { resuming: Some(resuming), ..self.clone() })
     }
@@ -95,12 +95,12 @@ impl QueueRecord {
         let walk = *self.walk(since, shard)?;
         let mut after = self.clone();
         let walks = &mut after.resuming.as_mut()?.walks;
-        walks.insert(shard, Walk { heard_at: now.max(walk.heard_at), from: from.max(walk.from) });
+        walks.insert(shard, Walk { noted_at: now.max(walk.noted_at), from: from.max(walk.from) });
         Some(after)
     }
 
     /// The record in which a walk is done. After the last walk no record is parked any more.
-    pub fn walked(&self, since: Timestamp, shard: u16) -> Option<Self> {
+    pub fn finish_walk(&self, since: Timestamp, shard: u16) -> Option<Self> {
         self.walk(since, shard)?;
         let mut after = self.clone();
         let walks = &mut after.resuming.as_mut()?.walks;
@@ -137,10 +137,10 @@ mod tests {
         let record = parked().resume(at(0), 2).unwrap();
         assert_eq!((record.paused, record.parked, due_at(&record)), (false, true, Some(at(120))));
         assert_eq!(record.resume(at(1), 2), None, "once");
-        let record = record.walked(at(0), 1).unwrap();
-        assert_eq!(record.walked(at(0), 1), None, "a repeated message");
+        let record = record.finish_walk(at(0), 1).unwrap();
+        assert_eq!(record.finish_walk(at(0), 1), None, "a repeated message");
         assert!(record.parked && record.walk(at(0), 0).is_some());
-        let record = record.walked(at(0), 0).unwrap();
+        let record = record.finish_walk(at(0), 0).unwrap();
         assert_eq!((record.parked, record.resuming), (false, None));
     }
 
@@ -157,30 +157,30 @@ mod tests {
         let paused = record.pause().unwrap();
         assert_eq!((paused.parked, due_at(&paused)), (true, None));
         let again = paused.resume(at(60), 2).unwrap();
-        assert_eq!((again.walked(at(0), 1), again.walk(at(0), 1)), (None, None));
+        assert_eq!((again.finish_walk(at(0), 1), again.walk(at(0), 1)), (None, None));
         assert!(again.walk(at(60), 1).is_some());
     }
 
     #[test]
     fn only_a_walk_without_progress_for_two_minutes_starts_again_from_its_last_position() {
-        let record = parked().resume(at(0), 3).unwrap().walked(at(0), 2).unwrap();
+        let record = parked().resume(at(0), 3).unwrap().finish_walk(at(0), 2).unwrap();
         let record = record.note_walk(at(0), 1, Some(at(7)), at(70)).unwrap();
         assert_eq!(record.restart_walks(at(119)), None);
         let record = record.restart_walks(at(130)).unwrap();
-        let walk = |shard| record.walk(at(0), shard).map(|walk| (walk.heard_at, walk.from));
+        let walk = |shard| record.walk(at(0), shard).map(|walk| (walk.noted_at, walk.from));
         assert_eq!((walk(0), walk(1)), (Some((at(130), None)), Some((at(70), Some(at(7))))));
         assert_eq!((walk(2), due_at(&record)), (None, Some(at(190))));
         let record = record.restart_walks(at(200)).unwrap();
-        assert_eq!(record.walk(at(0), 1), Some(&Walk { heard_at: at(200), from: Some(at(7)) }));
+        assert_eq!(record.walk(at(0), 1), Some(&Walk { noted_at: at(200), from: Some(at(7)) }));
     }
 
     #[test]
     fn a_walk_noted_by_a_clock_that_is_a_little_ahead_is_not_lost() {
         let record = parked().resume(at(0), 1).unwrap();
         let ahead = record.note_walk(at(0), 0, None, at(180)).unwrap().restart_walks(at(120)).unwrap();
-        assert_eq!(ahead.walk(at(0), 0).map(|walk| walk.heard_at), Some(at(180)));
+        assert_eq!(ahead.walk(at(0), 0).map(|walk| walk.noted_at), Some(at(180)));
         let jumped = record.note_walk(at(0), 0, None, at(9_000)).unwrap().restart_walks(at(120)).unwrap();
-        assert_eq!(jumped.walk(at(0), 0).map(|walk| walk.heard_at), Some(at(120)));
+        assert_eq!(jumped.walk(at(0), 0).map(|walk| walk.noted_at), Some(at(120)));
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         let record = parked().resume(at(0), 1).unwrap();
         let record = record.note_walk(at(0), 0, Some(at(7)), at(70)).unwrap();
         let record = record.note_walk(at(0), 0, Some(at(3)), at(60)).unwrap();
-        assert_eq!(record.walk(at(0), 0), Some(&Walk { heard_at: at(70), from: Some(at(7)) }));
+        assert_eq!(record.walk(at(0), 0), Some(&Walk { noted_at: at(70), from: Some(at(7)) }));
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub struct Claim {
     /// The hint that led to the claim. None if the task is claimed by its id.
     pub hint: Option<HintedRecord>,
     /// Whether the claiming process runs other attempts.
-    pub company: Isolation,
+    pub isolation: Isolation,
     /// Whether the task's queue is paused. Then no lease is granted, and the task is parked.
     pub paused: bool,
 }
@@ -123,7 +123,7 @@ pub struct Heartbeat {
     /// Its progress, from 0 to 1.
     pub progress: Option<f64>,
     /// Whether it extends the lease. Otherwise it only reports progress.
-    pub renews: bool,
+    pub extends_lease: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -137,9 +137,9 @@ fn dispatch(task: &Task) -> Effect {
 }
 
 /// The status of a worker's lease.
-enum Standing<'a> {
+enum LeaseStatus<'a> {
     /// The lease is the task's current one.
-    Holds(&'a Running),
+    Current(&'a Running),
     /// The lease's attempt was closed before: the call is a repetition.
     Closed(Ending),
     /// The lease has ended, for this reason.
@@ -150,15 +150,15 @@ enum Standing<'a> {
 ///
 /// An expired lease stays valid until another worker takes over the task: the work is done, and a refusal would only
 /// have it repeated. Passed deadlines and timeouts do end it.
-fn standing<'a>(task: &'a Task, lease: &LeaseId) -> Standing<'a> {
+fn lease_status<'a>(task: &'a Task, lease: &LeaseId) -> LeaseStatus<'a> {
     if let Some(running) = task.running().filter(|running| running.lease == *lease) {
-        return Standing::Holds(running);
+        return LeaseStatus::Current(running);
     }
     let past = task.past_attempt(lease).map(|past| past.ending);
     match past {
-        Some(Ending::TimedOut(kind)) => Standing::Refused(Reject::DeadlineExceeded { kind }),
-        Some(ending @ (Ending::Completed | Ending::Failed | Ending::Released)) => Standing::Closed(ending),
-        Some(Ending::Lost | Ending::Cancelled) | None => Standing::Refused(match task.ended() {
+        Some(Ending::TimedOut(kind)) => LeaseStatus::Refused(Reject::DeadlineExceeded { kind }),
+        Some(ending @ (Ending::Completed | Ending::Failed | Ending::Released)) => LeaseStatus::Closed(ending),
+        Some(Ending::Lost | Ending::Cancelled) | None => LeaseStatus::Refused(match task.ended() {
             Some(ended) => match ended.outcome {
                 Outcome::TimedOut { kind, .. } => Reject::DeadlineExceeded { kind },
                 Outcome::Completed { .. }

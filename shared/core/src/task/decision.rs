@@ -17,7 +17,7 @@ pub enum Reply {
     },
     /// The result of a claim.
     Claim(ClaimReply),
-    Renewed,
+    Extended,
     /// The attempt is over.
     Closed {
         /// Whether this lease had closed it before.
@@ -45,7 +45,7 @@ pub enum ClaimReply {
     Claimed,
     /// Another worker has a valid lease. The message is left alone, and is delivered again when that lease would
     /// have ended.
-    Held,
+    Leased,
     /// It may not start yet. The message is sent again with the remaining delay.
     Early {
         /// When it may start.
@@ -56,5 +56,5 @@ pub enum ClaimReply {
     /// Its queue is paused. The message is deleted, and another one is sent when the queue is resumed.
     Parked,
     /// The message is stale and is deleted.
-    Spent,
+    Stale,
 }

@@ -10,7 +10,7 @@ use crate::time::{Timestamp, earliest};
 
 /// If a hint hasn't been received for a long time and the task starts to wait once more, the next probe comes this
 /// soon.
-const LOOK_SOON: Millis = Millis::from_secs(60);
+const PROBE_SOON: Millis = Millis::from_secs(60);
 
 /// The shard of a new task.
 pub fn shard_of(id: &TaskId, shards: u16) -> u16 {
@@ -50,7 +50,7 @@ impl HasDueSlot for Task {
         self.due
     }
 
-    fn put(&mut self, due: Option<Due>) {
+    fn set_due(&mut self, due: Option<Due>) {
         self.due = due;
     }
 
@@ -83,7 +83,7 @@ pub fn may_be_lost(task: &Task, now: Timestamp, limits: &Limits) -> bool {
 
 /// Whether the tick must read the task's queue: the task's hint may be lost or was parked, and no timeout has passed
 /// that ends the wait anyway.
-pub fn asks_its_queue(task: &Task, now: Timestamp, limits: &Limits) -> bool {
+pub fn needs_queue_view(task: &Task, now: Timestamp, limits: &Limits) -> bool {
     (task.parked || may_be_lost(task, now, limits)) && visible_at(task).is_none_or(|at| at > now)
 }
 
@@ -112,14 +112,14 @@ pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
         State::Pending(_) | State::Running(_) => {
             let needed_at = hint_needed_at(task)?;
             // No hint is missing before the start, and the next tick must not find the record again at once.
-            let soonest = needed_at.max(now.plus(LOOK_SOON));
+            let soonest = needed_at.max(now.plus(PROBE_SOON));
             let missed_at = hint_unread_since(task)?.plus(limits.backstop).max(soonest);
             let at = needed_at.plus(limits.backstop).min(missed_at);
             Due { at, kind: DueKind::Backstop, shard }
         }
         State::Ended(_) => return None,
     };
-    Some(due_slot::place(visible_at(task), own, now))
+    Some(due_slot::probe_slot(visible_at(task), own, now))
 }
 
 #[cfg(test)]

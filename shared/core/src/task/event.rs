@@ -29,7 +29,7 @@ pub struct Event {
     pub v: u8,
     /// The type of the event, with its own fields.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventType,
     pub task_id: TaskId,
     /// Distinguishes it from earlier tasks with the same id.
     pub incarnation: Incarnation,
@@ -50,7 +50,7 @@ pub struct Event {
 /// The type of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type")]
-pub enum What {
+pub enum EventType {
     /// The task was created.
     TaskScheduled {
         /// From when a worker may claim it. Absent if the task never runs.
@@ -165,7 +165,7 @@ impl Event {
     }
 }
 
-impl What {
+impl EventType {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::TaskScheduled { .. } => "TaskScheduled",

@@ -83,7 +83,7 @@ mod tests {
 
     /// Asserts the next event and its instant, at the time `now`.
     #[track_caller]
-    fn says(scene: &Scene, now: &str, what: NextStep, at: Option<&str>) {
+    fn assert_next(scene: &Scene, now: &str, what: NextStep, at: Option<&str>) {
         assert_eq!(next(scene.record(), t(now)), Next { what, at: at.map(t) });
     }
 
@@ -92,40 +92,40 @@ mod tests {
     #[test]
     fn a_waiting_task_becomes_available_and_then_waits_for_a_worker() {
         let scene = task().starting_in("1m").scheduled();
-        says(&scene, "0s", NextStep::Available, Some("1m"));
-        says(&scene, "59s 999ms", NextStep::Available, Some("1m"));
-        says(&scene, "1m", NextStep::Claim, None);
+        assert_next(&scene, "0s", NextStep::Available, Some("1m"));
+        assert_next(&scene, "59s 999ms", NextStep::Available, Some("1m"));
+        assert_next(&scene, "1m", NextStep::Claim, None);
     }
 
     #[test]
     fn a_waiting_task_meets_its_first_timeout_if_nobody_comes() {
         let to_start = NextStep::Timeout(TimeoutKind::ScheduleToStart);
         let scene = task().starting_in("1m").deadline("1h").start_within("5m", Retry).scheduled();
-        says(&scene, "0s", NextStep::Available, Some("1m"));
-        says(&scene, "1m", to_start, Some("6m"));
-        says(&task().deadline("3m").start_within("5m", Retry).scheduled(), "1m", DEADLINE, Some("3m"));
-        says(&task().deadline("5m").start_within("5m", Retry).scheduled(), "1m", DEADLINE, Some("5m"));
-        says(&task().starting_in("2h").deadline("1h").scheduled(), "0s", DEADLINE, Some("1h"));
+        assert_next(&scene, "0s", NextStep::Available, Some("1m"));
+        assert_next(&scene, "1m", to_start, Some("6m"));
+        assert_next(&task().deadline("3m").start_within("5m", Retry).scheduled(), "1m", DEADLINE, Some("3m"));
+        assert_next(&task().deadline("5m").start_within("5m", Retry).scheduled(), "1m", DEADLINE, Some("5m"));
+        assert_next(&task().starting_in("2h").deadline("1h").scheduled(), "0s", DEADLINE, Some("1h"));
     }
 
     #[test]
     fn a_running_task_meets_the_first_of_its_timeouts_and_the_end_of_its_lease() {
         let heartbeat = NextStep::Timeout(TimeoutKind::Heartbeat);
         let to_close = NextStep::Timeout(TimeoutKind::StartToClose);
-        says(&task().scheduled().claim_for("a", "1m"), "0s", NextStep::LeaseExpiry, Some("1m"));
-        says(&task().heartbeats("20s", Retry).scheduled().claim("a"), "0s", heartbeat, Some("20s"));
-        says(&task().close_within("30s", Retry).scheduled().claim("a"), "0s", to_close, Some("30s"));
-        says(&task().deadline("40s").scheduled().claim("a"), "0s", DEADLINE, Some("40s"));
+        assert_next(&task().scheduled().claim_for("a", "1m"), "0s", NextStep::LeaseExpiry, Some("1m"));
+        assert_next(&task().heartbeats("20s", Retry).scheduled().claim("a"), "0s", heartbeat, Some("20s"));
+        assert_next(&task().close_within("30s", Retry).scheduled().claim("a"), "0s", to_close, Some("30s"));
+        assert_next(&task().deadline("40s").scheduled().claim("a"), "0s", DEADLINE, Some("40s"));
     }
 
     #[test]
     fn of_two_things_at_one_instant_the_one_that_takes_precedence_is_named() {
         let all = task().deadline("1m").heartbeats("1m", Retry).close_within("1m", Retry);
-        says(&all.scheduled().claim("a"), "0s", DEADLINE, Some("1m"));
+        assert_next(&all.scheduled().claim("a"), "0s", DEADLINE, Some("1m"));
         let inner = task().heartbeats("1m", Retry).close_within("1m", Retry).scheduled().claim("a");
-        says(&inner, "0s", NextStep::Timeout(TimeoutKind::Heartbeat), Some("1m"));
+        assert_next(&inner, "0s", NextStep::Timeout(TimeoutKind::Heartbeat), Some("1m"));
         let own = task().close_within("1m", Retry).scheduled().claim_for("a", "1m");
-        says(&own, "0s", NextStep::Timeout(TimeoutKind::StartToClose), Some("1m"));
+        assert_next(&own, "0s", NextStep::Timeout(TimeoutKind::StartToClose), Some("1m"));
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp
 /// As [`wait_from`], for a task that a worker released. No attempt was used, so `schedule_to_start` continues where
 /// the claim stopped it. Otherwise a worker that claims and releases the task repeatedly would keep it from
 /// expiring.
-pub(crate) fn wait_on(task: &mut Task, now: Timestamp) {
+pub(crate) fn resume_wait(task: &mut Task, now: Timestamp) {
     let left = task.running().and_then(|running| running.start_left);
     wait_from(task, now, now);
     if let (State::Pending(pending), Some(left)) = (&mut task.state, left) {
@@ -222,7 +222,7 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
         start_to_close_at,
         heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
         start_left,
-        shared: claim.company.is_shared(),
+        shared: claim.isolation.is_shared(),
         cancel_requested: false,
     });
 }

@@ -16,13 +16,13 @@ use crate::key::{self, Key};
 use crate::page::list::{List, workflow_in};
 
 /// The fields of an execution that are elsewhere in its item.
-const KNOWN: [&str; 4] = [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT];
+const IN_KEYS: [&str; 4] = [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT];
 
 pub(crate) fn of_execution(execution: &Execution) -> Result<Item, StoreError> {
     let id = &execution.id;
     let mut item = to_item(execution)
         .map_err(|_| corrupt(format!("the record of execution {id} can't be serialised")))?;
-    for known in KNOWN {
+    for known in IN_KEYS {
         item.remove(known);
     }
     item.extend(Key::execution(id).attributes());
@@ -47,7 +47,7 @@ fn added(execution: &Execution) -> Item {
 
 /// As [`crate::item::changes`]. The count of wakes is left out: other writers add to it without a decision.
 pub(crate) fn changes(before: &Execution, after: &Execution) -> Result<(Item, Item), StoreError> {
-    let [id, due, workflow, created_at] = KNOWN;
+    let [id, due, workflow, created_at] = IN_KEYS;
     let difference = record::difference(before, after, &[id, due, workflow, created_at, own::WAKES])
         .map_err(|_| corrupt(format!("the record of execution {} can't be serialised", after.id)))?;
     Ok(difference.between(added(before), added(after)))

@@ -63,12 +63,12 @@ struct WalkRow {
 
 impl ResumingRow {
     fn of(resuming: &Resuming) -> Self {
-        let row = |(shard, walk): (&u16, &Walk)| WalkRow { s: *shard, h: walk.heard_at, f: walk.from };
+        let row = |(shard, walk): (&u16, &Walk)| WalkRow { s: *shard, h: walk.noted_at, f: walk.from };
         Self { since: resuming.since, walks: resuming.walks.iter().map(row).collect() }
     }
 
     fn read(self, due: Due) -> Resuming {
-        let walk = |WalkRow { s, h, f }| (s, Walk { heard_at: h, from: f });
+        let walk = |WalkRow { s, h, f }| (s, Walk { noted_at: h, from: f });
         Resuming { since: self.since, walks: self.walks.into_iter().map(walk).collect(), due }
     }
 }

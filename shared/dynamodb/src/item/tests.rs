@@ -212,7 +212,7 @@ fn claim(attempt: u8) -> Command {
         worker,
         length,
         hint: None,
-        company: Isolation::Alone,
+        isolation: Isolation::Alone,
         paused: false,
     })
 }
@@ -250,7 +250,11 @@ fn life(scheduled: Task) -> Vec<Task> {
     step(&mut states, &claim(4), now);
     step(
         &mut states,
-        &Command::Heartbeat(Heartbeat { lease, progress: Some(0.123_456_789_012_345_67), renews: true }),
+        &Command::Heartbeat(Heartbeat {
+            lease,
+            progress: Some(0.123_456_789_012_345_67),
+            extends_lease: true,
+        }),
         now,
     );
     step(&mut states, &Command::Cancel { force: false }, now);

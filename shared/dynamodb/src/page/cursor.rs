@@ -10,7 +10,7 @@ use tickover_service::ports::StoreError;
 use crate::attribute::{DUE_AT, DUE_SHARD, PK, SK};
 use crate::item::{Item, number, shard_value, string};
 use crate::key::Key;
-use crate::page::list::Place;
+use crate::page::list::Position;
 
 /// The longest partition key of Tickover, with a margin.
 const PK_MAX: usize = 256;
@@ -68,13 +68,13 @@ pub(crate) fn decode(walk: Walk, cursor: &str) -> Result<Item, StoreError> {
 }
 
 /// The cursor after this position of a list.
-pub(crate) fn encode_position(list: &str, behind: &Place) -> Option<String> {
+pub(crate) fn encode_position(list: &str, behind: &Position) -> Option<String> {
     pack(list, behind)
 }
 
 /// The position in a list after which to continue.
-pub(crate) fn decode_position(list: &str, cursor: &str) -> Result<Place, StoreError> {
-    let place: Place = unpack(list, cursor)?;
+pub(crate) fn decode_position(list: &str, cursor: &str) -> Result<Position, StoreError> {
+    let place: Position = unpack(list, cursor)?;
     if is_key(&place.pk) { Ok(place) } else { Err(StoreError::BadCursor) }
 }
 
@@ -121,12 +121,12 @@ mod tests {
 
     #[test]
     fn a_lists_cursor_is_one_position_for_all_its_keys_and_valid_for_that_list_only() {
-        let place = Place { at: 1_700, pk: "exec#order-7".into() };
+        let place = Position { at: 1_700, pk: "exec#order-7".into() };
         let cursor = encode_position("wf#checkout", &place).unwrap();
         assert_eq!(decode_position("wf#checkout", &cursor).unwrap(), place);
         assert!(matches!(decode_position("wf#refund", &cursor), Err(StoreError::BadCursor)));
         assert!(matches!(decode(Walk::Table, &cursor), Err(StoreError::BadCursor)));
-        let nobody = encode_position("dead", &Place { at: 1_700, pk: String::new() }).unwrap();
+        let nobody = encode_position("dead", &Position { at: 1_700, pk: String::new() }).unwrap();
         assert!(matches!(decode_position("dead", &nobody), Err(StoreError::BadCursor)));
         assert!(cursor.len() < 100, "{cursor}");
     }

@@ -48,7 +48,7 @@ pub(crate) enum List<'a> {
 /// A record's position in a list. No two records have the same position, so it says exactly how far a reader has come,
 /// whichever key of the index the record has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// The instant that the list is sorted by, in milliseconds.
     pub(crate) at: i64,
     /// The record's partition key.
@@ -87,13 +87,13 @@ impl List<'_> {
     }
 
     /// Compares two positions in the order of this list.
-    fn compare(self, one: &Place, other: &Place) -> Ordering {
+    fn compare(self, one: &Position, other: &Position) -> Ordering {
         let ascending = one.cmp(other);
         if self.is_latest_first() { ascending.reverse() } else { ascending }
     }
 }
 
-impl Place {
+impl Position {
     fn of(entry: &Item) -> Option<Self> {
         Some(Self { at: number(entry, LIST_AT)?, pk: string(entry, PK)?.to_owned() })
     }
@@ -119,7 +119,7 @@ impl DynamoStore {
         let limit = limit.clamp(1, LIMIT_MAX);
         let behind = cursor.map(|cursor| cursor::decode_position(&list.name(), cursor)).transpose()?;
         let mut lanes: Vec<Lane> = list.keys().map(|key| Lane::new(key, limit)).collect();
-        let mut found: Vec<Place> = Vec::with_capacity(limit);
+        let mut found: Vec<Position> = Vec::with_capacity(limit);
         while found.len() < limit {
             self.fill(&mut lanes, list, behind.as_ref()).await?;
             let first = lanes.iter_mut().filter(|lane| lane.first().is_some());
@@ -147,7 +147,7 @@ impl DynamoStore {
         &self,
         lanes: &mut [Lane],
         list: List<'_>,
-        behind: Option<&Place>,
+        behind: Option<&Position>,
     ) -> Result<(), StoreError> {
         let mut fills = Vec::new();
         for lane in lanes {

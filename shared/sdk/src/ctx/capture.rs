@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tickover_core::execution::journal::Happened;
-use tickover_core::execution::replay::Standing;
+use tickover_core::execution::replay::NameState;
 use tickover_core::id::StepName;
 use tickover_core::payload::{CAPTURED_BYTES, Json, Payload};
 use tickover_core::time::Timestamp;
@@ -53,9 +53,9 @@ impl<T> Remembered<T> {
             Err(FirstPoll::Ready(error)) => return Found::Refused(error),
             Err(FirstPoll::Needs(_) | FirstPoll::Over) => return Found::Over,
         };
-        let found = match state.replay.standing(&name) {
-            Standing::Captured(_) => Found::Known,
-            Standing::Fresh => Found::Missing,
+        let found = match state.replay.name_state(&name) {
+            NameState::Captured(_) => Found::Known,
+            NameState::Fresh => Found::Missing,
             other => Found::Refused(other_kind(&self.text, other)),
         };
         self.name = Some(name);
@@ -87,19 +87,19 @@ impl<T: DeserializeOwned> Operation for Remembered<T> {
             }
             None => {}
         }
-        match state.replay.standing(&name) {
-            Standing::Captured(value) if value.is_at_once() => match self.end(state) {
+        match state.replay.name_state(&name) {
+            NameState::Captured(value) if value.is_at_once() => match self.end(state) {
                 Some(value) => FirstPoll::Ready(value),
                 None => FirstPoll::Over,
             },
-            Standing::Captured(_) => FirstPoll::Needs(Need::Outcome { name }),
+            NameState::Captured(_) => FirstPoll::Needs(Need::Outcome { name }),
             other => FirstPoll::Ready(Err(other_kind(&self.text, other))),
         }
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
-        match state.replay.standing(self.name.as_ref()?).clone() {
-            Standing::Captured(payload) => read(state, &self.text, &payload).map(Ok),
+        match state.replay.name_state(self.name.as_ref()?).clone() {
+            NameState::Captured(payload) => read(state, &self.text, &payload).map(Ok),
             other => Some(Err(other_kind(&self.text, &other))),
         }
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
 use tickover_core::execution::journal::Happened;
-use tickover_core::execution::replay::Standing;
+use tickover_core::execution::replay::NameState;
 use tickover_core::execution::{ExecutionTimeouts, Parent, ParentClosePolicy};
 use tickover_core::id::{ExecutionId, QueueName, StepName, WorkflowName};
 use tickover_core::payload::Json;
@@ -304,13 +304,13 @@ impl<O: Stored> Operation for ChildOperation<O> {
             Ok(name) => name,
             Err(poll) => return poll.map(Err),
         };
-        let need = match state.replay.standing(&name) {
-            Standing::Ended { .. } => Ok(Need::Outcome { name }),
-            Standing::Child { since, .. } => Ok(match self.origin {
+        let need = match state.replay.name_state(&name) {
+            NameState::Ended { .. } => Ok(Need::Outcome { name }),
+            NameState::Child { since, .. } => Ok(match self.origin {
                 Origin::Started { .. } | Origin::Begun => Need::Outcome { name },
                 Origin::Found => probe_later(name, *since, now),
             }),
-            Standing::Fresh => self.first(state, now, name),
+            NameState::Fresh => self.first(state, now, name),
             other => Err(self.invalid(format!("the journal has {} of that name", other.kind()))),
         };
         match need {
@@ -320,7 +320,8 @@ impl<O: Stored> Operation for ChildOperation<O> {
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
-        let Standing::Ended { outcome, attempts } = state.replay.standing(self.name.as_ref()?).clone() else {
+        let NameState::Ended { outcome, attempts } = state.replay.name_state(self.name.as_ref()?).clone()
+        else {
             return Some(Err(self.invalid("the journal has no outcome of it")));
         };
         read_outcome(state, &self.text(), &outcome, attempts.unwrap_or(1))
@@ -354,7 +355,7 @@ impl<O: Stored> Operation for StartOperation<O> {
             Err(poll) => return poll.map(Err),
         };
         self.names = Some((start.clone(), child.clone()));
-        if !state.replay.standing(&start).is_fresh() {
+        if !state.replay.name_state(&start).is_fresh() {
             return FirstPoll::Needs(Need::Outcome { name: start });
         }
         match self.child.first(state, now, child) {
@@ -369,9 +370,9 @@ impl<O: Stored> Operation for StartOperation<O> {
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
         let (_, child) = self.names.as_ref()?;
         let text = self.child.text();
-        match state.replay.standing(child).clone() {
+        match state.replay.name_state(child).clone() {
             // The start failed: only the entry of a failed start has a number of attempts.
-            Standing::Ended { outcome, attempts: Some(attempts) } => {
+            NameState::Ended { outcome, attempts: Some(attempts) } => {
                 let ended: Result<O, _> = read_outcome(state, &text, &outcome, attempts)?;
                 Some(ended.and_then(|_| Err(self.child.invalid("it wasn't started"))))
             }

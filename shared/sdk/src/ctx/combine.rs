@@ -77,7 +77,7 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         let tells = |index: usize, member: &StepOperation<T, E>| {
             let is_remote = matches!(member.step.options.place, Place::Remote { .. });
             let name = StepName::parse(format!("{}[{index}]", self.label));
-            is_remote && !name.is_ok_and(|name| state.replay.was_kept(&name))
+            is_remote && !name.is_ok_and(|name| state.replay.is_from_earlier_run(&name))
         };
         let members = self.members.iter();
         let telling: Vec<usize> =

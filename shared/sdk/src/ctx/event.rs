@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use tickover_core::duration::{DurationError, Millis, ZeroRule};
 use tickover_core::execution::journal::Happened;
-use tickover_core::execution::replay::{Standing, Taken};
+use tickover_core::execution::replay::{NameState, WaitOutcome};
 use tickover_core::id::{EventName, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
@@ -133,10 +133,10 @@ impl<T: DeserializeOwned> Operation for Wait<T> {
             Err(poll) => return poll.map(Err),
         };
         self.name = Some(name.clone());
-        let until = match state.replay.standing(&name) {
-            Standing::Waited(_) => return FirstPoll::Needs(Need::Outcome { name }),
-            Standing::Until(until) => Some(*until),
-            Standing::Fresh => self.within.0.as_ref().and_then(|span| Some(now.plus(*span.as_ref().ok()?))),
+        let until = match state.replay.name_state(&name) {
+            NameState::Waited(_) => return FirstPoll::Needs(Need::Outcome { name }),
+            NameState::Until(until) => Some(*until),
+            NameState::Fresh => self.within.0.as_ref().and_then(|span| Some(now.plus(*span.as_ref().ok()?))),
             other => {
                 let error = other_kind(name.as_str(), other);
                 return FirstPoll::Ready(Err(self.invalid(error.message())));
@@ -146,7 +146,8 @@ impl<T: DeserializeOwned> Operation for Wait<T> {
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
-        let Standing::Waited(Taken::Event(payload)) = state.replay.standing(self.name.as_ref()?) else {
+        let NameState::Waited(WaitOutcome::Event(payload)) = state.replay.name_state(self.name.as_ref()?)
+        else {
             let (event, waited) = (self.event.clone(), self.waited());
             return Some(Err(EventError::Timeout { event, waited }));
         };
@@ -190,9 +191,9 @@ impl Operation for CountEvents {
             Ok(name) => name,
             Err(poll) => return poll.map(Err),
         };
-        let payload = match state.replay.standing(&name) {
-            Standing::Captured(payload) => payload.clone(),
-            Standing::Fresh => {
+        let payload = match state.replay.name_state(&name) {
+            NameState::Captured(payload) => payload.clone(),
+            NameState::Fresh => {
                 let count = state.replay.event_count(&event);
                 if let (EventQuery::ClearEvents, Ok(count @ 1..)) = (self.query, u32::try_from(count)) {
                     state.replay.push(now, Happened::EventsCleared { name: event, count });
@@ -243,12 +244,12 @@ impl<T: DeserializeOwned> Operation for Peek<T> {
             Err(poll) => return poll.map(Err),
         };
         self.name = Some(name.clone());
-        let seen = match state.replay.standing(&name) {
-            Standing::Captured(payload) => payload.clone(),
+        let seen = match state.replay.name_state(&name) {
+            NameState::Captured(payload) => payload.clone(),
             // A peek that found no event is stored as a wait without an event, because a captured payload can have any
             // value.
-            Standing::Waited(_) => return FirstPoll::Ready(Ok(None)),
-            Standing::Fresh => {
+            NameState::Waited(_) => return FirstPoll::Ready(Ok(None)),
+            NameState::Fresh => {
                 let Some(seen) = state.replay.next_event(&event) else {
                     state.replay.push(now, Happened::Waited { name, event: None });
                     return FirstPoll::Ready(Ok(None));
@@ -266,7 +267,7 @@ impl<T: DeserializeOwned> Operation for Peek<T> {
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
-        let Standing::Captured(seen) = state.replay.standing(self.name.as_ref()?).clone() else {
+        let NameState::Captured(seen) = state.replay.name_state(self.name.as_ref()?).clone() else {
             return Some(Ok(None));
         };
         let text = text_of::<T>(state, &self.event, &seen)?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::StepOutcome;
-use tickover_core::execution::replay::{Standing, StepPolicy};
+use tickover_core::execution::replay::{NameState, StepPolicy};
 use tickover_core::id::{QueueName, StepName, TaskKind};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::MaxAttempts;
@@ -77,9 +77,11 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
             Ok(name) => name,
             Err(poll) => return poll,
         };
-        let need = match state.replay.standing(&name) {
-            Standing::Ended { .. } | Standing::Remote | Standing::Child { .. } => Ok(Need::Outcome { name }),
-            Standing::Fresh | Standing::Begun { .. } | Standing::Failed { .. } => {
+        let need = match state.replay.name_state(&name) {
+            NameState::Ended { .. } | NameState::Remote | NameState::Child { .. } => {
+                Ok(Need::Outcome { name })
+            }
+            NameState::Fresh | NameState::InProgress { .. } | NameState::Failed { .. } => {
                 match self.step.options.place.clone() {
                     Place::Inline => {
                         if let Some(missing) = self.missing_state(state) {
@@ -95,7 +97,10 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
                     }
                 }
             }
-            other @ (Standing::Captured(_) | Standing::Until(_) | Standing::Fired | Standing::Waited(_)) => {
+            other @ (NameState::Captured(_)
+            | NameState::Until(_)
+            | NameState::Fired
+            | NameState::Waited(_)) => {
                 Err(self.step.invalid(format!("the journal has {} of that name", other.kind())))
             }
         };
@@ -107,7 +112,7 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
         let name = self.name.clone()?;
-        let Standing::Ended { outcome, attempts } = state.replay.standing(&name).clone() else {
+        let NameState::Ended { outcome, attempts } = state.replay.name_state(&name).clone() else {
             return Some(Err(self.step.invalid("the journal has no outcome of it")));
         };
         // The journal has no number of attempts for a remote step. An exhausted step has used all attempts of its

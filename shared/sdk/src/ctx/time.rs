@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tickover_core::duration::{DurationError, Millis, ZeroRule};
-use tickover_core::execution::replay::Standing;
+use tickover_core::execution::replay::NameState;
 use tickover_core::id::StepName;
 use tickover_core::time::Timestamp;
 
@@ -46,10 +46,10 @@ impl Operation for Sleep {
             Ok(name) => name,
             Err(poll) => return poll.map(Err),
         };
-        match state.replay.standing(&name) {
-            Standing::Fired => FirstPoll::Needs(Need::Outcome { name }),
-            Standing::Until(until) => FirstPoll::Needs(Need::Timer { until: *until, name }),
-            Standing::Fresh => FirstPoll::Needs(Need::Timer { name, until: from_now }),
+        match state.replay.name_state(&name) {
+            NameState::Fired => FirstPoll::Needs(Need::Outcome { name }),
+            NameState::Until(until) => FirstPoll::Needs(Need::Timer { until: *until, name }),
+            NameState::Fresh => FirstPoll::Needs(Need::Timer { name, until: from_now }),
             other => FirstPoll::Ready(Err(other_kind(&self.text, other))),
         }
     }
@@ -71,8 +71,8 @@ pub(super) fn invalid(text: &str, problem: &str) -> Error {
     Error::new("invalid_step", format!("`{text}` can't be used: {problem}"))
 }
 
-pub(super) fn other_kind(text: &str, standing: &Standing) -> Error {
-    invalid(text, &format!("the journal has {} of that name", standing.kind()))
+pub(super) fn other_kind(text: &str, name_state: &NameState) -> Error {
+    invalid(text, &format!("the journal has {} of that name", name_state.kind()))
 }
 
 /// The timeout passed before the future ended.

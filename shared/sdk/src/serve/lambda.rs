@@ -119,7 +119,7 @@ impl InvocationWork<'_> {
         let body = message.body.as_deref().unwrap_or_default();
         let receives = sqs::receives(&message);
         let delivered = Delivered { body, receipt: message.receipt_handle.as_deref(), receives };
-        let is_suspect = if TurnHint::is_one(body) {
+        let is_suspect = if TurnHint::is_turn_hint(body) {
             self.turn(delivered, &request, isolation).await?
         } else {
             self.task(delivered, &request, isolation).await?

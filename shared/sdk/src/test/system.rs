@@ -242,7 +242,7 @@ impl System {
         if *queue == QueueName::timers() {
             return Some(work::timer(job_context.service, message).boxed());
         }
-        if TurnHint::is_one(&message.body) {
+        if TurnHint::is_turn_hint(&message.body) {
             return Some(work::turn(job_context, queue.clone(), message).boxed());
         }
         let hint = Hint::parse(&message.body).ok()?;

@@ -219,7 +219,7 @@ impl Driver {
         self.seen_wakes = self.seen_wakes.max(read.wakes);
         let mut state = self.shared.lock();
         for (name, EndedStep { outcome, .. }) in read.outcomes {
-            if state.replay.standing(&name).is_open() {
+            if state.replay.name_state(&name).is_open() {
                 state.replay.push(now, Happened::Step { name, outcome, attempts: None });
             }
         }

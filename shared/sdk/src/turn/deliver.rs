@@ -75,7 +75,7 @@ impl State {
             None => self.replay.pass(),
         }
         self.also_available = AlsoAvailable { number: other, is_passed_over: false };
-        if let Some(place) = self.replay.place(&name) {
+        if let Some(place) = self.replay.position(&name) {
             self.has_ended(number, place);
         }
         if let Some(waker) = self.needs.get_mut(&number).and_then(|waiting| waiting.waker.take()) {
@@ -106,7 +106,7 @@ impl State {
 
     /// The payload that has to be read before this outcome can be delivered.
     fn unread(&self, name: &StepName) -> Option<&Payload> {
-        self.replay.standing(name).payload().filter(|payload| self.text(payload).is_none())
+        self.replay.name_state(name).payload().filter(|payload| self.text(payload).is_none())
     }
 
     /// The payloads that have to be read for this outcome, and for those after it.
@@ -166,7 +166,7 @@ impl State {
             | Need::Outcome { .. }
             | Need::Elsewhere { .. } => None,
         });
-        let unknown = instants.filter(|(name, _)| self.replay.standing(name).is_fresh());
+        let unknown = instants.filter(|(name, _)| self.replay.name_state(name).is_fresh());
         let noted: Vec<_> =
             unknown.map(|(name, until)| Happened::Until { name: name.clone(), until }).collect();
         for what in noted {

@@ -385,7 +385,7 @@ impl Driver {
             Verdict::ContinueAsNew(input) => {
                 self.stop_steps();
                 self.finish_jobs().await?;
-                let input = Some(self.service.keep(input).await?);
+                let input = Some(self.service.store_payload(input).await?);
                 let events: Vec<Entry> = self.shared.lock().replay.free_events();
                 self.close(Ending::ContinueAsNew { input, events }).await
             }

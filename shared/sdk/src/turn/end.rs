@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Ending, Suspend, Undone};
+use tickover_core::execution::command::{Close, Ending, ReleaseReason, Suspend};
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Stuck};
 use tickover_core::id::LeaseId;
 use tickover_core::payload::Json;
@@ -40,7 +40,7 @@ impl Unknown {
             { field::EXECUTION_ID } = %self.record.id, workflow = %self.record.workflow, tries,
             "this worker doesn't know the workflow"
         );
-        let undone = Undone::Stuck(Stuck::UnknownWorkflow { tries });
+        let undone = ReleaseReason::Stuck(Stuck::UnknownWorkflow { tries });
         match service.release_turn(&self.record, self.lease, after, undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
@@ -103,7 +103,7 @@ impl Driver {
         };
         match self.service.suspend_turn(&self.record, suspend).await? {
             Suspended::Done => Ok(Some(TurnEnd::Suspended)),
-            Suspended::GoOn(record, journal) => {
+            Suspended::Continue(record, journal) => {
                 let mut state = self.shared.lock();
                 state.replay.rebuild(&journal);
                 state.facts.update(&record);
@@ -126,7 +126,7 @@ impl Driver {
         if has_fresh && let Some(end) = self.suspend(now).await? {
             return Ok(end);
         }
-        Ok(self.release(Millis::ZERO, Undone::ByCode).await)
+        Ok(self.release(Millis::ZERO, ReleaseReason::ByCode).await)
     }
 
     /// Ends the run with the output of the code.
@@ -152,7 +152,7 @@ impl Driver {
         if output.as_str() == "null" {
             return Ok(ExecutionOutcome::Completed { output: None });
         }
-        match self.service.keep(output).await {
+        match self.service.store_payload(output).await {
             Ok(output) => Ok(ExecutionOutcome::Completed { output: Some(output) }),
             Err(ServiceError::Rejected(reject)) => {
                 Ok(failed(&Error::new(reject.code(), format!("the output: {reject}"))))
@@ -178,7 +178,7 @@ impl Driver {
             "what is remembered doesn't fit the code; the execution waits for an operator"
         );
         self.write_fresh().await?;
-        Ok(self.release(Millis::ZERO, Undone::Stuck(Stuck::Unreadable(failure))).await)
+        Ok(self.release(Millis::ZERO, ReleaseReason::Stuck(Stuck::Unreadable(failure))).await)
     }
 
     /// Writes the new journal entries before the turn is released.
@@ -192,7 +192,7 @@ impl Driver {
         Ok(())
     }
 
-    async fn release(&mut self, after: Millis, undone: Undone) -> TurnEnd {
+    async fn release(&mut self, after: Millis, undone: ReleaseReason) -> TurnEnd {
         match self.service.release_turn(&self.record, self.lease, after, undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
@@ -219,7 +219,7 @@ impl Driver {
             // The message may contain parts of a payload, so it isn't logged.
             Halt::Panicked(text) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked");
-                self.stop(Undone::Panicked(task::Failure::new("panic", text))).await
+                self.stop(ReleaseReason::Panicked(task::Failure::new("panic", text))).await
             }
             Halt::Stuck(failure) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, "{}", failure.message);
@@ -227,19 +227,19 @@ impl Driver {
                     Some(Stuck::Code { tries, .. }) => tries.saturating_add(1),
                     Some(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_)) | None => 1,
                 };
-                self.stop(Undone::Stuck(Stuck::Code { failure, tries })).await
+                self.stop(ReleaseReason::Stuck(Stuck::Code { failure, tries })).await
             }
         }
     }
 
     /// Writes the new journal entries and releases a turn whose code can't continue. It is retried with growing delays.
-    async fn stop(&mut self, undone: Undone) -> TurnEnd {
+    async fn stop(&mut self, undone: ReleaseReason) -> TurnEnd {
         let tries = match &undone {
-            Undone::Stuck(Stuck::Code { tries, .. }) => *tries,
-            Undone::Stuck(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_))
-            | Undone::ByCode
-            | Undone::ByWorker
-            | Undone::Panicked(_) => self.record.idle_turns,
+            ReleaseReason::Stuck(Stuck::Code { tries, .. }) => *tries,
+            ReleaseReason::Stuck(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_))
+            | ReleaseReason::ByCode
+            | ReleaseReason::ByWorker
+            | ReleaseReason::Panicked(_) => self.record.idle_turns,
         };
         let settled = async {
             self.finish_jobs().await?;
@@ -261,7 +261,7 @@ impl Driver {
             Ok(end) => end,
             Err(Halt::Lost) => TurnEnd::Lost,
             Err(Halt::Broken(error)) => self.release(RETRY_MIN, error.undone()).await,
-            Err(_) => self.release(RETRY_MIN, Undone::ByCode).await,
+            Err(_) => self.release(RETRY_MIN, ReleaseReason::ByCode).await,
         }
     }
 

@@ -96,7 +96,7 @@ impl Attempt {
         };
         match attempted {
             Attempted::Done(text) if text.as_str() == "null" => How::Done(None, text),
-            Attempted::Done(text) => match service.keep(text.clone()).await {
+            Attempted::Done(text) => match service.store_payload(text.clone()).await {
                 Ok(payload) => How::Done(Some(payload), text),
                 Err(ServiceError::Rejected(reject)) => {
                     How::refused(&task::Failure::new(reject.code(), reject.to_string()))
@@ -104,7 +104,7 @@ impl Attempt {
                 Err(error) => How::Broken(error),
             },
             Attempted::Unwritable(failure) => How::refused(&failure),
-            Attempted::Failed { error: text, failure } => match service.keep(text.clone()).await {
+            Attempted::Failed { error: text, failure } => match service.store_payload(text.clone()).await {
                 Ok(error) => How::Failed { error, text, failure, is_final: false },
                 Err(ServiceError::Rejected(reject)) => {
                     How::refused(&task::Failure::new(reject.code(), reject.to_string()))
@@ -135,7 +135,8 @@ impl Driver {
             let Stage::Due { attempt, first_at } = inline.stage else { continue };
             self.has_worked = true;
             // Other workers use the recorded timeout, so this worker uses it too.
-            let noted = replay.standing(&inline.name).attempt_over_at().filter(|_| inline.recorded_first);
+            let noted =
+                replay.name_state(&inline.name).attempt_timeout_at().filter(|_| inline.recorded_first);
             let timeout_at = noted.or_else(|| inline.policy.timeout_at(first_at, now));
             let handle = self.start_step(*number, inline, (attempt, first_at), &facts.key, timeout_at);
             inline.stage = Stage::Running(handle);
@@ -254,7 +255,7 @@ impl Driver {
         let Failed { attempt, first_at, error, at, .. } = failed.clone();
         let in_place = at.since(now) <= self.settings.in_place;
         // If the journal has the attempt's timeout, another worker would treat it as lost during the wait.
-        let is_watched = at > now && replay.standing(&inline.name).attempt_over_at().is_some();
+        let is_watched = at > now && replay.name_state(&inline.name).attempt_timeout_at().is_some();
         inline.stage = Stage::Retry { attempt, first_at, error, at, in_place };
         inline.progress = failed.progress;
         inline.unwritten = None;

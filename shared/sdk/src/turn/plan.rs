@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
-use tickover_core::execution::replay::{AfterFailure, EndedAttempt, Next, Standing, timed_out};
+use tickover_core::execution::replay::{AfterFailure, EndedAttempt, NameState, Next, timed_out};
 use tickover_core::task;
 use tickover_core::time::Timestamp;
 
@@ -91,7 +91,7 @@ impl Driver {
         for (number, name, value) in values {
             let service = self.service.clone();
             self.jobs.push(Box::pin(async move {
-                let kept = service.keep(value.clone()).await;
+                let kept = service.store_payload(value.clone()).await;
                 Done::Kept(number, name, value, kept)
             }));
         }
@@ -141,19 +141,19 @@ impl Driver {
     }
 
     fn prepare_step(&mut self, state: &mut State, inline: &mut Inline, now: Timestamp) -> bool {
-        let standing = match &inline.stage {
-            Stage::Unknown => state.replay.standing(&inline.name).clone(),
+        let name_state = match &inline.stage {
+            Stage::Unknown => state.replay.name_state(&inline.name).clone(),
             Stage::Retry { attempt, first_at, error, at, .. } if *at <= now => {
                 let (attempt, first_at, next_at) = (*attempt, *first_at, *at);
                 let (error, progress) = (error.clone(), inline.progress);
-                Standing::Failed { attempt, first_at, error, next_at, progress }
+                NameState::Failed { attempt, first_at, error, next_at, progress }
             }
             Stage::Retry { .. } | Stage::Due { .. } | Stage::Running(_) | Stage::Ended => return false,
         };
-        if let Standing::Begun { progress, .. } | Standing::Failed { progress, .. } = &standing {
+        if let NameState::InProgress { progress, .. } | NameState::Failed { progress, .. } = &name_state {
             inline.progress = *progress;
         }
-        let (outcome, attempts) = match inline.policy.next(&standing, now) {
+        let (outcome, attempts) = match inline.policy.next(&name_state, now) {
             Next::Run { attempt, first_at, timeout_at } => {
                 if !self.fits(inline, now) {
                     self.is_short_of_time = true;
@@ -171,7 +171,7 @@ impl Driver {
                 return false;
             }
             Next::Wait { next_at } => {
-                if let Standing::Failed { attempt, first_at, error, .. } = standing {
+                if let NameState::Failed { attempt, first_at, error, .. } = name_state {
                     inline.stage = Stage::Retry { attempt, first_at, error, at: next_at, in_place: false };
                 }
                 return false;

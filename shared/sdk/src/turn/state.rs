@@ -278,7 +278,7 @@ impl State {
     pub(crate) fn wait(&mut self, need: Need, waker: &Waker) -> u64 {
         self.next += 1;
         let number = self.next;
-        let place = self.replay.place(need.name());
+        let place = self.replay.position(need.name());
         self.numbers.insert(need.name().clone(), number);
         self.needs.insert(number, Waiting { need, ended: None, polled_in: self.polls, waker: None });
         self.wait_on(number, waker);
@@ -362,7 +362,7 @@ impl State {
             Stage::Due { .. } | Stage::Running(_) => inline.recorded_first,
             Stage::Unknown | Stage::Retry { .. } | Stage::Ended => false,
         });
-        let over_at = |name| self.replay.standing(name).attempt_over_at();
+        let over_at = |name| self.replay.name_state(name).attempt_timeout_at();
         runs.filter_map(|inline| Some(TimedAttempt::of(&inline.name, over_at(&inline.name)?))).collect()
     }
 

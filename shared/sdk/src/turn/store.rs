@@ -21,13 +21,13 @@ impl Driver {
         if self.busy.writing {
             return;
         }
-        let (entries, under_way) = {
+        let (entries, timed_attempts) = {
             let mut state = self.shared.lock();
             (state.replay.take_fresh(), Some(state.under_way()))
         };
         self.busy.writing = true;
         let (service, record) = (self.service.clone(), self.record.clone());
-        let brought = Record { lease: self.lease, entries, on_failure: self.on_failure(), under_way };
+        let brought = Record { lease: self.lease, entries, on_failure: self.on_failure(), timed_attempts };
         self.jobs.push(Box::pin(async move {
             let stored = service.record_progress(&record, brought).await;
             Done::Stored(stored.map(Box::new))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::Undone;
+use tickover_core::execution::command::ReleaseReason;
 use tickover_core::id::{LeaseId, TaskId};
 use tickover_service::Service;
 use tickover_service::executions::Work;
@@ -74,7 +74,7 @@ impl Leased {
     pub(super) async fn give_back(self, service: &Service) {
         match self {
             Self::Turn { record, lease, receipt } => {
-                match service.release_turn(&record, lease, Millis::ZERO, Undone::ByWorker).await {
+                match service.release_turn(&record, lease, Millis::ZERO, ReleaseReason::ByWorker).await {
                     Ok(()) => {
                         if let Some(receipt) = receipt {
                             service.done_with(&record.queue, &receipt).await;

@@ -4,7 +4,7 @@
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
 
-use super::{ClaimRequest, Isolation, Looked, Wanted};
+use super::{ClaimRequest, Isolation, ProcessedMessages, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
 use crate::ports::Received;
@@ -78,14 +78,14 @@ impl Service {
         queue: &QueueName,
         messages: &[Received],
         wanted: Wanted<'_>,
-    ) -> Result<Looked, ServiceError> {
+    ) -> Result<ProcessedMessages, ServiceError> {
         let messages: Vec<&Received> = messages.iter().collect();
         let found = self.work_messages(queue, &messages, wanted).await;
         let suspects: Vec<_> = found.suspects.into_iter().cloned().map(Suspect).collect();
         if !found.work.is_empty() || !suspects.is_empty() {
-            return Ok(Looked::Found(FoundWork { work: found.work, suspects }));
+            return Ok(ProcessedMessages::Found(FoundWork { work: found.work, suspects }));
         }
-        found.trouble.map_or(Ok(Looked::Nothing { all_spent: true }), Err)
+        found.error.map_or(Ok(ProcessedMessages::Nothing { all_spent: true }), Err)
     }
 
     /// Claims work that was reported as suspect, for a process that has no other work in progress. Returns `None` if
@@ -100,9 +100,9 @@ impl Service {
             self.set_visibility(queue, &suspect.0, super::REDELIVERY_DELAY).await;
             return Ok(None);
         }
-        let wanted = Wanted { request, turns: true, company: Isolation::Alone, knows: None, apart: false };
+        let wanted = Wanted { request, turns: true, isolation: Isolation::Alone, knows: None, apart: false };
         let found = self.work_messages(queue, &[&suspect.0], wanted).await;
-        match (found.work.into_iter().next(), found.trouble) {
+        match (found.work.into_iter().next(), found.error) {
             (Some(work), _) => Ok(Some(work)),
             (None, Some(error)) => Err(error),
             (None, None) => Ok(None),

@@ -44,14 +44,14 @@ impl Service {
         &self,
         message: Delivered<'_>,
         request: &ClaimRequest,
-        company: Isolation,
+        isolation: Isolation,
     ) -> Result<Hinted<ClaimedTask>, ServiceError> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         let (queue, incarnation) = (hint.task.queue.clone(), hint.task.incarnation);
         let paused = self.parks(&queue).await?;
         let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version };
-        let terms = Terms { company, paused };
+        let terms = Terms { isolation, paused };
         let taken = self.take(hint.task, Some(hinted), request, terms).await?;
         self.note_received(&queue, arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.
@@ -71,7 +71,7 @@ impl Service {
                 handed_over.map(|task| Hinted::Taken(Box::new(task)))
             }
             // If the worker that has the task dies, this message may be the one that brings it to another worker.
-            ClaimReply::Held => {
+            ClaimReply::Leased => {
                 let left =
                     task.running().map_or(Millis::ZERO, |held| held.lease_expires_at.since(self.now()));
                 self.put_off(&queue, message, left).await?;
@@ -79,7 +79,7 @@ impl Service {
             }
             ClaimReply::Suspect => Ok(Hinted::Suspect),
             ClaimReply::Parked => Ok(Hinted::Spent),
-            ClaimReply::Spent => {
+            ClaimReply::Stale => {
                 self.notify_parent_of(&task).await?;
                 Ok(Hinted::Spent)
             }

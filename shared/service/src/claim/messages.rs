@@ -50,7 +50,7 @@ impl Service {
         wanted: Wanted<'_>,
     ) -> Found<'m> {
         let (of_turns, of_tasks): (Vec<_>, Vec<_>) =
-            messages.iter().copied().partition(|message| TurnHint::is_one(&message.body));
+            messages.iter().copied().partition(|message| TurnHint::is_turn_hint(&message.body));
         let hinted = parse_turns(queue, &of_turns);
         let patient = of_tasks.is_empty();
         let start_turns = async {
@@ -65,7 +65,7 @@ impl Service {
         let (mut turns, tasks) = join(start_turns, claim_tasks).await;
         turns.work.extend(tasks.work);
         turns.suspects.extend(tasks.suspects);
-        Found { trouble: tasks.trouble.or(turns.trouble), ..turns }
+        Found { error: tasks.error.or(turns.error), ..turns }
     }
 
     /// Processes messages that were received together. Tasks that start within a second are only waited for if no other
@@ -93,7 +93,7 @@ impl Service {
                     Ok(TaskMessage::Claimed(task)) => found.work.push(Work::Task(task)),
                     Ok(TaskMessage::Suspect) => found.suspects.push(message),
                     Ok(TaskMessage::Nothing) => {}
-                    Err(error) => found.trouble = Some(error),
+                    Err(error) => found.error = Some(error),
                 }
             }
             hinted = soon;
@@ -175,7 +175,7 @@ impl Service {
     ) -> Result<TaskMessage, ServiceError> {
         let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
         let hinted = HintedRecord { incarnation, version: hint.task.version };
-        let terms = Terms { company: wanted.company, paused: false };
+        let terms = Terms { isolation: wanted.isolation, paused: false };
         let taken = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
         self.note_received(queue, arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.
@@ -195,7 +195,7 @@ impl Service {
                 }
                 handed_over.map(|task| TaskMessage::Claimed(Box::new(task)))
             }
-            ClaimReply::Held => {
+            ClaimReply::Leased => {
                 // The message was hidden for our lease. If the worker that has the task dies, the message must be
                 // visible when that worker's lease ends.
                 let left =
@@ -206,7 +206,7 @@ impl Service {
                 Ok(TaskMessage::Nothing)
             }
             ClaimReply::Suspect => Ok(TaskMessage::Suspect),
-            ClaimReply::Spent | ClaimReply::Parked => {
+            ClaimReply::Stale | ClaimReply::Parked => {
                 self.notify_parent_of(&task).await?;
                 self.delete_message(queue, &message.receipt).await;
                 Ok(TaskMessage::Nothing)

@@ -11,7 +11,7 @@ use crate::error::ServiceError;
 use crate::service::Service;
 
 /// How often one cron is processed before others have their turn. What is left stays due.
-const LOOKS_MAX: u32 = 16;
+const PASSES_MAX: u32 = 16;
 
 impl Service {
     /// Carries out a command on a cron, and starts the runs that follow from it.
@@ -24,7 +24,7 @@ impl Service {
             let (record, reply) = self.drive(id, Known::Unread, command).await?.outcome?;
             let starts = match reply {
                 // Nothing was recorded by this call.
-                Reply::Made { .. } => false,
+                Reply::Created { .. } => false,
                 Reply::Done | Reply::Triggered(_) | Reply::StartFirst => {
                     record.starting_runs().next().is_some()
                 }
@@ -50,26 +50,26 @@ impl Service {
 
     /// Processes everything that is due for a cron.
     pub(crate) async fn process_cron(&self, id: &CronId) -> Result<DueReply, ServiceError> {
-        let mut settled = DueReply::Nothing;
+        let mut result = DueReply::Nothing;
         let mut known = None;
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..PASSES_MAX {
             let record = match known.take() {
                 Some(record) => record,
                 None => match self.load_cron(id).await? {
                     Some(record) => record,
-                    None => return Ok(settled),
+                    None => return Ok(result),
                 },
             };
             let ended = self.ended_runs(&record).await?;
             let decision = self.drive(id, Known::Record(Box::new(record)), &Command::Due { ended }).await?;
             let wrote = !decision.writes.is_empty();
             // If there is no record, it was deleted meanwhile.
-            let Ok((record, _)) = decision.outcome else { return Ok(settled) };
-            if wrote && settled == DueReply::Nothing {
-                settled = DueReply::Rearmed;
+            let Ok((record, _)) = decision.outcome else { return Ok(result) };
+            if wrote && result == DueReply::Nothing {
+                result = DueReply::Rearmed;
             }
             let again = if let Some(confirmed) = self.carry_out(&record).await? {
-                settled = DueReply::Dispatched;
+                result = DueReply::Dispatched;
                 let is_due = confirmed.is_due(self.now());
                 known = Some(confirmed);
                 is_due
@@ -81,7 +81,7 @@ impl Service {
                 break;
             }
         }
-        Ok(settled)
+        Ok(result)
     }
 
     /// A cron's record, deleted crons included.

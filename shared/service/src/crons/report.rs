@@ -11,13 +11,13 @@ use crate::telemetry::field;
 
 /// The result of an occurrence.
 #[derive(Clone, Copy)]
-enum Came {
+enum OccurrenceResult {
     Started,
     Skipped(Skip),
     Refused,
 }
 
-impl Came {
+impl OccurrenceResult {
     fn of(state: &RunState) -> Option<Self> {
         match state {
             RunState::Starting => None,
@@ -39,7 +39,7 @@ impl Came {
 /// Reports the results that a write has added.
 pub(crate) fn report(before: Option<&Cron>, after: &Cron, now: Timestamp) {
     for run in &after.runs {
-        let Some(came) = Came::of(&run.state) else { continue };
+        let Some(came) = OccurrenceResult::of(&run.state) else { continue };
         if had_result(before, &run.occurrence) {
             continue;
         }
@@ -51,10 +51,10 @@ pub(crate) fn report(before: Option<&Cron>, after: &Cron, now: Timestamp) {
 /// Whether the occurrence had a result before: a later change only concerns its end.
 fn had_result(before: Option<&Cron>, occurrence: &Occurrence) -> bool {
     let runs = before.map_or(&[][..], |before| before.runs.as_slice());
-    runs.iter().any(|run| run.occurrence == *occurrence && Came::of(&run.state).is_some())
+    runs.iter().any(|run| run.occurrence == *occurrence && OccurrenceResult::of(&run.state).is_some())
 }
 
-fn log(record: &Cron, occurrence: &Occurrence, came: Came, now: Timestamp) {
+fn log(record: &Cron, occurrence: &Occurrence, came: OccurrenceResult, now: Timestamp) {
     macro_rules! line {
         ($level:expr, $text:expr) => {
             tracing::event!(
@@ -68,11 +68,13 @@ fn log(record: &Cron, occurrence: &Occurrence, came: Came, now: Timestamp) {
         };
     }
     match came {
-        Came::Started => line!(tracing::Level::INFO, "run started"),
-        Came::Skipped(Skip::Overlap | Skip::Dropped) => line!(tracing::Level::INFO, "run skipped"),
+        OccurrenceResult::Started => line!(tracing::Level::INFO, "run started"),
+        OccurrenceResult::Skipped(Skip::Overlap | Skip::Dropped) => {
+            line!(tracing::Level::INFO, "run skipped");
+        }
         // No tick ran in time to start it, or more occurrences come than can be processed.
-        Came::Skipped(Skip::Missed | Skip::Full) => line!(tracing::Level::WARN, "run skipped"),
+        OccurrenceResult::Skipped(Skip::Missed | Skip::Full) => line!(tracing::Level::WARN, "run skipped"),
         // The reason is logged on another line, with the code.
-        Came::Refused => {}
+        OccurrenceResult::Refused => {}
     }
 }

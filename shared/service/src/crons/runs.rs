@@ -14,7 +14,7 @@ use crate::service::Service;
 
 /// The status of a run's task or execution.
 #[derive(Clone, Copy)]
-struct Standing {
+struct RunStatus {
     status: &'static str,
     is_open: bool,
 }
@@ -79,25 +79,26 @@ impl Service {
         if open.is_empty() {
             return Ok(open);
         }
-        let standings = self.standings(record, &open).await?;
-        let is_open = |run: &Occurrence| standings.get(run).is_some_and(|standing| standing.is_open);
+        let run_statuses = self.run_statuses(record, &open).await?;
+        let is_open = |run: &Occurrence| run_statuses.get(run).is_some_and(|run_status| run_status.is_open);
         Ok(open.into_iter().filter(|run| !is_open(run)).collect())
     }
 
     /// The runs in a cron's record, with their status.
     pub(super) async fn describe_runs(&self, record: &Cron) -> Result<Vec<DescribedRun>, ServiceError> {
         let all: Vec<Occurrence> = record.runs.iter().map(|run| run.occurrence).collect();
-        let standings = self.standings(record, &all).await?;
-        let status = |run: &DescribedRun| standings.get(&run.occurrence).map(|standing| standing.status);
+        let run_statuses = self.run_statuses(record, &all).await?;
+        let status =
+            |run: &DescribedRun| run_statuses.get(&run.occurrence).map(|run_status| run_status.status);
         let runs = DescribedCron::inline(record.clone()).runs.into_iter();
         Ok(runs.map(|run| DescribedRun { status: status(&run), ..run }).collect())
     }
 
-    async fn standings(
+    async fn run_statuses(
         &self,
         record: &Cron,
         runs: &[Occurrence],
-    ) -> Result<BTreeMap<Occurrence, Standing>, ServiceError> {
+    ) -> Result<BTreeMap<Occurrence, RunStatus>, ServiceError> {
         let mut by_id = BTreeMap::new();
         let ids: Vec<String> = runs.iter().map(|run| record.run_id(run)).collect();
         match &record.target {
@@ -107,8 +108,8 @@ impl Service {
                 let now = self.now();
                 for task in tasks.into_iter().filter(|task| !task.is_gone(now)) {
                     let status = task.status();
-                    let standing = Standing { status: status.as_str(), is_open: status.is_live() };
-                    by_id.insert(task.id.to_string(), standing);
+                    let run_status = RunStatus { status: status.as_str(), is_open: status.is_live() };
+                    by_id.insert(task.id.to_string(), run_status);
                 }
             }
             Target::Execution { .. } => {
@@ -117,12 +118,12 @@ impl Service {
                 let now = self.now();
                 for execution in found.into_iter().filter(|execution| !execution.is_gone(now)) {
                     let status = execution.status();
-                    let standing = Standing { status: status.as_str(), is_open: status.is_live() };
-                    by_id.insert(execution.id.to_string(), standing);
+                    let run_status = RunStatus { status: status.as_str(), is_open: status.is_live() };
+                    by_id.insert(execution.id.to_string(), run_status);
                 }
             }
         }
-        let of = |run: &Occurrence| by_id.get(&record.run_id(run)).map(|standing| (*run, *standing));
+        let of = |run: &Occurrence| by_id.get(&record.run_id(run)).map(|run_status| (*run, *run_status));
         Ok(runs.iter().filter_map(of).collect())
     }
 }

@@ -37,7 +37,7 @@ const AT_ONCE: usize = 16;
 
 /// Why an execution is processed: something may be due.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Look {
+pub(crate) enum DueCause {
     Timer {
         /// The instant of the timer.
         at: Timestamp,
@@ -60,8 +60,8 @@ pub(super) enum Share {
 
 /// How far a call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    Through,
+pub(super) enum Progressed {
+    Done,
     /// Its time was up.
     OutOfTime,
     /// Another call has come at least as far, and continues.
@@ -76,18 +76,18 @@ impl Service {
         &self,
         id: &ExecutionId,
         known: Known<Execution>,
-        look: Look,
+        cause: DueCause,
         stop_at: Timestamp,
     ) -> Result<DueReply, ServiceError> {
-        let command = match look {
-            Look::Timer { due_at, .. } => Command::Timer { due_at },
-            Look::Tick(view) => Command::Due(view),
+        let command = match cause {
+            DueCause::Timer { due_at, .. } => Command::Timer { due_at },
+            DueCause::Tick(view) => Command::Due(view),
         };
         let decision = Box::pin(self.drive(id, known, &command)).await?;
-        let goes_on = closes(&decision) || continues_close(&look, &decision);
+        let continues = closes(&decision) || continues_close(&cause, &decision);
         // If there is no execution, it was deleted meanwhile.
         let Ok((mut execution, Reply::Due(reply))) = decision.outcome else { return Ok(DueReply::Nothing) };
-        if goes_on && is_closing(&execution) {
+        if continues && is_closing(&execution) {
             // The error is returned to the caller: its message must come back, or the close waits for a later tick.
             execution = self.finish(&execution, stop_at, Share::Page).await?;
         }
@@ -118,21 +118,21 @@ impl Service {
         share: Share,
     ) -> Result<Execution, ServiceError> {
         let (mut execution, mut came) = self.end_open_steps(execution.clone(), stop_at, share).await?;
-        if came == Came::Through
+        if came == Progressed::Done
             && let Some(to) = required_expiry(&execution, self.now(), &self.limits)
         {
             (execution, came) = match share {
                 Share::Page => self.extend_retention(execution, to, stop_at).await?,
-                Share::InTime => (execution, Came::OutOfTime),
+                Share::InTime => (execution, Progressed::OutOfTime),
             };
         }
         match came {
-            Came::Through => {}
-            Came::OutOfTime => {
+            Progressed::Done => {}
+            Progressed::OutOfTime => {
                 self.send_continuation(&execution).await;
                 return Ok(execution);
             }
-            Came::Overtaken => return Ok(execution),
+            Progressed::Overtaken => return Ok(execution),
         }
         let Some(end) = End::of(&execution) else { return Ok(execution) };
         let known = Known::Record(Box::new(execution.clone()));
@@ -162,9 +162,9 @@ impl Service {
         mut execution: Execution,
         stop_at: Timestamp,
         share: Share,
-    ) -> Result<(Execution, Came), ServiceError> {
+    ) -> Result<(Execution, Progressed), ServiceError> {
         if execution.open_steps == 0 {
-            return Ok((execution, Came::Through));
+            return Ok((execution, Progressed::Done));
         }
         let mut must_do_page = share == Share::Page;
         let journal = self.journal_of(&execution).await?;
@@ -172,7 +172,7 @@ impl Service {
         let mut ended = progress_of(&execution).steps;
         while let Some(left) = open.get(index(ended)..).filter(|left| !left.is_empty()) {
             if !std::mem::take(&mut must_do_page) && self.now() >= stop_at {
-                return Ok((execution, Came::OutOfTime));
+                return Ok((execution, Progressed::OutOfTime));
             }
             let page = &left[..left.len().min(PAGE)];
             let count = self.end_page(&execution, page, stop_at, share).await?;
@@ -180,16 +180,16 @@ impl Service {
                 break;
             }
             if count == 0 {
-                return Ok((execution, Came::OutOfTime));
+                return Ok((execution, Progressed::OutOfTime));
             }
             ended = ended.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
             let progress = Progress { steps: ended, ..progress_of(&execution) };
             execution = match self.note_progress(&execution, progress).await? {
                 Some(noted) => noted,
-                None => return Ok((execution, Came::Overtaken)),
+                None => return Ok((execution, Progressed::Overtaken)),
             };
         }
-        Ok((execution, Came::Through))
+        Ok((execution, Progressed::Done))
     }
 
     /// Ends a page of steps and children, or this call's part of it. Returns how many, from its start.
@@ -297,13 +297,13 @@ impl Service {
 /// Whether this call continues a close: the tick does if it has taken the close over. Timers do if they belong to this
 /// end: the timer that ended the execution, and those that continue its close. A later instant of the same execution
 /// has nothing to do with it.
-fn continues_close(look: &Look, decision: &Decision) -> bool {
-    match look {
-        Look::Timer { at, .. } => {
+fn continues_close(cause: &DueCause, decision: &Decision) -> bool {
+    match cause {
+        DueCause::Timer { at, .. } => {
             let closed = decision.record().and_then(Execution::closed);
             closed.is_some_and(|closed| *at <= closed.ended_at)
         }
-        Look::Tick(_) => decision.reply() == Ok(&Reply::Due(DueReply::Dispatched)),
+        DueCause::Tick(_) => decision.reply() == Ok(&Reply::Due(DueReply::Dispatched)),
     }
 }
 

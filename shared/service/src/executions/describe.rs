@@ -20,7 +20,7 @@ const LOOK_AFTER: Millis = Millis::new(10);
 /// The upper bound of that wait.
 const LOOK_AFTER_MAX: Millis = Millis::from_secs(1);
 /// How many entries of a list are read at once.
-const LOOKED_AT: usize = 100;
+const READ_AT_ONCE: usize = 100;
 /// How many pages of the store are read for one answer at most.
 const PAGES_MAX: usize = 30;
 
@@ -123,7 +123,7 @@ impl Service {
         let mut cursor = cursor.map(str::to_owned);
         for _ in 0..PAGES_MAX {
             // No more entries than are still needed: an answer never has to stop inside a page.
-            let wanted = (limit - items.len()).min(LOOKED_AT);
+            let wanted = (limit - items.len()).min(READ_AT_ONCE);
             let page = self
                 .with_retries(|| self.ports.store.list_executions(workflow, wanted, cursor.as_deref()))
                 .await?;

@@ -29,8 +29,8 @@ impl Service {
         // Boxed, because the future of each caller would contain all of this, though it mostly waits for one answer.
         let decision = Box::pin(self.drive(id, known, command)).await?;
         // Without a timers queue, a turn's hint is the message that continues a close.
-        let goes_on = matches!(command, Command::StartTurn(_)) && !self.has_timers();
-        if !closes(&decision) && !goes_on {
+        let continues = matches!(command, Command::StartTurn(_)) && !self.has_timers();
+        if !closes(&decision) && !continues {
             return Ok(decision);
         }
         Ok(Box::pin(self.finish_close(decision, stop_at, Share::Page)).await)

@@ -87,7 +87,7 @@ impl Service {
             }
             let known = self.is_sealed_in(&execution, event_id.as_ref()).await?;
             if let (Some(json), None, false) = (&payload, &kept, known) {
-                kept = Some(self.keep(json.clone()).await?);
+                kept = Some(self.store_payload(json.clone()).await?);
             }
             let seen_segments = execution.sealed.map_or(0, |sealed| sealed.segments);
             let (name, event_id, payload) = (name.clone(), event_id.clone(), kept.clone());

@@ -107,7 +107,7 @@ impl Service {
     async fn completed(&self, output: Option<&Payload>) -> Result<StepOutcome, ServiceError> {
         let Some(output) = output else { return Ok(StepOutcome::Completed { output: None }) };
         Ok(match self.payload_if_kept(output).await? {
-            Some(json) => StepOutcome::Completed { output: Some(self.keep(json).await?) },
+            Some(json) => StepOutcome::Completed { output: Some(self.store_payload(json).await?) },
             None => StepOutcome::ResultExpired,
         })
     }
@@ -129,7 +129,7 @@ impl Service {
         let whole = whole.and_then(|json| serde_json::from_str::<String>(json.as_str()).ok());
         let message = whole.unwrap_or_else(|| error.message.clone());
         let failure = Failure::new(error.code.clone(), message);
-        let error = self.keep(error_json(&failure)).await?;
+        let error = self.store_payload(error_json(&failure)).await?;
         Ok(if is_used_up(task) { StepOutcome::Exhausted { error } } else { StepOutcome::Failed { error } })
     }
 
@@ -193,7 +193,7 @@ impl Service {
         let outcome = match &closed.outcome {
             ExecutionOutcome::Completed { output } => self.completed(output.as_ref()).await?,
             ExecutionOutcome::Failed { error, .. } => {
-                StepOutcome::Failed { error: self.keep(error_json(error)).await? }
+                StepOutcome::Failed { error: self.store_payload(error_json(error)).await? }
             }
             ExecutionOutcome::TimedOut { .. } => StepOutcome::TimedOut,
             ExecutionOutcome::Cancelled { .. } => StepOutcome::Cancelled,

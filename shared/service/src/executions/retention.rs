@@ -7,7 +7,7 @@ use tickover_core::execution::{Execution, Progress};
 use tickover_core::payload::{BlobRef, Payload};
 use tickover_core::time::Timestamp;
 
-use super::close::{Came, index, progress_of};
+use super::close::{Progressed, index, progress_of};
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 32;
 
 /// An item whose retention must be extended, and the index of its journal entry. A segment has the index of its first
 /// entry; payloads of the record outside its journal have index 0.
-struct Part {
+struct Kept {
     entry: usize,
     keep: Write,
 }
@@ -32,14 +32,14 @@ impl Service {
         mut execution: Execution,
         to: Timestamp,
         stop_at: Timestamp,
-    ) -> Result<(Execution, Came), ServiceError> {
+    ) -> Result<(Execution, Progressed), ServiceError> {
         loop {
             let begun = execution.progress.and_then(|progress| progress.to).filter(|begun| *begun >= to);
             let before = progress_of(&execution);
             let from = if begun.is_some() { before.entries } else { 0 };
             let to = begun.unwrap_or(to);
             let (parts, entries) = self.items_of(&execution, to).await?;
-            let left: Vec<Part> = parts.into_iter().filter(|part| part.entry >= index(from)).collect();
+            let left: Vec<Kept> = parts.into_iter().filter(|part| part.entry >= index(from)).collect();
             let page = left.len().min(PAGE);
             let kept: Vec<_> = left[..page].iter().map(|part| self.extend_item(part)).collect();
             stream::iter(kept).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
@@ -48,19 +48,19 @@ impl Service {
             let progress = Progress { entries: seen, to: Some(to), ..before };
             let Some(noted) = self.note_progress(&execution, progress).await? else {
                 // The execution has moved on, or another call has come further: the next call starts again.
-                return Ok((execution, Came::Overtaken));
+                return Ok((execution, Progressed::Overtaken));
             };
             execution = noted;
             if execution.kept.is_none_or(|kept| kept >= to) {
-                return Ok((execution, Came::Through));
+                return Ok((execution, Progressed::Done));
             }
             if self.now() >= stop_at {
-                return Ok((execution, Came::OutOfTime));
+                return Ok((execution, Progressed::OutOfTime));
             }
         }
     }
 
-    async fn extend_item(&self, part: &Part) -> Result<(), ServiceError> {
+    async fn extend_item(&self, part: &Kept) -> Result<(), ServiceError> {
         let keep = std::slice::from_ref(&part.keep);
         Ok(self.with_retries(|| self.ports.store.commit(keep)).await?)
     }
@@ -70,17 +70,17 @@ impl Service {
         &self,
         execution: &Execution,
         to: Timestamp,
-    ) -> Result<(Vec<Part>, usize), ServiceError> {
+    ) -> Result<(Vec<Kept>, usize), ServiceError> {
         let is_short = |at: &&BlobRef| at.expires_at < to;
         let payload = |payload: &Payload, entry| {
             let at = payload.blob().filter(is_short)?;
             let keep = Write::ExtendBlob { at: BlobRef { expires_at: to, ..at.clone() } };
-            Some(Part { entry, keep })
+            Some(Kept { entry, keep })
         };
         let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
-        let mut parts: Vec<Part> = own.into_iter().flatten().filter_map(|own| payload(own, 0)).collect();
+        let mut parts: Vec<Kept> = own.into_iter().flatten().filter_map(|own| payload(own, 0)).collect();
         let mut entries = 0;
-        let mut add = |parts: &mut Vec<Part>, more: &[Entry]| {
+        let mut add = |parts: &mut Vec<Kept>, more: &[Entry]| {
             for entry in more {
                 parts.extend(entry.payload().and_then(|held| payload(held, entries)));
                 entries += 1;
@@ -90,7 +90,7 @@ impl Service {
         let mut first = 0;
         for (key, segment) in self.chain_of(execution).await? {
             let keep = Write::ExtendSegment { id: execution.id.clone(), key, expires_at: to };
-            parts.push(Part { entry: first, keep });
+            parts.push(Kept { entry: first, keep });
             first = add(&mut parts, &segment.entries);
         }
         let entries = add(&mut parts, &execution.journal);

@@ -61,9 +61,9 @@ async fn a_step_runs_again_though_the_extension_of_retention_crashes_after_any_w
         // ended.
         scene.advance(29 * DAY + DAY / 2);
         scene.shorten_kept("e").await;
-        scene.die_after(last);
+        scene.crash_after(last);
         let retried = scene.service.retry_step(&id("e"), name("charge")).await;
-        scene.die_after(NEVER);
+        scene.crash_after(NEVER);
         if scene.execution("e").await.closed().is_some() {
             scene.service.retry_step(&id("e"), name("charge")).await.unwrap();
         }
@@ -112,7 +112,7 @@ async fn an_execution_that_waits_for_a_year_without_a_timeout_keeps_what_it_poin
     }
     scene.suspend(&turn, entries).await;
     // No record will ever point to this.
-    scene.service.keep(large()).await.unwrap();
+    scene.service.store_payload(large()).await.unwrap();
     scene.pass(365 * DAY).await;
     scene.assert_whole("e").await;
     let parts = scene.store.expiries().into_iter().filter(|(item, _)| matches!(item, Item::Blob(_))).count();
@@ -133,9 +133,9 @@ async fn extending_retention_survives_a_crash_after_any_write() {
         }
         scene.suspend(&turn, entries).await;
         scene.advance(31 * DAY);
-        scene.die_after(last);
+        scene.crash_after(last);
         let _ = scene.tick().await;
-        scene.die_after(NEVER);
+        scene.crash_after(NEVER);
         scene.pass(100 * DAY).await;
         scene.assert_whole("e").await;
     }
@@ -154,7 +154,7 @@ async fn items_of_earlier_runs_expire_and_items_of_the_next_run_stay() {
     let execution = scene.service.record_turn(&execution, first.lease, entries, None).await.unwrap();
     let journal = scene.service.journal_of(&execution).await.unwrap();
     let events = tickover_core::execution::journal::pending_events(&journal).into_iter().cloned().collect();
-    let input: Option<Payload> = Some(scene.service.keep(large()).await.unwrap());
+    let input: Option<Payload> = Some(scene.service.store_payload(large()).await.unwrap());
     let ending = Ending::ContinueAsNew { input, events };
     scene.close(&execution, first.lease, vec![], ending).await;
     let second = scene.turn().await.unwrap();
@@ -204,9 +204,9 @@ async fn the_message_of_a_close_that_fails_comes_back() {
     scene.slow(40);
     scene.service.terminate(&id("e")).await.unwrap();
     scene.slow(0);
-    scene.die_after(10);
+    scene.crash_after(10);
     let failed = scene.try_fire(1_000).await;
-    scene.die_after(NEVER);
+    scene.crash_after(NEVER);
     assert_eq!(failed, [true], "no call would continue it for ten minutes");
     scene.advance(61);
     while scene.fire(1_000).await > 0 {}
@@ -217,9 +217,9 @@ async fn the_message_of_a_close_that_fails_comes_back() {
 async fn a_close_survives_a_crash_after_any_write() {
     for last in 1.. {
         let scene = fanned_out(60).await;
-        scene.die_after(last);
+        scene.crash_after(last);
         let _ = scene.service.terminate(&id("e")).await;
-        scene.die_after(NEVER);
+        scene.crash_after(NEVER);
         let ended = matches!(scene.execution("e").await.state, ExecutionState::Ended(_));
         scene.pass(DAY).await;
         assert!(matches!(scene.execution("e").await.state, ExecutionState::Ended(_)));
@@ -280,9 +280,9 @@ async fn a_parent_is_notified_of_a_timed_out_child_though_the_tick_crashes_after
         }
         scene.wait(&turn, vec![], true).await;
         scene.advance(1);
-        scene.die_after(last);
+        scene.crash_after(last);
         let ticked = scene.tick().await;
-        scene.die_after(NEVER);
+        scene.crash_after(NEVER);
         let was_closed = matches!(scene.execution("child").await.state, ExecutionState::Ended(_));
         let mut heard = None;
         for minute in 0..=15 {

@@ -2,10 +2,10 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Command, Record, StartTurn, Suspend, Undone};
+use tickover_core::execution::command::{Close, Command, Record, ReleaseReason, StartTurn, Suspend};
 use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::Entry;
-use tickover_core::execution::message::{TurnHint, Turned};
+use tickover_core::execution::message::{HintedTurn, TurnHint};
 use tickover_core::execution::{Execution, ExecutionState, ahead_of_journal};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
@@ -50,7 +50,7 @@ impl Service {
         &self,
         body: &str,
         request: &ClaimRequest,
-        company: Isolation,
+        isolation: Isolation,
     ) -> Result<Hinted<StartedTurn>, ServiceError> {
         let Ok(hint) = TurnHint::parse(body) else {
             return Err(Reject::field("hint", "isn't the hint of a turn").into());
@@ -58,7 +58,7 @@ impl Service {
         let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(Hinted::Spent) };
         let queue = execution.queue.clone();
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
-        let terms = Terms { company, paused: is_open && self.parks(&queue).await? };
+        let terms = Terms { isolation, paused: is_open && self.parks(&queue).await? };
         let taken = self.try_start_turn(&hint.turn, execution, request, terms, true).await?;
         if let Some(arrived) = hint.turn.at {
             self.note_received(&queue, arrived).await;
@@ -78,10 +78,10 @@ impl Service {
     /// Tries to start a turn. If `patient` is set, waits for a turn that may start within a second.
     pub(crate) async fn try_start_turn(
         &self,
-        hint: &Turned,
+        hint: &HintedTurn,
         execution: Execution,
         request: &ClaimRequest,
-        Terms { company, paused }: Terms,
+        Terms { isolation, paused }: Terms,
         patient: bool,
     ) -> Result<TurnStart, ServiceError> {
         if execution.incarnation == hint.inc && self.end_if_parent_ended(&execution).await? {
@@ -94,7 +94,7 @@ impl Service {
             worker: request.worker.clone(),
             length: request.lease,
             incarnation: Some(hint.inc),
-            company,
+            isolation,
             paused,
             terms: code,
         });
@@ -114,12 +114,12 @@ impl Service {
                     self.ports.clock.sleep_until(available_at).await;
                     known = Known::Record(Box::new(execution));
                 }
-                StartTurnReply::Suspect => return Ok(TurnStart::Suspect),
+                StartTurnReply::NeedsIsolation => return Ok(TurnStart::Suspect),
                 // The call that closed it, or its messages, end the open steps and children.
                 StartTurnReply::Closing
-                | StartTurnReply::Held
+                | StartTurnReply::LeasedByOther
                 | StartTurnReply::Parked
-                | StartTurnReply::Spent => {
+                | StartTurnReply::Stale => {
                     if let (Some(parent), ExecutionState::Ended(ended)) =
                         (&execution.parent, &execution.state)
                     {
@@ -160,7 +160,7 @@ impl Service {
         entries: Vec<Entry>,
         on_failure: Option<Millis>,
     ) -> Result<Execution, ServiceError> {
-        self.record_progress(execution, Record { lease, entries, on_failure, under_way: None }).await
+        self.record_progress(execution, Record { lease, entries, on_failure, timed_attempts: None }).await
     }
 
     /// The same, for a worker that reports which attempts it has in progress.
@@ -183,7 +183,7 @@ impl Service {
         // A turn that hasn't ended still has its lease.
         if execution.turn().is_some_and(|turn| turn.lease == lease) {
             let journal = self.journal_of(&execution).await?;
-            return Ok(Suspended::GoOn(Box::new(execution), journal));
+            return Ok(Suspended::Continue(Box::new(execution), journal));
         }
         Ok(Suspended::Done)
     }
@@ -216,9 +216,9 @@ impl Service {
         execution: &Execution,
         lease: LeaseId,
         after: Millis,
-        undone: Undone,
+        reason: ReleaseReason,
     ) -> Result<(), ServiceError> {
-        self.drive_turn(execution, &Command::Release { lease, after, undone }).await?;
+        self.drive_turn(execution, &Command::Release { lease, after, reason }).await?;
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl Service {
     }
 
     /// A payload for the journal of an open execution: inline, or written to its own item.
-    pub async fn keep(&self, json: Json) -> Result<Payload, ServiceError> {
+    pub async fn store_payload(&self, json: Json) -> Result<Payload, ServiceError> {
         if json.len() <= INLINE_BYTES {
             return Ok(Payload::Inline(json));
         }

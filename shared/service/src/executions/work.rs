@@ -67,7 +67,7 @@ impl Service {
                     Ok(Message::Suspect) => found.suspects.push(one.1),
                     Ok(Message::Soon(left)) => soon.push((one, left)),
                     Ok(Message::Done) => {}
-                    Err(error) => found.trouble = Some(error),
+                    Err(error) => found.error = Some(error),
                 }
             }
             if patient && !waits && found.work.is_empty() {
@@ -77,7 +77,7 @@ impl Service {
             }
             for ((_, message), left) in soon {
                 if let Err(error) = self.replace_message(queue, message, left).await {
-                    found.trouble = Some(error);
+                    found.error = Some(error);
                 }
             }
             break;
@@ -95,7 +95,7 @@ impl Service {
         patient: bool,
     ) -> Result<Message, ServiceError> {
         let request = wanted.request;
-        let terms = Terms { company: wanted.company, paused: false };
+        let terms = Terms { isolation: wanted.isolation, paused: false };
         let taken = async {
             match self.load_execution(&hint.turn.id).await? {
                 Some(execution) => self.try_start_turn(&hint.turn, execution, request, terms, patient).await,

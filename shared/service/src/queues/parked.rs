@@ -90,7 +90,7 @@ impl Service {
     /// Sends the messages of the walks that start now. Without a timers queue, it walks itself while there is time.
     async fn send_walks(&self, record: &QueueRecord, now: Timestamp, after: Millis, stop_at: Timestamp) {
         let Some(resuming) = &record.resuming else { return };
-        let begin = resuming.walks.iter().filter(|(_, walk)| walk.heard_at == now);
+        let begin = resuming.walks.iter().filter(|(_, walk)| walk.noted_at == now);
         let resumes = begin.map(|(shard, walk)| Resume {
             queue: record.name.clone(),
             shard: *shard,
@@ -164,7 +164,7 @@ impl Service {
         let mut cursor: Option<String> = None;
         let mut record = self.fresh_record(&resume.queue).await?;
         loop {
-            if !goes_on(record.as_ref(), resume, *place) {
+            if !has_more(record.as_ref(), resume, *place) {
                 return Ok(Walked::Done);
             }
             // The first page is always processed, so that a walk proceeds however little time each message has.
@@ -188,7 +188,7 @@ impl Service {
 
     async fn note_walked(&self, resume: &Resume) -> Result<(), ServiceError> {
         let Some(since) = resume.since else { return Ok(()) };
-        self.write_queue(&resume.queue, |record| record.walked(since, resume.shard)).await.map(drop)
+        self.write_queue(&resume.queue, |record| record.finish_walk(since, resume.shard)).await.map(drop)
     }
 
     async fn unpark_page(&self, queue: &QueueName, entries: Vec<DueEntry>) -> Result<(), ServiceError> {
@@ -264,7 +264,7 @@ impl Service {
 
 /// Whether a walk at this position has anything left to do: the queue is still resumed by the same write, and no later
 /// position is recorded.
-fn goes_on(record: Option<&QueueRecord>, resume: &Resume, place: Option<Timestamp>) -> bool {
+fn has_more(record: Option<&QueueRecord>, resume: &Resume, place: Option<Timestamp>) -> bool {
     match resume.since {
         Some(since) => {
             record.and_then(|record| record.walk(since, resume.shard)).is_some_and(|walk| walk.from <= place)

@@ -79,12 +79,12 @@ mod tests {
     use crate::service::Ports;
     use crate::system::SystemIds;
 
-    struct Place {
+    struct Scene {
         service: Service,
         clock: Arc<ManualClock>,
     }
 
-    impl Place {
+    impl Scene {
         fn new() -> Self {
             let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
             let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
@@ -115,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_start_without_a_queue_goes_to_the_last_announced_queue() {
-        let place = Place::new();
+        let place = Scene::new();
         assert_eq!(place.start("a", true).await.unwrap(), "workflows");
         place.announce("orders").await;
         assert_eq!(place.start("b", true).await.unwrap(), "orders");
@@ -135,7 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn of_workers_that_start_at_once_only_one_announces_the_routes() {
-        let place = Place::new();
+        let place = Scene::new();
         let queue = QueueName::parse("orders").unwrap();
         place.service.open_queue(&queue).await.unwrap();
         // Another process, which has read before the first has written.
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_known_route_is_not_written_again() {
-        let place = Place::new();
+        let place = Scene::new();
         place.announce("orders").await;
         let queue = QueueName::parse("orders").unwrap();
         let version = async || place.service.fresh_record(&queue).await.unwrap().unwrap().version;

@@ -13,7 +13,7 @@ use crate::ports::{Listing, Page, TaskFilter};
 use crate::service::Service;
 
 /// How many entries of a list are read at once.
-const LOOKED_AT: usize = 100;
+const READ_AT_ONCE: usize = 100;
 /// How many entries are read for one answer at most, however few of them match.
 const ENTRIES_READ_MAX: usize = 2_000;
 /// How many pages of the store are read for one answer at most: with small pages, the call could last longer than the
@@ -118,7 +118,7 @@ impl Service {
         let (mut looked_at, mut pages) = (0, 0);
         while let Some(listing) = parts.get(cursor.part) {
             // No more entries than tasks are still needed: an answer never has to stop inside a page.
-            let wanted = (limit - items.len()).min(LOOKED_AT);
+            let wanted = (limit - items.len()).min(READ_AT_ONCE);
             let page =
                 self.with_retries(|| self.ports.store.list(*listing, wanted, cursor.at.as_deref())).await?;
             looked_at += page.items.len();

@@ -69,17 +69,17 @@ impl Service {
         id: &TaskId,
         lease: &str,
         progress: Option<f64>,
-        renews: bool,
+        extends_lease: bool,
     ) -> Result<Renewed, ServiceError> {
         if progress.is_some_and(|progress| !(0.0..=1.0).contains(&progress)) {
             return Err(Reject::field("progress", "must be a number from 0 to 1").into());
         }
         let token = self.token(id, lease).await?;
-        let command = Command::Heartbeat(Heartbeat { lease: token.lease, progress, renews });
+        let command = Command::Heartbeat(Heartbeat { lease: token.lease, progress, extends_lease });
         let task = self.report(id, &token, &command).await?.0;
         let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
         self.notifications.live_leases.renewed(running.lease, running.lease_expires_at, self.now());
-        if renews {
+        if extends_lease {
             self.extend_message(&task, &token, running.lease_length).await;
         }
         Ok(Renewed {

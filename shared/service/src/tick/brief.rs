@@ -39,7 +39,7 @@ struct Failures {
 
 impl Service {
     /// The same service with a short timeout for queues. Queues that don't answer are no longer called.
-    pub(crate) fn briefly(&self) -> Self {
+    pub(crate) fn with_short_timeouts(&self) -> Self {
         let queue = BriefQueues {
             inner: Arc::clone(&self.ports.queue),
             clock: Arc::clone(&self.ports.clock),

@@ -166,9 +166,9 @@ impl Service {
                 let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
                 let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
                 // If a shard has failed and nothing else is known, its earlier state stays.
-                let stands =
+                let handed_until =
                     |(shard, at): (&u16, &Timestamp)| (*shard, (*at).max(noted.timers_sent_until(*shard)));
-                let behind = behind.iter().map(stands).collect();
+                let behind = behind.iter().map(handed_until).collect();
                 self.put_tick(noted.after(job.slot_end, behind)).await
             };
             match written.await {

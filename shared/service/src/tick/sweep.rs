@@ -9,13 +9,13 @@ use tickover_core::queue::QueueView;
 use tickover_core::task::Task;
 use tickover_core::task::command::Command;
 use tickover_core::task::decision::Reply;
-use tickover_core::task::due::asks_its_queue;
+use tickover_core::task::due::needs_queue_view;
 use tickover_core::time::Timestamp;
 
 use super::{Job, TickReport};
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::{CALLER_WAITS, Look};
+use crate::executions::{CALLER_WAITS, DueCause};
 use crate::metric;
 use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
@@ -94,15 +94,15 @@ impl Service {
     /// Processes a page's entries. If time is up before all of them are processed, the report says so.
     async fn process_page(&self, mut entries: Vec<DueEntry>, job: &Job) -> Result<TickReport, ServiceError> {
         let mut report = TickReport::default();
-        let mut lots: Vec<&mut [DueEntry]> = entries.chunks_mut(BATCH).collect();
-        self.shuffle(&mut lots);
-        for lot in lots {
+        let mut batches: Vec<&mut [DueEntry]> = entries.chunks_mut(BATCH).collect();
+        self.shuffle(&mut batches);
+        for batch in batches {
             if self.now() >= job.stop_at {
                 report.out_of_time = true;
                 break;
             }
             let (mut tasks, mut others) = (Vec::new(), Vec::new());
-            for entry in lot.iter() {
+            for entry in batch.iter() {
                 match &entry.record {
                     RecordId::Task(id) => tasks.push(id.clone()),
                     other @ (RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_)) => {
@@ -154,7 +154,7 @@ impl Service {
 
     async fn process_execution(&self, id: &ExecutionId, job: &Job) -> Result<DueReply, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Ok(DueReply::Nothing) };
-        let view = if of_execution::asks_its_queue(&execution, self.now(), &self.limits) {
+        let view = if of_execution::needs_queue_view(&execution, self.now(), &self.limits) {
             self.view(&execution.queue, job).await?
         } else {
             QueueView::default()
@@ -162,7 +162,7 @@ impl Service {
         let known = Known::Record(Box::new(execution));
         // Other records wait for the end of this page.
         let stop_at = job.stop_at.min(self.now().plus(CALLER_WAITS));
-        self.process_due_execution(id, known, Look::Tick(view), stop_at).await
+        self.process_due_execution(id, known, DueCause::Tick(view), stop_at).await
     }
 
     async fn process_batch(&self, ids: &[TaskId], job: &Job) -> Result<TickReport, ServiceError> {
@@ -197,7 +197,7 @@ impl Service {
     async fn process_due(&self, task: Task, job: &Job) -> Result<DueReply, (TaskId, ServiceError)> {
         let (id, queue) = (task.id.clone(), task.queue.clone());
         // The state of the queue matters only for a lost hint.
-        let may_be_lost = asks_its_queue(&task, self.now(), &self.limits);
+        let may_be_lost = needs_queue_view(&task, self.now(), &self.limits);
         let view = if may_be_lost {
             self.view(&queue, job).await.map_err(|error| (id.clone(), error))?
         } else {

@@ -187,13 +187,13 @@ impl ExecutionProtocol {
         let number = u8::try_from(state.record.version).unwrap_or(u8::MAX);
         let lease = LeaseId::from_bytes([number; 16]);
         let incarnation = Some(state.record.incarnation);
-        let company = Isolation::Alone;
+        let isolation = Isolation::Alone;
         let take = StartTurn {
             lease,
             worker: None,
             length: LEASE,
             incarnation,
-            company,
+            isolation,
             paused: false,
             terms: CodeTerms::default(),
         };

@@ -132,14 +132,16 @@ async fn unblock(process: &Process, id: &ExecutionId) {
 fn waits_for_long(execution: &Execution) -> bool {
     let ExecutionState::Waiting(waiting) = &execution.state else { return false };
     let by_itself = waiting.since.plus(LONG);
-    !waiting.stirred && waiting.recheck.is_none() && waiting.until.is_some_and(|until| until > by_itself)
+    !waiting.wake_requested
+        && waiting.recheck.is_none()
+        && waiting.until.is_some_and(|until| until > by_itself)
 }
 
 /// Whether only an event can wake it.
 fn waits_for_ever(execution: &Execution) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {
-            !waiting.stirred && waiting.until.is_none() && waiting.recheck.is_none()
+            !waiting.wake_requested && waiting.until.is_none() && waiting.recheck.is_none()
         }
         ExecutionState::Pending(_)
         | ExecutionState::Running(_)

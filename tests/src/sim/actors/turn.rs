@@ -278,7 +278,7 @@ impl RunningTurn<'_> {
                 self.process.world.awaits_event(&self.turn.execution, block.event);
                 Ok(true)
             }
-            Suspended::GoOn(execution, journal) => {
+            Suspended::Continue(execution, journal) => {
                 (self.execution, self.journal) = (*execution, journal);
                 Ok(false)
             }

@@ -98,7 +98,7 @@ impl<'a> Before<'a> {
     fn alone(&self) -> Command {
         match self.command {
             Command::StartTurn(take) => {
-                Command::StartTurn(StartTurn { company: Isolation::Alone, ..take.clone() })
+                Command::StartTurn(StartTurn { isolation: Isolation::Alone, ..take.clone() })
             }
             other => other.clone(),
         }
@@ -209,7 +209,7 @@ impl<'a> Before<'a> {
                 id.clone_from(&offer.id);
             }
         };
-        if let Some(NewItem::Segment { segment, .. }) = decision.parts.last_mut() {
+        if let Some(NewItem::Segment { segment, .. }) = decision.new_items.last_mut() {
             named(&mut segment.entries);
         }
         edited(decision, |after| named(&mut after.journal))
@@ -220,7 +220,7 @@ impl<'a> Before<'a> {
         if !began || !matches!(self.command, Command::Close(_)) {
             return decision;
         }
-        decision.parts.clear();
+        decision.new_items.clear();
         edited(decision, |after| {
             after.sealed = None;
             after.pending_events = 0;
@@ -268,7 +268,7 @@ impl<'a> Before<'a> {
     /// The entries that were sealed stay in the record.
     fn keep_in_record(&self, mut decision: Decision) -> Decision {
         let mut entries: Vec<Entry> = vec![];
-        decision.parts.retain(|part| match part {
+        decision.new_items.retain(|part| match part {
             NewItem::Blob { .. } => true,
             NewItem::Segment { segment, .. } => {
                 entries.extend_from_slice(&segment.entries);

@@ -125,7 +125,7 @@ impl<'a> Before<'a> {
 
     fn alone(&self) -> Command {
         match self.command {
-            Command::Claim(claim) => Command::Claim(Claim { company: Isolation::Alone, ..claim.clone() }),
+            Command::Claim(claim) => Command::Claim(Claim { isolation: Isolation::Alone, ..claim.clone() }),
             other => other.clone(),
         }
     }
@@ -220,7 +220,7 @@ impl<'a> Before<'a> {
     }
 
     fn move_deadline(&self, decision: Decision) -> Decision {
-        let renewed = decision.reply() == Ok(&Reply::Renewed);
+        let renewed = decision.reply() == Ok(&Reply::Extended);
         self.with_fresh_deadline(decision, renewed)
     }
 
@@ -265,7 +265,7 @@ impl<'a> Before<'a> {
 
     fn inline_result(&self, mut decision: Decision) -> Decision {
         let Command::Complete(complete) = self.command else { return decision };
-        decision.parts.clear();
+        decision.new_items.clear();
         let output = complete.output.clone().map(Payload::Inline);
         edited(decision, |after| {
             if let State::Ended(Ended { outcome: Outcome::Completed { output: stored }, .. }) =

@@ -89,7 +89,7 @@ fn a_report_is_answered_truly(
             let renewed = steps.iter().any(|step| {
                 let decided = step.decided.filter(|decided| decided.call == call.number);
                 let running = step.after.running();
-                decided.is_some_and(|decided| decided.outcome == Ok(Reply::Renewed))
+                decided.is_some_and(|decided| decided.outcome == Ok(Reply::Extended))
                     && running.is_some_and(|running| running.lease_expires_at == *lease_expires_at)
             });
             (!renewed).then(|| found(call, held, "the answer says that its lease is extended, and it isn't"))

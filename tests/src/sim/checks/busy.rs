@@ -75,12 +75,14 @@ fn waits_since(task: &Task) -> Option<Timestamp> {
 
 /// Since when an execution has been waiting for its turn's hint to be received.
 fn turn_waits_since(execution: &Execution) -> Option<Timestamp> {
-    if execution.is_held() {
+    if execution.needs_operator() {
         return None;
     }
     let since = match &execution.state {
         ExecutionState::Pending(ready) if !ready.hint_later => ready.available_at,
-        ExecutionState::Waiting(waiting) if waiting.stirred || execution.wakes > waiting.seen_wakes => {
+        ExecutionState::Waiting(waiting)
+            if waiting.wake_requested || execution.wakes > waiting.seen_wakes =>
+        {
             waiting.since
         }
         ExecutionState::Waiting(waiting) if !waiting.hint_later => waiting.until?,

@@ -48,7 +48,7 @@ fn i5_late_commands_are_refused(step: &Step<'_>, decided: &Decided) -> Option<Vi
     let limit = match &decided.outcome {
         // A claim may record an attempt's timeout and start the next attempt in one write.
         Ok(Reply::Claim(ClaimReply::Claimed)) if times_out(step) => before.deadline_at?,
-        Ok(Reply::Claim(ClaimReply::Claimed) | Reply::Renewed | Reply::Closed { duplicate: false }) => {
+        Ok(Reply::Claim(ClaimReply::Claimed) | Reply::Extended | Reply::Closed { duplicate: false }) => {
             visible_instant(before)?
         }
         Ok(_) | Err(_) => return None,
@@ -103,7 +103,7 @@ fn i5_each_attempt_has_its_full_time(step: &Step<'_>, decided: &Decided) -> Opti
 
 fn i5_a_heartbeat_moves_nothing_else(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
     let before = step.before?.running()?;
-    if decided.outcome != Ok(Reply::Renewed) {
+    if decided.outcome != Ok(Reply::Extended) {
         return None;
     }
     let kept = step.after.running().is_some_and(|after| {

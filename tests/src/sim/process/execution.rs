@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Close, Suspend, Undone};
+use tickover_core::execution::command::{Close, ReleaseReason, Suspend};
 use tickover_core::execution::journal::{Entry, StepOutcome};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
@@ -79,7 +79,7 @@ impl Process {
         queue: &QueueName,
         message: &Received,
         request: &ClaimRequest,
-        company: Isolation,
+        isolation: Isolation,
     ) -> Result<Delivery, ServiceError> {
         let taken = |delivery: &Delivery| match delivery {
             Delivery::ReceivedWork(ReceivedWork::Task(_, held)) => Answer::Taken(vec![held.clone()], vec![]),
@@ -87,8 +87,8 @@ impl Process {
             Delivery::Suspect | Delivery::Spent => Answer::Taken(vec![], vec![]),
         };
         let take = async |service: Service| {
-            if TurnHint::is_one(&message.body) {
-                return Ok(match service.start_turn_among(&message.body, request, company).await? {
+            if TurnHint::is_turn_hint(&message.body) {
+                return Ok(match service.start_turn_among(&message.body, request, isolation).await? {
                     Hinted::Taken(turn) => Delivery::ReceivedWork(ReceivedWork::Turn(turn)),
                     Hinted::Suspect => Delivery::Suspect,
                     Hinted::Spent => Delivery::Spent,
@@ -96,7 +96,7 @@ impl Process {
             }
             let (receipt, receives) = (Some(message.receipt.as_str()), message.receive_count);
             let delivered = Delivered { body: &message.body, receipt, receives };
-            Ok(match service.claim_hinted(delivered, request, company).await? {
+            Ok(match service.claim_hinted(delivered, request, isolation).await? {
                 Hinted::Taken(task) => with_held(*task).map_or(Delivery::Spent, |(task, held)| {
                     Delivery::ReceivedWork(ReceivedWork::Task(Box::new(task), held))
                 }),
@@ -195,7 +195,7 @@ impl Process {
         let asked = TurnCall::Suspend(suspend.entries.clone());
         let told = |suspended: &Suspended| match suspended {
             Suspended::Done => ExecutionCallAnswer::Done,
-            Suspended::GoOn(after, _) => ExecutionCallAnswer::Written(after.version),
+            Suspended::Continue(after, _) => ExecutionCallAnswer::Written(after.version),
         };
         self.of_turn(turn, asked, told, async |service| service.suspend_turn(execution, suspend).await).await
     }
@@ -229,8 +229,9 @@ impl Process {
         execution: &Execution,
         after: Millis,
     ) -> Result<(), ServiceError> {
-        let release =
-            async |service: Service| service.release_turn(execution, turn.lease, after, Undone::ByCode).await;
+        let release = async |service: Service| {
+            service.release_turn(execution, turn.lease, after, ReleaseReason::ByCode).await
+        };
         self.of_turn(turn, TurnCall::Release, |()| ExecutionCallAnswer::Done, release).await
     }
 
@@ -271,7 +272,7 @@ impl Process {
 
     /// A payload for a journal.
     pub async fn keep(&self, json: Json) -> Result<Payload, ServiceError> {
-        self.service.keep(json).await
+        self.service.store_payload(json).await
     }
 
     /// A payload's text.

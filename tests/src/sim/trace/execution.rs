@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tickover_core::execution::command::Command;
+use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::{Entry, Happened, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::StepName;
@@ -50,7 +51,7 @@ fn state(state: &ExecutionState) -> String {
             let recheck =
                 waiting.recheck.map_or_else(String::new, |one| format!(" look at {}", clock(one.at)));
             let later = if waiting.hint_later { " hint later" } else { "" };
-            let stirred = if waiting.stirred { " stirred" } else { "" };
+            let stirred = if waiting.wake_requested { " stirred" } else { "" };
             format!("waiting{until}{recheck}{later}{stirred} seen {}", waiting.seen_wakes)
         }
         ExecutionState::Closing(closed) => format!("closing {}", cut(&closed.outcome)),
@@ -167,6 +168,10 @@ impl fmt::Display for Ruling {
         let command = verb(&self.command);
         write!(f, "#{} decides to {command} on {seen} at its {}: ", self.call, clock(self.now))?;
         match &self.outcome {
+            // The text of a trace doesn't follow the names in code.
+            Ok(Reply::StartTurn(StartTurnReply::LeasedByOther)) => f.write_str("StartTurn(Held)")?,
+            Ok(Reply::StartTurn(StartTurnReply::NeedsIsolation)) => f.write_str("StartTurn(Suspect)")?,
+            Ok(Reply::StartTurn(StartTurnReply::Stale)) => f.write_str("StartTurn(Spent)")?,
             Ok(reply) => write!(f, "{reply:?}")?,
             Err(reject) => write!(f, "no: {reject}")?,
         }

@@ -89,7 +89,7 @@ impl World {
             worker,
             length: Millis::from_secs(60),
             hint: None,
-            company: Isolation::Alone,
+            isolation: Isolation::Alone,
             paused: false,
         })
     }
@@ -112,7 +112,7 @@ impl World {
 
     /// Executes a decision's writes, and returns the stored task.
     pub(super) async fn carry_out(&self, decision: Decision) -> Result<Task, StoreError> {
-        for part in &decision.parts {
+        for part in &decision.new_items {
             self.store.put_item(part).await?;
         }
         assert!(!decision.writes.is_empty(), "the rules refuse: {:?}", decision.reply());

@@ -98,8 +98,8 @@ pub(super) async fn a_queue_is_in_the_due_index_while_it_has_walks_left(
         |record: QueueRecord| QueueRecord { version: record.version + 1, nonce: world.nonce(), ..record };
     let resumed = paused.resume(NOW, 2).map(next).unwrap_or(paused.clone());
     let halfway = resumed.note_walk(NOW, 1, Some(NOW), NOW).map(next).unwrap_or(paused.clone());
-    let one_left = halfway.walked(NOW, 0).map(next).unwrap_or(paused.clone());
-    let done = one_left.walked(NOW, 1).map(next).unwrap_or(paused.clone());
+    let one_left = halfway.finish_walk(NOW, 0).map(next).unwrap_or(paused.clone());
+    let done = one_left.finish_walk(NOW, 1).map(next).unwrap_or(paused.clone());
     for record in [paused, resumed, halfway, one_left, done] {
         world.store.commit(&[Write::PutQueue { record: record.clone() }]).await?;
         assert_eq!(world.store.queue(&record.name).await?, Some(record.clone()));

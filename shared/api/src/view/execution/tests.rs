@@ -46,7 +46,7 @@ fn waiting(until: Option<Timestamp>) -> Execution {
         until,
         hint_later: false,
         recheck: None,
-        stirred: false,
+        wake_requested: false,
     }))
 }
 

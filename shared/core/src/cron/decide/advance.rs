@@ -3,8 +3,8 @@
 //! Occurrences are taken one at a time, unless they may overlap. A run is open only once its start is known, and
 //! only then can the next occurrence take it into account. The caller of the decision calls again for the next one.
 
-use super::operate::{drop_waiting, go_on};
-use super::settle;
+use super::operate::{continue_after, drop_waiting};
+use super::write_record;
 use crate::command::Context;
 use crate::cron::command::StartResult;
 use crate::cron::decision::{Decision, Reply};
@@ -26,7 +26,7 @@ pub(super) fn due(record: &Cron, ended: &[Occurrence], context: &Context<'_>) ->
     if after.starting_runs().next().is_none() {
         advance(&mut after, context.now);
     }
-    settle(Some(record), after, Reply::Done, context)
+    write_record(Some(record), after, Reply::Done, context)
 }
 
 pub(super) fn started(
@@ -45,18 +45,18 @@ pub(super) fn started(
             StartResult::Refused { code } => RunState::Refused(code.chars().take(CODE_BYTES).collect()),
         };
     }
-    settle(Some(record), after, Reply::Done, context)
+    write_record(Some(record), after, Reply::Done, context)
 }
 
 /// The result of taking an occurrence.
 #[derive(PartialEq, Eq)]
-enum Taken {
+enum TakeResult {
     /// It is done, and the next one may be taken.
     Done,
     /// It must be started before another one is taken.
     Starting,
     /// The cron follows the maximum number of runs, so the occurrence is left for later.
-    NoRoom,
+    LimitReached,
 }
 
 /// Takes all occurrences that have come by now, in order, until a run must be started first.
@@ -65,26 +65,26 @@ fn advance(after: &mut Cron, now: Timestamp) {
         return;
     }
     while let Some(next) = after.next().filter(|next| next.starts_at <= now) {
-        let is_missed = now.since(next.starts_at) > MISSED_AFTER && !collects(after);
+        let is_missed = now.since(next.starts_at) > MISSED_AFTER && !is_buffering(after);
         let (taken, last) = if is_missed { catch_up(after, now) } else { (take(after, next.at, now), next) };
-        if taken == Taken::NoRoom {
+        if taken == TakeResult::LimitReached {
             return;
         }
         plan_next(after, last, now);
-        if taken == Taken::Starting {
+        if taken == TakeResult::Starting {
             return;
         }
     }
 }
 
 /// Whether occurrences wait behind an open run. Then it doesn't matter whether one of them is found too late.
-fn collects(after: &Cron) -> bool {
+fn is_buffering(after: &Cron) -> bool {
     let is_behind = after.waiting.is_some() || after.open_runs().next().is_some();
     after.plan.overlap == Overlap::BufferAll && is_behind
 }
 
 /// Handles missed occurrences. Returns the last one that it handled.
-fn catch_up(after: &mut Cron, now: Timestamp) -> (Taken, Next) {
+fn catch_up(after: &mut Cron, now: Timestamp) -> (TakeResult, Next) {
     let by = now.minus(MISSED_AFTER);
     let first = after.next().unwrap_or(Next { at: now, starts_at: now });
     let found = after.plan.started_by(by, after.anchor, after.incarnation);
@@ -96,7 +96,7 @@ fn catch_up(after: &mut Cron, now: Timestamp) -> (Taken, Next) {
         Missed::RunOnce if !is_followed => (take(after, last.at, now), last),
         Missed::RunOnce | Missed::Skip => {
             skip(after, last.at, Skip::Missed);
-            (Taken::Done, last)
+            (TakeResult::Done, last)
         }
     }
 }
@@ -108,12 +108,12 @@ fn plan_next(after: &mut Cron, last: Next, now: Timestamp) {
         return;
     }
     // There may be any number of occurrences that find no space, so they aren't counted one by one.
-    let from = if is_full && collects(after) { now.max(last.at) } else { last.at };
-    go_on(after, from);
+    let from = if is_full && is_buffering(after) { now.max(last.at) } else { last.at };
+    continue_after(after, from);
 }
 
 /// Decides the result of one occurrence.
-fn take(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
+fn take(after: &mut Cron, at: Timestamp, now: Timestamp) -> TakeResult {
     let is_free = after.open_runs().next().is_none() && after.waiting.is_none();
     if is_free && after.plan.overlap != Overlap::AllowAll {
         return start(after, at, now);
@@ -122,7 +122,7 @@ fn take(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
         Overlap::AllowAll => {
             let taken = start(after, at, now);
             // Their runs don't depend on each other, so several may be recorded at once.
-            if taken == Taken::Starting { Taken::Done } else { taken }
+            if taken == TakeResult::Starting { TakeResult::Done } else { taken }
         }
         Overlap::Skip => skip(after, at, Skip::Overlap),
         Overlap::BufferOne if after.waiting.is_some() => skip(after, at, Skip::Full),
@@ -140,9 +140,9 @@ fn take(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
 }
 
 /// Records a run to start.
-fn start(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
+fn start(after: &mut Cron, at: Timestamp, now: Timestamp) -> TakeResult {
     if after.runs.iter().filter(|run| run.state.is_live()).count() >= LIVE_MAX {
-        return Taken::NoRoom;
+        return TakeResult::LimitReached;
     }
     after.runs.push(Run { occurrence: Occurrence::planned(at), state: RunState::Starting });
     after.started = after.started.saturating_add(1);
@@ -150,7 +150,7 @@ fn start(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
         drop_waiting(after, Skip::Dropped);
         after.state = State::Finished { at: now };
     }
-    Taken::Starting
+    TakeResult::Starting
 }
 
 /// Starts the first waiting occurrence if no run is open. Returns whether it did.
@@ -158,21 +158,21 @@ fn take_waiting(after: &mut Cron, now: Timestamp) -> bool {
     let Some(waiting) = after.waiting.filter(|_| after.open_runs().next().is_none()) else { return false };
     let following = after.plan.when.after(waiting.first, after.anchor).filter(|_| waiting.count > 1);
     after.waiting = following.map(|first| Waiting { first, count: waiting.count - 1, ..waiting });
-    start(after, waiting.first, now) == Taken::Starting
+    start(after, waiting.first, now) == TakeResult::Starting
 }
 
-fn wait(after: &mut Cron, at: Timestamp, now: Timestamp) -> Taken {
+fn wait(after: &mut Cron, at: Timestamp, now: Timestamp) -> TakeResult {
     match &mut after.waiting {
         None => after.waiting = Some(Waiting { first: at, count: 1, since: now }),
         Some(waiting) if waiting.count < WAITING_MAX => waiting.count += 1,
         Some(_) => return skip(after, at, Skip::Full),
     }
-    Taken::Done
+    TakeResult::Done
 }
 
-fn skip(after: &mut Cron, at: Timestamp, why: Skip) -> Taken {
+fn skip(after: &mut Cron, at: Timestamp, why: Skip) -> TakeResult {
     after.runs.push(Run { occurrence: Occurrence::planned(at), state: RunState::Skipped(why) });
-    Taken::Done
+    TakeResult::Done
 }
 
 fn stop_open(after: &mut Cron, how: Stop) {

@@ -1,6 +1,6 @@
 //! create and replace: give a cron its definition.
 
-use super::settle;
+use super::write_record;
 use crate::command::Context;
 use crate::cron::command::Definition;
 use crate::cron::decision::{Decision, Reply};
@@ -22,21 +22,21 @@ pub(super) fn create(record: Option<&Cron>, definition: &Definition, context: &C
     // This call created the cron and its answer was lost, so the caller must still learn that the cron is new.
     let ours = record.is_some_and(|record| record.incarnation == definition.incarnation);
     match record.filter(|record| !record.is_deleted()) {
-        Some(record) if ours => Decision::unchanged(record, Ok(Reply::Made { existed: false })),
+        Some(record) if ours => Decision::unchanged(record, Ok(Reply::Created { existed: false })),
         Some(record) if record.fingerprint == definition.fingerprint => {
-            Decision::unchanged(record, Ok(Reply::Made { existed: true }))
+            Decision::unchanged(record, Ok(Reply::Created { existed: true }))
         }
         Some(record) => Decision::refuse(Some(record), Reject::IdConflict),
-        None => make(record, definition, context),
+        None => create_record(record, definition, context),
     }
 }
 
 pub(super) fn replace(record: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> Decision {
     let Some(current) = record.filter(|record| !record.is_deleted()) else {
-        return make(record, definition, context);
+        return create_record(record, definition, context);
     };
     if current.incarnation == definition.incarnation {
-        return Decision::unchanged(current, Ok(Reply::Made { existed: false }));
+        return Decision::unchanged(current, Ok(Reply::Created { existed: false }));
     }
     let paused = definition.paused.unwrap_or(matches!(current.state, State::Paused { .. }));
     if current.starting_runs().next().is_some() {
@@ -52,21 +52,21 @@ pub(super) fn replace(record: Option<&Cron>, definition: &Definition, context: &
         redefine(&mut after, &fresh.0, context);
     }
     set_paused(&mut after, paused, context.now);
-    let mut decision = settle(Some(current), after, Reply::Made { existed: true }, context);
+    let mut decision = write_record(Some(current), after, Reply::Created { existed: true }, context);
     if current.fingerprint != definition.fingerprint {
-        decision.parts = fresh.1;
+        decision.new_items = fresh.1;
     }
     decision
 }
 
-fn make(gone: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> Decision {
-    let (mut after, parts) = match blank(definition, definition.incarnation, context) {
+fn create_record(deleted: Option<&Cron>, definition: &Definition, context: &Context<'_>) -> Decision {
+    let (mut after, new_items) = match blank(definition, definition.incarnation, context) {
         Ok(made) => made,
         Err(reject) => return Decision::refuse(None, reject),
     };
     set_paused(&mut after, definition.paused == Some(true), context.now);
-    let mut decision = settle(gone, after, Reply::Made { existed: false }, context);
-    decision.parts = parts;
+    let mut decision = write_record(deleted, after, Reply::Created { existed: false }, context);
+    decision.new_items = new_items;
     decision
 }
 
@@ -101,14 +101,14 @@ fn blank(
         runs: vec![],
         due: None,
     };
-    let parts = place_request(&mut made, definition, context);
-    Ok((made, parts))
+    let new_items = place_request(&mut made, definition, context);
+    Ok((made, new_items))
 }
 
 fn place_request(made: &mut Cron, definition: &Definition, context: &Context<'_>) -> Vec<NewItem> {
-    let room = (CONTROL_RECORD_BYTES - GROWTH_BYTES).saturating_sub(size::of(made));
+    let space_left = (CONTROL_RECORD_BYTES - GROWTH_BYTES).saturating_sub(size::of(made));
     let body = definition.request.clone();
-    if body.len() <= room {
+    if body.len() <= space_left {
         made.request = Payload::Inline(body);
         return vec![];
     }
@@ -142,7 +142,7 @@ fn redefine(after: &mut Cron, fresh: &Cron, context: &Context<'_>) {
     after.plan = fresh.plan.clone();
     match &after.state {
         State::Active(_) | State::Finished { .. } if same_plan => {}
-        State::Active(_) | State::Finished { .. } => super::operate::go_on(after, context.now),
+        State::Active(_) | State::Finished { .. } => super::operate::continue_after(after, context.now),
         State::Paused { .. } | State::Deleted { .. } => {}
     }
 }
@@ -150,7 +150,7 @@ fn redefine(after: &mut Cron, fresh: &Cron, context: &Context<'_>) {
 fn set_paused(after: &mut Cron, paused: bool, now: Timestamp) {
     match (&after.state, paused) {
         (State::Active(_), true) => super::operate::stop_planning(after, now),
-        (State::Paused { .. }, false) => super::operate::go_on(after, now),
+        (State::Paused { .. }, false) => super::operate::continue_after(after, now),
         (State::Active(_) | State::Finished { .. } | State::Deleted { .. }, _)
         | (State::Paused { .. }, true) => {}
     }

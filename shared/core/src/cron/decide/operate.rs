@@ -1,6 +1,6 @@
 //! pause, resume, trigger, delete: the operators' commands on a cron.
 
-use super::settle;
+use super::write_record;
 use crate::command::Context;
 use crate::cron::decision::{Decision, Reply};
 use crate::cron::run::{Occurrence, Run, RunState, Skip};
@@ -12,15 +12,15 @@ use crate::time::Timestamp;
 pub(super) fn pause(record: &Cron, context: &Context<'_>) -> Decision {
     let mut after = record.clone();
     stop_planning(&mut after, context.now);
-    settle(Some(record), after, Reply::Done, context)
+    write_record(Some(record), after, Reply::Done, context)
 }
 
 pub(super) fn resume(record: &Cron, context: &Context<'_>) -> Decision {
     let mut after = record.clone();
     if matches!(after.state, State::Paused { .. }) {
-        go_on(&mut after, context.now);
+        continue_after(&mut after, context.now);
     }
-    settle(Some(record), after, Reply::Done, context)
+    write_record(Some(record), after, Reply::Done, context)
 }
 
 /// A run outside of the plan. It starts in parallel to open runs, and later occurrences find it open.
@@ -35,7 +35,7 @@ pub(super) fn trigger(record: &Cron, context: &Context<'_>) -> Decision {
     }
     let mut after = record.clone();
     after.runs.push(Run { occurrence, state: RunState::Starting });
-    settle(Some(record), after, Reply::Triggered(occurrence), context)
+    write_record(Some(record), after, Reply::Triggered(occurrence), context)
 }
 
 pub(super) fn delete(record: &Cron, context: &Context<'_>) -> Decision {
@@ -43,7 +43,7 @@ pub(super) fn delete(record: &Cron, context: &Context<'_>) -> Decision {
     after.state = State::Deleted { expires_at: context.now };
     after.waiting = None;
     after.runs = vec![];
-    settle(Some(record), after, Reply::Done, context)
+    write_record(Some(record), after, Reply::Done, context)
 }
 
 /// From now on the plan starts nothing, and waiting occurrences aren't started either.
@@ -58,7 +58,7 @@ pub(super) fn stop_planning(after: &mut Cron, now: Timestamp) {
 }
 
 /// Continues with the next occurrence, if the cron may have more runs.
-pub(super) fn go_on(after: &mut Cron, from: Timestamp) {
+pub(super) fn continue_after(after: &mut Cron, from: Timestamp) {
     let may_start = after.plan.max_runs.is_none_or(|max| after.started < max.get());
     let next = after.plan.next_after(from, after.anchor, after.incarnation).filter(|_| may_start);
     after.state = next.map_or(State::Finished { at: from }, State::Active);

@@ -92,8 +92,10 @@ impl Field {
         }
         let items: Vec<&str> = text.split(',').collect();
         let is_alone = items.len() == 1;
-        let read: Result<Vec<String>, PolicyError> =
-            items.into_iter().map(|item| self.item(item, is_alone).ok_or_else(|| self.wrong(item))).collect();
+        let read: Result<Vec<String>, PolicyError> = items
+            .into_iter()
+            .map(|item| self.item(item, is_alone).ok_or_else(|| self.error_of(item)))
+            .collect();
         Ok(read?.join(","))
     }
 
@@ -160,7 +162,7 @@ impl Field {
         digits(text).filter(|step| (1..=self.most).contains(step))
     }
 
-    fn wrong(&self, item: &str) -> PolicyError {
+    fn error_of(&self, item: &str) -> PolicyError {
         let Self { name, least, most, names, special } = self;
         let mut expected = format!("in the field {name} numbers from {least} to {most}");
         // Writing to a `String` never fails.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::fixture::{Fate, Scene, every, max_runs, t, written};
+use super::fixture::{RunStatus, Scene, every, max_runs, t, written};
 use crate::cron::command::Command;
 use crate::cron::decision::Decision;
 use crate::cron::plan::Overlap;
@@ -41,7 +41,7 @@ fn a_late_report_of_a_start_changes_nothing() {
     let decision = scene.decide(&Command::Due { ended: vec![] });
     scene.write(&decision);
     let results = scene.carry_out(&decision);
-    let mut scene = scene.look().end_all().at("02:00:00");
+    let mut scene = scene.handle_due().end_all().at("02:00:00");
     let before = scene.record.clone();
     scene.ask(&Command::Started { results }).unwrap();
     assert_eq!(scene.record, before);
@@ -81,11 +81,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Carries out a decision up to the action at which the process crashes.
 fn carry(scene: &mut Scene, decision: &Decision, far: u8) {
-    let stands = |scene: &Scene| match written(decision) {
+    let is_current = |scene: &Scene| match written(decision) {
         Some((before, _)) => before == scene.record.as_ref(),
         None => true,
     };
-    if far == 0 || !stands(scene) {
+    if far == 0 || !is_current(scene) {
         return;
     }
     scene.write(decision);
@@ -124,8 +124,8 @@ proptest! {
                     }
                 }
                 Step::End => {
-                    if let Some(fate) = scene.world.values_mut().find(|fate| **fate == Fate::Open) {
-                        *fate = Fate::Ended;
+                    if let Some(fate) = scene.world.values_mut().find(|fate| **fate == RunStatus::Open) {
+                        *fate = RunStatus::Ended;
                     }
                 }
                 Step::Pause => { let _ = scene.ask(&Command::Pause); }
@@ -135,7 +135,7 @@ proptest! {
             let record = scene.record();
             decided.extend(record.starting_runs().map(|run| record.run_id(&run)));
             let is_planned = |id: &&String| !id.contains('.');
-            let open = scene.world.iter().filter(|(id, fate)| is_planned(id) && **fate == Fate::Open).count();
+            let open = scene.world.iter().filter(|(id, fate)| is_planned(id) && **fate == RunStatus::Open).count();
             match overlap {
                 Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll | Overlap::CancelOther => {
                     prop_assert!(open <= 1, "{:?}", scene.world);
@@ -145,7 +145,7 @@ proptest! {
             prop_assert!(record.started <= most);
         }
         // The tick starts the runs that were recorded and never started.
-        let scene = scene.look();
+        let scene = scene.handle_due();
         let started: BTreeSet<String> = scene.world.keys().cloned().collect();
         prop_assert!(decided.is_subset(&started), "{decided:?} {started:?}");
         let planned = started.iter().filter(|id| !id.contains('.')).count();

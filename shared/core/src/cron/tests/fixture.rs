@@ -19,7 +19,7 @@ use crate::payload::Json;
 use crate::time::Timestamp;
 
 /// More calls than any scenario needs. A scenario that never ends fails.
-const LOOKS_MAX: usize = 5_000;
+const CALLS_MAX: usize = 5_000;
 
 /// An instant of the first of January 2026, or of another day.
 pub(super) fn t(text: &str) -> Timestamp {
@@ -66,7 +66,7 @@ pub(super) fn definition(when: When) -> Definition {
 
 /// The state of a run in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum RunStatus {
     Open,
     Ended,
 }
@@ -78,13 +78,13 @@ pub(super) struct Scene {
     pub(super) now: Timestamp,
     pub(super) limits: Limits,
     /// The runs that exist, by their ids.
-    pub(super) world: BTreeMap<String, Fate>,
+    pub(super) world: BTreeMap<String, RunStatus>,
     /// Starts, including repeated ones.
     pub(super) starts: u32,
     pub(super) stops: Vec<(String, Stop)>,
     pub(super) refuses: bool,
     /// Whether runs ignore requests to end.
-    pub(super) deaf: bool,
+    pub(super) ignores_stops: bool,
     nonces: u64,
 }
 
@@ -99,7 +99,7 @@ impl Scene {
             starts: 0,
             stops: vec![],
             refuses: false,
-            deaf: false,
+            ignores_stops: false,
             nonces: 0,
         }
     }
@@ -109,7 +109,7 @@ impl Scene {
         let mut asked = definition(when);
         change(&mut asked.plan);
         let mut scene = Self::new();
-        assert_eq!(scene.ask(&Command::Create(Box::new(asked))), Ok(Reply::Made { existed: false }));
+        assert_eq!(scene.ask(&Command::Create(Box::new(asked))), Ok(Reply::Created { existed: false }));
         scene
     }
 
@@ -149,7 +149,7 @@ impl Scene {
     /// The open runs that have ended in the world.
     pub(super) fn ended(&self) -> Vec<Occurrence> {
         let record = self.record();
-        let is_over = |run: &Occurrence| self.world.get(&record.run_id(run)) != Some(&Fate::Open);
+        let is_over = |run: &Occurrence| self.world.get(&record.run_id(run)) != Some(&RunStatus::Open);
         record.open_runs().filter(is_over).collect()
     }
 
@@ -158,8 +158,8 @@ impl Scene {
         let record = self.record().clone();
         for (run, stop) in decision.record().unwrap().stopping_runs() {
             let id = record.run_id(&run);
-            if stop == Stop::Terminate && !self.deaf {
-                self.world.insert(id.clone(), Fate::Ended);
+            if stop == Stop::Terminate && !self.ignores_stops {
+                self.world.insert(id.clone(), RunStatus::Ended);
             }
             self.stops.push((id, stop));
         }
@@ -170,15 +170,15 @@ impl Scene {
                 results.push((run, StartResult::Refused { code: "unknown_queue" }));
                 continue;
             }
-            self.world.entry(record.run_id(&run)).or_insert(Fate::Open);
+            self.world.entry(record.run_id(&run)).or_insert(RunStatus::Open);
             results.push((run, StartResult::Started));
         }
         results
     }
 
     /// Handles the cron as the tick does, until nothing is left to do.
-    pub(super) fn look(mut self) -> Self {
-        for _ in 0..LOOKS_MAX {
+    pub(super) fn handle_due(mut self) -> Self {
+        for _ in 0..CALLS_MAX {
             let decision = self.decide(&Command::Due { ended: self.ended() });
             self.write(&decision);
             let results = self.carry_out(&decision);
@@ -198,20 +198,20 @@ impl Scene {
     /// Moves to an instant and handles the cron there.
     pub(super) fn at(mut self, text: &str) -> Self {
         self.now = t(text);
-        self.look()
+        self.handle_due()
     }
 
     /// Moves to an instant, and handles the cron whenever it is due before that.
     pub(super) fn until(mut self, text: &str) -> Self {
         let end = t(text);
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..CALLS_MAX {
             let due = self.record().due.map(|due| due.at).filter(|at| *at <= end);
             let Some(due) = due else {
                 self.now = end;
                 return self;
             };
             self.now = due.max(self.now);
-            self = self.look();
+            self = self.handle_due();
         }
         panic!("it is due too often: {:?}", self.record);
     }
@@ -219,7 +219,7 @@ impl Scene {
     /// All open runs end.
     pub(super) fn end_all(mut self) -> Self {
         for fate in self.world.values_mut() {
-            *fate = Fate::Ended;
+            *fate = RunStatus::Ended;
         }
         self
     }

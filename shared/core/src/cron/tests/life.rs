@@ -1,6 +1,6 @@
 //! Creating, changing, pausing, triggering and deleting crons, and the number of their runs.
 
-use super::fixture::{Fate, Scene, definition, every, max_runs, span, t, template, timer_at, written};
+use super::fixture::{RunStatus, Scene, definition, every, max_runs, span, t, template, timer_at, written};
 use crate::cron::command::{Command, Definition};
 use crate::cron::decision::Reply;
 use crate::cron::plan::Overlap;
@@ -34,11 +34,11 @@ fn a_cron_starts_its_runs_one_by_one_under_ids_of_their_own() {
 fn the_same_request_again_finds_it_and_another_one_is_refused() {
     let mut scene = Scene::of(every("1h"), |_| {});
     let ask = |scene: &mut Scene, content| scene.ask(&Command::Create(another(every("1h"), content)));
-    assert_eq!(ask(&mut scene, 2), Ok(Reply::Made { existed: true }));
+    assert_eq!(ask(&mut scene, 2), Ok(Reply::Created { existed: true }));
     assert_eq!(ask(&mut scene, 7), Err(Reject::IdConflict));
     // A repetition of the call that created it, whose answer was lost.
     let own = Command::Create(Box::new(definition(every("1h"))));
-    assert_eq!(scene.ask(&own), Ok(Reply::Made { existed: false }));
+    assert_eq!(scene.ask(&own), Ok(Reply::Created { existed: false }));
     assert_eq!(scene.record().version, 1);
 }
 
@@ -81,7 +81,7 @@ fn after_its_last_run_a_cron_is_finished_and_no_longer_due() {
 #[test]
 fn skipped_and_triggered_runs_are_not_counted() {
     let scene = Scene::of(every("1h"), |plan| plan.max_runs = max_runs(2));
-    let scene = scene.asked(&Command::Trigger).look().until("02:30:00");
+    let scene = scene.asked(&Command::Trigger).handle_due().until("02:30:00");
     assert_eq!(scene.started(), ["00:00:00"], "the triggered run is open");
     let scene = scene.end_all().until("03:30:00").end_all().until("09:30:00");
     assert_eq!(scene.started(), ["00:00:00", "03:00:00", "04:00:00"]);
@@ -106,7 +106,7 @@ fn a_trigger_starts_a_run_now_even_of_a_paused_cron() {
     assert_eq!(scene.ask(&Command::Trigger), Ok(Reply::Triggered(first)));
     let second = Occurrence { at: t("2026-01-01T00:10:00.001Z"), manual: true };
     assert_eq!(scene.ask(&Command::Trigger), Ok(Reply::Triggered(second)));
-    let scene = scene.look();
+    let scene = scene.handle_due();
     let ids: Vec<_> = scene.world.keys().collect();
     assert_eq!(ids, ["report-20260101T001000.000Z", "report-20260101T001000.001Z"]);
     assert_eq!((scene.record().started, scene.due()), (0, None));
@@ -115,7 +115,7 @@ fn a_trigger_starts_a_run_now_even_of_a_paused_cron() {
 #[test]
 fn a_trigger_in_the_instant_of_an_occurrence_is_another_run() {
     let scene = Scene::of(every("1h"), |plan| plan.overlap = Overlap::AllowAll);
-    let scene = scene.at("01:00:00").asked(&Command::Trigger).look();
+    let scene = scene.at("01:00:00").asked(&Command::Trigger).handle_due();
     assert_eq!(scene.world.len(), 2);
 }
 
@@ -125,7 +125,7 @@ fn more_runs_than_are_followed_are_refused_by_name() {
     for _ in 0..LIVE_MAX {
         scene = scene.asked(&Command::Trigger);
     }
-    let scene = &mut scene.look();
+    let scene = &mut scene.handle_due();
     let refused = scene.ask(&Command::Trigger).unwrap_err();
     assert_eq!(refused, Reject::LimitExceeded { limit: "open_runs", value: LIVE_MAX + 1, maximum: LIVE_MAX });
 }
@@ -139,20 +139,20 @@ fn a_deleted_cron_counts_as_absent_and_its_id_is_free() {
         assert_eq!(scene.ask(&command), gone);
     }
     assert_eq!(scene.ask(&Command::Due { ended: vec![] }), gone);
-    assert_eq!(scene.ask(&Command::Create(another(every("2h"), 7))), Ok(Reply::Made { existed: false }));
+    assert_eq!(scene.ask(&Command::Create(another(every("2h"), 7))), Ok(Reply::Created { existed: false }));
     assert_eq!((scene.record().version, scene.due()), (4 + 1, Some(t("03:30:00"))));
-    assert_eq!(scene.world["report-20260101T010000Z"], Fate::Open, "its runs are left alone");
+    assert_eq!(scene.world["report-20260101T010000Z"], RunStatus::Open, "its runs are left alone");
 }
 
 #[test]
 fn replacing_creates_or_changes_and_keeps_the_history() {
     let mut scene = Scene::new();
-    assert_eq!(scene.ask(&Command::Replace(another(every("1h"), 2))), Ok(Reply::Made { existed: false }));
+    assert_eq!(scene.ask(&Command::Replace(another(every("1h"), 2))), Ok(Reply::Created { existed: false }));
     let mut scene = scene.until("01:30:00");
-    assert_eq!(scene.ask(&Command::Replace(another(every("1h"), 2))), Ok(Reply::Made { existed: false }));
+    assert_eq!(scene.ask(&Command::Replace(another(every("1h"), 2))), Ok(Reply::Created { existed: false }));
     let mut asked = another(every("10m"), 7);
     asked.incarnation = Incarnation::from_bytes([5; 8]);
-    assert_eq!(scene.ask(&Command::Replace(asked)), Ok(Reply::Made { existed: true }));
+    assert_eq!(scene.ask(&Command::Replace(asked)), Ok(Reply::Created { existed: true }));
     assert_eq!((scene.record().started, scene.record().created_at), (1, t("00:00:00")));
     let scene = scene.end_all().until("01:45:00");
     assert_eq!(scene.started(), ["01:00:00", "01:40:00"]);

@@ -36,7 +36,7 @@ fn a_tick_that_is_late_misses_nothing() {
     for missed in Missed::ALL {
         let mut scene = hourly(missed);
         scene.now = t("01:00:00").plus(MISSED_AFTER);
-        assert_eq!(scene.look().started(), ["01:00:00"]);
+        assert_eq!(scene.handle_due().started(), ["01:00:00"]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The result of an occurrence while an earlier run is still open, for each policy.
 
-use super::fixture::{Fate, Scene, every, t};
+use super::fixture::{RunStatus, Scene, every, t};
 use crate::cron::plan::Overlap;
 use crate::cron::run::{RunState, Skip, Stop};
 use crate::cron::{HISTORY, LIVE_MAX, WAITING_MAX};
@@ -46,7 +46,7 @@ fn buffer_all_keeps_everything_in_order_however_long_it_takes() {
     let mut scene = Scene::overlapping(Overlap::BufferAll).until("05:30:00");
     assert_eq!(scene.record().waiting.unwrap().count, 4);
     for expected in 2..=5 {
-        scene = scene.end_all().look();
+        scene = scene.end_all().handle_due();
         assert_eq!(scene.started().len(), expected);
         assert_eq!(scene.started().last().unwrap(), &format!("0{expected}:00:00"));
     }
@@ -62,7 +62,7 @@ fn buffer_all_collects_even_missed_occurrences_up_to_its_limit() {
     let scene = scene.at("09:00:00");
     assert_eq!(scene.record().waiting.unwrap().count, WAITING_MAX);
     assert_eq!(scene.record().next().unwrap().at, t("09:00:01"));
-    assert_eq!(scene.end_all().look().started(), ["00:00:01", "00:00:02"]);
+    assert_eq!(scene.end_all().handle_due().started(), ["00:00:01", "00:00:02"]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn cancel_other_repeats_its_request_and_starts_the_latest_once_the_open_one_has_
 fn terminate_other_ends_the_open_one_and_starts_at_once() {
     let scene = Scene::overlapping(Overlap::TerminateOther).until("03:30:00");
     assert_eq!(scene.started(), ["01:00:00", "02:00:00", "03:00:00"]);
-    let open: Vec<_> = scene.world.values().map(|fate| *fate == Fate::Open).collect();
+    let open: Vec<_> = scene.world.values().map(|fate| *fate == RunStatus::Open).collect();
     assert_eq!(open, [false, false, true]);
     assert!(scene.stops.iter().all(|(_, stop)| *stop == Stop::Terminate));
 }
@@ -104,7 +104,7 @@ fn terminate_other_ends_the_open_one_and_starts_at_once() {
 #[test]
 fn runs_that_do_not_end_limit_the_runs_started_in_parallel() {
     let mut scene = Scene::overlapping(Overlap::TerminateOther);
-    scene.deaf = true;
+    scene.ignores_stops = true;
     let scene = scene.until("03:30:00");
     assert_eq!(scene.world.len(), LIVE_MAX);
     let scene = scene.at("04:00:00").at("04:01:00");

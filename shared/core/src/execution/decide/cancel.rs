@@ -7,12 +7,12 @@ use crate::execution::update::{expired_or_unchanged, update};
 use crate::execution::{Execution, ExecutionOutcome, ExecutionState, append, closing};
 
 pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'_>) -> Decision {
-    let settled = closing::expire(execution, context);
-    let current = settled.as_ref().unwrap_or(execution);
+    let after_expiry = closing::expire(execution, context);
+    let current = after_expiry.as_ref().unwrap_or(execution);
     let outcome = |changed| Ok(Reply::Changed { changed });
     match &current.state {
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => {
-            expired_or_unchanged(execution, settled, context, outcome(false))
+            expired_or_unchanged(execution, after_expiry, context, outcome(false))
         }
         ExecutionState::Running(turn) if !terminate && turn.lease_expires_at > context.now => {
             if current.cancel_requested {

@@ -15,14 +15,14 @@ pub(super) fn decide(
     seen_version: u64,
     context: &Context<'_>,
 ) -> Decision {
-    let settled = closing::expire(execution, context);
-    let current = settled.as_ref().unwrap_or(execution);
+    let after_expiry = closing::expire(execution, context);
+    let current = after_expiry.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
-        return expired_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, after_expiry, context, Err(reject));
     }
     if count == 0 || seen_version != execution.version {
-        return expired_or_unchanged(execution, settled, context, Ok(Reply::EventsCleared(0)));
+        return expired_or_unchanged(execution, after_expiry, context, Ok(Reply::EventsCleared(0)));
     }
     let mut after = current.clone();
     let what = Happened::EventsCleared { name: name.clone(), count };

@@ -12,14 +12,14 @@ use crate::payload::Payload;
 use super::record;
 
 pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>) -> Decision {
-    let settled = closing::expire(execution, context);
-    if settled.is_some() || turn_with_lease(execution, &close.lease).is_none() {
-        return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+    let after_expiry = closing::expire(execution, context);
+    if after_expiry.is_some() || turn_with_lease(execution, &close.lease).is_none() {
+        return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();
     // This doesn't check the limits: a run that has reached them must be able to end.
     append::append(&mut after, &close.entries);
-    record::goes_on(&mut after, &close.entries, close.on_failure);
+    record::apply_progress(&mut after, &close.entries, close.on_failure);
     let closed = Ok(Reply::Closed { duplicate: false });
     match &close.ending {
         Ending::Outcome(outcome) => {
@@ -82,7 +82,7 @@ pub(super) fn new_run(execution: &mut Execution, begins_with: &[Entry], context:
     execution.open_steps = 0;
     execution.pending_events = 0;
     execution.progress = None;
-    let carried = |entry: &Entry| retention::carried(entry.clone(), execution.kept);
+    let carried = |entry: &Entry| retention::carry_over(entry.clone(), execution.kept);
     let begins_with: Vec<Entry> = begins_with.iter().map(carried).collect();
     append::append(execution, &begins_with);
 }

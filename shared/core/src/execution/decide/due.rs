@@ -5,7 +5,7 @@ use crate::decision::{DueReply, Write};
 use crate::due::{Due, START_LEAD};
 use crate::due_slot::{self, Probe, SlotChange};
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::due::{hint_needed_at, is_told, later_hint_at, latest, recheck_at, waits_since};
+use crate::execution::due::{hint_needed_at, later_hint_at, latest, recheck_at, waits_since, was_notified};
 use crate::execution::update::{turn, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, attempts, closing, size};
 use crate::limits::QUEUE_DELAY_MAX;
@@ -18,15 +18,15 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     let now = context.now;
     let nothing = || Decision::unchanged(execution, Ok(Reply::Due(DueReply::Nothing)));
     if let Some(after) = closing::expire(execution, context) {
-        return moved(execution, after, DueReply::TimedOut, context);
+        return update_by_tick(execution, after, DueReply::TimedOut, context);
     }
     if let Some(after) = release_overdue_turn(execution, context) {
-        return moved(execution, after, DueReply::TimedOut, context);
+        return update_by_tick(execution, after, DueReply::TimedOut, context);
     }
     let Some(due) = execution.due.filter(|due| due.at <= now) else { return nothing() };
     let Some(latest) = latest(execution, now, context.limits) else {
         // The tick never has to act on it again: it leaves the due index.
-        return moved(execution, execution.clone(), DueReply::Rearmed, context);
+        return update_by_tick(execution, execution.clone(), DueReply::Rearmed, context);
     };
     if execution.parked && queue.paused {
         return rearm(execution, latest, context);
@@ -41,7 +41,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
         // as the backstop. Before that, two callers would do the same work.
         return if latest.at > now { rearm(execution, latest, context) } else { send(execution, context) };
     }
-    if is_told(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
+    if was_notified(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
         return send(execution, context);
     }
     if let Some(at) = later_hint_at(execution) {
@@ -52,7 +52,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
             return rearm(execution, latest, context);
         }
     }
-    match hint_needed_at(execution).filter(|_| !execution.is_held()) {
+    match hint_needed_at(execution).filter(|_| !execution.needs_operator()) {
         Some(needed_at) => probe_hint(execution, needed_at, due, queue, context),
         None => rearm(execution, latest, context),
     }
@@ -63,7 +63,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
 pub(super) fn release_overdue_turn(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
     attempts::is_overdue(execution, context.now).then(|| {
         let mut after = execution.clone();
-        closing::give_back(&mut after, context.now, context.now);
+        closing::release_turn(&mut after, context.now, context.now);
         size::note_if_it_fits(&mut after, append::TURN_LOST, context);
         after
     })
@@ -103,7 +103,7 @@ fn send_start(execution: &Execution, context: &Context<'_>) -> Decision {
         }
         ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => {}
     }
-    moved(execution, after, DueReply::Dispatched, context)
+    update_by_tick(execution, after, DueReply::Dispatched, context)
 }
 
 /// Sends another hint that arrives at once. All intervals count from this hint now, because it is the one that may be
@@ -111,14 +111,14 @@ fn send_start(execution: &Execution, context: &Context<'_>) -> Decision {
 fn send(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     after.hinted_at = Some(context.now);
-    let mut decision = moved(execution, after, DueReply::Dispatched, context);
+    let mut decision = update_by_tick(execution, after, DueReply::Dispatched, context);
     decision.effects.retain(|effect| !matches!(effect, crate::decision::Effect::Turn { .. }));
     decision.effects.push(turn(execution, context.now));
     decision
 }
 
 /// An update by the tick, which moves the record to its latest due slot.
-pub(super) fn moved(
+pub(super) fn update_by_tick(
     execution: &Execution,
     after: Execution,
     reply: DueReply,

@@ -28,7 +28,7 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
         let was_stuck = after.stuck.take().is_some();
         after.paused = false;
         append::note(&mut after, "resumed", context);
-        go_on(&mut after, was_stuck, context);
+        catch_up(&mut after, was_stuck, context);
         Some(after)
     });
     if decision.reply() == Ok(&Reply::Changed { changed: false }) && decision.writes.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
 }
 
 /// Allows what the pause has delayed. Hints that arrived during the pause were deleted.
-fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
+fn catch_up(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
     match &execution.state {
         ExecutionState::Pending(_) if at_once => {
             execution.state = ExecutionState::Pending(Ready { available_at: context.now, hint_later: false });
@@ -52,13 +52,13 @@ fn go_on(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         // Its message was deleted when the lease expired.
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
             execution.idle_turns = closing::idle_turns(execution);
-            closing::give_back(execution, context.now, context.now);
+            closing::release_turn(execution, context.now, context.now);
             size::note_if_it_fits(execution, append::TURN_LOST, context);
         }
         // During the pause, steps may have become ready that no turn started. So a turn checks, whatever the execution
         // waits for.
         ExecutionState::Waiting(waiting) => {
-            execution.state = ExecutionState::Waiting(Waiting { stirred: true, ..waiting.clone() });
+            execution.state = ExecutionState::Waiting(Waiting { wake_requested: true, ..waiting.clone() });
             execution.hinted_at = Some(context.now);
         }
         ExecutionState::Pending(_)
@@ -73,15 +73,15 @@ fn change(
     context: &Context<'_>,
     changed: impl Fn(&Execution) -> Option<Execution>,
 ) -> Decision {
-    let settled = closing::expire(execution, context);
-    let current = settled.as_ref().unwrap_or(execution);
+    let after_expiry = closing::expire(execution, context);
+    let current = after_expiry.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
-        return expired_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, after_expiry, context, Err(reject));
     }
     let answer = |changed| Ok(Reply::Changed { changed });
     match changed(current) {
         Some(after) => update(execution, after, context, answer(true)),
-        None => expired_or_unchanged(execution, settled, context, answer(false)),
+        None => expired_or_unchanged(execution, after_expiry, context, answer(false)),
     }
 }

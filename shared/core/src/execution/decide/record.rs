@@ -10,14 +10,14 @@ use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, append, attempts, closing};
 
 pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> Decision {
-    let settled = closing::expire(execution, context);
-    if settled.is_some() || turn_with_lease(execution, &record.lease).is_none() {
-        return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+    let after_expiry = closing::expire(execution, context);
+    if after_expiry.is_some() || turn_with_lease(execution, &record.lease).is_none() {
+        return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
     match with(execution, &record.entries, record.on_failure, context) {
         Ok(mut after) => {
-            if let Some(under_way) = &record.under_way {
-                attempts::list(&mut after, under_way);
+            if let Some(timed_attempts) = &record.timed_attempts {
+                attempts::list(&mut after, timed_attempts);
             }
             update(execution, after, context, Ok(Reply::Recorded))
         }
@@ -28,23 +28,23 @@ pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'
 /// The record with a turn's new entries.
 pub(super) fn with(
     execution: &Execution,
-    brought: &[Entry],
+    new_entries: &[Entry],
     on_failure: Option<Millis>,
     context: &Context<'_>,
 ) -> Result<Execution, Reject> {
     let mut after = execution.clone();
-    append::record(&mut after, brought, context)?;
-    goes_on(&mut after, brought, on_failure);
+    append::record(&mut after, new_entries, context)?;
+    apply_progress(&mut after, new_entries, on_failure);
     Ok(after)
 }
 
 /// A worker that knows the workflow is making progress: the execution isn't stuck. If there are new entries, the turn
 /// isn't idle.
-pub(super) fn goes_on(execution: &mut Execution, brought: &[Entry], on_failure: Option<Millis>) {
+pub(super) fn apply_progress(execution: &mut Execution, new_entries: &[Entry], on_failure: Option<Millis>) {
     execution.on_failure = on_failure.or(execution.on_failure);
     execution.stuck = None;
-    attempts::note(execution, brought);
-    if !brought.is_empty() {
+    attempts::note(execution, new_entries);
+    if !new_entries.is_empty() {
         execution.idle_turns = 0;
     }
 }

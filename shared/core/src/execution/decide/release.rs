@@ -3,7 +3,7 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::error::Reject;
-use crate::execution::command::Undone;
+use crate::execution::command::ReleaseReason;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, ExecutionOutcome, Stuck, closing};
@@ -13,28 +13,28 @@ pub(super) fn decide(
     execution: &Execution,
     lease: &LeaseId,
     wait: Millis,
-    undone: &Undone,
+    reason: &ReleaseReason,
     context: &Context<'_>,
 ) -> Decision {
-    let settled = closing::expire(execution, context);
-    if settled.is_some() || turn_with_lease(execution, lease).is_none() {
-        return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+    let after_expiry = closing::expire(execution, context);
+    if after_expiry.is_some() || turn_with_lease(execution, lease).is_none() {
+        return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();
     if execution.cancel_requested {
         // No worker is left that could see the request.
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
     } else {
-        closing::give_back(&mut after, context.now.plus(wait), context.now);
-        match undone {
-            Undone::ByCode => {}
-            Undone::Panicked(failure) => {
+        closing::release_turn(&mut after, context.now.plus(wait), context.now);
+        match reason {
+            ReleaseReason::ByCode => {}
+            ReleaseReason::Panicked(failure) => {
                 let tries = execution.idle_turns;
                 after.stuck = Some(Stuck::Code { failure: failure.clone(), tries });
             }
             // The execution isn't the cause.
-            Undone::ByWorker => after.idle_turns = after.idle_turns.saturating_sub(1),
-            Undone::Stuck(stuck) => {
+            ReleaseReason::ByWorker => after.idle_turns = after.idle_turns.saturating_sub(1),
+            ReleaseReason::Stuck(stuck) => {
                 after.idle_turns = after.idle_turns.saturating_sub(1);
                 after.stuck = Some(stuck.clone());
             }

@@ -11,13 +11,13 @@ use crate::id::StepName;
 use super::restart::reopened;
 
 pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'_>) -> Decision {
-    let settled = closing::expire(execution, context);
+    let after_expiry = closing::expire(execution, context);
     if let Some(reject) = refusal(execution, name, context) {
-        return expired_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, after_expiry, context, Err(reject));
     }
-    if let Some(settled) = settled {
-        let reject = Reject::ExecutionClosed { status: settled.status() };
-        return update(execution, settled, context, Err(reject));
+    if let Some(after_expiry) = after_expiry {
+        let reject = Reject::ExecutionClosed { status: after_expiry.status() };
+        return update(execution, after_expiry, context, Err(reject));
     }
     let mut after = execution.clone();
     let what = Happened::Reopened { name: name.clone() };
@@ -58,7 +58,7 @@ fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Opt
         | ExecutionState::Closing(_) => return Some(Reject::ExecutionOpen { status, needs: "has failed" }),
     }
     // After a passed deadline, the execution would end at once.
-    closing::passed(execution, context.now).map(|kind| Reject::ExecutionDeadline { kind })
+    closing::passed_deadline(execution, context.now).map(|kind| Reject::ExecutionDeadline { kind })
 }
 
 /// Whether the journal has a step of this name, as far as the record shows.

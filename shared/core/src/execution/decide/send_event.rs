@@ -10,35 +10,35 @@ use crate::execution::{Execution, ExecutionState, Waiting, append, closing, due}
 use crate::id::EventId;
 
 pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context<'_>) -> Decision {
-    let settled = closing::expire(execution, context);
-    let current = settled.as_ref().unwrap_or(execution);
+    let after_expiry = closing::expire(execution, context);
+    let current = after_expiry.as_ref().unwrap_or(execution);
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
-        return expired_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, after_expiry, context, Err(reject));
     }
     if event.id.is_some() && event.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments) {
-        return expired_or_unchanged(execution, settled, context, Ok(Reply::Changed { changed: false }));
+        return expired_or_unchanged(execution, after_expiry, context, Ok(Reply::Changed { changed: false }));
     }
     if event.known || event.id.as_ref().is_some_and(|id| holds(current, id)) {
-        return repeat(execution, settled, context);
+        return repeat(execution, after_expiry, context);
     }
     let mut after = current.clone();
     after.trace = current.trace.or(event.trace);
     let what =
         Happened::Event { name: event.name.clone(), id: event.id.clone(), payload: event.payload.clone() };
     if let Err(reject) = append::record(&mut after, &[Entry { at: context.now, what }], context) {
-        return expired_or_unchanged(execution, settled, context, Err(reject));
+        return expired_or_unchanged(execution, after_expiry, context, Err(reject));
     }
-    stir(&mut after, context);
+    request_wake(&mut after, context);
     update(execution, after, context, Ok(Reply::EventSent { duplicate: false }))
 }
 
 /// The same event, repeated. If no turn has seen it yet, its hint may have been lost: this call sends it again.
-fn repeat(execution: &Execution, settled: Option<Execution>, context: &Context<'_>) -> Decision {
-    let is_unseen = matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.stirred);
-    let hint = due::hint_arrives_at(execution).filter(|_| settled.is_none() && is_unseen);
+fn repeat(execution: &Execution, after_expiry: Option<Execution>, context: &Context<'_>) -> Decision {
+    let is_unseen = matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.wake_requested);
+    let hint = due::hint_arrives_at(execution).filter(|_| after_expiry.is_none() && is_unseen);
     let reply = Ok(Reply::EventSent { duplicate: true });
-    let mut decision = expired_or_unchanged(execution, settled, context, reply);
+    let mut decision = expired_or_unchanged(execution, after_expiry, context, reply);
     decision.effects.extend(hint.map(|at| turn(execution, at)));
     decision
 }
@@ -50,11 +50,11 @@ fn holds(execution: &Execution, event: &EventId) -> bool {
 }
 
 /// A waiting execution may continue. A turn in progress sees the new version before it ends.
-fn stir(execution: &mut Execution, context: &Context<'_>) {
+fn request_wake(execution: &mut Execution, context: &Context<'_>) {
     if let ExecutionState::Waiting(waiting) = &execution.state
-        && !waiting.stirred
+        && !waiting.wake_requested
     {
-        execution.state = ExecutionState::Waiting(Waiting { stirred: true, ..waiting.clone() });
+        execution.state = ExecutionState::Waiting(Waiting { wake_requested: true, ..waiting.clone() });
         execution.hinted_at = Some(context.now);
     }
 }

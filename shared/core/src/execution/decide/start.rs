@@ -49,14 +49,14 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     if start.delay > SPAN_MAX {
         return Decision::refuse(None, Reject::field("delay", "must be at most a year"));
     }
-    let (mut execution, parts) = spill(blank(start, context), start, context);
+    let (mut execution, new_items) = spill(blank(start, context), start, context);
     let place: Option<Due> = due::latest(&execution, context.now, context.limits);
     let timer = due_slot::set_slot(None, place, &mut execution, context);
     let mut effects: Vec<Effect> =
         due::hint_arrives_at(&execution).map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
     let writes = vec![Write::CreateExecution { execution: Box::new(execution.clone()), now: context.now }];
-    Decision { parts, writes, effects, ..Decision::of(execution, Ok(Reply::Started { existed: false })) }
+    Decision { new_items, writes, effects, ..Decision::of(execution, Ok(Reply::Started { existed: false })) }
 }
 
 fn blank(start: &Start, context: &Context<'_>) -> Execution {
@@ -116,20 +116,20 @@ fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Exe
         (false, true) => (input < details, input >= details),
         (false, false) => (false, false),
     };
-    let expires_at = retention::at_first(&execution, context.now, context.limits);
-    let mut parts = Vec::new();
+    let expires_at = retention::first_expiry(&execution, context.now, context.limits);
+    let mut new_items = Vec::new();
     let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
         json.clone().map(|body| {
             if inline {
                 return Payload::Inline(body);
             }
             let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
-            parts.push(NewItem::Blob { at: at.clone(), body });
+            new_items.push(NewItem::Blob { at: at.clone(), body });
             Payload::Blob(at)
         })
     };
     execution.input = place(&start.input, input_inline, input_id);
     execution.details = place(&start.details, details_inline, details_id);
-    execution.kept = (!parts.is_empty()).then_some(expires_at);
-    (execution, parts)
+    execution.kept = (!new_items.is_empty()).then_some(expires_at);
+    (execution, new_items)
 }

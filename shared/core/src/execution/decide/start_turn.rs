@@ -19,15 +19,15 @@ const EARLY: Millis = Millis::from_secs(10);
 pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Decision {
     let reply = |reply| Ok(Reply::StartTurn(reply));
     if take.incarnation.is_some_and(|incarnation| incarnation != execution.incarnation) {
-        return Decision::unchanged(execution, reply(StartTurnReply::Spent));
+        return Decision::unchanged(execution, reply(StartTurnReply::Stale));
     }
     let now = context.now;
-    let settled = closing::expire(execution, context);
-    let current = settled.as_ref().unwrap_or(execution);
-    let refuse = |answer| expired_or_unchanged(execution, settled.clone(), context, reply(answer));
+    let after_expiry = closing::expire(execution, context);
+    let current = after_expiry.as_ref().unwrap_or(execution);
+    let refuse = |answer| expired_or_unchanged(execution, after_expiry.clone(), context, reply(answer));
     match &current.state {
-        ExecutionState::Ended(_) if settled.is_none() => refuse(StartTurnReply::Spent),
-        ExecutionState::Ended(_) => reply_closing(refuse(StartTurnReply::Spent)),
+        ExecutionState::Ended(_) if after_expiry.is_none() => refuse(StartTurnReply::Stale),
+        ExecutionState::Ended(_) => reply_closing(refuse(StartTurnReply::Stale)),
         ExecutionState::Closing(_) => refuse(StartTurnReply::Closing),
         ExecutionState::Running(turn) if turn.lease == take.lease => refuse(StartTurnReply::Started),
         // The message of a lost worker becomes visible again shortly before its lease ends.
@@ -36,24 +36,28 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         {
             let available_at = turn.lease_expires_at;
             let is_soon = available_at <= now.plus(EARLY);
-            refuse(if is_soon { StartTurnReply::Early { available_at } } else { StartTurnReply::Held })
+            refuse(if is_soon {
+                StartTurnReply::Early { available_at }
+            } else {
+                StartTurnReply::LeasedByOther
+            })
         }
         // The operator's call will send another hint.
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_)
-            if current.is_held() =>
+            if current.needs_operator() =>
         {
-            refuse(StartTurnReply::Spent)
+            refuse(StartTurnReply::Stale)
         }
         ExecutionState::Pending(ready) if ready.available_at > now => refuse(if ready.hint_later {
-            StartTurnReply::Spent
+            StartTurnReply::Stale
         } else {
             StartTurnReply::Early { available_at: ready.available_at }
         }),
         // It has failed just now, and the hint for its `on_failure` code is sent separately.
-        ExecutionState::Pending(_) if settled.is_some() => refuse(StartTurnReply::Spent),
+        ExecutionState::Pending(_) if after_expiry.is_some() => refuse(StartTurnReply::Stale),
         ExecutionState::Waiting(waiting) if !due::is_ready(waiting, current, now) => {
             let until = waiting.until.filter(|at| !waiting.hint_later && *at <= now.plus(EARLY));
-            refuse(until.map_or(StartTurnReply::Spent, |available_at| StartTurnReply::Early { available_at }))
+            refuse(until.map_or(StartTurnReply::Stale, |available_at| StartTurnReply::Early { available_at }))
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
             begin(execution, take, context)
@@ -63,12 +67,12 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
 
 /// Starts the next turn, unless too many turns in a row recorded nothing.
 fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Decision {
-    let spent = Ok(Reply::StartTurn(StartTurnReply::Spent));
+    let spent = Ok(Reply::StartTurn(StartTurnReply::Stale));
     let mut after = execution.clone();
     apply_terms(&mut after, &take.terms);
-    if let Some(settled) = closing::expire(&after, context) {
+    if let Some(after_expiry) = closing::expire(&after, context) {
         // Its deadline passed before a worker with the code set it.
-        return reply_closing(update(execution, settled, context, spent));
+        return reply_closing(update(execution, after_expiry, context, spent));
     }
     if execution.cancel_requested {
         // The worker that would have seen the request is lost.
@@ -92,8 +96,8 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
     if take.paused {
         return park(execution, context);
     }
-    if execution.turn().is_some() && take.company.is_shared() {
-        let suspect = Ok(Reply::StartTurn(StartTurnReply::Suspect));
+    if execution.turn().is_some() && take.isolation.is_shared() {
+        let suspect = Ok(Reply::StartTurn(StartTurnReply::NeedsIsolation));
         return Decision::unchanged(execution, suspect);
     }
     after.idle_turns = idle_turns + 1;
@@ -105,8 +109,8 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         claimed_at: context.now,
         lease_length: take.length,
         lease_expires_at: closing::lease_end(&after, take.length, context.now),
-        shared: take.company.is_shared(),
-        under_way: vec![],
+        shared: take.isolation.is_shared(),
+        timed_attempts: vec![],
     });
     if execution.turn().is_some() {
         size::note_if_it_fits(&mut after, append::TURN_LOST, context);

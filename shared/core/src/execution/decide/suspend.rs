@@ -18,9 +18,9 @@ use super::record;
 const RECHECKS_COUNTED: u32 = 3;
 
 pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context<'_>) -> Decision {
-    let settled = closing::expire(execution, context);
-    if settled.is_some() || turn_with_lease(execution, &suspend.lease).is_none() {
-        return expired_or_unchanged(execution, settled, context, Err(Reject::TurnLost));
+    let after_expiry = closing::expire(execution, context);
+    if after_expiry.is_some() || turn_with_lease(execution, &suspend.lease).is_none() {
+        return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
     let mut after = match record::with(execution, &suspend.entries, suspend.on_failure, context) {
         Ok(after) => after,
@@ -63,7 +63,7 @@ fn wait(execution: &mut Execution, suspend: &Suspend, context: &Context<'_>) {
         until: suspend.until,
         hint_later: suspend.until.is_some_and(|until| is_far(until, now)),
         recheck,
-        stirred: false,
+        wake_requested: false,
     });
 }
 

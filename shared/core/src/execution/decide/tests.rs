@@ -6,7 +6,7 @@ mod events;
 mod fixture;
 mod hints;
 mod journal;
-mod life;
+mod lifecycle;
 mod lost;
 mod operators;
 mod random;

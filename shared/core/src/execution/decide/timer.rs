@@ -10,10 +10,10 @@ use crate::time::Timestamp;
 
 pub(super) fn decide(execution: &Execution, due_at: Timestamp, context: &Context<'_>) -> Decision {
     if let Some(after) = closing::expire(execution, context) {
-        return super::due::moved(execution, after, DueReply::TimedOut, context);
+        return super::due::update_by_tick(execution, after, DueReply::TimedOut, context);
     }
     if let Some(after) = super::due::release_overdue_turn(execution, context) {
-        return super::due::moved(execution, after, DueReply::TimedOut, context);
+        return super::due::update_by_tick(execution, after, DueReply::TimedOut, context);
     }
     let (reply, timer) = match due_slot::next_timer(execution, due_at, context.now) {
         Some(timer) => (DueReply::Waiting, vec![timer]),

@@ -9,9 +9,9 @@ use crate::execution::{Execution, closing};
 
 pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> Decision {
     let reply = |was_parked| Ok(Reply::Unparked { was_parked });
-    let settled = closing::expire(execution, context);
-    if settled.is_some() || !execution.parked {
-        return expired_or_unchanged(execution, settled, context, reply(false));
+    let after_expiry = closing::expire(execution, context);
+    if after_expiry.is_some() || !execution.parked {
+        return expired_or_unchanged(execution, after_expiry, context, reply(false));
     }
     unparked(execution, SlotChange::KeepOrLower, context, reply(true))
 }

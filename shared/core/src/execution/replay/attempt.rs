@@ -1,6 +1,6 @@
 //! The next action for an inline step: whether it runs, waits or has ended, and what follows a failure.
 
-use super::Standing;
+use super::NameState;
 use crate::duration::Millis;
 use crate::execution::journal::StepOutcome;
 use crate::failure::Failure;
@@ -78,31 +78,31 @@ pub enum AfterFailure {
 
 impl StepPolicy {
     /// The next action for a step in this state.
-    pub fn next(&self, standing: &Standing, now: Timestamp) -> Next {
-        let (attempt, first_at, next_at) = match standing {
+    pub fn next(&self, name_state: &NameState, now: Timestamp) -> Next {
+        let (attempt, first_at, next_at) = match name_state {
             // The attempt has timed out, although its worker was lost.
-            Standing::Begun { attempt, first_at, timeout_at: Some(timeout_at), .. }
+            NameState::InProgress { attempt, first_at, timeout_at: Some(timeout_at), .. }
                 if *timeout_at <= now && self.is_bound(*first_at, now) =>
             {
                 let (attempt, first_at, timeout_at) = (*attempt, *first_at, *timeout_at);
                 return Next::TimedOut { attempt, first_at, timeout_at };
             }
-            Standing::Begun { attempt, .. } if self.at_most_once => {
+            NameState::InProgress { attempt, .. } if self.at_most_once => {
                 return Next::Interrupted { attempt: *attempt };
             }
             // Its worker was lost: that attempt doesn't count.
-            Standing::Begun { attempt, first_at, .. } => (*attempt, *first_at, None),
-            Standing::Failed { attempt, first_at, next_at, .. } => {
+            NameState::InProgress { attempt, first_at, .. } => (*attempt, *first_at, None),
+            NameState::Failed { attempt, first_at, next_at, .. } => {
                 (attempt.saturating_add(1), *first_at, Some(*next_at))
             }
-            Standing::Fresh
-            | Standing::Remote
-            | Standing::Child { .. }
-            | Standing::Ended { .. }
-            | Standing::Captured(_)
-            | Standing::Until(_)
-            | Standing::Fired
-            | Standing::Waited(_) => (1, now, None),
+            NameState::Fresh
+            | NameState::Remote
+            | NameState::Child { .. }
+            | NameState::Ended { .. }
+            | NameState::Captured(_)
+            | NameState::Until(_)
+            | NameState::Fired
+            | NameState::Waited(_) => (1, now, None),
         };
         let made = attempt.saturating_sub(1);
         if self.retry.max_attempts == MaxAttempts::Skip {
@@ -120,7 +120,7 @@ impl StepPolicy {
     /// When an attempt that starts at `begins_at` times out: by its own timeout, or by the one over all attempts.
     pub fn timeout_at(&self, first_at: Timestamp, begins_at: Timestamp) -> Option<Timestamp> {
         let own = self.attempt_timeout.map(|timeout| begins_at.plus(timeout.after));
-        earliest([self.over_at(first_at), own])
+        earliest([self.total_timeout_at(first_at), own])
     }
 
     /// The maximum duration of one attempt.
@@ -187,13 +187,13 @@ impl StepPolicy {
     }
 
     /// When the timeout over all attempts passes.
-    fn over_at(&self, first_at: Timestamp) -> Option<Timestamp> {
+    fn total_timeout_at(&self, first_at: Timestamp) -> Option<Timestamp> {
         self.timeout.map(|timeout| first_at.plus(timeout))
     }
 
     /// Whether the timeout over all attempts has passed.
     fn is_over(&self, first_at: Timestamp, now: Timestamp) -> bool {
-        self.over_at(first_at).is_some_and(|at| at <= now)
+        self.total_timeout_at(first_at).is_some_and(|at| at <= now)
     }
 }
 

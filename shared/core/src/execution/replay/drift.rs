@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Replay, Standing};
+use super::{NameState, Replay};
 use crate::execution::journal::{DRIFT, RESTARTED};
 use crate::id::StepName;
 
@@ -20,10 +20,10 @@ impl Drift {
         &mut self,
         kind: &str,
         name: Option<&StepName>,
-        standings: &BTreeMap<StepName, Standing>,
+        name_states: &BTreeMap<StepName, NameState>,
     ) {
         match kind {
-            RESTARTED => self.kept = standings.keys().cloned().collect(),
+            RESTARTED => self.kept = name_states.keys().cloned().collect(),
             DRIFT => self.noted.extend(name.cloned()),
             _ => {}
         }
@@ -33,7 +33,7 @@ impl Drift {
 impl Replay {
     /// Names that the journal has and that the code hasn't used in this turn.
     pub fn unclaimed(&self) -> impl Iterator<Item = &StepName> {
-        self.standings.keys().filter(|name| !self.claimed.contains(*name))
+        self.name_states.keys().filter(|name| !self.claimed.contains(*name))
     }
 
     /// Of these, the names that the code would have used by now if it were unchanged: it has received every outcome.

@@ -17,9 +17,9 @@ pub struct UntakenEvent {
 
 /// Pending events of one name, oldest first, each with its entry.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line(VecDeque<(Entry, UntakenEvent)>);
+pub(super) struct EventQueue(VecDeque<(Entry, UntakenEvent)>);
 
-impl Line {
+impl EventQueue {
     pub(super) fn add(&mut self, entry: &Entry, event: UntakenEvent) {
         self.0.push_back((entry.clone(), event));
     }
@@ -37,7 +37,7 @@ impl Replay {
 
     /// How many events of a name are pending.
     pub fn event_count(&self, name: &EventName) -> usize {
-        self.events.get(name).map_or(0, Line::len)
+        self.events.get(name).map_or(0, EventQueue::len)
     }
 
     /// All pending events, in the order of their names. A next run starts with them.

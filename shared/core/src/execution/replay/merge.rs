@@ -26,7 +26,7 @@ impl Replay {
             if others > 0 {
                 return Merged::Incomplete;
             }
-            self.settle(total);
+            self.mark_stored(total);
             return Merged::Known;
         };
         let mut ours = std::mem::take(&mut self.in_flight).into_iter().peekable();
@@ -35,11 +35,11 @@ impl Replay {
                 self.apply_entry(entry);
             }
         }
-        self.settle(total);
+        self.mark_stored(total);
         Merged::Known
     }
 
-    fn settle(&mut self, total: usize) {
+    fn mark_stored(&mut self, total: usize) {
         self.stored = total;
         self.in_flight.clear();
     }
@@ -47,9 +47,9 @@ impl Replay {
     /// Starts again from the whole journal as it is stored now. Claimed names stay claimed, and entries not yet written
     /// still count.
     pub fn rebuild(&mut self, journal: &[Entry]) {
-        self.standings.clear();
+        self.name_states.clear();
         self.events.clear();
-        self.order.begin_again();
+        self.order.restart_replay();
         self.patches = None;
         self.untouched = true;
         self.reopened.clear();

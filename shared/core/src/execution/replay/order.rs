@@ -33,7 +33,7 @@ impl Order {
     }
 
     /// The journal is read again from its beginning. Outcomes that the code has received stay received.
-    pub(super) fn begin_again(&mut self) {
+    pub(super) fn restart_replay(&mut self) {
         self.ahead.clear();
     }
 }
@@ -59,11 +59,11 @@ impl Replay {
 
     /// Whether the code has received or passed over this outcome.
     pub fn is_delivered(&self, name: &StepName) -> bool {
-        self.place(name).is_some()
+        self.position(name).is_some()
     }
 
     /// The position of an outcome among those that the code has received or passed over.
-    pub fn place(&self, name: &StepName) -> Option<u64> {
+    pub fn position(&self, name: &StepName) -> Option<u64> {
         self.order.passed.get(name).copied()
     }
 }

@@ -53,10 +53,10 @@ fn the_latest_entry_of_a_name_is_its_state() {
     };
     let replay =
         replay([failed(1), failed(2), Happened::Remote { name: name("label[0]") }, completed("pack")]);
-    assert!(matches!(replay.standing(&name("charge")), Standing::Failed { attempt: 2, .. }));
-    assert_eq!(replay.standing(&name("label[0]")), &Standing::Remote);
-    assert!(matches!(replay.standing(&name("pack")), Standing::Ended { attempts: Some(1), .. }));
-    assert_eq!(replay.standing(&name("never")), &Standing::Fresh);
+    assert!(matches!(replay.name_state(&name("charge")), NameState::Failed { attempt: 2, .. }));
+    assert_eq!(replay.name_state(&name("label[0]")), &NameState::Remote);
+    assert!(matches!(replay.name_state(&name("pack")), NameState::Ended { attempts: Some(1), .. }));
+    assert_eq!(replay.name_state(&name("never")), &NameState::Fresh);
     assert_eq!(replay.open_remote(), [name("label[0]")]);
 }
 
@@ -65,23 +65,24 @@ fn attempts_that_an_earlier_build_wrote_down_are_read_as_they_were_meant() {
     let read =
         |text: &str| Replay::new(&serde_json::from_str::<Vec<Entry>>(text).unwrap(), &Limits::default());
     let begun = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,"u":1767225600150}}]"#;
-    let standing = Standing::Begun { attempt: 2, first_at: NOW, timeout_at: Some(at(150)), progress: None };
-    assert_eq!(read(begun).standing(&name("charge")), &standing);
+    let name_state =
+        NameState::InProgress { attempt: 2, first_at: NOW, timeout_at: Some(at(150)), progress: None };
+    assert_eq!(read(begun).name_state(&name("charge")), &name_state);
     let failed = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,
         "x":{"c":"net","m":"down"},"u":1767225600150}}]"#;
     let error = Failure::new("net", "down");
-    let standing = Standing::Failed { attempt: 2, first_at: NOW, error, next_at: at(150), progress: None };
-    assert_eq!(read(failed).standing(&name("charge")), &standing);
+    let name_state = NameState::Failed { attempt: 2, first_at: NOW, error, next_at: at(150), progress: None };
+    assert_eq!(read(failed).name_state(&name("charge")), &name_state);
 }
 
 #[test]
 fn a_result_is_kept_from_an_earlier_run_if_nothing_of_it_was_begun_in_this_one() {
     let begun = Happened::Remote { name: name("label[1]") };
     let mut replay = replay([completed("label[0]"), begun, completed("label[1]")]);
-    assert!(replay.was_kept(&name("label[0]")));
-    assert!(!replay.was_kept(&name("label[1]")) && !replay.was_kept(&name("never")));
+    assert!(replay.is_from_earlier_run(&name("label[0]")));
+    assert!(!replay.is_from_earlier_run(&name("label[1]")) && !replay.is_from_earlier_run(&name("never")));
     replay.rebuild(&journal([Happened::Remote { name: name("label[0]") }, completed("label[0]")]));
-    assert!(!replay.was_kept(&name("label[0]")));
+    assert!(!replay.is_from_earlier_run(&name("label[0]")));
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn what_happens_counts_at_once_and_is_written_once() {
     let mut replay = replay([]);
     replay.push(NOW, completed("pack"));
     replay.push(NOW, Happened::Until { name: name("settle"), until: at(9) });
-    assert_eq!(replay.standing(&name("settle")), &Standing::Until(at(9)));
+    assert_eq!(replay.name_state(&name("settle")), &NameState::Until(at(9)));
     assert_eq!(replay.take_fresh().len(), 2);
     assert!(!replay.has_fresh() && replay.take_fresh().is_empty());
     assert_eq!(replay.entries(), 2);
@@ -118,7 +119,7 @@ fn what_could_not_be_written_is_written_next_time_and_in_its_order() {
 #[test]
 fn an_operator_can_have_a_step_forgotten() {
     let replay = replay([completed("pack"), Happened::Reopened { name: name("pack") }]);
-    assert_eq!(replay.standing(&name("pack")), &Standing::Fresh);
+    assert_eq!(replay.name_state(&name("pack")), &NameState::Fresh);
     assert_eq!(replay.reopened(), 1);
     assert!(replay.was_reopened(&name("pack")) && !replay.was_reopened(&name("other")));
 }
@@ -127,13 +128,13 @@ fn an_operator_can_have_a_step_forgotten() {
 fn a_wait_takes_the_oldest_event_of_its_name() {
     let taken = |wait: &str| Happened::Waited { name: name(wait), event: Some(event_name("shipped")) };
     let mut replay = replay([sent("shipped", "a"), sent("paid", "x"), sent("shipped", "b"), taken("w1")]);
-    assert_eq!(replay.standing(&name("w1")), &Standing::Waited(Taken::Event(Some(text("a")))));
+    assert_eq!(replay.name_state(&name("w1")), &NameState::Waited(WaitOutcome::Event(Some(text("a")))));
     assert_eq!(replay.next_event(&event_name("shipped")).unwrap().payload, Some(text("b")));
     replay.push(NOW, taken("w2"));
-    assert_eq!(replay.standing(&name("w2")), &Standing::Waited(Taken::Event(Some(text("b")))));
+    assert_eq!(replay.name_state(&name("w2")), &NameState::Waited(WaitOutcome::Event(Some(text("b")))));
     assert_eq!(replay.next_event(&event_name("shipped")), None);
     replay.push(NOW, Happened::Waited { name: name("w3"), event: None });
-    assert_eq!(replay.standing(&name("w3")), &Standing::Waited(Taken::Nothing));
+    assert_eq!(replay.name_state(&name("w3")), &NameState::Waited(WaitOutcome::Nothing));
     assert_eq!(replay.free_events(), journal([sent("paid", "x")]));
 }
 
@@ -217,8 +218,8 @@ mod policy {
         policy.after_timeout(&ended(attempt, NOW, now), bounds)
     }
 
-    fn standing(attempt: u32, next_at: Timestamp) -> Standing {
-        Standing::Failed { attempt, first_at: NOW, error: Failure::new("net", ""), next_at, progress: None }
+    fn name_state(attempt: u32, next_at: Timestamp) -> NameState {
+        NameState::Failed { attempt, first_at: NOW, error: Failure::new("net", ""), next_at, progress: None }
     }
 
     const TIMED_OUT: AfterFailure = AfterFailure::End(StepOutcome::TimedOut);
@@ -241,9 +242,9 @@ mod policy {
         let none = Bounds::default();
         assert_eq!(after(&global, 1, at(20), none), AfterFailure::Retry { at: at(80) });
         assert_eq!(after(&global, 2, at(40), none), TIMED_OUT);
-        let next = global.next(&standing(1, at(80)), at(80));
+        let next = global.next(&name_state(1, at(80)), at(80));
         assert_eq!(next, Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(100)) });
-        let late = global.next(&standing(1, at(80)), at(100));
+        let late = global.next(&name_state(1, at(80)), at(100));
         assert_eq!(late, Next::End { outcome: StepOutcome::TimedOut, attempts: 1 });
     }
 
@@ -251,9 +252,9 @@ mod policy {
     fn a_timeout_per_attempt_starts_again_with_each_attempt() {
         for on_timeout in [OnTimeout::Retry, OnTimeout::Terminal] {
             let each = each(on_timeout);
-            let next = each.next(&standing(3, at(500)), at(700));
+            let next = each.next(&name_state(3, at(500)), at(700));
             assert_eq!(next, Next::Run { attempt: 4, first_at: NOW, timeout_at: Some(at(800)) });
-            assert_eq!(each.next(&standing(3, at(500)), at(400)), Next::Wait { next_at: at(500) });
+            assert_eq!(each.next(&name_state(3, at(500)), at(400)), Next::Wait { next_at: at(500) });
         }
     }
 
@@ -261,7 +262,7 @@ mod policy {
     fn of_both_timeouts_an_attempt_has_the_sooner_one() {
         let both = StepPolicy { timeout: Some(Millis::new(250)), ..each(OnTimeout::Retry) };
         for (begins, over) in [(0, 100), (150, 250), (149, 249)] {
-            let next = both.next(&standing(1, at(begins)), at(begins));
+            let next = both.next(&name_state(1, at(begins)), at(begins));
             assert_eq!(next, Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(over)) });
         }
         assert_eq!(both.longest_attempt(), Some(Millis::new(100)));
@@ -323,8 +324,8 @@ mod policy {
         assert_eq!(after(&policy, 1, NOW, bounds), AfterFailure::End(StepOutcome::DeadlineExceeded));
     }
 
-    fn begun(timeout_at: Option<Timestamp>) -> Standing {
-        Standing::Begun { attempt: 2, first_at: NOW, timeout_at, progress: None }
+    fn begun(timeout_at: Option<Timestamp>) -> NameState {
+        NameState::InProgress { attempt: 2, first_at: NOW, timeout_at, progress: None }
     }
 
     #[test]
@@ -371,7 +372,7 @@ fn note(kind: &str, of: Option<&str>) -> Happened {
 }
 
 /// All outcomes that the code receives, in order.
-fn heard(replay: &mut Replay) -> Vec<String> {
+fn received(replay: &mut Replay) -> Vec<String> {
     std::iter::from_fn(|| {
         let next = replay.next_outcome()?.to_string();
         replay.pass();
@@ -396,11 +397,11 @@ fn the_code_receives_outcomes_in_the_order_of_the_journal() {
         captured("small", 5),
         captured("large", 5_000),
     ]);
-    assert_eq!(heard(&mut replay), ["pack", "event:paid", "settle", "charge", "large"]);
+    assert_eq!(received(&mut replay), ["pack", "event:paid", "settle", "charge", "large"]);
     // New outcomes come after it.
     replay.push(NOW, completed("label"));
     replay.push(NOW, fired("nap"));
-    assert_eq!(heard(&mut replay), ["label", "nap"]);
+    assert_eq!(received(&mut replay), ["label", "nap"]);
     assert!(replay.is_delivered(&name("pack")) && !replay.is_delivered(&name("small")));
 }
 
@@ -409,23 +410,23 @@ fn received_outcomes_are_not_received_again_when_the_journal_is_read_again() {
     let mut replay = replay([completed("a"), completed("b")]);
     replay.pass();
     replay.rebuild(&journal([completed("a"), sent("paid", "5"), completed("b"), completed("c")]));
-    assert_eq!(heard(&mut replay), ["b", "c"]);
+    assert_eq!(received(&mut replay), ["b", "c"]);
     // Its old outcome no longer counts: there will be another one.
     replay.push(NOW, Happened::Reopened { name: name("b") });
     assert!(!replay.is_delivered(&name("b")));
     replay.push(NOW, completed("b"));
-    assert_eq!(heard(&mut replay), ["b"]);
+    assert_eq!(received(&mut replay), ["b"]);
 }
 
 #[test]
 fn an_outcome_keeps_its_place_among_those_that_were_passed() {
     let mut replay = replay([completed("b"), completed("a")]);
-    assert_eq!(replay.place(&name("a")), None);
-    assert_eq!(heard(&mut replay), ["b", "a"]);
+    assert_eq!(replay.position(&name("a")), None);
+    assert_eq!(received(&mut replay), ["b", "a"]);
     replay.rebuild(&journal([completed("b"), sent("paid", "5"), completed("a")]));
     replay.push(NOW, completed("c"));
-    assert_eq!(heard(&mut replay), ["c"]);
-    let places = ["b", "a", "c"].map(|text| replay.place(&name(text)));
+    assert_eq!(received(&mut replay), ["c"]);
+    let places = ["b", "a", "c"].map(|text| replay.position(&name(text)));
     assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
 }
 

@@ -9,36 +9,36 @@ use crate::task::{Ending, Outcome, State, Task};
 
 pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
     if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {
-        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Spent)));
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Stale)));
     }
-    let settled = transition::expire(task, context);
+    let expired_task = transition::expire(task, context);
     let now = context.now;
-    let current = settled.as_ref().unwrap_or(task);
+    let current = expired_task.as_ref().unwrap_or(task);
     let reply = |reply| Ok(Reply::Claim(reply));
     match &current.state {
-        State::Ended(_) => keep(task, settled, ClaimReply::Spent, context),
+        State::Ended(_) => reply_only(task, expired_task, ClaimReply::Stale, context),
         // The lease was granted before, and its attempt is over. No two attempts may have the same fence.
         State::Pending(_) | State::Running(_) if current.past_attempt(&claim.lease).is_some() => {
-            keep(task, settled, ClaimReply::Spent, context)
+            reply_only(task, expired_task, ClaimReply::Stale, context)
         }
         State::Running(running) if running.lease == claim.lease => {
             Decision::unchanged(task, reply(ClaimReply::Claimed))
         }
         State::Running(running) if running.lease_expires_at > now => {
-            Decision::unchanged(task, reply(ClaimReply::Held))
+            Decision::unchanged(task, reply(ClaimReply::Leased))
         }
         State::Running(_) => take_over(task, claim, context),
         // A newer hint was sent when the task became pending. If both were kept, each timed-out attempt would leave
         // one more message in the queue. If the newer one is lost, the tick finds the task.
         State::Pending(pending) if claim.hint.is_some_and(|hint| hint.version < pending.since_version) => {
-            keep(task, settled, ClaimReply::Spent, context)
+            reply_only(task, expired_task, ClaimReply::Stale, context)
         }
         State::Pending(pending) if pending.available_at > now => {
             // If its worker has just timed out, the retry has a hint of its own, and this one is stale.
-            let has_another = settled.is_some() && task.running().is_some();
+            let has_another = expired_task.is_some() && task.running().is_some();
             let early = ClaimReply::Early { available_at: pending.available_at };
-            let outcome = if has_another || pending.hint_later { ClaimReply::Spent } else { early };
-            keep(task, settled, outcome, context)
+            let outcome = if has_another || pending.hint_later { ClaimReply::Stale } else { early };
+            reply_only(task, expired_task, outcome, context)
         }
         State::Pending(_) if claim.paused => park(task, current, context),
         State::Pending(_) => {
@@ -58,8 +58,13 @@ fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
     super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Parked)))
 }
 
-fn keep(task: &Task, settled: Option<Task>, outcome: ClaimReply, context: &Context<'_>) -> Decision {
-    match settled {
+fn reply_only(
+    task: &Task,
+    expired_task: Option<Task>,
+    outcome: ClaimReply,
+    context: &Context<'_>,
+) -> Decision {
+    match expired_task {
         Some(after) => super::update(task, after, context, Ok(Reply::Claim(outcome))),
         None => Decision::unchanged(task, Ok(Reply::Claim(outcome))),
     }
@@ -78,11 +83,11 @@ fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
         transition::finish(&mut after, Outcome::Failed { error, message: None }, context);
     } else if claim.paused {
         return park(task, task, context);
-    } else if claim.company.is_shared() {
+    } else if claim.isolation.is_shared() {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Suspect)));
     } else {
         transition::start_attempt(&mut after, claim, context.now);
     }
-    let outcome = if after.ended().is_some() { ClaimReply::Spent } else { ClaimReply::Claimed };
+    let outcome = if after.ended().is_some() { ClaimReply::Stale } else { ClaimReply::Claimed };
     super::update(task, after, context, Ok(Reply::Claim(outcome)))
 }

@@ -9,7 +9,7 @@ use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
 use crate::task::{Ending, Outcome, Task};
 
-use super::Standing;
+use super::LeaseStatus;
 
 /// How much longer than its record a payload is kept that was written when the task ended.
 pub(super) const MARGIN: crate::duration::Millis = crate::duration::Millis::from_secs(86_400);
@@ -17,13 +17,13 @@ pub(super) const MARGIN: crate::duration::Millis = crate::duration::Millis::from
 pub(super) fn decide(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
     let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
-    let reject = match super::standing(current, &complete.lease) {
-        Standing::Holds(_) => return close(task, complete, context),
-        Standing::Closed(Ending::Completed) => {
+    let reject = match super::lease_status(current, &complete.lease) {
+        LeaseStatus::Current(_) => return close(task, complete, context),
+        LeaseStatus::Closed(Ending::Completed) => {
             return super::repeated_close(task, &complete.lease);
         }
-        Standing::Closed(_) => closed_otherwise(current),
-        Standing::Refused(reject) => reject,
+        LeaseStatus::Closed(_) => closed_otherwise(current),
+        LeaseStatus::Refused(reject) => reject,
     };
     super::refuse_expired(task, settled, reject, context)
 }
@@ -41,15 +41,15 @@ fn close(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
     transition::end_attempt(&mut after, Ending::Completed, None, context.now);
     let output = complete.output.clone().map(Payload::Inline);
     transition::finish(&mut after, Outcome::Completed { output }, context);
-    let mut parts = Vec::new();
+    let mut new_items = Vec::new();
     if let Some(body) = complete.output.as_ref().filter(|_| !super::fits(&after)) {
         let at = closing_blob(task, complete.blob_id, body, context);
         let output = Some(Payload::Blob(at.clone()));
         transition::finish(&mut after, Outcome::Completed { output }, context);
-        parts.push(NewItem::Blob { at, body: body.clone() });
+        new_items.push(NewItem::Blob { at, body: body.clone() });
     }
     let decision = super::update(task, after, context, Ok(Reply::Closed { duplicate: false }));
-    Decision { parts, ..decision }
+    Decision { new_items, ..decision }
 }
 
 /// The blob of a payload written when the task ends. It is kept a little longer than the record.

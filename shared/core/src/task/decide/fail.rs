@@ -8,19 +8,19 @@ use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
 use crate::task::{Ending, Outcome, Task};
 
-use super::Standing;
+use super::LeaseStatus;
 use super::complete::{closed_otherwise, closing_blob};
 
 pub(super) fn decide(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {
     let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
-    let reject = match super::standing(current, &fail.lease) {
-        Standing::Holds(_) => return close(task, fail, context),
-        Standing::Closed(Ending::Failed) => {
+    let reject = match super::lease_status(current, &fail.lease) {
+        LeaseStatus::Current(_) => return close(task, fail, context),
+        LeaseStatus::Closed(Ending::Failed) => {
             return super::repeated_close(task, &fail.lease);
         }
-        Standing::Closed(_) => closed_otherwise(current),
-        Standing::Refused(reject) => reject,
+        LeaseStatus::Closed(_) => closed_otherwise(current),
+        LeaseStatus::Refused(reject) => reject,
     };
     super::refuse_expired(task, settled, reject, context)
 }
@@ -34,7 +34,7 @@ fn close(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {
     let body = Json::string(&fail.error.message);
     let at = closing_blob(task, fail.blob_id, &body, context);
     let decision = end(task, fail, Some(at.clone()), context);
-    Decision { parts: vec![NewItem::Blob { at, body }], ..decision }
+    Decision { new_items: vec![NewItem::Blob { at, body }], ..decision }
 }
 
 fn end(task: &Task, fail: &Fail, message: Option<BlobRef>, context: &Context<'_>) -> Decision {

@@ -9,32 +9,32 @@ use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
 use crate::task::{Running, State, Task};
 
-use super::Standing;
+use super::LeaseStatus;
 
 pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
     let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
-    let reject = match super::standing(current, &heartbeat.lease) {
-        Standing::Holds(running) => return renew(task, running, heartbeat, context),
-        Standing::Closed(_) => match current.ended() {
+    let reject = match super::lease_status(current, &heartbeat.lease) {
+        LeaseStatus::Current(running) => return extend_lease(task, running, heartbeat, context),
+        LeaseStatus::Closed(_) => match current.ended() {
             Some(_) => Reject::AlreadyTerminal { status: current.status() },
             None => Reject::LeaseLost,
         },
-        Standing::Refused(reject) => reject,
+        LeaseStatus::Refused(reject) => reject,
     };
     super::refuse_expired(task, settled, reject, context)
 }
 
-fn renew(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
+fn extend_lease(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
     let now = context.now;
     let renewed =
         transition::lease_end(now, running.lease_length, running.start_to_close_at, task.deadline_at);
     let mut after = task.clone();
     after.progress = heartbeat.progress.or(task.progress);
     after.state = State::Running(Running {
-        lease_expires_at: if heartbeat.renews { renewed } else { running.lease_expires_at },
+        lease_expires_at: if heartbeat.extends_lease { renewed } else { running.lease_expires_at },
         heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
         ..running.clone()
     });
-    super::update_in_slot(task, after, SlotChange::Keep, context, Ok(Reply::Renewed))
+    super::update_in_slot(task, after, SlotChange::Keep, context, Ok(Reply::Extended))
 }

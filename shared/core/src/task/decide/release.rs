@@ -6,29 +6,29 @@ use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
 use crate::task::{Ending, Outcome, Task};
 
-use super::Standing;
+use super::LeaseStatus;
 use super::complete::closed_otherwise;
 
 pub(super) fn decide(task: &Task, lease: &LeaseId, context: &Context<'_>) -> Decision {
     let settled = transition::expire(task, context);
     let current = settled.as_ref().unwrap_or(task);
-    let reject = match super::standing(current, lease) {
-        Standing::Holds(_) => return give_back(task, context),
-        Standing::Closed(Ending::Released) => {
+    let reject = match super::lease_status(current, lease) {
+        LeaseStatus::Current(_) => return release_task(task, context),
+        LeaseStatus::Closed(Ending::Released) => {
             return super::repeated_close(task, lease);
         }
-        Standing::Closed(_) => closed_otherwise(current),
-        Standing::Refused(reject) => reject,
+        LeaseStatus::Closed(_) => closed_otherwise(current),
+        LeaseStatus::Refused(reject) => reject,
     };
     super::refuse_expired(task, settled, reject, context)
 }
 
-fn give_back(task: &Task, context: &Context<'_>) -> Decision {
+fn release_task(task: &Task, context: &Context<'_>) -> Decision {
     let mut after = task.clone();
     if transition::end_attempt(&mut after, Ending::Released, None, context.now) {
         transition::finish(&mut after, Outcome::Cancelled { timeout: None }, context);
     } else {
-        transition::wait_on(&mut after, context.now);
+        transition::resume_wait(&mut after, context.now);
     }
     super::update(task, after, context, Ok(Reply::Closed { duplicate: false }))
 }

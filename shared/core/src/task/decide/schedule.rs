@@ -60,7 +60,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if available_at.since(now) > SPAN_MAX {
         return Decision::refuse(None, Reject::field("run_at", "must be at most a year ahead"));
     }
-    let (mut task, parts) = spill(blank(schedule, available_at, context), schedule, context);
+    let (mut task, new_items) = spill(blank(schedule, available_at, context), schedule, context);
     if task.retry.max_attempts == MaxAttempts::Skip {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
@@ -86,7 +86,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     effects.extend(timer);
     effects.extend(super::parent_notification(&task));
     let answer = Ok(Reply::Scheduled { existed: false });
-    Decision { parts, writes, effects, ..Decision::of(task, answer) }
+    Decision { new_items, writes, effects, ..Decision::of(task, answer) }
 }
 
 fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) -> Task {
@@ -137,30 +137,30 @@ fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, V
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, labels_id] = schedule.blob_ids;
     let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
-    let room = budget.saturating_sub(size::of(&task));
+    let space_left = budget.saturating_sub(size::of(&task));
     let both = length(&schedule.input) + length(&schedule.labels) + 16;
     let input_larger = length(&schedule.input) >= length(&schedule.labels);
     let smaller = length(&schedule.input).min(length(&schedule.labels)) + 16;
-    let (input_inline, labels_inline) = match (both <= room, smaller <= room) {
+    let (input_inline, labels_inline) = match (both <= space_left, smaller <= space_left) {
         (true, _) => (true, true),
         (false, true) => (!input_larger, input_larger),
         (false, false) => (false, false),
     };
     let expires_at = payload_expiry(&task, context);
-    let mut parts = Vec::new();
+    let mut new_items = Vec::new();
     let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
         json.clone().map(|body| {
             if inline {
                 return Payload::Inline(body);
             }
             let at = BlobRef { id, bytes: u32::try_from(body.len()).unwrap_or(u32::MAX), expires_at };
-            parts.push(NewItem::Blob { at: at.clone(), body });
+            new_items.push(NewItem::Blob { at: at.clone(), body });
             Payload::Blob(at)
         })
     };
     task.input = place(&schedule.input, input_inline, input_id);
     task.labels = place(&schedule.labels, labels_inline, labels_id);
-    (task, parts)
+    (task, new_items)
 }
 
 /// When an idempotency key's record may be deleted. If its task has a deadline, this is after the deadline.

@@ -1,6 +1,6 @@
 //! Derives the events from a record before and after a write.
 
-use super::{EndedAttempt, Event, Expiry, FORMAT, What};
+use super::{EndedAttempt, Event, EventType, Expiry, FORMAT};
 use crate::command::Context;
 use crate::limits::Limits;
 use crate::task::transition;
@@ -27,9 +27,9 @@ pub fn events(before: Option<&Task>, after: &Task, now: Timestamp) -> Vec<Event>
 }
 
 /// An event's type, and the number of the attempt that it is about.
-type Change = (u32, What);
+type Change = (u32, EventType);
 
-fn event_of(task: &Task, attempt: u32, what: What, at: Timestamp) -> Event {
+fn event_of(task: &Task, attempt: u32, what: EventType, at: Timestamp) -> Event {
     Event {
         v: FORMAT,
         what,
@@ -49,9 +49,9 @@ fn created(task: &Task) -> Vec<Change> {
         State::Pending(pending) => Some(pending.available_at),
         State::Running(_) | State::Ended(_) => None,
     };
-    let mut changes = vec![(0, What::TaskScheduled { available_at, deadline_at: task.deadline_at })];
+    let mut changes = vec![(0, EventType::TaskScheduled { available_at, deadline_at: task.deadline_at })];
     if task.ended().is_some() {
-        changes.push((0, What::TaskSkipped));
+        changes.push((0, EventType::TaskSkipped));
     }
     changes
 }
@@ -75,7 +75,7 @@ fn changed(before: &Task, after: &Task, now: Timestamp) -> Vec<Change> {
         && ended.and_then(timeout_of) != Some(kind)
     {
         let (expiry, attempt) = (expiry(before, kind, now), past.what.clone());
-        changes.push((past.number, What::AttemptTimedOut { expiry, attempt }));
+        changes.push((past.number, EventType::AttemptTimedOut { expiry, attempt }));
     }
     let was = past.as_ref().map(|past| past.what.outcome);
     match (ended, past) {
@@ -85,10 +85,10 @@ fn changed(before: &Task, after: &Task, now: Timestamp) -> Vec<Change> {
         }
         (None, Some(Past { number, what: attempt, error_code })) => {
             let retry_at = retry_at(after, now);
-            changes.push((number, What::TaskRetrying { attempt, error_code, retry_at }));
+            changes.push((number, EventType::TaskRetrying { attempt, error_code, retry_at }));
         }
         (None, None) if before.ended().is_some() && after.status().is_live() => {
-            changes.push((after.attempt, What::TaskRevived));
+            changes.push((after.attempt, EventType::TaskRevived));
         }
         (None, None) => {}
     }
@@ -132,19 +132,19 @@ fn reported_code(past: &PastAttempt) -> Option<String> {
     }
 }
 
-fn end(before: &Task, ended: &Ended, past: Option<Past>, now: Timestamp) -> What {
+fn end(before: &Task, ended: &Ended, past: Option<Past>, now: Timestamp) -> EventType {
     let (attempt, reported) = past.map(|past| (past.what, past.error_code)).unzip();
     match &ended.outcome {
-        Outcome::Completed { .. } => What::TaskCompleted { attempt },
-        Outcome::Failed { error, .. } => What::TaskFailed { error_code: error.code.clone(), attempt },
+        Outcome::Completed { .. } => EventType::TaskCompleted { attempt },
+        Outcome::Failed { error, .. } => EventType::TaskFailed { error_code: error.code.clone(), attempt },
         Outcome::TimedOut { kind, .. } => {
             let expiry = expiry(before, *kind, now);
-            What::TaskTimedOut { expiry, attempt, error_code: reported.flatten() }
+            EventType::TaskTimedOut { expiry, attempt, error_code: reported.flatten() }
         }
         Outcome::Cancelled { timeout } => {
-            What::TaskCancelled { expiry: timeout.map(|kind| expiry(before, kind, now)), attempt }
+            EventType::TaskCancelled { expiry: timeout.map(|kind| expiry(before, kind, now)), attempt }
         }
-        Outcome::Skipped => What::TaskSkipped,
+        Outcome::Skipped => EventType::TaskSkipped,
     }
 }
 
@@ -192,7 +192,7 @@ fn claim_or_cancel_request(
     let running = after.running()?;
     if let Some(same) = before.running().filter(|same| same.lease == running.lease) {
         let asked = running.cancel_requested && !same.cancel_requested;
-        return asked.then_some((after.attempt, What::TaskCancelRequested));
+        return asked.then_some((after.attempt, EventType::TaskCancelRequested));
     }
     let free_since = match (&before.state, past) {
         (State::Pending(pending), None) => pending.available_at,
@@ -201,5 +201,5 @@ fn claim_or_cancel_request(
         (State::Pending(_) | State::Running(_) | State::Ended(_), _) => now,
     };
     let worker = running.worker.clone();
-    Some((after.attempt, What::TaskStarted { worker, waited: now.since(free_since) }))
+    Some((after.attempt, EventType::TaskStarted { worker, waited: now.since(free_since) }))
 }

@@ -1,4 +1,4 @@
-use super::{Event, What, events};
+use super::{Event, EventType, events};
 use crate::task::Status;
 use crate::task::decide::tests::fixture::{Scene, t, task, written};
 use crate::timeout::OnTimeout::{Cancel, Retry, Terminal};
@@ -7,13 +7,13 @@ use crate::timeout::OnTimeout::{Cancel, Retry, Terminal};
 const GOLDEN: &str = include_str!("../../../golden/event-v1.jsonl");
 
 /// The events of the scenario's last step, at that time.
-fn told(scene: &Scene, now: &str) -> Vec<Event> {
+fn last_events(scene: &Scene, now: &str) -> Vec<Event> {
     written(scene.decision()).flat_map(|(before, after)| events(before, after, t(now))).collect()
 }
 
 #[track_caller]
-fn tells(scene: Scene, now: &str, names: &[&str]) -> Scene {
-    let told = told(&scene, now);
+fn assert_events(scene: Scene, now: &str, names: &[&str]) -> Scene {
+    let told = last_events(&scene, now);
     assert_eq!(told.iter().map(|event| event.what.name()).collect::<Vec<_>>(), names, "{told:#?}");
     scene
 }
@@ -21,7 +21,7 @@ fn tells(scene: Scene, now: &str, names: &[&str]) -> Scene {
 /// The last step's event of that type, as its receivers parse it.
 #[track_caller]
 fn wire(scene: &Scene, now: &str, name: &str) -> serde_json::Value {
-    let told = told(scene, now);
+    let told = last_events(scene, now);
     let event = told.iter().find(|event| event.what.name() == name).unwrap();
     serde_json::from_str(&event.body().unwrap()).unwrap()
 }
@@ -30,7 +30,7 @@ fn wire(scene: &Scene, now: &str, name: &str) -> serde_json::Value {
 fn every_type_is_written_as_it_always_was() {
     let mut lines = Vec::new();
     let mut tell = |scene: Scene, now: &str| {
-        lines.extend(told(&scene, now).iter().map(|event| event.body().unwrap()));
+        lines.extend(last_events(&scene, now).iter().map(|event| event.body().unwrap()));
         scene
     };
     // A task with every transition.
@@ -80,51 +80,51 @@ fn the_golden_events_have_every_type_and_no_message() {
 
 #[test]
 fn an_extended_lease_and_a_second_probe_are_no_events() {
-    let scene = tells(task().scheduled().claim("a").at("30s").heartbeat("a"), "30s", &[]);
-    let scene = tells(scene.at("31s").progress("a", 0.5), "31s", &[]);
-    let scene = tells(scene.at("32s").cancel(), "32s", &["TaskCancelRequested"]);
-    let scene = tells(scene.at("33s").cancel(), "33s", &[]);
-    tells(scene.at("34s").progress("a", 0.7), "34s", &[]);
-    tells(task().scheduled().at("7h").tick(), "7h", &[]);
-    tells(task().starting_in("1h").scheduled().at("58m").tick(), "58m", &[]);
+    let scene = assert_events(task().scheduled().claim("a").at("30s").heartbeat("a"), "30s", &[]);
+    let scene = assert_events(scene.at("31s").progress("a", 0.5), "31s", &[]);
+    let scene = assert_events(scene.at("32s").cancel(), "32s", &["TaskCancelRequested"]);
+    let scene = assert_events(scene.at("33s").cancel(), "33s", &[]);
+    assert_events(scene.at("34s").progress("a", 0.7), "34s", &[]);
+    assert_events(task().scheduled().at("7h").tick(), "7h", &[]);
+    assert_events(task().starting_in("1h").scheduled().at("58m").tick(), "58m", &[]);
 }
 
 #[test]
 fn one_write_can_have_several_events_in_order() {
     let lost = task().attempts(2).scheduled().claim_for("a", "10s").at("15s").claim("b");
-    let lost = tells(lost, "15s", &["TaskRetrying", "TaskStarted"]);
+    let lost = assert_events(lost, "15s", &["TaskRetrying", "TaskStarted"]);
     assert_eq!(wire(&lost, "15s", "TaskRetrying")["outcome"], "lost");
     assert_eq!(wire(&lost, "15s", "TaskStarted")["waited_ms"], 5_000);
     let late = task().attempts(2).close_within("10s", Retry).scheduled().claim("a").at("11s").claim("b");
-    let late = tells(late, "11s", &["AttemptTimedOut", "TaskRetrying", "TaskStarted"]);
+    let late = assert_events(late, "11s", &["AttemptTimedOut", "TaskRetrying", "TaskStarted"]);
     assert_eq!(wire(&late, "11s", "TaskRetrying")["attempt"], 1);
     assert_eq!(wire(&late, "11s", "TaskStarted")["attempt"], 2);
     let unclaimed = task().attempts(2).start_within("10s", Retry).scheduled().at("11s").claim("a");
-    let unclaimed = tells(unclaimed, "11s", &["AttemptTimedOut", "TaskRetrying", "TaskStarted"]);
+    let unclaimed = assert_events(unclaimed, "11s", &["AttemptTimedOut", "TaskRetrying", "TaskStarted"]);
     assert_eq!(wire(&unclaimed, "11s", "AttemptTimedOut")["started_at"], serde_json::Value::Null);
-    tells(task().attempts(0).scheduled(), "0s", &["TaskScheduled", "TaskSkipped"]);
+    assert_events(task().attempts(0).scheduled(), "0s", &["TaskScheduled", "TaskSkipped"]);
 }
 
 #[test]
 fn a_task_that_expires_at_an_operators_retry_has_an_event_of_its_end_before_its_revival() {
     let late = task().deadline("10s").scheduled().claim("a").at("12s").retry();
-    let late = tells(late, "12s", &["TaskTimedOut", "TaskRevived"]);
+    let late = assert_events(late, "12s", &["TaskTimedOut", "TaskRevived"]);
     assert_eq!(wire(&late, "12s", "TaskTimedOut")["lateness_ms"], 2_000);
     let waiting = task().with_total_timeout("10s", false).scheduled().at("12s").retry();
-    tells(waiting, "12s", &["TaskCancelled", "TaskRevived"]);
+    assert_events(waiting, "12s", &["TaskCancelled", "TaskRevived"]);
 }
 
 #[test]
 fn the_event_of_a_timeout_has_its_instant_and_its_lateness() {
     let heartbeats = task().heartbeats("20s", Terminal).scheduled().at("1m").claim("a");
-    let silent = tells(heartbeats.at("1m 21s").tick(), "1m 21s", &["TaskTimedOut"]);
+    let silent = assert_events(heartbeats.at("1m 21s").tick(), "1m 21s", &["TaskTimedOut"]);
     let event = wire(&silent, "1m 21s", "TaskTimedOut");
     assert_eq!((&event["kind"], &event["lateness_ms"]), (&"heartbeat".into(), &1_000.into()));
     assert_eq!(event["deadline_at"], t("1m 20s").to_rfc3339());
     assert_eq!(event["started_at"], t("1m").to_rfc3339());
     assert_eq!((&event["worker"], &event["outcome"]), (&"worker-a".into(), &"timed_out".into()));
     let nobody = task().start_within("20s", Cancel).scheduled();
-    let nobody = tells(nobody.at("30s").tick(), "30s", &["TaskCancelled"]);
+    let nobody = assert_events(nobody.at("30s").tick(), "30s", &["TaskCancelled"]);
     let event = wire(&nobody, "30s", "TaskCancelled");
     assert_eq!((&event["kind"], &event["lateness_ms"]), (&"schedule_to_start".into(), &10_000.into()));
 }
@@ -132,12 +132,12 @@ fn the_event_of_a_timeout_has_its_instant_and_its_lateness() {
 #[test]
 fn the_event_of_a_doomed_retry_has_a_future_deadline() {
     let plan = || task().attempts(3).delay("1h").deadline("30m").close_within("1m", Retry);
-    let failed = tells(plan().scheduled().claim("a").at("10s").fail("a"), "10s", &["TaskTimedOut"]);
+    let failed = assert_events(plan().scheduled().claim("a").at("10s").fail("a"), "10s", &["TaskTimedOut"]);
     let event = wire(&failed, "10s", "TaskTimedOut");
     assert_eq!((&event["doomed"], &event["lateness_ms"]), (&true.into(), &0.into()));
     assert_eq!((&event["outcome"], &event["error_code"]), (&"failed".into(), &"broken".into()));
     let slow = plan().scheduled().claim("a").at("1m").tick();
-    let slow = tells(slow, "1m", &["AttemptTimedOut", "TaskTimedOut"]);
+    let slow = assert_events(slow, "1m", &["AttemptTimedOut", "TaskTimedOut"]);
     assert_eq!(wire(&slow, "1m", "AttemptTimedOut")["kind"], "start_to_close");
     assert_eq!(wire(&slow, "1m", "TaskTimedOut")["kind"], "schedule_to_close");
 }
@@ -145,7 +145,7 @@ fn the_event_of_a_doomed_retry_has_a_future_deadline() {
 #[test]
 fn a_timeout_after_a_cancel_request_has_an_event_of_its_own() {
     let asked = task().deadline("10s").scheduled().claim("a").at("1s").cancel();
-    let ended = tells(asked.at("11s").tick(), "11s", &["AttemptTimedOut", "TaskCancelled"]);
+    let ended = assert_events(asked.at("11s").tick(), "11s", &["AttemptTimedOut", "TaskCancelled"]);
     assert_eq!(wire(&ended, "11s", "AttemptTimedOut")["kind"], "schedule_to_close");
     assert_eq!(wire(&ended, "11s", "TaskCancelled")["kind"], serde_json::Value::Null);
 }
@@ -161,7 +161,7 @@ fn the_end_says_which_status_it_is() {
     ];
     for scene in ends {
         let ended: Vec<Status> =
-            told(&scene, "2s").iter().filter_map(|event| What::ended_as(&event.what)).collect();
+            last_events(&scene, "2s").iter().filter_map(|event| EventType::ended_as(&event.what)).collect();
         assert_eq!(ended, [scene.record().status()]);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_service::ports::StoreError;
 
-use super::{KEYS, List, Place};
+use super::{KEYS, List, Position};
 use crate::attribute::LIST_AT;
 use crate::error::Failure;
 use crate::item::Item;
@@ -20,10 +20,10 @@ const FIRST_MIN: usize = 16;
 pub(super) struct Lane {
     key: String,
     /// The next records in order, which also sorts those of one instant.
-    ready: VecDeque<Place>,
+    ready: VecDeque<Position>,
     /// The records of the last instant that was read: the index returns them in no order, and there may be more of
     /// them.
-    held: Vec<Place>,
+    held: Vec<Position>,
     start: Option<Item>,
     is_read: bool,
     limit: usize,
@@ -37,11 +37,11 @@ impl Lane {
         Self { key, ready: VecDeque::new(), held: Vec::new(), start: None, is_read: false, limit }
     }
 
-    pub(super) fn first(&self) -> Option<&Place> {
+    pub(super) fn first(&self) -> Option<&Position> {
         self.ready.front()
     }
 
-    pub(super) fn take(&mut self) -> Option<Place> {
+    pub(super) fn take(&mut self) -> Option<Position> {
         self.ready.pop_front()
     }
 
@@ -59,7 +59,7 @@ impl Lane {
         &mut self,
         store: &DynamoStore,
         list: List<'_>,
-        behind: Option<&Place>,
+        behind: Option<&Position>,
     ) -> Result<(), StoreError> {
         while self.is_dry() {
             let mut query = store.list_query(&self.key).scan_index_forward(!list.is_latest_first());
@@ -82,13 +82,13 @@ impl Lane {
             self.is_read = output.last_evaluated_key.is_none();
             self.start = output.last_evaluated_key;
             let read = output.items.unwrap_or_default();
-            self.add(read.iter().filter_map(Place::of), list, behind);
+            self.add(read.iter().filter_map(Position::of), list, behind);
         }
         Ok(())
     }
 
-    fn add(&mut self, read: impl Iterator<Item = Place>, list: List<'_>, behind: Option<&Place>) {
-        let is_next = |place: &Place| behind.is_none_or(|behind| list.compare(place, behind).is_gt());
+    fn add(&mut self, read: impl Iterator<Item = Position>, list: List<'_>, behind: Option<&Position>) {
+        let is_next = |place: &Position| behind.is_none_or(|behind| list.compare(place, behind).is_gt());
         self.held.extend(read.filter(is_next));
         let open_instant = self.held.last().map(|place| place.at);
         self.held.sort_unstable_by(|one, other| list.compare(one, other));

@@ -78,7 +78,7 @@ async fn records_of_one_instant_are_sorted_by_id() {
     let (found, next) = store.listed(List::Dead, 4, None).await.unwrap();
     assert_eq!(found, ["task#e", "task#d", "task#c", "task#b"]);
     let behind = cursor::decode_position("dead", &next.clone().unwrap()).unwrap();
-    assert_eq!(behind, Place { at: 5, pk: "task#b".into() });
+    assert_eq!(behind, Position { at: 5, pk: "task#b".into() });
     // The next page starts in the middle of that instant.
     let before = script.requests().len();
     let (again, _) = store.listed(List::Dead, 4, next.as_deref()).await.unwrap();

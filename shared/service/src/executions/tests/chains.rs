@@ -205,9 +205,9 @@ async fn with_deadline(seconds: u64, steps: usize) -> Scene {
 async fn the_timer_of_a_deadline_that_fails_in_the_close_comes_back_and_continues_it() {
     let scene = with_deadline(60, 200).await;
     scene.advance(60);
-    scene.die_after(120);
+    scene.crash_after(120);
     assert!(scene.try_fire(1_000).await.contains(&true));
-    scene.die_after(NEVER);
+    scene.crash_after(NEVER);
     assert_eq!(steps_done(&scene).await, 100);
     scene.advance(61);
     while scene.fire(1_000).await > 0 {}

@@ -24,7 +24,7 @@ use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
 pub(crate) const NEVER: u64 = u64::MAX;
 
 /// The store, and how many writes the process has made and may make.
-pub(crate) struct Mortal {
+pub(crate) struct CrashingStore {
     pub(crate) inner: Arc<MemoryStore>,
     pub(crate) writes: AtomicU64,
     pub(crate) last: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct Mortal {
     pub(crate) says: StoreError,
 }
 
-impl Mortal {
+impl CrashingStore {
     fn lives(&self) -> Result<(), StoreError> {
         let is_dead = self.writes.load(Ordering::SeqCst) >= self.last.load(Ordering::SeqCst);
         if is_dead { Err(self.says.clone()) } else { Ok(()) }
@@ -48,7 +48,7 @@ impl Mortal {
 }
 
 #[async_trait]
-impl Store for Mortal {
+impl Store for CrashingStore {
     async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         self.lives()?;
         self.inner.task(id).await

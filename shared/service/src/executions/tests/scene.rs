@@ -16,7 +16,7 @@ use tickover_core::task::Failure;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 
-use super::mortal::{Mortal, NEVER};
+use super::mortal::{CrashingStore, NEVER};
 use crate::claim::ClaimRequest;
 use crate::error::ServiceError;
 use crate::executions::{RemoteStep, StartRequest, StartedTurn, Work};
@@ -31,13 +31,13 @@ pub(super) const DAY: u64 = 86_400;
 
 /// A clock that can be set to move on by itself with each read.
 #[derive(Debug)]
-struct Looked {
+struct TickingClock {
     now: AtomicI64,
     step: AtomicI64,
 }
 
 #[async_trait]
-impl Clock for Looked {
+impl Clock for TickingClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now.fetch_add(self.step.load(Ordering::SeqCst), Ordering::SeqCst))
     }
@@ -50,8 +50,8 @@ impl Clock for Looked {
 pub(super) struct Scene {
     pub(super) service: Service,
     pub(super) store: Arc<MemoryStore>,
-    mortal: Arc<Mortal>,
-    clock: Arc<Looked>,
+    mortal: Arc<CrashingStore>,
+    clock: Arc<TickingClock>,
     queue: Arc<MemoryQueue>,
 }
 
@@ -83,12 +83,13 @@ fn queue() -> QueueName {
 
 impl Scene {
     pub(super) fn new() -> Self {
-        let clock = Arc::new(Looked { now: AtomicI64::new(1_767_225_600_000), step: AtomicI64::new(0) });
+        let clock =
+            Arc::new(TickingClock { now: AtomicI64::new(1_767_225_600_000), step: AtomicI64::new(0) });
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         let store = Arc::new(MemoryStore::new());
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
         let says = StoreError::Corrupt { reason: "dead".to_owned() };
-        let mortal = Arc::new(Mortal { inner: Arc::clone(&store), writes, last, says });
+        let mortal = Arc::new(CrashingStore { inner: Arc::clone(&store), writes, last, says });
         let ports = Ports {
             store: mortal.clone(),
             queue: queue.clone(),
@@ -108,7 +109,7 @@ impl Scene {
     }
 
     /// After this many more writes, no call of the store succeeds.
-    pub(super) fn die_after(&self, writes: u64) {
+    pub(super) fn crash_after(&self, writes: u64) {
         let last = if writes == NEVER { NEVER } else { self.writes() + writes };
         self.mortal.last.store(last, Ordering::SeqCst);
     }
@@ -211,7 +212,7 @@ impl Scene {
     }
 
     pub(super) async fn large_step(&self, step: &str) -> Entry {
-        let output = Some(self.service.keep(large()).await.unwrap());
+        let output = Some(self.service.store_payload(large()).await.unwrap());
         let what = Happened::Step {
             name: name(step),
             outcome: StepOutcome::Completed { output },

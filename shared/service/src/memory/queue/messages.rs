@@ -87,8 +87,8 @@ impl Messages {
     pub(super) fn take(&mut self, now: Timestamp, max: usize, until: Timestamp) -> Vec<(Delivery, String)> {
         self.move_due(now);
         let in_flight = usize::try_from(self.in_flight).unwrap_or(usize::MAX);
-        let room = self.mortality.in_flight_max.map_or(max, |most| most.saturating_sub(in_flight));
-        let max = max.min(room);
+        let free = self.mortality.in_flight_max.map_or(max, |most| most.saturating_sub(in_flight));
+        let max = max.min(free);
         let mut taken = Vec::new();
         while taken.len() < max
             && let Some((_, id)) = self.visible.pop_first()

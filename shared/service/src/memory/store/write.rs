@@ -15,7 +15,7 @@ pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), Stor
     }
     let is_decided = |write: &&Write| !is_extension(write) && !is_wake(write);
     let decided: Vec<&Write> = writes.iter().filter(is_decided).collect();
-    settle(records, &decided)?;
+    apply_decided(records, &decided)?;
     // A woken execution must find what it is woken for.
     for wake in writes.iter().filter(|write| is_wake(write)) {
         records.apply(wake);
@@ -23,7 +23,7 @@ pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), Stor
     Ok(())
 }
 
-fn settle(records: &mut Records, decided: &[&Write]) -> Result<(), StoreError> {
+fn apply_decided(records: &mut Records, decided: &[&Write]) -> Result<(), StoreError> {
     let verdict = |write: &&Write| {
         let condition = Condition::of(write)?;
         Some(condition.verdict(records.stored(write).as_ref()))

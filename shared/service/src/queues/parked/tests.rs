@@ -11,7 +11,7 @@ use tickover_core::timeout::Timeouts;
 
 use super::*;
 use crate::claim::{ClaimRequest, Delivered, Hinted, Isolation};
-use crate::executions::tests::mortal::{Mortal, NEVER};
+use crate::executions::tests::mortal::{CrashingStore, NEVER};
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use crate::ports::{Clock as _, Queue as _};
 use crate::service::Ports;
@@ -24,7 +24,7 @@ struct Scene {
     worker: Service,
     clock: Arc<ManualClock>,
     queue: Arc<MemoryQueue>,
-    store: Arc<Mortal>,
+    store: Arc<CrashingStore>,
 }
 
 fn work() -> QueueName {
@@ -41,7 +41,7 @@ impl Scene {
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::Fixed(vec![work()])));
         let says = StoreError::Unavailable { reason: "throttled for long".to_owned() };
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
-        let store = Arc::new(Mortal { inner: Arc::new(MemoryStore::new()), writes, last, says });
+        let store = Arc::new(CrashingStore { inner: Arc::new(MemoryStore::new()), writes, last, says });
         let ports = Ports {
             store: store.clone(),
             queue: queue.clone(),

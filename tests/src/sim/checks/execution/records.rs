@@ -2,7 +2,7 @@
 
 use tickover_core::due::START_LEAD;
 use tickover_core::execution::command::Command;
-use tickover_core::execution::due::attempt_over_at;
+use tickover_core::execution::due::attempt_timeout_at;
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, GRACE, Waiting};
 use tickover_core::limits::CONTROL_RECORD_BYTES;
@@ -87,7 +87,7 @@ fn i4_a_recorded_attempts_timeout_has_a_due_slot(step: &Step<'_>) -> Option<Viol
     // The last entry of a name counts; a script runs one step at a time.
     let brought = ruling.command.entries().last()?;
     let Happened::Attempt { error: None, next_at: Some(timeout_at), .. } = &brought.what else { return None };
-    let is_watched = attempt_over_at(step.after).is_some_and(|at| at <= timeout_at.plus(GRACE));
+    let is_watched = attempt_timeout_at(step.after).is_some_and(|at| at <= timeout_at.plus(GRACE));
     let what = || format!("no tick would see {} pass", clock(*timeout_at));
     (!is_watched).then(|| found(Invariant::I4, step, what()))
 }
@@ -101,7 +101,7 @@ fn probe_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
         let since = needed.max(after.hinted_at.unwrap_or(Timestamp::EPOCH)).max(by_now);
         since.plus(limits.backstop_max).plus(SKEW)
     };
-    let held = after.is_held();
+    let held = after.needs_operator();
     match &after.state {
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) if held => None,
         // Its queue is paused, so a hint would have no effect: the resuming sends one.
@@ -121,7 +121,7 @@ fn wait_probe_by(
     waiting: &Waiting,
     from: impl Fn(Timestamp) -> Timestamp,
 ) -> Option<Timestamp> {
-    if waiting.stirred {
+    if waiting.wake_requested {
         return Some(from(waiting.since));
     }
     let by_itself =

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tickover_core::execution::Execution;
-use tickover_core::execution::due::attempt_over_at;
+use tickover_core::execution::due::attempt_timeout_at;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::id::{ExecutionId, Incarnation, Nonce};
 use tickover_core::task::Task;
@@ -148,7 +148,7 @@ fn journal<'a>(
 
 /// The earliest instant of this record that must be noticed: a deadline, or the timeout of an attempt.
 pub(in crate::sim::checks) fn watched_instant(execution: &Execution) -> Option<Timestamp> {
-    earliest([visible_instant(execution), attempt_over_at(execution)])
+    earliest([visible_instant(execution), attempt_timeout_at(execution)])
 }
 
 /// The earliest deadline of this record that a user can see.

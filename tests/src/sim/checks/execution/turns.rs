@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickover_core::execution::ExecutionState;
 use tickover_core::execution::command::{Command, StartTurn, Suspend};
 use tickover_core::execution::decision::{Reply, StartTurnReply, SuspendReply};
-use tickover_core::execution::due::attempt_over_at;
+use tickover_core::execution::due::attempt_timeout_at;
 use tickover_core::id::LeaseId;
 
 use super::found;
@@ -78,12 +78,12 @@ fn i7_no_turn_is_taken_from_a_live_worker(step: &Step<'_>, ruling: &Ruling) -> O
         ExecutionState::Pending(ready) => ready.available_at > now,
         // A worker that lets an attempt's timeout pass counts as lost before its lease ends.
         ExecutionState::Running(turn) => {
-            turn.lease_expires_at > now && attempt_over_at(before).is_none_or(|at| at > now)
+            turn.lease_expires_at > now && attempt_timeout_at(before).is_none_or(|at| at > now)
         }
         ExecutionState::Waiting(waiting) => {
             let instants = [waiting.until, waiting.recheck.map(|recheck| recheck.at)];
             let has_come = instants.into_iter().flatten().any(|at| at <= now);
-            !(waiting.stirred || before.wakes > waiting.seen_wakes || has_come)
+            !(waiting.wake_requested || before.wakes > waiting.seen_wakes || has_come)
         }
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => true,
     };
@@ -113,7 +113,7 @@ fn wakes_no_turn_suspends_with_unseen_wakes(step: &Step<'_>, ruling: &Ruling) ->
 
 fn policies_no_turn_of_a_paused_execution_starts(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
     taken(ruling)?;
-    let before = step.before.filter(|before| before.is_held())?;
+    let before = step.before.filter(|before| before.needs_operator())?;
     Some(found(Invariant::Policies, step, format!("started while it is paused: {}", brief(before))))
 }
 

@@ -56,7 +56,7 @@ const fn is_asleep(execution: &Execution) -> bool {
 /// From when on the execution should be notified, if all it waits for ends while it is in this state.
 fn notify_by(step: &Step<'_>, stories: &Stories<'_>) -> Option<Timestamp> {
     let ExecutionState::Waiting(waiting) = &step.after.state else { return None };
-    if waiting.stirred || step.after.wakes > waiting.seen_wakes || waiting.recheck.is_none() {
+    if waiting.wake_requested || step.after.wakes > waiting.seen_wakes || waiting.recheck.is_none() {
         return None;
     }
     let journal: Vec<Entry> = step.journal.as_ref()?.iter().copied().cloned().collect();

@@ -15,7 +15,7 @@ fn running(claimed: u64) -> Execution {
         lease_length: Millis::from_secs(60),
         lease_expires_at: later(claimed + 60),
         shared: false,
-        under_way: vec![],
+        timed_attempts: vec![],
     }))
 }
 

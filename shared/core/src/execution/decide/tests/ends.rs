@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
 use super::fixture::{Scene, blob, child, done, done_aside, ended, execution, remote, t, waited};
-use super::life::{CLOSED, SPENT, TAKEN};
+use super::lifecycle::{CLOSED, SPENT, TAKEN};
 
 const TIMED_OUT: Reply = Reply::Due(DueReply::TimedOut);
 
@@ -25,9 +25,9 @@ fn a_deadline_that_passes_ends_an_execution_in_any_state() {
     let plan = || execution().deadline("1m");
     let standing = [
         plan().started(),
-        plan().started().take("a"),
-        plan().started().take("a").wait("a"),
-        plan().started().take("a").sleep_until("a", "30s"),
+        plan().started().start_turn("a"),
+        plan().started().start_turn("a").wait("a"),
+        plan().started().start_turn("a").sleep_until("a", "30s"),
         plan().started().pause(),
     ];
     for scene in standing {
@@ -39,18 +39,18 @@ fn a_deadline_that_passes_ends_an_execution_in_any_state() {
 
 #[test]
 fn any_command_on_an_execution_whose_deadline_has_passed_ends_it() {
-    let running = || execution().run_deadline("1m").started().take("a").at("1m");
+    let running = || execution().run_deadline("1m").started().start_turn("a").at("1m");
     for scene in [
         running().record_entries("a", vec![done("late", "1")]),
         running().wait("a"),
         running().complete("a"),
-        running().renew("a"),
+        running().heartbeat("a"),
         running().release("a", "0s"),
     ] {
         let scene = scene.refuses(Reject::TurnLost).is(Status::TimedOut).has_ended();
         assert!(scene.journal().is_empty(), "what came too late isn't remembered");
     }
-    running().take("b").replies(SPENT).ended_as(&timed_out(DeadlineKind::Run));
+    running().start_turn("b").replies(SPENT).ended_as(&timed_out(DeadlineKind::Run));
     running().send_event("go").refuses(Reject::ExecutionClosed { status: Status::TimedOut }).has_ended();
 }
 
@@ -66,8 +66,8 @@ fn of_two_deadlines_that_have_passed_the_executions_counts() {
 fn a_deadline_has_a_timer_on_its_way_to_it() {
     execution().deadline("1m").started().due("1m", DueKind::Armed).sends_timer_for("1m");
     let scene = execution().deadline("1h").started().due("10m", DueKind::Backstop).sends_no_timer();
-    scene.take("a").wait("a").next_tick().due("1h", DueKind::Instant);
-    let scene = execution().run_deadline("3m").started().sends_timer_for("3m").at("1m").take("a");
+    scene.start_turn("a").wait("a").next_tick().due("1h", DueKind::Instant);
+    let scene = execution().run_deadline("3m").started().sends_timer_for("3m").at("1m").start_turn("a");
     scene
         .continue_as_new("a", vec![])
         .due("3m", DueKind::Armed)
@@ -81,45 +81,50 @@ fn a_deadline_has_a_timer_on_its_way_to_it() {
 
 #[test]
 fn a_failure_is_dealt_with_before_the_execution_ends() {
-    let failing = || execution().on_failure("5m").started().take("a").at("10s").fail("a").replies(CLOSED);
+    let failing =
+        || execution().on_failure("5m").started().start_turn("a").at("10s").fail("a").replies(CLOSED);
     let scene = failing().is(Status::Pending).sends_hint_for("10s");
     assert_eq!(scene.record().failing.as_ref().unwrap().deadline_at, t("5m 10s"));
-    let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![done("refund", "1")]);
+    let scene = scene.start_turn("b").replies(TAKEN).record_entries("b", vec![done("refund", "1")]);
     // The `on_failure` code recovers, or it doesn't.
     scene.complete("b").is(Status::Completed);
-    let scene = failing().take("b").close("b", ExecutionOutcome::TimedOut { kind: DeadlineKind::Run });
+    let scene = failing().start_turn("b").close("b", ExecutionOutcome::TimedOut { kind: DeadlineKind::Run });
     assert!(matches!(scene.outcome(), ExecutionOutcome::Failed { error, .. } if error.code == "broken"));
     assert_eq!(scene.record().failing, None);
-    failing().take("b").continue_as_new("b", vec![]).is(Status::Failed).has_ended();
+    failing().start_turn("b").continue_as_new("b", vec![]).is(Status::Failed).has_ended();
 }
 
 #[test]
 fn a_missed_deadline_is_dealt_with_as_well_and_the_old_deadlines_no_longer_count() {
-    let scene = execution().deadline("1m").on_failure("5m").started().take("a").at("2m").tick();
+    let scene = execution().deadline("1m").on_failure("5m").started().start_turn("a").at("2m").tick();
     let scene = scene.replies(TIMED_OUT).is(Status::Pending).sends_hint_for("2m");
-    let scene =
-        scene.at("3m").take("b").replies(TAKEN).at("6m 59s").record_entries("b", vec![done("refund", "1")]);
+    let scene = scene
+        .at("3m")
+        .start_turn("b")
+        .replies(TAKEN)
+        .at("6m 59s")
+        .record_entries("b", vec![done("refund", "1")]);
     scene.replies(Reply::Recorded).at("7m").tick().ended_as(&timed_out(DeadlineKind::Execution)).has_ended();
 }
 
 #[test]
 fn the_code_for_failures_may_be_known_only_once_a_turn_has_begun() {
-    let scene = execution().started().take("a").suspend("a", |suspend| {
+    let scene = execution().started().start_turn("a").suspend("a", |suspend| {
         suspend.on_failure = Some(super::fixture::span("1m"));
     });
-    scene.send_event("go").take("b").fail("b").is(Status::Pending);
+    scene.send_event("go").start_turn("b").fail("b").is(Status::Pending);
 }
 
 #[test]
 fn a_cancelled_execution_has_no_failure_to_deal_with() {
     execution().on_failure("5m").started().cancel().is(Status::Cancelled).has_ended();
-    let scene = execution().on_failure("5m").started().take("a").cancel();
+    let scene = execution().on_failure("5m").started().start_turn("a").cancel();
     scene.close("a", ExecutionOutcome::Cancelled { terminated: false }).is(Status::Cancelled).has_ended();
 }
 
 #[test]
 fn the_code_for_failures_is_not_asked_to_cancel_because_the_other_was() {
-    let scene = execution().on_failure("5m").started().take("a").cancel().fail("a");
+    let scene = execution().on_failure("5m").started().start_turn("a").cancel().fail("a");
     assert!(!scene.record().cancel_requested);
 }
 
@@ -127,12 +132,13 @@ fn the_code_for_failures_is_not_asked_to_cancel_because_the_other_was() {
 
 #[test]
 fn what_is_left_open_is_ended_before_the_execution_is_closed_for_good() {
-    let scene = execution().started().take("a").record_entries("a", vec![remote("print"), child("order-8")]);
+    let scene =
+        execution().started().start_turn("a").record_entries("a", vec![remote("print"), child("order-8")]);
     assert_eq!(scene.record().open_steps, 2);
     let scene = scene.complete("a").is(Status::Completed).closes_later().due("10m", DueKind::Backstop);
     let outcome = scene.outcome().clone();
     let closing = Reply::StartTurn(StartTurnReply::Closing);
-    let scene = scene.take("b").replies(closing).changes_nothing();
+    let scene = scene.start_turn("b").replies(closing).changes_nothing();
     let scene = scene.cancel().changes_nothing().at("1m").send_event("go").changes_nothing();
     let scene = scene.finish().replies(Reply::Changed { changed: true }).has_ended().has_no_due();
     scene.ended_as(&outcome).finish().replies(Reply::Changed { changed: false }).changes_nothing();
@@ -140,21 +146,23 @@ fn what_is_left_open_is_ended_before_the_execution_is_closed_for_good() {
 
 #[test]
 fn steps_that_have_ended_leave_nothing_open() {
-    let scene = execution().started().take("a").record_entries("a", vec![remote("print")]);
+    let scene = execution().started().start_turn("a").record_entries("a", vec![remote("print")]);
     scene.record_entries("a", vec![ended("print")]).complete("a").has_ended();
 }
 
 #[test]
 fn an_execution_that_is_not_seen_to_its_end_is_found_by_the_tick() {
-    let scene = execution().child().started().take("a").complete("a").closes_later().sends_nothing();
+    let scene = execution().child().started().start_turn("a").complete("a").closes_later().sends_nothing();
     let scene = scene.next_tick().sends_hint_for("10m").closes_later().due("20m", DueKind::Backstop);
     scene.next_tick().sends_hint_for("20m").finish().has_ended();
 }
 
 #[test]
 fn a_close_that_goes_on_is_left_alone_by_the_tick() {
-    let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).complete("a");
-    let scene = scene.at("8m").note_progress(gone(50)).closes_later().due("10m", DueKind::Backstop);
+    let scene =
+        execution().started().start_turn("a").record_entries("a", vec![remote("print")]).complete("a");
+    let scene =
+        scene.at("8m").note_progress(progress_of_steps(50)).closes_later().due("10m", DueKind::Backstop);
     let scene = scene.next_tick().sends_nothing().due("18m", DueKind::Backstop);
     scene.next_tick().sends_hint_for("18m").due("28m", DueKind::Backstop);
 }
@@ -162,32 +170,34 @@ fn a_close_that_goes_on_is_left_alone_by_the_tick() {
 #[test]
 fn of_two_callers_of_the_same_close_the_one_behind_is_refused() {
     let changed = |changed| Reply::Changed { changed };
-    let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).complete("a");
-    let mut scene = scene.note_progress(gone(2_000)).replies(changed(true));
+    let scene =
+        execution().started().start_turn("a").record_entries("a", vec![remote("print")]).complete("a");
+    let mut scene = scene.note_progress(progress_of_steps(2_000)).replies(changed(true));
     for steps in [0, 1_050, 2_000] {
-        scene = scene.note_progress(gone(steps)).replies(changed(false)).changes_nothing();
-        assert_eq!(scene.record().progress, Some(gone(2_000)));
+        scene = scene.note_progress(progress_of_steps(steps)).replies(changed(false)).changes_nothing();
+        assert_eq!(scene.record().progress, Some(progress_of_steps(2_000)));
     }
-    scene.note_progress(gone(2_050)).replies(changed(true));
+    scene.note_progress(progress_of_steps(2_050)).replies(changed(true));
 }
 
 /// The progress after this many open steps have been ended.
-fn gone(steps: u32) -> Progress {
+fn progress_of_steps(steps: u32) -> Progress {
     Progress { steps, ..Progress::default() }
 }
 
 #[test]
 fn a_parent_is_notified_when_its_child_is_closed_for_good() {
-    let scene = execution().child().started().take("a").complete("a").closes_later();
+    let scene = execution().child().started().start_turn("a").complete("a").closes_later();
     let scene = scene.finish().has_ended().notifies_its_parent();
     scene.finish().notifies_its_parent().changes_nothing();
 }
 
 #[test]
 fn what_was_ended_for_an_earlier_end_does_not_finish_a_later_one() {
-    let scene = execution().started().take("a").record_entries("a", vec![remote("print")]).fail("a");
+    let scene = execution().started().start_turn("a").record_entries("a", vec![remote("print")]).fail("a");
     let earlier = End::of(scene.record()).unwrap();
-    let scene = scene.finish().restart(vec![]).at("1m").take("b").record_entries("b", vec![remote("print")]);
+    let scene =
+        scene.finish().restart(vec![]).at("1m").start_turn("b").record_entries("b", vec![remote("print")]);
     let scene = scene.complete("b").closes_later();
     let scene = scene.finish_of(earlier).replies(Reply::Changed { changed: false }).changes_nothing();
     scene.closes_later().finish().has_ended();
@@ -206,7 +216,7 @@ fn aside(name: &str) -> BlobRef {
 #[test]
 fn a_close_writes_nothing_for_payloads_that_are_kept_as_long_as_the_record() {
     let large = format!("\"{}\"", "x".repeat(2_000));
-    let scene = execution().input(&large).started().take("a");
+    let scene = execution().input(&large).started().start_turn("a");
     let scene = scene.record_entries("a", vec![done_aside("step", aside("result"))]);
     let output = Some(Payload::Blob(aside("output")));
     let scene = scene.close("a", ExecutionOutcome::Completed { output }).has_ended();
@@ -223,7 +233,7 @@ fn a_close_writes_nothing_for_payloads_that_are_kept_as_long_as_the_record() {
 #[test]
 fn an_execution_that_continues_as_new_begins_another_run_under_the_same_deadline() {
     let plan = execution().deadline("1h").run_deadline("10m");
-    let scene = plan.started().take("a").record_entries("a", vec![done("step", "1"), remote("print")]);
+    let scene = plan.started().start_turn("a").record_entries("a", vec![done("step", "1"), remote("print")]);
     let scene =
         scene.send_event("go").send_event("stop").at("5m").record_entries("a", vec![waited("wait", "go")]);
     let left = scene.journal().into_iter().filter(|entry| format!("{entry:?}").contains("stop")).collect();
@@ -236,19 +246,19 @@ fn an_execution_that_continues_as_new_begins_another_run_under_the_same_deadline
     assert_eq!((record.deadline_at, record.run_deadline_at), (Some(t("1h")), Some(t("15m"))));
     assert_eq!(scene.journal().len(), 1);
     // The store deletes the items of an earlier run when they expire.
-    scene.take("b").replies(TAKEN).complete("b").has_ended();
+    scene.start_turn("b").replies(TAKEN).complete("b").has_ended();
 }
 
 #[test]
 fn an_execution_that_was_to_be_cancelled_does_not_continue() {
-    let scene = execution().started().take("a").cancel().continue_as_new("a", vec![]);
+    let scene = execution().started().start_turn("a").cancel().continue_as_new("a", vec![]);
     scene.is(Status::Cancelled).has_ended();
 }
 
 #[test]
 fn blobs_of_the_last_run_only_expire_without_a_write() {
     let large = format!("\"{}\"", "x".repeat(2_000));
-    let scene: Scene = execution().input(&large).started().take("a");
+    let scene: Scene = execution().input(&large).started().start_turn("a");
     let scene =
         scene.record_entries("a", vec![done_aside("step", aside("result"))]).continue_as_new("a", vec![]);
     assert!(
@@ -269,15 +279,15 @@ fn an_execution_that_a_deadline_ends_sends_no_hint() {
 
 #[test]
 fn a_child_that_is_started_again_after_its_end_notifies_its_parent_again() {
-    let ended = || execution().child().started().take("a").complete("a").finish().notifies_its_parent();
+    let ended = || execution().child().started().start_turn("a").complete("a").finish().notifies_its_parent();
     ended().start_again().changes_nothing().notifies_its_parent();
     ended().start_repeated().changes_nothing().notifies_its_parent();
     // Another caller that uses the id isn't its parent.
     let unrelated = ended().started_by(None).changes_nothing();
     unrelated.sends_nothing();
     // Before its end no notification is sent.
-    let closing = execution().child().started().take("a").complete("a").closes_later();
+    let closing = execution().child().started().start_turn("a").complete("a").closes_later();
     closing.start_again().sends_nothing();
-    execution().child().started().take("a").start_again().sends_nothing();
-    execution().started().take("a").complete("a").start_again().sends_nothing();
+    execution().child().started().start_turn("a").start_again().sends_nothing();
+    execution().started().start_turn("a").complete("a").start_again().sends_nothing();
 }

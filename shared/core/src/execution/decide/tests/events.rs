@@ -8,40 +8,58 @@ use crate::execution::decision::Reply;
 use crate::execution::journal::{Entry, Happened, pending_events};
 
 use super::fixture::{Scene, done, event, event_id, execution, t, waited};
-use super::life::{CLOSED, SUSPENDED, TAKEN};
+use super::lifecycle::{CLOSED, SUSPENDED, TAKEN};
 
 const OFFERED: Reply = Reply::EventSent { duplicate: false };
 const KNOWN: Reply = Reply::EventSent { duplicate: true };
 
 #[test]
 fn an_event_wakes_an_execution_that_waits_however_long_it_would_have() {
-    let scene =
-        execution().started().take("a").wait("a").has_no_due().at("1d").send_event("go").replies(OFFERED);
+    let scene = execution()
+        .started()
+        .start_turn("a")
+        .wait("a")
+        .has_no_due()
+        .at("1d")
+        .send_event("go")
+        .replies(OFFERED);
     let scene = scene.is(Status::Waiting).sends_hint_for("1d").due("1d 10m", DueKind::Backstop);
     // One hint is enough for all events before a worker receives it.
     let scene = scene.at("1d 1s").send_event("go").replies(OFFERED).sends_nothing();
     assert_eq!(scene.record().pending_events, 2);
-    let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
+    let scene = scene.start_turn("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
     assert_eq!(scene.record().pending_events, 1);
-    scene.wait("b").replies(SUSPENDED).take("c").is(Status::Waiting);
+    scene.wait("b").replies(SUSPENDED).start_turn("c").is(Status::Waiting);
 }
 
 #[test]
 fn an_event_for_an_execution_that_is_at_work_or_about_to_be_needs_no_hint() {
     execution().started().send_event("go").replies(OFFERED).sends_nothing();
-    execution().started().take("a").send_event("go").replies(OFFERED).sends_nothing().is(Status::Running);
+    execution()
+        .started()
+        .start_turn("a")
+        .send_event("go")
+        .replies(OFFERED)
+        .sends_nothing()
+        .is(Status::Running);
     // The hint of the sleep's end would arrive later.
-    execution().started().take("a").sleep_until("a", "10m").at("1m").send_event("go").sends_hint_for("1m");
-    execution().started().take("a").sleep_until("a", "10m").at("11m").send_event("go").sends_nothing();
+    execution()
+        .started()
+        .start_turn("a")
+        .sleep_until("a", "10m")
+        .at("1m")
+        .send_event("go")
+        .sends_hint_for("1m");
+    execution().started().start_turn("a").sleep_until("a", "10m").at("11m").send_event("go").sends_nothing();
 }
 
 #[test]
 fn an_event_with_an_id_is_recorded_once() {
-    let scene = execution().started().take("a").wait("a").send_event_once("go", "1").replies(OFFERED);
+    let scene = execution().started().start_turn("a").wait("a").send_event_once("go", "1").replies(OFFERED);
     // The same call, repeated: its hint may have been lost.
     let scene =
         scene.at("1m").send_event_once("go", "1").replies(KNOWN).changes_nothing().sends_hint_for("0s");
-    let scene = scene.take("b").record_entries("b", vec![waited("wait", "go")]);
+    let scene = scene.start_turn("b").record_entries("b", vec![waited("wait", "go")]);
     let scene = scene.send_event_once("go", "1").replies(KNOWN).changes_nothing().sends_nothing();
     scene.send_event_once("go", "2").replies(OFFERED);
     let known = SendEvent {
@@ -52,7 +70,7 @@ fn an_event_with_an_id_is_recorded_once() {
         seen_segments: 0,
         trace: None,
     };
-    execution().started().tell(&Command::SendEvent(known)).replies(KNOWN).changes_nothing();
+    execution().started().apply(&Command::SendEvent(known)).replies(KNOWN).changes_nothing();
 }
 
 #[test]
@@ -60,7 +78,7 @@ fn no_more_events_wait_than_the_limit_allows() {
     let scene =
         execution().limited(|limits| limits.pending_events = 2).started().send_event("go").send_event("go");
     let full = || Reject::LimitExceeded { limit: "pending_events", value: 3, maximum: 2 };
-    let scene = scene.send_event("go").refuses(full()).changes_nothing().take("a");
+    let scene = scene.send_event("go").refuses(full()).changes_nothing().start_turn("a");
     let scene = scene.record_entries("a", vec![waited("wait", "go")]).send_event("go").replies(OFFERED);
     scene
         .send_event("go")
@@ -83,7 +101,7 @@ fn pending_events_are_cleared_if_the_record_has_not_changed_since_they_were_coun
     let scene = scene.clear_events("go", 0).replies(Reply::EventsCleared(0)).changes_nothing();
     let seen_version = scene.record().version - 1;
     let stale = Command::ClearEvents { name: event("stop"), count: 1, seen_version };
-    scene.tell(&stale).replies(Reply::EventsCleared(0)).changes_nothing();
+    scene.apply(&stale).replies(Reply::EventsCleared(0)).changes_nothing();
 }
 
 #[test]
@@ -105,7 +123,7 @@ fn an_execution_that_has_ended_takes_no_events() {
 /// scene, and the remaining events as its worker knows them.
 fn with_some_left() -> (Scene, Vec<Entry>) {
     let scene =
-        execution().started().take("a").send_event_once("go", "1").at("1s").send_event_once("go", "2");
+        execution().started().start_turn("a").send_event_once("go", "1").at("1s").send_event_once("go", "2");
     let scene = scene.record_entries("a", vec![waited("wait", "go")]).at("2s").send_event_once("stop", "3");
     let scene = scene.at("3s").send_event_once("go", "4");
     let left = pending_events(&scene.journal()).into_iter().cloned().collect();
@@ -132,7 +150,7 @@ fn pending_events_are_carried_into_the_next_run_in_their_order() {
     assert_eq!(scene.journal()[0].at, t("1s"));
     // A new event comes after these, and an event with a known id isn't added again.
     let scene = scene.send_event_once("go", "5").replies(OFFERED).send_event_once("go", "4").replies(KNOWN);
-    let scene = scene.take("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
+    let scene = scene.start_turn("b").replies(TAKEN).record_entries("b", vec![waited("wait", "go")]);
     let journal = scene.journal();
     let free: Vec<Entry> = pending_events(&journal).into_iter().cloned().collect();
     assert_eq!((ids(&free), scene.record().pending_events), (vec!["3", "4", "5"], 3));

@@ -7,7 +7,7 @@ use crate::execution::due::may_be_lost;
 use crate::queue::QueueView;
 
 use super::fixture::{EMPTY, claimed_up_to, execution, span, t};
-use super::life::TAKEN;
+use super::lifecycle::TAKEN;
 
 const REARMED: Reply = Reply::Due(DueReply::Rearmed);
 const DISPATCHED: Reply = Reply::Due(DueReply::Dispatched);
@@ -29,7 +29,7 @@ fn while_its_queue_is_not_empty_each_probe_interval_is_four_times_the_last() {
 fn a_queue_seen_empty_twice_a_minute_apart_has_lost_the_hint() {
     let scene = execution().started().next_tick_seeing(EMPTY).replies(REARMED).due("11m", DueKind::Recheck);
     let scene = scene.next_tick_seeing(EMPTY).replies(DISPATCHED).sends_hint_for("11m");
-    scene.due("21m", DueKind::Backstop).take("a").replies(TAKEN);
+    scene.due("21m", DueKind::Backstop).start_turn("a").replies(TAKEN);
 }
 
 #[test]
@@ -45,22 +45,27 @@ fn a_leased_turn_needs_no_hint_and_a_lost_one_does() {
     let scene =
         execution().started().take_for("a", "1m").at("10m").tick_seeing(EMPTY).due("11m", DueKind::Backstop);
     let scene = scene.next_tick_seeing(EMPTY).due("12m", DueKind::Recheck).next_tick_seeing(EMPTY);
-    scene.replies(DISPATCHED).sends_hint_for("12m").take("b").replies(TAKEN);
+    scene.replies(DISPATCHED).sends_hint_for("12m").start_turn("b").replies(TAKEN);
 }
 
 #[test]
 fn the_hint_of_a_sleeps_end_may_be_lost_as_well() {
-    let scene = execution().started().take("a").sleep_until("a", "5m").next_tick_seeing(EMPTY);
+    let scene = execution().started().start_turn("a").sleep_until("a", "5m").next_tick_seeing(EMPTY);
     let scene = scene.due("15m", DueKind::Backstop).next_tick_seeing(EMPTY).due("16m", DueKind::Recheck);
     scene.next_tick_seeing(EMPTY).replies(DISPATCHED).sends_hint_for("16m");
 }
 
 #[test]
 fn the_hint_of_an_event_may_be_lost_as_well() {
-    let scene =
-        execution().started().take("a").wait("a").at("1h").send_event("go").due("1h 10m", DueKind::Backstop);
+    let scene = execution()
+        .started()
+        .start_turn("a")
+        .wait("a")
+        .at("1h")
+        .send_event("go")
+        .due("1h 10m", DueKind::Backstop);
     let scene = scene.next_tick_seeing(EMPTY).next_tick_seeing(EMPTY).replies(DISPATCHED);
-    scene.sends_hint_for("1h 11m").take("b").replies(TAKEN);
+    scene.sends_hint_for("1h 11m").start_turn("b").replies(TAKEN);
 }
 
 #[test]
@@ -89,8 +94,8 @@ fn only_what_waits_for_its_hint_for_long_may_have_lost_it() {
     assert!(
         !may_be_lost(scene.record(), t("9m 59s"), &limits) && may_be_lost(scene.record(), t("10m"), &limits)
     );
-    let asleep = execution().started().take("a").sleep_until("a", "1h");
+    let asleep = execution().started().start_turn("a").sleep_until("a", "1h");
     assert!(!may_be_lost(asleep.record(), t("10m"), &limits));
-    let endless = execution().started().take("a").wait("a");
+    let endless = execution().started().start_turn("a").wait("a");
     assert!(!may_be_lost(endless.record(), t("1d"), &limits));
 }

@@ -7,7 +7,7 @@ use crate::execution::journal::{Entry, SEGMENT_BYTES};
 use crate::execution::{ExecutionOutcome, ExecutionStatus as Status};
 
 use super::fixture::{Scene, done, ended, execution, remote};
-use super::life::CLOSED;
+use super::lifecycle::CLOSED;
 
 fn text(bytes: usize) -> String {
     format!("\"{}\"", "x".repeat(bytes - 2))
@@ -19,15 +19,15 @@ fn steps(count: usize, bytes: usize) -> Vec<Entry> {
 
 #[test]
 fn what_the_record_has_no_room_for_is_sealed_with_all_before_it() {
-    let mut scene = execution().started().take("a");
-    let (mut told, mut seals) = (Vec::new(), 0);
+    let mut scene = execution().started().start_turn("a");
+    let (mut recorded, mut seals) = (Vec::new(), 0);
     for entry in steps(60, 40) {
-        told.push(entry.clone());
+        recorded.push(entry.clone());
         scene = scene.record_entries("a", vec![entry]);
         seals += scene.decision().segments().len();
         let is_sealed = !scene.decision().segments().is_empty();
         assert_eq!(scene.record().journal.is_empty(), is_sealed);
-        assert_eq!(scene.journal(), told);
+        assert_eq!(scene.journal(), recorded);
     }
     assert!((5..20).contains(&seals), "{seals} segments");
     scene.complete("a").has_ended();
@@ -35,7 +35,7 @@ fn what_the_record_has_no_room_for_is_sealed_with_all_before_it() {
 
 #[test]
 fn five_small_steps_need_no_segment() {
-    let scene = execution().input(&text(60)).started().take("a").record_entries("a", steps(5, 20));
+    let scene = execution().input(&text(60)).started().start_turn("a").record_entries("a", steps(5, 20));
     assert!(scene.decision().segments().is_empty(), "{} bytes", crate::size::of(scene.record()));
     scene.complete("a").has_ended();
 }
@@ -43,7 +43,8 @@ fn five_small_steps_need_no_segment() {
 #[test]
 fn a_lot_of_entries_at_once_goes_into_segments_that_an_item_can_hold() {
     let entries = steps(9_000, 150);
-    let scene = execution().started().take("a").record_entries("a", entries.clone()).replies(Reply::Recorded);
+    let scene =
+        execution().started().start_turn("a").record_entries("a", entries.clone()).replies(Reply::Recorded);
     let segments = scene.decision().segments();
     assert!(segments.len() > 2, "{} segments", segments.len());
     for (index, (key, segment)) in segments.iter().enumerate() {
@@ -59,7 +60,7 @@ fn a_lot_of_entries_at_once_goes_into_segments_that_an_item_can_hold() {
 fn a_journal_has_no_more_entries_than_the_limit_but_its_run_can_always_end() {
     let full = || -> Scene {
         let plan = execution().limited(|limits| limits.journal_entries = 10);
-        plan.started().take("a").record_entries("a", steps(10, 10))
+        plan.started().start_turn("a").record_entries("a", steps(10, 10))
     };
     let too_many = Reject::LimitExceeded { limit: "journal_entries", value: 11, maximum: 10 };
     full().record_entries("a", steps(1, 10)).refuses(too_many.clone()).changes_nothing();
@@ -74,7 +75,7 @@ fn a_journal_has_no_more_entries_than_the_limit_but_its_run_can_always_end() {
 #[test]
 fn no_more_steps_are_open_at_once_than_the_limit_allows() {
     let plan = execution().limited(|limits| limits.open_steps = 2);
-    let scene = plan.started().take("a").record_entries("a", vec![remote("one"), remote("two")]);
+    let scene = plan.started().start_turn("a").record_entries("a", vec![remote("one"), remote("two")]);
     let too_many = Reject::LimitExceeded { limit: "open_steps", value: 3, maximum: 2 };
     let scene = scene.record_entries("a", vec![remote("three")]).refuses(too_many).changes_nothing();
     let scene = scene.record_entries("a", vec![ended("one"), remote("three")]).replies(Reply::Recorded);

@@ -10,24 +10,25 @@ use crate::queue::QueueView;
 use super::fixture::{EMPTY, Scene, begun, done, execution};
 
 const TAKEN: Reply = Reply::StartTurn(StartTurnReply::Started);
-const SUSPECT: Reply = Reply::StartTurn(StartTurnReply::Suspect);
+const SUSPECT: Reply = Reply::StartTurn(StartTurnReply::NeedsIsolation);
 const PARKED: Reply = Reply::StartTurn(StartTurnReply::Parked);
 const PAUSED: QueueView = QueueView { paused: true, ..EMPTY };
 
 #[test]
 fn a_turn_lost_among_others_is_not_counted_and_the_next_one_runs_alone() {
-    let scene = execution().started().take_among_others("a").at("1m");
-    let scene = scene.take_among_others("b").replies(SUSPECT).changes_nothing().take("c").replies(TAKEN);
+    let scene = execution().started().start_turn_shared("a").at("1m");
+    let scene =
+        scene.start_turn_shared("b").replies(SUSPECT).changes_nothing().start_turn("c").replies(TAKEN);
     assert_eq!(scene.record().idle_turns, 1);
-    let scene = scene.at("2m").take_among_others("d").replies(SUSPECT).take("e").replies(TAKEN);
+    let scene = scene.at("2m").start_turn_shared("d").replies(SUSPECT).start_turn("e").replies(TAKEN);
     assert_eq!(scene.record().idle_turns, 2, "its process had no other work when it was lost");
 }
 
 #[test]
 fn a_turn_lost_among_others_is_not_counted_either_where_it_was_held_meanwhile() {
-    let scene = execution().started().take_among_others("a").pause().at("1m").resume();
+    let scene = execution().started().start_turn_shared("a").pause().at("1m").resume();
     assert_eq!(scene.record().idle_turns, 0);
-    let scene = execution().started().take("a").pause().at("1m").resume();
+    let scene = execution().started().start_turn("a").pause().at("1m").resume();
     assert_eq!(scene.record().idle_turns, 1, "its process had no other work when it was lost");
 }
 
@@ -40,14 +41,14 @@ fn losses(scene: &Scene) -> usize {
 
 #[test]
 fn a_lost_turn_is_noted_by_the_write_that_finds_it() {
-    let scene = execution().started().take("a").at("1m").take("b").replies(TAKEN);
+    let scene = execution().started().start_turn("a").at("1m").start_turn("b").replies(TAKEN);
     assert_eq!(losses(&scene), 1);
     assert_eq!(scene.decision().writes.len(), 1);
-    let scene = scene.release("b", "0").take("c").replies(TAKEN);
+    let scene = scene.release("b", "0").start_turn("c").replies(TAKEN);
     assert_eq!(losses(&scene), 1, "a released turn isn't lost");
     let scene = scene.pause().at("2m").resume();
     assert_eq!(losses(&scene), 2, "no worker could start it during the pause");
-    let scene = execution().started().take("a").record_entries("a", vec![begun("charge", "30s")]);
+    let scene = execution().started().start_turn("a").record_entries("a", vec![begun("charge", "30s")]);
     let scene = scene.at("31s").timer_for("31s");
     assert_eq!(losses(&scene), 1, "it didn't report the timeout of an attempt");
 }
@@ -56,7 +57,8 @@ fn a_lost_turn_is_noted_by_the_write_that_finds_it() {
 fn a_lost_turn_is_not_noted_if_that_would_cost_another_write() {
     let taken_over = |bytes| {
         let entries = vec![done("charge", &format!("\"{}\"", "x".repeat(bytes)))];
-        let scene = execution().started().take("a").record_entries("a", entries).at("1m").take("b");
+        let scene =
+            execution().started().start_turn("a").record_entries("a", entries).at("1m").start_turn("b");
         scene.replies(TAKEN)
     };
     let seals = |scene: &Scene| !scene.decision().segments().is_empty();
@@ -72,16 +74,16 @@ fn a_parked_turn_gets_one_hint_when_its_queue_is_resumed() {
     let scene = scene.take_paused("b").replies(PARKED).changes_nothing();
     let scene = scene.at("2m").unpark();
     assert!(matches!(scene.decision().effects[..], [Effect::Turn { .. }]), "{:?}", scene.decision());
-    scene.unpark().changes_nothing().take("c").replies(TAKEN);
+    scene.unpark().changes_nothing().start_turn("c").replies(TAKEN);
 }
 
 #[test]
 fn an_execution_that_waits_for_a_notification_is_found_while_it_is_parked() {
-    let scene = execution().started().take("a").wait("a").tick();
+    let scene = execution().started().start_turn("a").wait("a").tick();
     let scene = scene.wake().take_paused("b").replies(PARKED);
     assert!(scene.record().due.is_some());
     let scene = scene.next_tick_seeing(PAUSED).replies(Reply::Due(DueReply::Rearmed));
     let resumed = QueueView { paused: false, ..PAUSED };
     let scene = scene.next_tick_seeing(resumed).replies(Reply::Due(DueReply::Dispatched));
-    scene.take("c").replies(TAKEN);
+    scene.start_turn("c").replies(TAKEN);
 }

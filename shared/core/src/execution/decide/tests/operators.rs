@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
 use super::fixture::{Scene, blob, done, done_aside, execution, remote, t};
-use super::life::{SPENT, TAKEN};
+use super::lifecycle::{SPENT, TAKEN};
 
 const CHANGED: Reply = Reply::Changed { changed: true };
 const UNCHANGED: Reply = Reply::Changed { changed: false };
@@ -30,7 +30,7 @@ fn where_no_turn_is_under_way_a_cancellation_ends_the_execution_at_once() {
     let cancelled = ExecutionOutcome::Cancelled { terminated: false };
     let standing = [
         execution().started(),
-        execution().started().take("a").wait("a"),
+        execution().started().start_turn("a").wait("a"),
         execution().started().take_for("a", "1m").at("1m"),
     ];
     for scene in standing {
@@ -41,23 +41,23 @@ fn where_no_turn_is_under_way_a_cancellation_ends_the_execution_at_once() {
 
 #[test]
 fn a_cancellation_during_a_turn_is_left_to_its_code() {
-    let scene = execution().started().take("a").cancel().replies(Reply::Changed { changed: true });
+    let scene = execution().started().start_turn("a").cancel().replies(Reply::Changed { changed: true });
     assert_eq!(kinds(&scene), ["cancel_requested"]);
     let scene =
         scene.is(Status::Running).cancel().replies(Reply::Changed { changed: false }).changes_nothing();
     let cancelled = ExecutionOutcome::Cancelled { terminated: false };
     scene.close("a", cancelled.clone()).ended_as(&cancelled);
     // Its worker releases the turn or is lost: no worker is left to see the request.
-    let told = || execution().started().take("a").cancel();
-    told().release("a", "0s").ended_as(&cancelled).has_ended();
-    told().at("1m").take("b").replies(SPENT).ended_as(&cancelled).has_ended();
+    let requested = || execution().started().start_turn("a").cancel();
+    requested().release("a", "0s").ended_as(&cancelled).has_ended();
+    requested().at("1m").start_turn("b").replies(SPENT).ended_as(&cancelled).has_ended();
     // Code that finishes before it sees the request completes the execution.
-    told().complete("a").is(Status::Completed);
+    requested().complete("a").is(Status::Completed);
 }
 
 #[test]
 fn a_termination_ends_an_execution_without_asking_its_code() {
-    let scene = execution().started().take("a").terminate().replies(Reply::Changed { changed: true });
+    let scene = execution().started().start_turn("a").terminate().replies(Reply::Changed { changed: true });
     let scene = scene.ended_as(&ExecutionOutcome::Cancelled { terminated: true });
     scene.complete("a").refuses(Reject::TurnLost).changes_nothing();
 }
@@ -74,30 +74,39 @@ fn a_cancellation_that_comes_too_late_records_what_has_passed() {
 fn while_an_execution_is_paused_no_turn_begins() {
     let scene =
         execution().started().pause().replies(CHANGED).is(Status::Paused).has_no_due().sends_nothing();
-    let scene = scene.pause().replies(UNCHANGED).changes_nothing().take("a").replies(SPENT).changes_nothing();
+    let scene =
+        scene.pause().replies(UNCHANGED).changes_nothing().start_turn("a").replies(SPENT).changes_nothing();
     let scene = scene.at("1h").resume().replies(CHANGED).is(Status::Pending).sends_hint_for("0s");
     assert_eq!(kinds(&scene), ["paused", "resumed"]);
-    scene.resume().replies(UNCHANGED).changes_nothing().sends_hint_for("0s").take("a").replies(TAKEN);
+    scene.resume().replies(UNCHANGED).changes_nothing().sends_hint_for("0s").start_turn("a").replies(TAKEN);
 }
 
 #[test]
 fn a_turn_under_way_is_not_cut_off_by_a_pause() {
-    let scene = execution().started().take("a").pause().is(Status::Paused);
+    let scene = execution().started().start_turn("a").pause().is(Status::Paused);
     let scene = scene.record_entries("a", vec![done("step", "1")]).replies(Reply::Recorded).wait("a");
-    let scene = scene.send_event("go").sends_nothing().has_no_due().take("b").replies(SPENT);
-    scene.at("1m").resume().sends_hint_for("1m").take("b").replies(TAKEN);
+    let scene = scene.send_event("go").sends_nothing().has_no_due().start_turn("b").replies(SPENT);
+    scene.at("1m").resume().sends_hint_for("1m").start_turn("b").replies(TAKEN);
 }
 
 #[test]
 fn what_was_slept_through_in_a_pause_happens_at_its_end() {
-    let asleep = || execution().started().take("a").sleep_until("a", "5m").pause();
+    let asleep = || execution().started().start_turn("a").sleep_until("a", "5m").pause();
     // The record doesn't know of steps that became ready during the pause, so a turn always checks.
-    asleep().at("1m").resume().sends_hint_for("1m").take("b").replies(TAKEN);
-    asleep().at("10m").take("b").replies(SPENT).resume().sends_hint_for("5m").take("b").replies(TAKEN);
-    let scene = execution().started().take("a").wait_for_others("a").pause().wake().at("20s").resume();
-    scene.sends_hint_for("20s").take("b").replies(TAKEN);
-    let scene = execution().started().take("a").pause().at("2m").take("b").replies(SPENT).resume();
-    scene.sends_hint_for("2m").take("b").replies(TAKEN);
+    asleep().at("1m").resume().sends_hint_for("1m").start_turn("b").replies(TAKEN);
+    asleep()
+        .at("10m")
+        .start_turn("b")
+        .replies(SPENT)
+        .resume()
+        .sends_hint_for("5m")
+        .start_turn("b")
+        .replies(TAKEN);
+    let scene = execution().started().start_turn("a").wait_for_others("a").pause().wake().at("20s").resume();
+    scene.sends_hint_for("20s").start_turn("b").replies(TAKEN);
+    let scene =
+        execution().started().start_turn("a").pause().at("2m").start_turn("b").replies(SPENT).resume();
+    scene.sends_hint_for("2m").start_turn("b").replies(TAKEN);
 }
 
 #[test]
@@ -115,7 +124,7 @@ fn deadlines_keep_running_in_a_pause() {
 #[test]
 fn a_restart_begins_a_new_run_with_fresh_deadlines_and_the_same_input() {
     let plan = execution().deadline("1h").run_deadline("10m").input("7");
-    let scene = plan.started().take("a").record_entries("a", vec![done("step", "1")]).at("10m").tick();
+    let scene = plan.started().start_turn("a").record_entries("a", vec![done("step", "1")]).at("10m").tick();
     let scene = scene.is(Status::TimedOut).at("2h").restart(vec![]).replies(CHANGED).is(Status::Pending);
     let scene = scene.sends_hint_for("2h");
     let record = scene.record();
@@ -128,7 +137,7 @@ fn a_restart_begins_a_new_run_with_fresh_deadlines_and_the_same_input() {
     // The same call, repeated.
     let scene = scene.restart(vec![]).replies(UNCHANGED).changes_nothing().sends_hint_for("2h");
     scene
-        .take("b")
+        .start_turn("b")
         .replies(TAKEN)
         .restart(vec![])
         .refuses(Reject::ExecutionOpen { status: Status::Running, needs: "has ended" });
@@ -137,9 +146,9 @@ fn a_restart_begins_a_new_run_with_fresh_deadlines_and_the_same_input() {
 #[test]
 fn a_rerun_begins_with_the_results_that_are_kept() {
     let kept = vec![done("one", "1"), done("two", "2")];
-    let scene = execution().started().take("a").fail("a").restart(kept.clone()).is(Status::Pending);
+    let scene = execution().started().start_turn("a").fail("a").restart(kept.clone()).is(Status::Pending);
     assert_eq!(scene.journal()[..2], kept);
-    scene.take("b").complete("b").has_ended();
+    scene.start_turn("b").complete("b").has_ended();
 }
 
 #[test]
@@ -148,7 +157,7 @@ fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_
     let result = BlobRef { id: blob("result"), bytes: 1_000, expires_at: t("127d") };
     let kept = vec![done_aside("step", result)];
     let failed = || {
-        let scene = execution().input(&large).started().take("a").record_entries("a", kept.clone());
+        let scene = execution().input(&large).started().start_turn("a").record_entries("a", kept.clone());
         scene.at("20d").fail_by_step("a", "charge").has_ended()
     };
     assert_eq!(failed().record().kept, Some(t("90d")));
@@ -182,8 +191,12 @@ fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_
 
 #[test]
 fn an_execution_that_is_still_closing_is_not_restarted() {
-    let scene =
-        execution().started().take("a").record_entries("a", vec![remote("print")]).fail("a").closes_later();
+    let scene = execution()
+        .started()
+        .start_turn("a")
+        .record_entries("a", vec![remote("print")])
+        .fail("a")
+        .closes_later();
     let open = Reject::ExecutionOpen { status: Status::Failed, needs: "has ended" };
     scene.restart(vec![]).refuses(open).finish().restart(vec![]).replies(CHANGED);
 }
@@ -192,30 +205,30 @@ fn an_execution_that_is_still_closing_is_not_restarted() {
 
 #[test]
 fn a_step_by_which_the_execution_failed_runs_again_in_the_same_run() {
-    let scene = execution().started().take("a").record_entries("a", vec![done("first", "1")]);
+    let scene = execution().started().start_turn("a").record_entries("a", vec![done("first", "1")]);
     let scene = scene.fail_by_step("a", "charge").at("1h").retry_step("charge").replies(CHANGED);
     let scene = scene.is(Status::Pending).sends_hint_for("1h");
     assert_eq!((scene.record().run, scene.journal().len()), (1, 2));
     assert!(matches!(&scene.journal()[1].what, Happened::Reopened { name } if name.as_str() == "charge"));
-    scene.take("b").replies(TAKEN).complete("b").is(Status::Completed);
+    scene.start_turn("b").replies(TAKEN).complete("b").is(Status::Completed);
 }
 
 #[test]
 fn a_step_is_not_retried_where_that_would_come_to_nothing() {
     let needs = "has failed";
-    let failed = || execution().deadline("1h").started().take("a").fail_by_step("a", "charge");
+    let failed = || execution().deadline("1h").started().start_turn("a").fail_by_step("a", "charge");
     failed().retry_step("other").refuses(Reject::UnknownStep { name: "other".to_owned() });
     let too_late = Reject::ExecutionDeadline { kind: DeadlineKind::Execution };
     failed().at("1h").retry_step("charge").refuses(too_late.clone());
     execution().deadline("1h").started().at("1h").tick().retry_step("charge").refuses(too_late);
-    let running = execution().started().take("a");
+    let running = execution().started().start_turn("a");
     running.retry_step("charge").refuses(Reject::ExecutionOpen { status: Status::Running, needs });
-    let completed = execution().started().take("a").complete("a");
+    let completed = execution().started().start_turn("a").complete("a");
     completed.retry_step("charge").refuses(Reject::ExecutionClosed { status: Status::Completed });
 }
 
 #[test]
 fn a_start_of_a_turn_that_closes_the_execution_replies_so() {
     let limited = execution().child().limited(|limits| limits.idle_turns = 0);
-    limited.started().take("a").replies(Reply::StartTurn(StartTurnReply::Closing)).closes_later();
+    limited.started().start_turn("a").replies(Reply::StartTurn(StartTurnReply::Closing)).closes_later();
 }

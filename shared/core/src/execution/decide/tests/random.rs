@@ -1,6 +1,6 @@
 //! Random command sequences: whatever the commands, their order and the clock, the invariants hold.
 
-mod laws;
+mod invariants;
 mod punctual;
 mod steps;
 
@@ -48,7 +48,7 @@ impl Life {
         let ledger = Ledger::default();
         let mut life =
             Self { plan, now: t("1d"), record: None, ledger, leases: vec![], decisions: 0, effects: vec![] };
-        life.tell(&start);
+        life.apply(&start);
         life
     }
 
@@ -107,7 +107,7 @@ impl Life {
                     worker: None,
                     length: *length,
                     incarnation: None,
-                    company: Isolation::Alone,
+                    isolation: Isolation::Alone,
                     paused: false,
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
                 })
@@ -116,7 +116,7 @@ impl Life {
                 lease: self.lease(*whose),
                 entries: at(entries),
                 on_failure: None,
-                under_way: None,
+                timed_attempts: None,
             }),
             Step::Begin(whose, number, ms) => {
                 let next_at = Some(Timestamp::from_millis(self.now.as_millis() + ms));
@@ -128,7 +128,7 @@ impl Life {
                     lease: self.lease(*whose),
                     entries,
                     on_failure: None,
-                    under_way: None,
+                    timed_attempts: None,
                 })
             }
             Step::EndAttempt(whose, number) => {
@@ -137,7 +137,7 @@ impl Life {
                     lease: self.lease(*whose),
                     entries,
                     on_failure: None,
-                    under_way: None,
+                    timed_attempts: None,
                 })
             }
             Step::Suspend { whose, entries, until, awaits_others, unseen } => Command::Suspend(Suspend {
@@ -166,8 +166,8 @@ impl Life {
                 Command::Close(Close { lease: self.lease(*whose), entries: vec![], ending, on_failure: None })
             }
             Step::Heartbeat(whose) => Command::Heartbeat { lease: self.lease(*whose) },
-            Step::Release(whose, after, undone) => {
-                Command::Release { lease: self.lease(*whose), after: *after, undone: undone.clone() }
+            Step::Release(whose, after, reason) => {
+                Command::Release { lease: self.lease(*whose), after: *after, reason: reason.clone() }
             }
             Step::SendEvent(name, id) => {
                 let sealed = self.record.as_ref().and_then(|record| record.sealed);
@@ -197,7 +197,7 @@ impl Life {
     }
 
     /// Decides twice, checks the invariants, and writes.
-    fn tell(&mut self, command: &Command) {
+    fn apply(&mut self, command: &Command) {
         self.decisions += 1;
         let nonce = Nonce::from_bytes(self.decisions.to_be_bytes());
         let context = Context { now: self.now, nonce, limits: &self.plan.limits };
@@ -214,7 +214,7 @@ impl Life {
         self.ledger.check(known, &decision);
         match (known, decision.record()) {
             (Some(before), Some(after)) => {
-                laws::check(before, command, &decision, after, &context);
+                invariants::check(before, command, &decision, after, &context);
                 self.check_entries(before, command, after, decision.reply());
             }
             (Some(_), None) => panic!("the decision returned no record"),
@@ -238,7 +238,7 @@ impl Life {
         if before.run != after.run {
             return;
         }
-        let brought: &[Entry] = match command {
+        let new_entries: &[Entry] = match command {
             Command::Record(record) => &record.entries,
             Command::Suspend(suspend) => &suspend.entries,
             Command::Close(close) => &close.entries,
@@ -246,7 +246,7 @@ impl Life {
         };
         let journal = self.ledger.journal(after);
         let new = &journal[self.ledger.journal(before).len()..];
-        assert_eq!(new, if outcome.is_ok() { brought } else { &[] });
+        assert_eq!(new, if outcome.is_ok() { new_entries } else { &[] });
     }
 
     /// It is notified of a remote step's end: no decision, and only while it is open.
@@ -287,7 +287,7 @@ proptest! {
                 continue;
             }
             let command = life.command(step);
-            life.tell(&command);
+            life.apply(&command);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! scene checks the budget itself. Here everything is at its maximum at once.
 
 use crate::command::Isolation;
-use crate::execution::command::{CodeTerms, Command, Ending, StartTurn, Undone};
+use crate::execution::command::{CodeTerms, Command, Ending, ReleaseReason, StartTurn};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
     Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress, Stuck,
@@ -67,11 +67,11 @@ fn take(scene: Scene, name: &str) -> Scene {
         worker,
         length: limits::LEASE_RANGE.1,
         incarnation: None,
-        company: Isolation::Shared,
+        isolation: Isolation::Shared,
         paused: false,
         terms: CodeTerms::default(),
     };
-    scene.tell(&Command::StartTurn(take)).is(Status::Running)
+    scene.apply(&Command::StartTurn(take)).is(Status::Running)
 }
 
 fn failure(bytes: usize) -> ExecutionOutcome {
@@ -95,7 +95,7 @@ fn through_every_state(begin: impl Fn() -> Scene) {
     suspended().edit(note_progress).pause().resume().next_tick();
     begin().pause().resume().pause().terminate().is(Status::Cancelled);
     let later = suspended().pause().send_event_once("go", &"i".repeat(64)).resume().next_tick();
-    take(later.pause().resume(), "b").cancel().renew("b").is(Status::Running);
+    take(later.pause().resume(), "b").cancel().heartbeat("b").is(Status::Running);
     for bytes in [2, 40, 100, 200] {
         let output = Some(Payload::Inline(json(&text(bytes))));
         let scene = working().close("a", ExecutionOutcome::Completed { output }).closes_later();
@@ -105,7 +105,7 @@ fn through_every_state(begin: impl Fn() -> Scene) {
         let scene = working().close("a", failure(bytes));
         if scene.record().failing.is_some() {
             let unreadable =
-                Undone::Stuck(Stuck::Unreadable(Failure::new("e".repeat(64), "m".repeat(bytes))));
+                ReleaseReason::Stuck(Stuck::Unreadable(Failure::new("e".repeat(64), "m".repeat(bytes))));
             let scene = take(scene, "b").record_entries("b", vec![done("refund", "1")]);
             let scene = scene.release_because("b", "364d", unreadable).pause().next_tick().resume();
             let scene = scene.next_tick().terminate().closes_later().next_tick();
@@ -171,10 +171,10 @@ fn an_input_that_fits_is_inline_and_a_larger_one_is_written_aside() {
 
 #[test]
 fn taking_a_turn_of_a_full_record_needs_no_segment() {
-    let mut scene = execution().started().take("a");
+    let mut scene = execution().started().start_turn("a");
     for n in 0..200 {
         scene = scene.record_entries("a", vec![done(&format!("step-{n}"), &text(2 + n % 40))]).wait("a");
-        scene = scene.wake().take("a").is(Status::Running);
+        scene = scene.wake().start_turn("a").is(Status::Running);
         assert!(scene.decision().segments().is_empty());
     }
 }

@@ -5,7 +5,7 @@ use crate::execution::command::CodeTerms;
 use crate::execution::{ExecutionStatus as Status, ExecutionTimeouts};
 
 use super::fixture::{Scene, done, execution, span, t};
-use super::life::{SPENT, TAKEN};
+use super::lifecycle::{SPENT, TAKEN};
 
 /// 1 hour in all, 10 minutes for each run, 5 minutes for the `on_failure` code.
 fn terms() -> CodeTerms {
@@ -37,12 +37,12 @@ fn timeouts_of_the_start_request_take_precedence() {
 
 #[test]
 fn a_later_version_of_the_code_binds_nothing_that_has_begun() {
-    let begun = || execution().started().take("a").record_entries("a", vec![done("one", "1")]);
+    let begun = || execution().started().start_turn("a").record_entries("a", vec![done("one", "1")]);
     let scene = begun().wait("a").at("3h").wake().take_with("b", terms()).replies(TAKEN);
     assert_eq!(bounds(&scene), [None, None]);
     // An execution whose worker was lost before it recorded anything hasn't started; neither has one that was only sent
     // events.
-    let scene = execution().started().take("a").at("1m").take_with("b", terms()).replies(TAKEN);
+    let scene = execution().started().start_turn("a").at("1m").take_with("b", terms()).replies(TAKEN);
     assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);
     let scene = execution().started().send_event("go").take_with("a", terms()).replies(TAKEN);
     assert_eq!(bounds(&scene), [Some(t("1h")), Some(t("10m"))]);

@@ -6,7 +6,7 @@ use crate::execution::ExecutionStatus as Status;
 use crate::execution::decision::{Reply, StartTurnReply};
 
 use super::fixture::{Scene, done, ended, execution, remote, t};
-use super::life::{GO_ON, SPENT, SUSPENDED, TAKEN};
+use super::lifecycle::{GO_ON, SPENT, SUSPENDED, TAKEN};
 
 fn early(text: &str) -> Reply {
     Reply::StartTurn(StartTurnReply::Early { available_at: t(text) })
@@ -16,30 +16,31 @@ fn early(text: &str) -> Reply {
 
 #[test]
 fn a_sleep_of_at_most_fifteen_minutes_is_sent_at_once_with_its_end() {
-    let scene = execution().started().take("a").sleep_until("a", "15m").replies(SUSPENDED);
+    let scene = execution().started().start_turn("a").sleep_until("a", "15m").replies(SUSPENDED);
     let scene = scene.is(Status::Waiting).sends_hint_for("15m").due("10m", DueKind::Backstop);
     let scene = scene.next_tick().sends_no_hint().due("25m", DueKind::Backstop);
-    let scene = scene.at("14m 55s").take("b").replies(early("15m")).changes_nothing();
-    scene.at("15m").take("b").replies(TAKEN);
+    let scene = scene.at("14m 55s").start_turn("b").replies(early("15m")).changes_nothing();
+    scene.at("15m").start_turn("b").replies(TAKEN);
 }
 
 #[test]
 fn a_longer_sleep_waits_in_the_index_until_the_tick_sends_its_hint() {
-    let scene = execution().started().take("a").sleep_until("a", "2h").sends_nothing();
+    let scene = execution().started().start_turn("a").sleep_until("a", "2h").sends_nothing();
     assert!(scene.waiting().hint_later);
-    let scene = scene.take("b").replies(SPENT).next_tick().sends_nothing().due("1h 57m", DueKind::Start);
+    let scene =
+        scene.start_turn("b").replies(SPENT).next_tick().sends_nothing().due("1h 57m", DueKind::Start);
     let scene = scene.next_tick().sends_hint_for("2h").due("2h 10m", DueKind::Backstop);
-    scene.at("2h").take("b").replies(TAKEN);
+    scene.at("2h").start_turn("b").replies(TAKEN);
 }
 
 #[test]
 fn a_message_left_from_something_else_does_not_stay_until_a_sleeps_end() {
     execution()
         .started()
-        .take("a")
+        .start_turn("a")
         .sleep_until("a", "10m")
         .at("1m")
-        .take("b")
+        .start_turn("b")
         .replies(SPENT)
         .changes_nothing();
 }
@@ -48,23 +49,24 @@ fn a_message_left_from_something_else_does_not_stay_until_a_sleeps_end() {
 fn a_sleep_that_is_over_already_goes_round_at_once() {
     execution()
         .started()
-        .take("a")
+        .start_turn("a")
         .at("1m")
         .sleep_until("a", "30s")
         .sends_hint_for("30s")
-        .take("b")
+        .start_turn("b")
         .replies(TAKEN);
 }
 
 #[test]
 fn an_endless_wait_is_not_in_the_index() {
-    let scene = execution().started().take("a").wait("a").replies(SUSPENDED).has_no_due().sends_nothing();
-    scene.take("b").replies(SPENT).tick().changes_nothing();
+    let scene =
+        execution().started().start_turn("a").wait("a").replies(SUSPENDED).has_no_due().sends_nothing();
+    scene.start_turn("b").replies(SPENT).tick().changes_nothing();
     // Only a deadline can end it without a call.
     execution()
         .deadline("1d")
         .started()
-        .take("a")
+        .start_turn("a")
         .wait("a")
         .due("10m", DueKind::Backstop)
         .next_tick()
@@ -75,14 +77,14 @@ fn an_endless_wait_is_not_in_the_index() {
 
 #[test]
 fn a_suspension_is_conditional_on_the_wakes_seen() {
-    let scene = execution().started().take("a").wake().wake().wait_for_others("a").replies(SUSPENDED);
+    let scene = execution().started().start_turn("a").wake().wake().wait_for_others("a").replies(SUSPENDED);
     let [Write::UpdateExecution { wakes, .. }] = scene.decision().writes.as_slice() else { panic!() };
     assert_eq!(*wakes, Some(2));
 }
 
 #[test]
 fn a_suspension_that_has_not_seen_a_wake_goes_on() {
-    let scene = execution().started().take("a").wake();
+    let scene = execution().started().start_turn("a").wake();
     let scene = scene.suspend("a", |suspend| {
         suspend.seen_wakes = 0;
         suspend.awaits_others = true;
@@ -92,7 +94,7 @@ fn a_suspension_that_has_not_seen_a_wake_goes_on() {
 
 #[test]
 fn a_suspension_that_has_not_seen_an_event_goes_on_with_what_it_brought() {
-    let scene = execution().started().take("a");
+    let scene = execution().started().start_turn("a");
     let seen = scene.record().version;
     let scene = scene.send_event("go").sends_nothing().suspend("a", |suspend| {
         suspend.seen_version = seen;
@@ -105,20 +107,27 @@ fn a_suspension_that_has_not_seen_an_event_goes_on_with_what_it_brought() {
 
 #[test]
 fn a_suspension_that_was_to_be_cancelled_goes_on() {
-    execution().started().take("a").cancel().wait("a").replies(GO_ON).is(Status::Running);
+    execution().started().start_turn("a").cancel().wait("a").replies(GO_ON).is(Status::Running);
 }
 
 #[test]
 fn a_wake_while_it_waits_lets_a_turn_begin() {
-    let scene = execution().started().take("a").wait_for_others("a").take("b").replies(SPENT);
-    scene.wake().take("b").replies(TAKEN).wait_for_others("b").replies(SUSPENDED).take("c").replies(SPENT);
+    let scene = execution().started().start_turn("a").wait_for_others("a").start_turn("b").replies(SPENT);
+    scene
+        .wake()
+        .start_turn("b")
+        .replies(TAKEN)
+        .wait_for_others("b")
+        .replies(SUSPENDED)
+        .start_turn("c")
+        .replies(SPENT);
 }
 
 // ---- remote steps and children
 
 /// A turn that has started a remote step.
 fn printing() -> Scene {
-    execution().started().take("a").record_entries("a", vec![remote("print")])
+    execution().started().start_turn("a").record_entries("a", vec![remote("print")])
 }
 
 /// Waits for remote steps again and again without a result. Returns the intervals in seconds.
@@ -127,7 +136,7 @@ fn looks(mut scene: Scene, count: usize) -> Vec<u64> {
     for _ in 0..count {
         let recheck = scene.waiting().recheck.unwrap();
         waits.push(recheck.after.as_u64() / 1000);
-        scene = scene.at_instant(recheck.at).take("a").replies(TAKEN).wait_for_others("a");
+        scene = scene.at_instant(recheck.at).start_turn("a").replies(TAKEN).wait_for_others("a");
     }
     waits
 }
@@ -137,8 +146,8 @@ fn the_recheck_interval_grows_fourfold_up_to_an_hour() {
     let scene = printing().wait_for_others("a").due("1m", DueKind::Start);
     assert_eq!(looks(scene, 12), [60, 240, 960, 3600, 3600, 3600, 3600, 3600, 3600, 3600, 3600, 3600]);
     // A result resets the count.
-    let scene = printing().wait_for_others("a").at("1m").take("a").wait_for_others("a");
-    let scene = scene.at("5m").take("a").suspend("a", |suspend| {
+    let scene = printing().wait_for_others("a").at("1m").start_turn("a").wait_for_others("a");
+    let scene = scene.at("5m").start_turn("a").suspend("a", |suspend| {
         suspend.entries = vec![ended("print")];
         suspend.awaits_others = true;
     });
@@ -149,7 +158,7 @@ fn the_recheck_interval_grows_fourfold_up_to_an_hour() {
 fn rechecks_without_a_result_are_no_poison_however_low_the_limit() {
     for limit in 1..5 {
         let plan = execution().limited(|limits| limits.idle_turns = limit);
-        let scene = plan.started().take("a").wait_for_others("a");
+        let scene = plan.started().start_turn("a").wait_for_others("a");
         looks(scene, 20);
     }
 }
@@ -159,7 +168,7 @@ fn the_tick_sends_the_hint_for_a_recheck_once() {
     let scene = printing().wait_for_others("a").due("1m", DueKind::Start);
     let scene = scene.at("1m 10s").tick().sends_hint_for("1m 10s").due("11m 10s", DueKind::Backstop);
     let scene = scene.tick().changes_nothing().next_tick().sends_no_hint();
-    scene.take("b").replies(TAKEN);
+    scene.start_turn("b").replies(TAKEN);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::due::DueKind;
 use crate::duration::Millis;
 use crate::limits::Limits;
 use crate::payload::BlobRef;
-use crate::queue::{QueueView, Standing};
+use crate::queue::{QueueView, Reachability};
 use crate::task::Status;
 use crate::task::decision::Reply;
 use crate::task::due::visible_at;
@@ -393,7 +393,7 @@ fn a_hint_is_sent_to_a_moving_queue_even_if_its_depth_is_unknown() {
     let silent = |mark: &str| QueueView {
         watermark: Some(t(mark)),
         marked_at: Some(t(mark)),
-        standing: Standing::Silent,
+        reachability: Reachability::Unreachable,
         ..BUSY
     };
     let scene = || task().scheduled().at("10m");

@@ -11,7 +11,7 @@ use crate::id::{BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueNam
 use crate::limits::Limits;
 use crate::parent::Parent;
 use crate::payload::Json;
-use crate::queue::{QueueView, Standing};
+use crate::queue::{QueueView, Reachability};
 use crate::retry::{Delay, MaxAttempts, RetryPolicy};
 use crate::task::command::{Key, Schedule, Start};
 use crate::task::{Decision, Task};
@@ -59,7 +59,7 @@ pub(crate) const BUSY: QueueView = QueueView {
     looks_empty: false,
     watermark: None,
     marked_at: None,
-    standing: Standing::Answers,
+    reachability: Reachability::Reachable,
     paused: false,
 };
 /// The tick's view of an empty queue.

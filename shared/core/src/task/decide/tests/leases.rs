@@ -11,7 +11,7 @@ use crate::timeout::{OnTimeout, TimeoutKind};
 use super::fixture::{Scene, lease, span, t, task};
 use super::life::{ACCEPTED, CLAIMED, SPENT};
 
-const HELD: Reply = Reply::Claim(ClaimReply::Held);
+const HELD: Reply = Reply::Claim(ClaimReply::Leased);
 
 #[test]
 fn a_claim_records_the_worker_and_the_end_of_its_lease() {
@@ -74,11 +74,11 @@ fn a_hint_of_an_earlier_task_with_the_same_id_is_stale() {
             worker: None,
             length: span("1m"),
             hint: Some(HintedRecord { incarnation: Incarnation::from_bytes([incarnation; 8]), version: 1 }),
-            company: Isolation::Alone,
+            isolation: Isolation::Alone,
             paused: false,
         })
     };
-    task().scheduled().tell(&claim(7)).replies(SPENT).changes_nothing().tell(&claim(1)).replies(CLAIMED);
+    task().scheduled().run(&claim(7)).replies(SPENT).changes_nothing().run(&claim(1)).replies(CLAIMED);
 }
 
 #[test]
@@ -90,16 +90,16 @@ fn a_hint_from_before_the_task_became_pending_again_is_stale() {
             worker: None,
             length: span("1m"),
             hint: Some(hint),
-            company: Isolation::Alone,
+            isolation: Isolation::Alone,
             paused: false,
         })
     };
-    let failed = || task().attempts(3).scheduled().tell(&claim("a", 1)).replies(CLAIMED).fail("a");
+    let failed = || task().attempts(3).scheduled().run(&claim("a", 1)).replies(CLAIMED).fail("a");
     let version = failed().record().version;
-    failed().tell(&claim("b", 1)).replies(SPENT).changes_nothing();
-    failed().tell(&claim("b", version)).replies(CLAIMED);
+    failed().run(&claim("b", 1)).replies(SPENT).changes_nothing();
+    failed().run(&claim("b", version)).replies(CLAIMED);
     // A task that is leased or lost accepts any hint: the hint that it was claimed by is delivered again.
-    failed().claim("b").at("1m").tell(&claim("c", 1)).replies(CLAIMED);
+    failed().claim("b").at("1m").run(&claim("c", 1)).replies(CLAIMED);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_heartbeat_extends_the_lease_and_the_heartbeat_timeout_and_nothing_else() {
         .scheduled()
         .claim_for("a", "30s");
     let before = scene.record().clone();
-    let scene = scene.at("15s").heartbeat("a").replies(Reply::Renewed).sends_nothing();
+    let scene = scene.at("15s").heartbeat("a").replies(Reply::Extended).sends_nothing();
     let (old, new) = (before.running().unwrap(), scene.running());
     assert_eq!((new.lease_expires_at, new.heartbeat_at), (t("45s"), Some(t("35s"))));
     let expected = crate::task::Running {
@@ -147,10 +147,10 @@ fn progress_is_kept_across_attempts_until_another_one_is_reported() {
 
 #[test]
 fn a_progress_report_restarts_the_heartbeat_timeout_and_leaves_the_lease_as_it_is() {
-    let report = Heartbeat { lease: lease("a"), progress: Some(0.5), renews: false };
+    let report = Heartbeat { lease: lease("a"), progress: Some(0.5), extends_lease: false };
     let scene = task().scheduled().claim("a");
     let ends_at = scene.running().lease_expires_at;
-    let scene = scene.at("20s").tell(&Command::Heartbeat(report));
+    let scene = scene.at("20s").run(&Command::Heartbeat(report));
     assert_eq!((scene.running().lease_expires_at, scene.record().progress), (ends_at, Some(0.5)));
     assert!(scene.heartbeat("a").running().lease_expires_at > ends_at);
 }
@@ -161,7 +161,7 @@ fn an_expired_lease_stays_valid_until_another_worker_takes_over() {
     silent().complete("a").replies(ACCEPTED).is(Status::Completed);
     silent().fail("a").replies(ACCEPTED).is(Status::Pending);
     silent().release("a").replies(ACCEPTED).is(Status::Pending);
-    let scene = silent().heartbeat("a").replies(Reply::Renewed);
+    let scene = silent().heartbeat("a").replies(Reply::Extended);
     assert_eq!(scene.running().lease_expires_at, t("1h 10s"));
 }
 

@@ -14,7 +14,7 @@ use super::fixture::{Scene, json, lease, t, task};
 pub(super) const ACCEPTED: Reply = Reply::Closed { duplicate: false };
 pub(super) const DUPLICATE: Reply = Reply::Closed { duplicate: true };
 pub(super) const CLAIMED: Reply = Reply::Claim(ClaimReply::Claimed);
-pub(super) const SPENT: Reply = Reply::Claim(ClaimReply::Spent);
+pub(super) const SPENT: Reply = Reply::Claim(ClaimReply::Stale);
 const NEW: Reply = Reply::Scheduled { existed: false };
 const EXISTED: Reply = Reply::Scheduled { existed: true };
 
@@ -59,7 +59,7 @@ fn a_task_may_complete_without_an_output() {
     task()
         .scheduled()
         .claim("a")
-        .tell(&Command::Complete(nothing))
+        .run(&Command::Complete(nothing))
         .ended_as(&Outcome::Completed { output: None });
 }
 

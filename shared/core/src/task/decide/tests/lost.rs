@@ -32,7 +32,7 @@ fn a_loss_alone_is_counted_until_the_task_is_poisoned() {
         scene = scene.at_instant(over);
     }
     // No attempt is started by this claim, so any worker may make it.
-    let scene = scene.claim_among_others("f").replies(Reply::Claim(ClaimReply::Spent)).is(Status::Failed);
+    let scene = scene.claim_among_others("f").replies(Reply::Claim(ClaimReply::Stale)).is(Status::Failed);
     assert!(matches!(scene.outcome(), Outcome::Failed { error, .. } if error.code == "poisoned"));
 }
 

@@ -21,7 +21,7 @@ const ON_REQUEST: Outcome = Outcome::Cancelled { timeout: None };
 fn cancelling_a_running_task_asks_its_worker() {
     let scene = task().scheduled().claim("a").cancel().replies(CANCELLED).is(Status::Running).sends_nothing();
     assert!(scene.running().cancel_requested);
-    let scene = scene.heartbeat("a").replies(Reply::Renewed);
+    let scene = scene.heartbeat("a").replies(Reply::Extended);
     assert!(scene.running().cancel_requested);
     scene.cancel().replies(NOTHING_NEW).changes_nothing();
 }

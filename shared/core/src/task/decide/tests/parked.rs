@@ -51,7 +51,7 @@ fn deadlines_of_parked_tasks_are_kept() {
 
 #[test]
 fn a_worker_lost_while_its_queue_is_paused_is_replaced_when_that_is_resumed() {
-    let scene = task().scheduled().claim("a").claim_paused("b").replies(Reply::Claim(ClaimReply::Held));
+    let scene = task().scheduled().claim("a").claim_paused("b").replies(Reply::Claim(ClaimReply::Leased));
     let scene = scene.at("2m").claim_paused("b").replies(PARKED).is(Status::Running);
     let scene = scene.at("3m").unpark().replies(UNPARKED).sends_hint_for("1m").claim("c").replies(CLAIMED);
     assert_eq!(scene.record().losses, 1);

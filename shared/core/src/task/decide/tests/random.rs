@@ -1,9 +1,9 @@
 //! Random sequences of commands: the invariants hold for any order of commands and any clock.
 
-mod laws;
+mod invariants;
+mod lifecycle_events;
 mod punctual;
 mod steps;
-mod told;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -19,11 +19,11 @@ use crate::task::command::{Claim, Command, Complete, Fail, Heartbeat, Schedule};
 use crate::task::due::visible_at;
 use crate::task::{State, Task};
 use crate::time::{Timestamp, earliest};
-use laws::check_repetition;
-use steps::{Passing, Step, Whose, passing, plan, step, text};
+use invariants::check_repetition;
+use steps::{LeaseChoice, Passing, Step, passing, plan, step, text};
 
 /// The record, the clock, and the leases that were granted.
-struct Life {
+struct RandomTask {
     plan: Plan,
     now: Timestamp,
     record: Option<Task>,
@@ -33,8 +33,8 @@ struct Life {
     first_effects: Vec<Effect>,
 }
 
-impl Life {
-    fn begin(plan: Plan) -> Self {
+impl RandomTask {
+    fn start(plan: Plan) -> Self {
         let schedule = Command::Schedule(Box::new(plan.schedule.clone()));
         let (leases, first_effects) = (vec![], vec![]);
         let mut life = Self { plan, now: t("1d"), record: None, leases, decisions: 0, first_effects };
@@ -59,11 +59,11 @@ impl Life {
         instant.unwrap_or(self.now)
     }
 
-    fn lease(&self, whose: Whose) -> LeaseId {
+    fn lease(&self, whose: LeaseChoice) -> LeaseId {
         let back = match whose {
-            Whose::Current => 0,
-            Whose::Earlier(count) => count,
-            Whose::Nobodys => usize::MAX,
+            LeaseChoice::Current => 0,
+            LeaseChoice::Earlier(count) => count,
+            LeaseChoice::Nobodys => usize::MAX,
         };
         self.leases.iter().rev().nth(back).copied().unwrap_or(LeaseId::from_bytes([255; 16]))
     }
@@ -90,8 +90,12 @@ impl Life {
             Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60)),
             Step::Heartbeat(whose, progress) => {
                 // Some heartbeats only report progress.
-                let renews = progress.is_none_or(|progress| progress < 0.5);
-                Command::Heartbeat(Heartbeat { lease: self.lease(*whose), progress: *progress, renews })
+                let extends_lease = progress.is_none_or(|progress| progress < 0.5);
+                Command::Heartbeat(Heartbeat {
+                    lease: self.lease(*whose),
+                    progress: *progress,
+                    extends_lease,
+                })
             }
             Step::Complete(whose, bytes) => {
                 let output = (*bytes > 0).then(|| text(*bytes));
@@ -126,7 +130,7 @@ impl Life {
         };
         let known = self.record.as_ref().filter(|task| !task.is_gone(self.now) || is_own(task));
         check(known, &decision);
-        told::check(&decision, self.now);
+        lifecycle_events::check(&decision, self.now);
         match (known, decision.record()) {
             (Some(before), Some(after)) => self.check_step(before, command, &decision, after),
             (Some(_), None) => panic!("a task disappeared"),
@@ -148,7 +152,7 @@ fn claim(lease: LeaseId, length: Millis) -> Command {
         worker: None,
         length,
         hint: None,
-        company: Isolation::Alone,
+        isolation: Isolation::Alone,
         paused: false,
     })
 }
@@ -171,7 +175,7 @@ proptest! {
         plan in plan(),
         steps in prop::collection::vec((passing(), step()), 1..60),
     ) {
-        let mut life = Life::begin(plan);
+        let mut life = RandomTask::start(plan);
         for (passing, step) in &steps {
             life.pass(*passing);
             let command = life.command(step);

@@ -85,24 +85,28 @@ fn park(scene: Scene, name: &str) -> Scene {
 
 fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
     // Only a worker without other attempts may take over a lost attempt.
-    let company = if scene.record().running().is_some() { Isolation::Alone } else { Isolation::Shared };
+    let isolation = if scene.record().running().is_some() { Isolation::Alone } else { Isolation::Shared };
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
     let claim =
-        Claim { lease: lease(name), worker, length: limits::LEASE_RANGE.1, hint: None, company, paused };
-    scene.tell(&Command::Claim(claim))
+        Claim { lease: lease(name), worker, length: limits::LEASE_RANGE.1, hint: None, isolation, paused };
+    scene.run(&Command::Claim(claim))
 }
 
 fn progress(scene: Scene, name: &str) -> Scene {
-    scene.tell(&Command::Heartbeat(Heartbeat { lease: lease(name), progress: Some(1.0 / 3.0), renews: true }))
+    scene.run(&Command::Heartbeat(Heartbeat {
+        lease: lease(name),
+        progress: Some(1.0 / 3.0),
+        extends_lease: true,
+    }))
 }
 
 fn fail(scene: Scene, name: &str, message: &str, retryable: bool) -> Scene {
     let error = Failure::new("e".repeat(limits::ERROR_CODE_MAX), message);
-    scene.tell(&Command::Fail(Fail { lease: lease(name), error, retryable, blob_id: blob("message") }))
+    scene.run(&Command::Fail(Fail { lease: lease(name), error, retryable, blob_id: blob("message") }))
 }
 
 fn complete(scene: Scene, name: &str, output: Option<Json>) -> Scene {
-    scene.tell(&Command::Complete(Complete { lease: lease(name), output, blob_id: blob("output") }))
+    scene.run(&Command::Complete(Complete { lease: lease(name), output, blob_id: blob("output") }))
 }
 
 /// Goes through every state, with three past attempts of the maximum size. Each step checks the budget.

@@ -136,7 +136,7 @@ fn a_millisecond_before_a_timeout_everything_is_still_allowed() {
         let last_moment = || heading_for(task().attempts(2), kind, Terminal).at("9s 999ms");
         last_moment().tick().is(Status::Running).changes_nothing();
         last_moment().complete("a").replies(ACCEPTED).is(Status::Completed);
-        last_moment().heartbeat("a").replies(Reply::Renewed);
+        last_moment().heartbeat("a").replies(Reply::Extended);
         last_moment().release("a").replies(ACCEPTED);
     }
     heading_for(task(), ScheduleToStart, Terminal).at("9s 999ms").claim("a").replies(CLAIMED);
@@ -237,7 +237,7 @@ fn waiting_to_start_counts_from_when_a_task_may_start() {
 fn a_heartbeat_puts_off_its_own_timeout_and_no_other() {
     let beating =
         task().deadline("1m").heartbeats("10s", Terminal).scheduled().claim("a").at("9s").heartbeat("a");
-    beating.at("18s").heartbeat("a").replies(Reply::Renewed).at("28s").tick().is(Status::TimedOut);
+    beating.at("18s").heartbeat("a").replies(Reply::Extended).at("28s").tick().is(Status::TimedOut);
     let beating = task().close_within("15s", Terminal).heartbeats("10s", Terminal).scheduled().claim("a");
     ended_by_its_own_time(beating.at("9s").heartbeat("a"));
 }

@@ -29,7 +29,7 @@ const FOUND_WITHIN: Millis = Millis::from_secs(3_600);
 /// A random sequence with the timers and ticks of a real system, each at its exact instant. Hints are lost.
 struct Punctual {
     life: Life,
-    on_their_way: Vec<Timer>,
+    timers_under_way: Vec<Timer>,
     /// The minute of the next tick.
     next_tick: Timestamp,
     timers_sent_until: Timestamp,
@@ -46,10 +46,10 @@ impl Punctual {
         let minute = life.now.as_millis().div_euclid(MINUTE_MS) * MINUTE_MS;
         let next_tick = Timestamp::from_millis(minute);
         let first = std::mem::take(&mut life.effects);
-        let (on_their_way, hinted_at) = (vec![], None);
+        let (timers_under_way, hinted_at) = (vec![], None);
         let mut begun = Self {
             life,
-            on_their_way,
+            timers_under_way,
             next_tick,
             timers_sent_until: next_tick,
             lateness,
@@ -64,16 +64,16 @@ impl Punctual {
     fn receive(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Timer(timer) => self.on_their_way.push(timer),
+                Effect::Timer(timer) => self.timers_under_way.push(timer),
                 Effect::Turn { at, .. } => self.hinted_at = Some(at.max(self.life.now)),
                 Effect::Dispatch { .. } | Effect::NotifyParent(_) => {}
             }
         }
-        assert!(self.on_their_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.on_their_way);
+        assert!(self.timers_under_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.timers_under_way);
     }
 
-    fn tell(&mut self, command: &Command) {
-        self.life.tell(command);
+    fn apply(&mut self, command: &Command) {
+        self.life.apply(command);
         let effects = std::mem::take(&mut self.life.effects);
         self.receive(effects);
         let lease = self.life.record.as_ref().and_then(|record| Some((record.turn()?.lease, record.due?.at)));
@@ -90,12 +90,12 @@ impl Punctual {
     fn pass_to(&mut self, target: Timestamp) {
         loop {
             let tick_at = self.next_tick_at();
-            let timer = (0..self.on_their_way.len()).min_by_key(|index| self.on_their_way[*index].at);
-            match timer.filter(|index| self.on_their_way[*index].at <= target.min(tick_at)) {
+            let timer = (0..self.timers_under_way.len()).min_by_key(|index| self.timers_under_way[*index].at);
+            match timer.filter(|index| self.timers_under_way[*index].at <= target.min(tick_at)) {
                 Some(index) => {
-                    let timer = self.on_their_way.swap_remove(index);
+                    let timer = self.timers_under_way.swap_remove(index);
                     self.life.now = self.life.now.max(timer.at);
-                    self.tell(&Command::Timer { due_at: timer.due_at });
+                    self.apply(&Command::Timer { due_at: timer.due_at });
                 }
                 None if tick_at <= target => {
                     self.life.now = self.life.now.max(tick_at);
@@ -121,7 +121,7 @@ impl Punctual {
                 self.receive(vec![Effect::Timer(timer)]);
             }
             if due.at <= now {
-                self.tell(&Command::Due(QueueView { looks_empty: true, ..QueueView::default() }));
+                self.apply(&Command::Due(QueueView { looks_empty: true, ..QueueView::default() }));
             }
         }
         self.next_tick = self.next_tick.plus(Millis::new(60_000));
@@ -158,15 +158,15 @@ impl Punctual {
 
 /// From when on an execution needs a worker.
 fn needs_worker_from(execution: &Execution) -> Option<Timestamp> {
-    if execution.is_held() {
+    if execution.needs_operator() {
         return None;
     }
     match &execution.state {
         ExecutionState::Pending(ready) => Some(ready.available_at),
         ExecutionState::Running(turn) => Some(turn.lease_expires_at),
         ExecutionState::Waiting(waiting) => {
-            let stirred = execution.hinted_at.filter(|_| waiting.stirred);
-            earliest([stirred, waiting.until, waiting.recheck.map(|recheck| recheck.at)])
+            let wake_requested = execution.hinted_at.filter(|_| waiting.wake_requested);
+            earliest([wake_requested, waiting.until, waiting.recheck.map(|recheck| recheck.at)])
         }
         ExecutionState::Closing(closed) => Some(closed.ended_at),
         ExecutionState::Ended(_) => None,
@@ -198,7 +198,7 @@ proptest! {
                 Step::Wake => world.life.wake(),
                 step => {
                     let command = world.life.command(step);
-                    world.tell(&command);
+                    world.apply(&command);
                 }
             }
         }

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use super::super::fixture::{Plan, done, ended, event, event_id, execution, remote, waited};
 use crate::duration::Millis;
 use crate::execution::command::Command;
-use crate::execution::command::Undone;
+use crate::execution::command::ReleaseReason;
 use crate::execution::journal::Entry;
 use crate::execution::{ExecutionOutcome, Stuck};
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ pub(super) enum Step {
         overlooks: bool,
     },
     Heartbeat(Whose),
-    Release(Whose, Millis, Undone),
+    Release(Whose, Millis, ReleaseReason),
     SendEvent(EventName, Option<EventId>),
     ClearEvents(EventName, u32),
     Wake,
@@ -112,14 +112,14 @@ fn outcome() -> impl Strategy<Value = ExecutionOutcome> {
     ])
 }
 
-fn undone() -> impl Strategy<Value = Undone> {
+fn undone() -> impl Strategy<Value = ReleaseReason> {
     prop_oneof![
-        3 => Just(Undone::ByCode),
-        1 => Just(Undone::Panicked(Failure::new("panic", "at src/lib.rs:1:1"))),
-        2 => Just(Undone::ByWorker),
-        1 => Just(Undone::Stuck(Stuck::UnknownWorkflow { tries: 1 })),
-        1 => Just(Undone::Stuck(Stuck::Code { failure: Failure::new("foreign_wait", "after `a`"), tries: 1 })),
-        1 => Just(Undone::Stuck(Stuck::Unreadable(Failure::new("unreadable", "of another type")))),
+        3 => Just(ReleaseReason::ByCode),
+        1 => Just(ReleaseReason::Panicked(Failure::new("panic", "at src/lib.rs:1:1"))),
+        2 => Just(ReleaseReason::ByWorker),
+        1 => Just(ReleaseReason::Stuck(Stuck::UnknownWorkflow { tries: 1 })),
+        1 => Just(ReleaseReason::Stuck(Stuck::Code { failure: Failure::new("foreign_wait", "after `a`"), tries: 1 })),
+        1 => Just(ReleaseReason::Stuck(Stuck::Unreadable(Failure::new("unreadable", "of another type")))),
     ]
 }
 

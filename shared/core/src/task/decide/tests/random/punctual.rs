@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-use super::Life;
+use super::RandomTask;
 use super::steps::{Passing, Step, passing, plan, step};
 use crate::decision::Effect;
 use crate::due::DueKind;
@@ -22,7 +22,7 @@ const ON_THEIR_WAY_MAX: usize = 6;
 
 /// A random sequence with the messages that a queue and the ticks deliver, exactly on time.
 struct Punctual {
-    life: Life,
+    life: RandomTask,
     on_their_way: Vec<Timer>,
     /// The minute of the next tick.
     next_tick: Timestamp,
@@ -33,7 +33,7 @@ struct Punctual {
 }
 
 impl Punctual {
-    fn begin(life: Life, lateness: Vec<u64>) -> Self {
+    fn begin(life: RandomTask, lateness: Vec<u64>) -> Self {
         let minute = life.now.as_millis().div_euclid(MINUTE_MS) * MINUTE_MS;
         let next_tick = Timestamp::from_millis(minute);
         let mut begun =
@@ -118,7 +118,7 @@ proptest! {
         lateness in prop::collection::vec(0_u64..=60_000, 1..5),
         steps in prop::collection::vec((passing(), step()), 1..40),
     ) {
-        let mut world = Punctual::begin(Life::begin(plan), lateness);
+        let mut world = Punctual::begin(RandomTask::start(plan), lateness);
         for (passing, step) in &steps {
             // Months of ticks without due records test nothing.
             let target = match passing {

@@ -23,7 +23,7 @@ pub(super) enum Passing {
 
 /// Which lease a worker uses.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Whose {
+pub(super) enum LeaseChoice {
     Current,
     Earlier(usize),
     Nobodys,
@@ -33,11 +33,11 @@ pub(super) enum Whose {
 pub(super) enum Step {
     ScheduleAgain { same_call: bool, same_content: bool },
     Claim { length: Millis },
-    ClaimAgain(Whose),
-    Heartbeat(Whose, Option<f64>),
-    Complete(Whose, usize),
-    Fail { whose: Whose, code: &'static str, message: usize, retryable: bool },
-    Release(Whose),
+    ClaimAgain(LeaseChoice),
+    Heartbeat(LeaseChoice, Option<f64>),
+    Complete(LeaseChoice, usize),
+    Fail { whose: LeaseChoice, code: &'static str, message: usize, retryable: bool },
+    Release(LeaseChoice),
     Cancel { force: bool },
     Retry,
     Due { looks_empty: bool, watermark: Option<i64> },
@@ -56,8 +56,8 @@ pub(super) fn passing() -> impl Strategy<Value = Passing> {
     ]
 }
 
-fn whose() -> impl Strategy<Value = Whose> {
-    prop_oneof![8 => Just(Whose::Current), 3 => (1_usize..5).prop_map(Whose::Earlier), 1 => Just(Whose::Nobodys)]
+fn whose() -> impl Strategy<Value = LeaseChoice> {
+    prop_oneof![8 => Just(LeaseChoice::Current), 3 => (1_usize..5).prop_map(LeaseChoice::Earlier), 1 => Just(LeaseChoice::Nobodys)]
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {

@@ -162,7 +162,7 @@ fn check_turns(before: &Execution, decision: &Decision, after: &Execution, conte
         Ok(Reply::StartTurn(StartTurnReply::Started)) => {
             let turn = after.turn().unwrap();
             assert!(deadline_at(after).is_none_or(|at| turn.lease_expires_at <= at));
-            assert!(!before.is_held() || before.turn() == Some(turn), "a turn without the operator");
+            assert!(!before.needs_operator() || before.turn() == Some(turn), "a turn without the operator");
         }
         Ok(Reply::Suspended(SuspendReply::Suspended)) => {
             let ExecutionState::Waiting(waiting) = &after.state else { panic!("{after:#?}") };
@@ -187,7 +187,7 @@ fn check_hints(
     assert!(hints <= 1 && decision.effects.len() <= hints + 1, "{:?}", decision.effects);
     if hints > 0 {
         assert!(!matches!(after.state, ExecutionState::Ended(_)) && after.turn().is_none() || by_tick);
-        assert!(!after.is_held(), "a hint that cannot start a turn");
+        assert!(!after.needs_operator(), "a hint that cannot start a turn");
     }
     let arrives = hint_arrives_at(after);
     if let (Some(at), false) = (arrives, decision.writes.is_empty()) {

@@ -9,11 +9,11 @@ use crate::time::Timestamp;
 
 /// The state of a name.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum NameState {
     /// The journal has no entry of it.
     Fresh,
     /// An attempt of an inline step was recorded before it ran, and its end is unknown.
-    Begun {
+    InProgress {
         /// The attempt, from 1.
         attempt: u32,
         /// When the step first started.
@@ -57,25 +57,25 @@ pub enum Standing {
     /// A sleep or timeout that is over.
     Fired,
     /// A wait that has ended.
-    Waited(Taken),
+    Waited(WaitOutcome),
 }
 
 /// The outcome of a wait.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Taken {
+pub enum WaitOutcome {
     /// An event, with its payload.
     Event(Option<Payload>),
     /// No event: it timed out.
     Nothing,
 }
 
-impl Standing {
+impl NameState {
     /// Whether it is a remote step or a child whose end is unknown.
     pub const fn is_open(&self) -> bool {
         match self {
             Self::Remote | Self::Child { .. } => true,
             Self::Fresh
-            | Self::Begun { .. }
+            | Self::InProgress { .. }
             | Self::Failed { .. }
             | Self::Ended { .. }
             | Self::Captured(_)
@@ -86,9 +86,9 @@ impl Standing {
     }
 
     /// When an attempt times out that was recorded before it ran and whose end is unknown.
-    pub const fn attempt_over_at(&self) -> Option<Timestamp> {
+    pub const fn attempt_timeout_at(&self) -> Option<Timestamp> {
         match self {
-            Self::Begun { timeout_at, .. } => *timeout_at,
+            Self::InProgress { timeout_at, .. } => *timeout_at,
             Self::Fresh
             | Self::Failed { .. }
             | Self::Remote
@@ -110,15 +110,15 @@ impl Standing {
     pub const fn payload(&self) -> Option<&Payload> {
         match self {
             Self::Ended { outcome, .. } => outcome.payload(),
-            Self::Captured(payload) | Self::Waited(Taken::Event(Some(payload))) => Some(payload),
+            Self::Captured(payload) | Self::Waited(WaitOutcome::Event(Some(payload))) => Some(payload),
             Self::Fresh
-            | Self::Begun { .. }
+            | Self::InProgress { .. }
             | Self::Failed { .. }
             | Self::Remote
             | Self::Child { .. }
             | Self::Until(_)
             | Self::Fired
-            | Self::Waited(Taken::Event(None) | Taken::Nothing) => None,
+            | Self::Waited(WaitOutcome::Event(None) | WaitOutcome::Nothing) => None,
         }
     }
 
@@ -126,7 +126,7 @@ impl Standing {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Fresh => "nothing",
-            Self::Begun { .. } | Self::Failed { .. } => "a step",
+            Self::InProgress { .. } | Self::Failed { .. } => "a step",
             Self::Remote | Self::Child { .. } | Self::Ended { .. } => "a step or child",
             Self::Captured(_) => "a captured value",
             Self::Until(_) => "a sleep, timeout or wait",
@@ -141,8 +141,8 @@ impl Standing {
         match what {
             Happened::Attempt { name, attempt, first_at, error, next_at, progress } => {
                 let (attempt, first_at) = (*attempt, *first_at);
-                let standing = match error {
-                    None => Self::Begun { attempt, first_at, timeout_at: *next_at, progress: *progress },
+                let name_state = match error {
+                    None => Self::InProgress { attempt, first_at, timeout_at: *next_at, progress: *progress },
                     Some(error) => Self::Failed {
                         attempt,
                         first_at,
@@ -151,7 +151,7 @@ impl Standing {
                         progress: *progress,
                     },
                 };
-                Some((name.clone(), standing))
+                Some((name.clone(), name_state))
             }
             Happened::Remote { name } => Some((name.clone(), Self::Remote)),
             Happened::Step { name, outcome, attempts } => {

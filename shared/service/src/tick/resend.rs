@@ -103,7 +103,7 @@ impl Service {
     /// Sends the hint of every live task and execution again, and the timers of instants that no tick will hand over.
     /// Returns the number of messages. A record that can't be read is logged and left alone.
     pub async fn hint_all(&self) -> Result<u64, ServiceError> {
-        self.briefly().hint_all_of_the_index().await
+        self.with_short_timeouts().hint_all_of_the_index().await
     }
 
     async fn hint_all_of_the_index(&self) -> Result<u64, ServiceError> {
@@ -182,7 +182,11 @@ fn turn(execution: &Execution, now: Timestamp) -> Option<Effect> {
         ExecutionState::Pending(ready) if ready.hint_later => return None,
         ExecutionState::Pending(ready) => ready.available_at,
         ExecutionState::Running(turn) => turn.lease_expires_at,
-        ExecutionState::Waiting(waiting) if execution.wakes > waiting.seen_wakes || waiting.stirred => now,
+        ExecutionState::Waiting(waiting)
+            if execution.wakes > waiting.seen_wakes || waiting.wake_requested =>
+        {
+            now
+        }
         ExecutionState::Waiting(waiting) if waiting.hint_later => return None,
         ExecutionState::Waiting(waiting) => waiting.until?,
         // It has a message of its own.

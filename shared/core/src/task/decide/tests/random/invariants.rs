@@ -1,6 +1,6 @@
 //! The invariants of every step.
 
-use super::Life;
+use super::RandomTask;
 use crate::decision::{DueReply, Effect, Write};
 use crate::error::Reject;
 use crate::retry::MaxAttempts;
@@ -10,7 +10,7 @@ use crate::task::due::{hint_needed_at, visible_at};
 use crate::task::{Outcome, State, Status, Task};
 use crate::timeout::TimeoutKind;
 
-impl Life {
+impl RandomTask {
     pub(super) fn check_step(&self, before: &Task, command: &Command, decision: &Decision, after: &Task) {
         let revived = decision.reply() == Ok(&Reply::Revived);
         assert_eq!(after.incarnation, before.incarnation);
@@ -62,7 +62,7 @@ impl Life {
         };
         let holds = before.running().is_some_and(|running| running.lease == lease);
         match decision.reply() {
-            Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => assert!(holds, "a stale lease wrote"),
+            Ok(Reply::Extended | Reply::Closed { duplicate: false }) => assert!(holds, "a stale lease wrote"),
             Ok(Reply::Closed { duplicate: true }) => {
                 assert!(before.past_attempt(&lease).is_some(), "a repetition without a first call");
                 assert_eq!(decision.writes, []);
@@ -82,7 +82,7 @@ impl Life {
         let revived = decision.reply() == Ok(&Reply::Revived);
         if expired {
             match decision.reply() {
-                Ok(Reply::Renewed | Reply::Closed { duplicate: false }) => panic!("accepted too late"),
+                Ok(Reply::Extended | Reply::Closed { duplicate: false }) => panic!("accepted too late"),
                 Ok(Reply::Claim(ClaimReply::Claimed)) => assert_eq!(decision.writes.len(), 1),
                 _ => {}
             }

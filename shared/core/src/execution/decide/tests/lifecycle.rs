@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use super::fixture::{done, execution, t};
 
 pub(super) const TAKEN: Reply = Reply::StartTurn(StartTurnReply::Started);
-pub(super) const SPENT: Reply = Reply::StartTurn(StartTurnReply::Spent);
+pub(super) const SPENT: Reply = Reply::StartTurn(StartTurnReply::Stale);
 pub(super) const CLOSED: Reply = Reply::Closed { duplicate: false };
 pub(super) const SUSPENDED: Reply = Reply::Suspended(SuspendReply::Suspended);
 pub(super) const GO_ON: Reply = Reply::Suspended(SuspendReply::GoOn);
@@ -28,7 +28,8 @@ fn a_started_execution_is_pending_and_its_hint_goes_out_at_once() {
 
 #[test]
 fn a_turn_brings_results_and_closes_the_execution() {
-    let scene = execution().started().at("1s").take("a").replies(TAKEN).is(Status::Running).sends_nothing();
+    let scene =
+        execution().started().at("1s").start_turn("a").replies(TAKEN).is(Status::Running).sends_nothing();
     let scene = scene.at("2s").record_entries("a", vec![done("charge", "1")]).replies(Reply::Recorded);
     let scene =
         scene.at("3s").complete("a").replies(CLOSED).is(Status::Completed).has_ended().sends_nothing();
@@ -40,7 +41,7 @@ fn a_turn_brings_results_and_closes_the_execution() {
 
 #[test]
 fn the_five_writes_of_a_short_life_leave_the_index_alone_in_between() {
-    let mut scene = execution().started().take("a");
+    let mut scene = execution().started().start_turn("a");
     let due = scene.record().due;
     for step in ["one", "two", "three", "four"] {
         scene = scene.record_entries("a", vec![done(step, "1")]);
@@ -52,7 +53,7 @@ fn the_five_writes_of_a_short_life_leave_the_index_alone_in_between() {
 
 #[test]
 fn a_failure_without_on_failure_code_ends_the_execution() {
-    execution().started().take("a").fail("a").replies(CLOSED).is(Status::Failed).has_ended();
+    execution().started().start_turn("a").fail("a").replies(CLOSED).is(Status::Failed).has_ended();
 }
 
 // ---- repeated starts
@@ -62,7 +63,7 @@ fn starting_the_same_id_again_answers_with_what_is_there_and_hints_again_if_nobo
     let scene = execution().started().at("1m").start_again().replies(EXISTED).changes_nothing();
     let scene = scene.sends_hint_for("0s").start_repeated().replies(NEW).sends_hint_for("0s");
     scene
-        .take("a")
+        .start_turn("a")
         .start_again()
         .replies(EXISTED)
         .sends_nothing()
@@ -75,7 +76,7 @@ fn starting_the_same_id_again_answers_with_what_is_there_and_hints_again_if_nobo
 fn an_id_of_another_workflow_is_taken_whatever_the_policy_says() {
     let scene = execution().started().start_other().refuses(Reject::IdConflict).changes_nothing();
     scene
-        .take("a")
+        .start_turn("a")
         .start_other()
         .refuses(Reject::IdConflict)
         .complete("a")
@@ -91,13 +92,13 @@ fn a_start_that_insists_on_being_the_first_is_refused_unless_it_was() {
 
 #[test]
 fn an_id_is_free_again_after_the_retention() {
-    let scene = execution().started().take("a").complete("a").at("30d").start_again().replies(NEW);
+    let scene = execution().started().start_turn("a").complete("a").at("30d").start_again().replies(NEW);
     assert!(matches!(scene.decision().writes[..], [Write::CreateExecution { .. }]));
 }
 
 #[test]
 fn nothing_is_known_of_an_execution_that_does_not_exist() {
-    let scene = execution().started().take("a").complete("a").at("30d");
+    let scene = execution().started().start_turn("a").complete("a").at("30d");
     scene.send_event("go").refuses(Reject::NoExecution);
 }
 
@@ -107,7 +108,7 @@ fn nothing_is_known_of_an_execution_that_does_not_exist() {
 fn a_start_within_fifteen_minutes_is_sent_at_once_with_its_instant() {
     let scene = execution().starting_in("15m").started().sends_hint_for("15m").due("25m", DueKind::Backstop);
     let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("15m") });
-    scene.at("14m").take("a").replies(early).changes_nothing().at("15m").take("a").replies(TAKEN);
+    scene.at("14m").start_turn("a").replies(early).changes_nothing().at("15m").start_turn("a").replies(TAKEN);
 }
 
 #[test]
@@ -116,5 +117,5 @@ fn a_later_start_waits_in_the_index_until_the_tick_sends_it() {
     let scene = scene.due("57m", DueKind::Start).next_tick().sends_hint_for("1h");
     // The run starts when its first turn may start.
     assert_eq!(scene.record().run_deadline_at, Some(t("1h 30m")));
-    scene.due("1h 10m", DueKind::Backstop).tick().changes_nothing().at("1h").take("a").replies(TAKEN);
+    scene.due("1h 10m", DueKind::Backstop).tick().changes_nothing().at("1h").start_turn("a").replies(TAKEN);
 }
