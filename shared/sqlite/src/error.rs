@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use rusqlite::ErrorCode;
 use tickover_service::ports::StoreError;
 
+use crate::trouble::of_disk;
+
 /// Why a database can't be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,6 +66,16 @@ impl From<Failure> for StoreError {
     }
 }
 
+/// What a caller whose job was refused is told. Trouble with the disk is logged by `trouble`, once for all calls.
+pub(crate) fn refusal(error: &rusqlite::Error) -> StoreError {
+    let is_of_disk = error.sqlite_error_code().is_some_and(|code| of_disk(code).is_some());
+    if is_of_disk {
+        StoreError::Unavailable { reason: error.to_string(), is_logged: true }
+    } else {
+        engine(error)
+    }
+}
+
 /// An error of the engine as the port has it.
 pub(crate) fn engine(error: &rusqlite::Error) -> StoreError {
     let reason = error.to_string();
@@ -72,6 +84,6 @@ pub(crate) fn engine(error: &rusqlite::Error) -> StoreError {
         // Without a code: a column of another type, or a row too few. This build has written neither.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => StoreError::Corrupt { reason },
         // A full or failing disk: the same call may succeed later.
-        Some(_) => StoreError::Unavailable { reason },
+        Some(_) => StoreError::Unavailable { reason, is_logged: false },
     }
 }

@@ -21,6 +21,7 @@ mod read;
 mod record;
 mod schema;
 mod store;
+mod trouble;
 mod writer;
 
 pub use error::OpenError;

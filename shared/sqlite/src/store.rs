@@ -71,7 +71,7 @@ impl SqliteStore {
         let connection = Arc::new(Mutex::new(schema::open_writer(None)?));
         Ok(Self {
             readers: Readers::Shared(Arc::clone(&connection)),
-            writer: Writer::Inline(connection),
+            writer: Writer::inline(connection),
             _lock: None,
         })
     }
@@ -256,5 +256,9 @@ impl Store for SqliteStore {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         self.read(|connection| read::record(connection, Kind::Key, &digest.to_string(), |read| read.key()))
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.writer.trouble().map(str::to_owned)
     }
 }
