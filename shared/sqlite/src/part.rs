@@ -110,7 +110,7 @@ impl Mark {
 pub(crate) fn probe(connection: &Connection) -> Result<usize, rusqlite::Error> {
     let mut statement = connection
         .prepare_cached("INSERT OR REPLACE INTO blob (id, expires_at, body) VALUES (x'', 0, ?1)")?;
-    statement.execute([" ".repeat(PROBE_BYTES)])
+    statement.execute([format!("\"{}\"", " ".repeat(PROBE_BYTES))])
 }
 
 pub(crate) fn blob(connection: &Connection, id: &BlobId) -> Result<Option<Json>, Failure> {
