@@ -38,7 +38,10 @@ impl LosesAnswers {
     fn answer<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         let number = self.writes.fetch_add(1, Ordering::SeqCst);
         if self.lost.contains(&number) {
-            return Err(StoreError::Unavailable { reason: "the answer was lost".to_owned() });
+            return Err(StoreError::Unavailable {
+                reason: "the answer was lost".to_owned(),
+                is_logged: false,
+            });
         }
         answer
     }

@@ -86,8 +86,8 @@ impl Problem {
         Self::new(500, "corrupt_record", "Corrupt record", "a stored record can't be read; it is unchanged")
     }
 
-    fn unavailable(reason: &str) -> Self {
-        tracing::warn!(reason, "a call failed: unavailable");
+    fn unavailable(error: &ServiceError) -> Self {
+        tickover_service::warn_unless_logged!(error; %error, "a call failed: unavailable");
         let detail = "temporarily unavailable; repeating the call is safe";
         Self::new(503, "unavailable", "Unavailable", detail).later()
     }
@@ -178,7 +178,7 @@ impl From<ServiceError> for Problem {
             ServiceError::Rejected(reject) => reject.into(),
             ServiceError::Contended => Self::new(503, "contended", "Contended", detail).later(),
             ServiceError::Throttled => Self::new(429, "throttled", "Too many requests", detail).later(),
-            ServiceError::Unavailable { reason } => Self::unavailable(&reason),
+            ServiceError::Unavailable { .. } => Self::unavailable(&error),
             ServiceError::Corrupt { reason } => Self::corrupt(&reason),
         }
     }
@@ -214,7 +214,7 @@ mod tests {
         for (error, status, code, retryable) in [
             (ServiceError::Throttled, 429, "throttled", true),
             (ServiceError::Contended, 503, "contended", true),
-            (ServiceError::Unavailable { reason: reason() }, 503, "unavailable", true),
+            (ServiceError::unavailable(reason()), 503, "unavailable", true),
             (ServiceError::Corrupt { reason: reason() }, 500, "corrupt_record", false),
             (ServiceError::Rejected(Reject::IdConflict), 409, "id_conflict", false),
         ] {

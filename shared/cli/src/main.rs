@@ -1,6 +1,6 @@
 //! `tickover`: the whole system on a laptop, any program as a worker, and the calls of operators.
 //!
-//! All commands except `dev` and `demo` use HTTP only, so they work with a deployed endpoint and with the local server.
+//! All commands except `dev`, `demo` and `data` use HTTP only, so they work with a deployed endpoint and with the local server.
 //! Results go to standard output, messages to standard error. The exit status is 0, 1 after an error, 2 after wrong
 //! usage, and 130 if a second Ctrl-C interrupted the work.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
@@ -9,6 +9,7 @@ mod argument;
 mod cancel;
 mod cost;
 mod cron;
+mod data;
 mod demo;
 mod describe;
 mod dev;
@@ -90,6 +91,9 @@ enum Command {
     /// Create, list, show, pause, resume, trigger and delete crons
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
+    /// Check, compact and copy the data file of a local server
+    #[command(subcommand)]
+    Data(data::DataCommand),
     /// Explain why a task or an execution is in its state, what happens next, and when
     Explain(explain::ExplainArgs),
     /// Estimate what a workload costs on AWS each month
@@ -125,6 +129,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::List(args) => list::run(args, &client).await?,
         Command::Cancel(args) => cancel::run(args, &client).await?,
         Command::Cron(command) => cron::run(command, &client).await?,
+        Command::Data(command) => data::run(&command)?,
         Command::Retry(args) => retry::run(args, &client).await?,
         Command::Explain(args) => explain::run(args, &client).await?,
     }

@@ -136,7 +136,7 @@ pub(crate) fn unbuildable(error: &BuildError) -> StoreError {
 
 /// The error for a request that may succeed later.
 pub(crate) fn unavailable(reason: String) -> StoreError {
-    StoreError::Unavailable { reason }
+    StoreError::Unavailable { reason, is_logged: false }
 }
 
 #[cfg(test)]

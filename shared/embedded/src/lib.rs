@@ -6,6 +6,11 @@ pub mod local;
 mod metrics;
 mod time;
 
+/// Checking, compacting and copying the file of a local system.
+pub mod data {
+    pub use tickover_sqlite::{BackupError, Findings, OpenError, backup, check, compact};
+}
+
 pub use http::{Bounds, HostName, HostNameError};
 pub use local::{Local, LocalError, Storage};
 pub use time::Ticks;

@@ -10,6 +10,7 @@ use tickover_core::limits::Limits;
 use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
+use tickover_service::warn_unless_logged;
 use tickover_service::{Ports, Service, ServiceError};
 use tickover_sqlite::{OpenError, SqliteStore};
 use tokio::net::TcpListener;
@@ -145,7 +146,7 @@ async fn sweep_forever(service: Service, store: Arc<SqliteStore>) {
         interval.tick().await;
         match store.delete_expired(service.now()).await {
             Ok(deleted) => tracing::debug!(deleted, "expired records deleted"),
-            Err(error) => tracing::warn!(%error, "expired records not deleted"),
+            Err(error) => warn_unless_logged!(error; %error, "expired records not deleted"),
         }
     }
 }

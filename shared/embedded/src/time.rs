@@ -9,6 +9,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::Service;
 use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::{Queue as _, Received};
+use tickover_service::warn_unless_logged;
 use tokio::sync::Semaphore;
 
 /// How long a tick or a part of a sweep may run. The next one continues where it stopped.
@@ -58,7 +59,7 @@ pub(crate) async fn tick_forever(service: Service, ticks: Ticks) {
         });
         match tick.await {
             Ok(Ok(report)) => tracing::debug!(?report, "tick"),
-            Ok(Err(error)) => tracing::warn!(%error, "tick failed; the next one continues"),
+            Ok(Err(error)) => warn_unless_logged!(error; %error, "tick failed; the next one continues"),
             Err(error) => tracing::error!(%error, "tick panicked; the next one continues"),
         }
         scheduled_at = ticks.next(scheduled_at, service.now());
@@ -94,8 +95,9 @@ async fn fire(service: &Service, queue: &MemoryQueue, message: Received) {
     match service.fire(&message.body, stop_at).await {
         Ok(fired) => tracing::trace!(?fired, "timer"),
         Err(error) if error.is_retryable() && message.receive_count < RECEIVES_MAX => {
-            return tracing::warn!(%error, "timer not handled; it is delivered again");
+            return warn_unless_logged!(error; %error, "timer not handled; it is delivered again");
         }
+        Err(error) if error.is_logged() => tracing::debug!(%error, "timer dropped; the tick does its work"),
         Err(error) => tracing::error!(%error, "timer dropped"),
     }
     if let Err(error) = queue.delete(&QueueName::timers(), &message.receipt).await {

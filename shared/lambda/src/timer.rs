@@ -23,7 +23,7 @@ pub async fn take(service: &Service, message: SqsMessage, stop_at: Timestamp) ->
 fn problem(error: FireError) -> Problem {
     match error {
         FireError::Malformed(_) | FireError::TooFarAhead { .. } => Reject::field("body", error).into(),
-        FireError::NotSentOn => ServiceError::Unavailable { reason: error.to_string() }.into(),
+        FireError::NotSentOn => ServiceError::unavailable(error.to_string()).into(),
         FireError::Service(error) => error.into(),
     }
 }

@@ -19,6 +19,7 @@ use tickover_service::claim::{ClaimRequest, FoundWork, Suspect};
 use tickover_service::executions::{StartedTurn, Work};
 use tickover_service::queues::routes::Routes;
 use tickover_service::telemetry::field;
+use tickover_service::warn_unless_logged;
 use tickover_service::{Service, ServiceError};
 
 pub use settings::WorkerSettings;
@@ -83,7 +84,7 @@ impl Worker {
         });
         let routes: Routes = routes.collect();
         if let Err(error) = self.service.announce_routes(&routes).await {
-            tracing::warn!(%error, "can't announce the queues of the workflows");
+            warn_unless_logged!(error; %error, "can't announce the queues of the workflows");
         }
     }
 
@@ -221,7 +222,7 @@ impl Worker {
                     running.extend(suspects.into_iter().map(alone));
                 }
                 Some(Err(error)) => {
-                    tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "can't claim work");
+                    warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't claim work");
                     pause_until = Some(self.service.now().plus(PAUSE));
                 }
             }
@@ -313,7 +314,7 @@ impl Worker {
                 Ok(Some(work)) => worker.start(work, permit).await,
                 Ok(None) => Finished::Nothing,
                 Err(error) => {
-                    tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "can't claim suspect work");
+                    warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't claim suspect work");
                     Finished::Nothing
                 }
             }

@@ -24,6 +24,8 @@ pub enum ServiceError {
     Unavailable {
         /// For the log.
         reason: String,
+        /// As in [`StoreError::Unavailable`].
+        is_logged: bool,
     },
     /// A record that this build can't read. It wasn't changed.
     #[error("a stored record can't be read: {reason}")]
@@ -40,6 +42,16 @@ impl ServiceError {
             Self::Contended | Self::Throttled | Self::Unavailable { .. } => true,
             Self::Rejected(_) | Self::Corrupt { .. } => false,
         }
+    }
+
+    /// A failure that passes by itself.
+    pub fn unavailable(reason: impl Into<String>) -> Self {
+        Self::Unavailable { reason: reason.into(), is_logged: false }
+    }
+
+    /// Whether the log has the cause already. See [`warn_unless_logged!`](crate::warn_unless_logged).
+    pub const fn is_logged(&self) -> bool {
+        matches!(self, Self::Unavailable { is_logged: true, .. })
     }
 
     /// Why a turn that stops with this error is given back. An error that passes by itself says nothing about the
@@ -60,7 +72,7 @@ impl From<StoreError> for ServiceError {
         match error {
             StoreError::Conflict { .. } => Self::Contended,
             StoreError::Throttled => Self::Throttled,
-            StoreError::Unavailable { reason } => Self::Unavailable { reason },
+            StoreError::Unavailable { reason, is_logged } => Self::Unavailable { reason, is_logged },
             StoreError::Corrupt { reason } => Self::Corrupt { reason },
             StoreError::BadCursor => Self::Rejected(Reject::field(
                 "cursor",
@@ -76,7 +88,7 @@ impl From<QueueError> for ServiceError {
             QueueError::Unknown { queue } => Self::Rejected(Reject::UnknownQueue { queue }),
             QueueError::Throttled => Self::Throttled,
             QueueError::StaleReceipt => Self::Rejected(Reject::LeaseLost),
-            QueueError::Unavailable { reason } => Self::Unavailable { reason },
+            QueueError::Unavailable { reason } => Self::unavailable(reason),
         }
     }
 }

@@ -35,6 +35,9 @@ pub enum StoreError {
     Unavailable {
         /// For the log; never parsed.
         reason: String,
+        /// Whether the store has logged the cause, once for all calls that fail for it. Callers then log nothing at
+        /// `warn`.
+        is_logged: bool,
     },
     /// A record that this build can't read, or a store that isn't set up correctly. Nothing is rewritten.
     #[error("the store has unexpected data: {reason}")]
@@ -45,6 +48,13 @@ pub enum StoreError {
     /// The cursor isn't the `next` of an earlier answer to the same query.
     #[error("this store didn't return this cursor for this listing")]
     BadCursor,
+}
+
+impl StoreError {
+    /// Whether the store has logged the cause. See [`warn_unless_logged!`](crate::warn_unless_logged).
+    pub const fn is_logged(&self) -> bool {
+        matches!(self, Self::Unavailable { is_logged: true, .. })
+    }
 }
 
 /// The record that a refused write found.
@@ -217,6 +227,11 @@ pub trait Store: Send + Sync {
 
     /// Its index of tasks by queue and status, if it has one.
     fn task_index(&self) -> Option<&dyn TaskIndex> {
+        None
+    }
+
+    /// Why it refuses writes now, in a short sentence for people. Only for stores that can tell without a call.
+    fn trouble(&self) -> Option<String> {
         None
     }
 }

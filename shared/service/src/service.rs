@@ -116,6 +116,11 @@ impl Service {
         self.ports.clock.now()
     }
 
+    /// Why the store refuses writes now, as [`Store::trouble`](crate::ports::Store::trouble) says.
+    pub fn trouble(&self) -> Option<String> {
+        self.ports.store.trouble()
+    }
+
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.ports.clock
     }

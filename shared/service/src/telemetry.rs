@@ -44,6 +44,17 @@ pub mod field {
     pub const RETRY_AT: &str = "retry_at";
 }
 
+/// Logs a failure at `warn`, or at `debug` if the store has logged the cause, once for all calls that fail for it. So a
+/// full disk doesn't fill the log.
+///
+/// Before the semicolon is the error, after it what `tracing::warn!` takes.
+#[macro_export]
+macro_rules! warn_unless_logged {
+    ($error:expr; $($line:tt)+) => {
+        if $error.is_logged() { ::tracing::debug!($($line)+) } else { ::tracing::warn!($($line)+) }
+    };
+}
+
 /// Logs one line for an event of a task. Outcomes that an operator should check are warnings.
 pub(crate) fn log_event(event: &Event) {
     macro_rules! line {

@@ -90,6 +90,14 @@ impl FireError {
             Self::Service(error) => error.is_retryable(),
         }
     }
+
+    /// Whether the store has logged the cause. See [`warn_unless_logged!`](crate::warn_unless_logged).
+    pub const fn is_logged(&self) -> bool {
+        match self {
+            Self::Malformed(_) | Self::TooFarAhead { .. } | Self::NotSentOn => false,
+            Self::Service(error) => error.is_logged(),
+        }
+    }
 }
 
 impl Service {

@@ -6,7 +6,7 @@
 //! part, a busy writer would let the log grow for ever.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
@@ -34,16 +34,17 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     /// Starts the thread. To be called on the thread that commits on `writer`.
-    pub(crate) fn start(path: PathBuf, writer: &Connection) -> std::io::Result<Self> {
+    pub(crate) fn start(path: &Path, writer: &Connection) -> std::io::Result<Self> {
         writer.wal_hook(Some(note_pages));
         let (ask, asked) = sync_channel(1);
         let (finish, done) = sync_channel(1);
+        let path = path.to_owned();
         let run = move || {
             for () in &asked {
                 match schema::open_reader(&path).and_then(|connection| checkpoint(&connection)) {
                     Ok(()) => {}
                     // The log stays as it is, and the next commit asks again.
-                    Err(error) => tracing::warn!(%error, "the log was not checkpointed"),
+                    Err(error) => tracing::debug!(%error, "the log was not checkpointed"),
                 }
                 if finish.send(()).is_err() {
                     return;

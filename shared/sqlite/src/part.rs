@@ -11,6 +11,9 @@ use tickover_service::ports::StoreError;
 use crate::error::Failure;
 use crate::record::{bits, body, corrupt};
 
+/// Bytes that a probe of the disk writes: as much as a large commit.
+const PROBE_BYTES: usize = 64 * 1_024;
+
 /// A part that is to be written.
 #[derive(Debug)]
 pub(crate) enum NewItem {
@@ -101,6 +104,13 @@ impl Mark {
         let count: u32 = marked.iter().map(|byte| byte.count_ones()).sum();
         Ok(u16::try_from(count).unwrap_or(u16::MAX))
     }
+}
+
+/// Writes a payload under a key that no payload has. The next deletion of what has expired deletes it.
+pub(crate) fn probe(connection: &Connection) -> Result<usize, rusqlite::Error> {
+    let mut statement = connection
+        .prepare_cached("INSERT OR REPLACE INTO blob (id, expires_at, body) VALUES (x'', 0, ?1)")?;
+    statement.execute([format!("\"{}\"", " ".repeat(PROBE_BYTES))])
 }
 
 pub(crate) fn blob(connection: &Connection, id: &BlobId) -> Result<Option<Json>, Failure> {

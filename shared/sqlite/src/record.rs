@@ -34,6 +34,31 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Task, Self::Execution, Self::Cron, Self::Queue, Self::Key, Self::Tick];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Execution => "execution",
+            Self::Cron => "cron",
+            Self::Queue => "queue",
+            Self::Key => "idempotency key",
+            Self::Tick => "record of the ticks",
+        }
+    }
+
+    pub(crate) const fn plural(self) -> &'static str {
+        match self {
+            Self::Task => "tasks",
+            Self::Execution => "executions",
+            Self::Cron => "crons",
+            Self::Queue => "queues with a record",
+            Self::Key => "idempotency keys",
+            Self::Tick => "records of the ticks",
+        }
+    }
+
     /// The record of this stored kind and id; `None` for what lies in no listing.
     pub(crate) fn record(kind: i64, id: String) -> Result<Option<RecordId>, StoreError> {
         let wrong = |what: &str| corrupt(format!("the id of a {what} isn't one"));

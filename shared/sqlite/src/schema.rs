@@ -20,19 +20,37 @@ const STATEMENTS: usize = 64;
 
 /// The connection that writes. Makes the schema, or brings it up to date.
 pub(crate) fn open_writer(path: Option<&Path>) -> Result<Connection, OpenError> {
+    let name = path.unwrap_or(Path::new(":memory:"));
+    let fail = |error| OpenError::of_file(name, error);
     let mut connection = match path {
-        Some(path) => Connection::open_with_flags(path, flags() | OpenFlags::SQLITE_OPEN_CREATE)?,
-        None => Connection::open_in_memory()?,
-    };
-    configure(&connection)?;
-    if let Some(path) = path {
-        check(&connection, path)?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        // The writer has its own way: see `checkpoint`.
-        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        Some(path) => Connection::open_with_flags(path, flags() | OpenFlags::SQLITE_OPEN_CREATE),
+        None => Connection::open_in_memory(),
     }
-    migrate(&mut connection)?;
+    .map_err(fail)?;
+    configure(&connection).map_err(fail)?;
+    if let Some(path) = path {
+        // A file without anything in it becomes ours.
+        match origin(&connection).map_err(fail)? {
+            Origin::Nobody | Origin::Ours => {}
+            other => return Err(other.refusal(path)),
+        }
+        log_ahead(&connection).map_err(fail)?;
+    }
+    migrate(&mut connection).map_err(fail)?;
     Ok(connection)
+}
+
+/// A connection to a file that has data of Tickover. Only one that `writes` can change it.
+pub(crate) fn open_existing(path: &Path, writes: bool) -> Result<Connection, OpenError> {
+    let fail = |error| OpenError::of_file(path, error);
+    let only_reads = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = if writes { flags() } else { only_reads };
+    let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
+    configure(&connection).map_err(fail)?;
+    match origin(&connection).map_err(fail)? {
+        Origin::Ours => Ok(connection),
+        other => Err(other.refusal(path)),
+    }
 }
 
 /// A connection that only reads. There has been a writer before.
@@ -57,34 +75,52 @@ fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "cache_size", -8_192)
 }
 
-/// Refuses a file that isn't Tickover's, before anything is written to it.
-fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let path = path.to_owned();
-    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let id = match number("application_id") {
-        Ok(id) => id,
-        Err(source) => return Err(OpenError::Damaged { path, source }),
-    };
-    let version = number("user_version")?;
-    if id == APPLICATION_ID {
-        if version > VERSION {
-            return Err(OpenError::Newer { path, found: version, known: VERSION });
+fn log_ahead(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    // The writer has its own way: see `checkpoint`.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)
+}
+
+/// Whose a file is.
+enum Origin {
+    /// There is nothing in it.
+    Nobody,
+    Ours,
+    /// A later version of Tickover's, with this schema.
+    Newer(i64),
+    /// A version's of Tickover before it had its own format.
+    Obsolete,
+    /// Another program's.
+    Foreign,
+}
+
+impl Origin {
+    /// Why a file of this origin isn't opened.
+    fn refusal(self, path: &Path) -> OpenError {
+        let path = path.to_owned();
+        match self {
+            Self::Nobody | Self::Ours => OpenError::Empty { path },
+            Self::Newer(found) => OpenError::Newer { path, found, known: VERSION },
+            Self::Obsolete => OpenError::Obsolete { path },
+            Self::Foreign => OpenError::Foreign { path },
         }
-        return Ok(());
     }
-    let tables: i64 =
-        connection
-            .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'table'", [], |row| row.get(0))?;
-    if tables == 0 && id == 0 {
-        return Ok(());
+}
+
+/// Finds out whose a file is, before anything is written to it.
+fn origin(connection: &Connection) -> Result<Origin, rusqlite::Error> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let (id, version) = (number("application_id")?, number("user_version")?);
+    if id == APPLICATION_ID {
+        return Ok(if version > VERSION { Origin::Newer(version) } else { Origin::Ours });
+    }
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    if id == 0 && count("SELECT count(*) FROM sqlite_schema WHERE type = 'table'")? == 0 {
+        return Ok(Origin::Nobody);
     }
     // The engine that early versions used keeps the names of its tables in one of this name.
-    let obsolete: i64 = connection.query_row(
-        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '_tables'",
-        [],
-        |row| row.get(0),
-    )?;
-    Err(if obsolete > 0 { OpenError::Obsolete { path } } else { OpenError::Foreign { path } })
+    let obsolete = count("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '_tables'")?;
+    Ok(if obsolete > 0 { Origin::Obsolete } else { Origin::Foreign })
 }
 
 /// Runs the migrations that this file hasn't seen, all or none of them.

@@ -1,7 +1,7 @@
 //! The store: opening it, and the calls of the port.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,6 +24,7 @@ use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreErr
 
 use crate::commit::Commit;
 use crate::error::{Failure, OpenError, engine};
+use crate::file::{absolute, acquire};
 use crate::part::{self, Mark, NewItem};
 use crate::record::Kind;
 use crate::writer::{Job, Shared, Writer, lock};
@@ -54,13 +55,12 @@ impl SqliteStore {
     ///
     /// One process has a file open at a time, whatever name it is opened under.
     pub fn file(path: &Path) -> Result<Self, OpenError> {
-        // SQLite takes "", ":memory:" and "file:…" for other things than a file's name. An absolute path is none of them.
-        let fail = |source| OpenError::File { path: path.to_owned(), source };
-        let path = std::path::absolute(path).map_err(fail)?;
+        let path = absolute(path)?;
+        let fail = |source| OpenError::File { path: path.clone(), source };
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(fail)?;
         }
-        let lock = acquire(&path)?;
+        let lock = acquire(&path, true)?;
         let writer = Writer::thread(schema::open_writer(Some(&path))?, path.clone()).map_err(fail)?;
         let readers = Readers::Pool { path, idle: Mutex::default() };
         Ok(Self { readers, writer, _lock: Some(lock) })
@@ -71,7 +71,7 @@ impl SqliteStore {
         let connection = Arc::new(Mutex::new(schema::open_writer(None)?));
         Ok(Self {
             readers: Readers::Shared(Arc::clone(&connection)),
-            writer: Writer::Inline(connection),
+            writer: Writer::inline(connection),
             _lock: None,
         })
     }
@@ -107,18 +107,6 @@ impl SqliteStore {
                 Ok(answer?)
             }
         }
-    }
-}
-
-/// The lock on the file itself, which holds whatever path leads to it.
-fn acquire(path: &Path) -> Result<File, OpenError> {
-    let fail = |source| OpenError::File { path: path.to_owned(), source };
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
-        Err(std::fs::TryLockError::Error(source)) => Err(fail(source)),
     }
 }
 
@@ -275,5 +263,9 @@ impl Store for SqliteStore {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         self.read(|connection| read::record(connection, Kind::Key, &digest.to_string(), |read| read.key()))
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.writer.trouble().map(str::to_owned)
     }
 }

@@ -1,7 +1,7 @@
 //! The thread that writes: group commit.
 
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -12,9 +12,10 @@ use tokio::sync::oneshot;
 
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
-use crate::error::{Failure, engine};
+use crate::error::{Failure, refusal};
 use crate::expiry;
-use crate::part::{Mark, NewItem};
+use crate::part::{self, Mark, NewItem};
+use crate::trouble::{QUIET, Trouble};
 
 /// Jobs of one transaction at most: it bounds how long the first of them waits for the others.
 const GROUP_MAX: usize = 256;
@@ -27,6 +28,8 @@ pub(crate) enum Job {
     Mark(Mark),
     /// Deletes a batch of what has expired by that instant.
     DeleteExpired(Timestamp),
+    /// Writes something that has expired already, to see whether the disk takes it.
+    Probe,
 }
 
 impl Job {
@@ -37,6 +40,7 @@ impl Job {
             Self::Part(part) => part.run(connection).map(|()| 0),
             Self::Mark(mark) => mark.run(connection).map(usize::from),
             Self::DeleteExpired(now) => expiry::delete_batch(connection, *now),
+            Self::Probe => Ok(part::probe(connection)?),
         }
     }
 }
@@ -51,14 +55,26 @@ struct Order {
 pub(crate) type Shared = Arc<Mutex<Connection>>;
 
 /// Takes jobs.
-pub(crate) enum Writer {
-    /// A thread of its own, because each transaction waits for the disk.
-    Thread(Thread),
-    /// The callers' threads: in memory there is nothing to wait for.
-    Inline(Shared),
+pub(crate) struct Writer {
+    place: Place,
+    desk: Arc<Desk>,
 }
 
-pub(crate) struct Thread {
+/// Where jobs are done.
+enum Place {
+    /// In a thread of its own, because each transaction waits for the disk.
+    Thread(Thread),
+    /// In the callers' threads: in memory there is nothing to wait for.
+    Inline,
+}
+
+/// What jobs are done with.
+struct Desk {
+    connection: Shared,
+    trouble: Trouble,
+}
+
+struct Thread {
     /// Absent only while it is dropped.
     orders: Option<Sender<Order>>,
     handle: Option<JoinHandle<()>>,
@@ -67,31 +83,48 @@ pub(crate) struct Thread {
 impl Writer {
     /// Starts the thread that owns this connection to the file in `path`.
     pub(crate) fn thread(connection: Connection, path: PathBuf) -> Result<Self, std::io::Error> {
+        let connection = Arc::new(Mutex::new(connection));
+        let desk = Arc::new(Desk { connection, trouble: Trouble::default() });
         let (orders, received) = channel();
+        let of_thread = Arc::clone(&desk);
         let handle = std::thread::Builder::new()
             .name("tickover-sqlite".to_owned())
-            .spawn(move || serve(connection, path, &received))?;
-        Ok(Self::Thread(Thread { orders: Some(orders), handle: Some(handle) }))
+            .spawn(move || of_thread.serve(&path, &received))?;
+        Ok(Self { place: Place::Thread(Thread { orders: Some(orders), handle: Some(handle) }), desk })
+    }
+
+    pub(crate) fn inline(connection: Shared) -> Self {
+        Self { place: Place::Inline, desk: Arc::new(Desk { connection, trouble: Trouble::default() }) }
     }
 
     /// Has a job done. When this returns, its effect is on the disk.
     pub(crate) async fn run(&self, job: Job) -> Result<usize, StoreError> {
         let (answer, answered) = oneshot::channel();
-        match self {
-            Self::Inline(connection) => perform(&mut lock(connection), vec![Order { job, answer }]),
-            Self::Thread(thread) => {
+        match &self.place {
+            Place::Inline => self.desk.perform(vec![Order { job, answer }]),
+            Place::Thread(thread) => {
                 let sent = thread.orders.as_ref().map(|orders| orders.send(Order { job, answer }));
                 if !matches!(sent, Some(Ok(()))) {
-                    return Err(gone());
+                    return Err(self.gone());
                 }
             }
         }
-        answered.await.unwrap_or_else(|_| Err(gone()))
+        answered.await.unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    /// Why jobs are refused now, if they are.
+    pub(crate) fn trouble(&self) -> Option<&'static str> {
+        self.desk.trouble.now()
+    }
+
+    fn gone(&self) -> StoreError {
+        self.desk.trouble.ended();
+        StoreError::Unavailable { reason: "the thread that writes has ended".to_owned(), is_logged: true }
     }
 }
 
 impl Drop for Thread {
-    /// Waits until what was asked for is done and the file is closed, so that it can be opened again.
+    /// Waits until what was asked for is done, so that the file can be closed.
     fn drop(&mut self) {
         self.orders = None;
         if let Some(handle) = self.handle.take() {
@@ -106,16 +139,35 @@ pub(crate) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
     connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn gone() -> StoreError {
-    StoreError::Unavailable { reason: "the thread that writes has ended".to_owned() }
-}
+impl Desk {
+    fn serve(&self, path: &Path, orders: &Receiver<Order>) {
+        let started = Checkpoints::start(path, &lock(&self.connection));
+        let mut checkpoints = match started {
+            Ok(checkpoints) => checkpoints,
+            Err(error) => return tracing::error!(%error, "no thread for checkpoints"),
+        };
+        while let Some(group) = self.next(orders) {
+            self.perform(group);
+            if let Err(error) = checkpoints.after_commit(&lock(&self.connection)) {
+                tracing::debug!(%error, "the log was not checkpointed");
+            }
+        }
+    }
 
-fn serve(mut connection: Connection, path: PathBuf, orders: &Receiver<Order>) {
-    let mut checkpoints = match Checkpoints::start(path, &connection) {
-        Ok(checkpoints) => checkpoints,
-        Err(error) => return tracing::error!(%error, "no thread for checkpoints"),
-    };
-    while let Ok(first) = orders.recv() {
+    /// The next group of jobs; `None` at the end.
+    ///
+    /// While the disk refuses commits and nobody asks for one, the writer tries by itself: the trouble must end also
+    /// where nobody writes.
+    fn next(&self, orders: &Receiver<Order>) -> Option<Vec<Order>> {
+        let first = if self.trouble.now().is_some() {
+            match orders.recv_timeout(QUIET) {
+                Ok(order) => order,
+                Err(RecvTimeoutError::Timeout) => return Some(vec![probe()]),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        } else {
+            orders.recv().ok()?
+        };
         let mut group = vec![first];
         while group.len() < GROUP_MAX {
             match orders.try_recv() {
@@ -123,40 +175,52 @@ fn serve(mut connection: Connection, path: PathBuf, orders: &Receiver<Order>) {
                 Err(_) => break,
             }
         }
-        perform(&mut connection, group);
-        if let Err(error) = checkpoints.after_commit(&connection) {
-            tracing::warn!(%error, "the log was not checkpointed");
+        Some(group)
+    }
+
+    /// Does a group of jobs in one transaction, and answers them.
+    ///
+    /// Where the engine fails, each job is tried in a transaction of its own: one that can't be done fails alone.
+    fn perform(&self, group: Vec<Order>) {
+        let done = transaction(&mut lock(&self.connection), &group);
+        match done {
+            Ok(Done { answers, has_written }) => {
+                if has_written {
+                    self.trouble.written();
+                }
+                for (order, answer) in group.into_iter().zip(answers) {
+                    reply(order, answer);
+                }
+            }
+            Err(error) if group.len() == 1 => {
+                self.trouble.refused(&error);
+                for order in group {
+                    reply(order, Err(refusal(&error)));
+                }
+            }
+            Err(_) => {
+                for order in group {
+                    self.perform(vec![order]);
+                }
+            }
         }
     }
 }
 
-/// Does a group of jobs in one transaction, and answers them.
-///
-/// Where the engine fails, each job is tried in a transaction of its own: one that can't be done fails alone.
-fn perform(connection: &mut Connection, group: Vec<Order>) {
-    match transaction(connection, &group) {
-        Ok(answers) => {
-            for (order, answer) in group.into_iter().zip(answers) {
-                reply(order, answer);
-            }
-        }
-        Err(error) if group.len() == 1 => {
-            for order in group {
-                reply(order, Err(engine(&error)));
-            }
-        }
-        Err(_) => {
-            for order in group {
-                perform(connection, vec![order]);
-            }
-        }
-    }
+/// A job that nobody waits for.
+fn probe() -> Order {
+    Order { job: Job::Probe, answer: oneshot::channel().0 }
 }
 
-fn transaction(
-    connection: &mut Connection,
-    group: &[Order],
-) -> Result<Vec<Result<usize, StoreError>>, rusqlite::Error> {
+/// A transaction that was committed.
+struct Done {
+    answers: Vec<Result<usize, StoreError>>,
+    /// Whether it has changed anything: one that hasn't doesn't touch the disk.
+    has_written: bool,
+}
+
+fn transaction(connection: &mut Connection, group: &[Order]) -> Result<Done, rusqlite::Error> {
+    let changes = connection.total_changes();
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let mut answers = Vec::with_capacity(group.len());
     for order in group {
@@ -168,7 +232,7 @@ fn transaction(
         }
     }
     transaction.commit()?;
-    Ok(answers)
+    Ok(Done { answers, has_written: connection.total_changes() > changes })
 }
 
 fn reply(order: Order, answer: Result<usize, StoreError>) {

@@ -185,7 +185,7 @@ fn answers_about_tasks() {
         ListAnswer = json!({"tasks": [task_view()], "cursor": "c"});
         QueueAnswer = json!({"queue": queue});
         QueuesAnswer = json!({"queues": [queue]});
-        HealthAnswer = json!({"status": "degraded", "unreadable": ["task#x"]});
+        HealthAnswer = json!({"status": "degraded", "unreadable": ["task#x"], "storage": "the disk is full"});
         Problem = problem;
     }
 }

@@ -105,7 +105,8 @@ impl Ledger {
     pub fn commit(&self, actor: Actor, writes: &[Write], lag_ms: u64) -> Result<(), StoreError> {
         let ids: BTreeSet<RecordId> = writes.iter().filter_map(record_of).collect();
         let before: Vec<Known> = ids.into_iter().filter_map(|id| self.known(id)).collect();
-        let unanswered = || StoreError::Unavailable { reason: "the memory store waited".to_owned() };
+        let unanswered =
+            || StoreError::Unavailable { reason: "the memory store waited".to_owned(), is_logged: false };
         let answer = self.store.commit(writes).now_or_never().ok_or_else(unanswered)?;
         if let ([Write::PutTick { record }], Ok(())) = (writes, &answer) {
             let noted = (self.clock.now(), record.clone());

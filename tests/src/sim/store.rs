@@ -259,5 +259,5 @@ impl Store for SimStore {
 }
 
 fn unavailable() -> StoreError {
-    StoreError::Unavailable { reason: "no answer".to_owned() }
+    StoreError::Unavailable { reason: "no answer".to_owned(), is_logged: false }
 }

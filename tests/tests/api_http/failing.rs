@@ -124,7 +124,7 @@ async fn an_error_of_the_store_is_answered_with_retry_after_and_without_its_reas
     let reason = || "table tickover-prod at 10.0.0.7".to_owned();
     for (error, status, code, retry_after) in [
         (StoreError::Throttled, 429, "throttled", Some("1")),
-        (StoreError::Unavailable { reason: reason() }, 503, "unavailable", Some("1")),
+        (StoreError::Unavailable { reason: reason(), is_logged: false }, 503, "unavailable", Some("1")),
         (StoreError::Conflict { current: None }, 503, "contended", Some("1")),
         (StoreError::Corrupt { reason: reason() }, 500, "corrupt_record", None),
     ] {

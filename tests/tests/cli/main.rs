@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
 mod cron;
+mod data;
 mod executions;
 mod failures;
 mod leases;

@@ -234,7 +234,7 @@ async fn a_store_without_its_table_says_what_to_check() {
     let store = DynamoStore::new(client, "nowhere");
     let error = store.task(&TaskId::parse("a").expect("an id")).await.expect_err("there is no table");
     assert!(
-        matches!(&error, StoreError::Unavailable { reason } if reason.contains("correct TICKOVER_TABLE")),
+        matches!(&error, StoreError::Unavailable { reason, .. } if reason.contains("correct TICKOVER_TABLE")),
         "{error}"
     );
 }

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 /// Check that the server answers.
 ///
 /// It doesn't read the store: a throttled table must not make a supervisor restart the server. It lists the names of
-/// records that couldn't be read at the start.
+/// records that couldn't be read at the start, and says why a local server's disk refuses writes.
 #[utoipa::path(
     get,
     path = "/healthz",

@@ -112,7 +112,9 @@ async fn a_transaction_cancelled_by_another_write_is_throttled() {
     }
     let (store, _) = store([cancelled(&json!([{"Code": "None"}, {"Code": "ValidationError"}]))]);
     let refused = store.commit(&created_with_key()).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable { reason }) if reason.contains("ValidationError")));
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable { reason, .. }) if reason.contains("ValidationError"))
+    );
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ async fn a_refusal_that_will_not_pass_says_what_to_do() {
         ("ExpiredTokenException", "the credentials are wrong or no longer valid"),
         ("ValidationException", "the table has other keys or indexes than this build asks for"),
     ] {
-        let Err(StoreError::Unavailable { reason }) = refused(400, code).await else { panic!("{code}") };
+        let Err(StoreError::Unavailable { reason, .. }) = refused(400, code).await else { panic!("{code}") };
         assert!(reason.starts_with(code) && reason.contains(advice), "{reason}");
         told.push(reason);
     }
@@ -30,7 +30,9 @@ async fn a_refusal_that_will_not_pass_says_what_to_do() {
 
 #[tokio::test]
 async fn a_temporary_error_has_no_advice() {
-    let Err(StoreError::Unavailable { reason }) = refused(500, "InternalServerError").await else { panic!() };
+    let Err(StoreError::Unavailable { reason, .. }) = refused(500, "InternalServerError").await else {
+        panic!()
+    };
     assert_eq!(reason, "InternalServerError: a text that nobody reads");
     assert!(matches!(refused(400, "ThrottlingException").await, Err(StoreError::Throttled)));
 }

@@ -59,7 +59,7 @@ async fn refusals_are_told_apart_by_their_codes() {
     ] {
         let (store, _) = store([Answer::Refused(status, code, json!({"message": "why"}))]);
         let error = store.task(&id).await.unwrap_err();
-        assert!(matches!(&error, StoreError::Unavailable { reason } if reason.contains(says)), "{error}");
+        assert!(matches!(&error, StoreError::Unavailable { reason, .. } if reason.contains(says)), "{error}");
     }
     let (store, _) = store([Answer::Lost]);
     assert!(matches!(store.task(&id).await, Err(StoreError::Unavailable { .. })));

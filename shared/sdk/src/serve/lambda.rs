@@ -181,7 +181,7 @@ impl InvocationWork<'_> {
 }
 
 fn not_now(reason: &str) -> Problem {
-    tickover_service::ServiceError::Unavailable { reason: reason.to_owned() }.into()
+    tickover_service::ServiceError::unavailable(reason).into()
 }
 
 /// A short invocation reserves at most half of its time.

@@ -10,6 +10,7 @@ use tickover_core::task;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::Suspended;
 use tickover_service::telemetry::field;
+use tickover_service::warn_unless_logged;
 use tickover_service::{Service, ServiceError};
 
 use super::TurnEnd;
@@ -44,7 +45,7 @@ impl Unknown {
         match service.release_turn(&self.record, self.lease, after, undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
-                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");
+                warn_unless_logged!(error; { field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");
                 TurnEnd::Lost
             }
         }
@@ -196,7 +197,7 @@ impl Driver {
         match self.service.release_turn(&self.record, self.lease, after, undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
-                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");
+                warn_unless_logged!(error; { field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");
                 TurnEnd::Lost
             }
         }
@@ -212,7 +213,7 @@ impl Driver {
                 TurnEnd::Lost
             }
             Halt::Broken(error) => {
-                tracing::warn!({ field::EXECUTION_ID } = %id, %error, "the turn stopped because of an error");
+                warn_unless_logged!(error; { field::EXECUTION_ID } = %id, %error, "the turn stopped because of an error");
                 self.release(RETRY_MIN, error.undone()).await
             }
             Halt::Limit(reject) => self.end_by_limit(&reject).await,

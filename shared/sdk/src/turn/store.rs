@@ -7,6 +7,7 @@ use tickover_core::execution::{Execution, Turn};
 use tickover_core::time::Timestamp;
 use tickover_service::ServiceError;
 use tickover_service::telemetry::field;
+use tickover_service::warn_unless_logged;
 
 use super::drive::{Done, Driver, Halt};
 
@@ -99,7 +100,7 @@ impl Driver {
             }
             Err(error @ ServiceError::Rejected(_)) => Err(error.into()),
             Err(error) => {
-                tracing::warn!({ field::EXECUTION_ID } = %self.record.id, %error, "heartbeat failed");
+                warn_unless_logged!(error; { field::EXECUTION_ID } = %self.record.id, %error, "heartbeat failed");
                 let length = self.record.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
                 let pause = Millis::new((length.as_u64() / 10).max(1));
                 self.busy.next_heartbeat_at = Some(self.service.now().plus(pause));

@@ -10,6 +10,7 @@ use tickover_core::id::{LeaseId, TaskId};
 use tickover_service::Service;
 use tickover_service::executions::Work;
 use tickover_service::telemetry::field;
+use tickover_service::warn_unless_logged;
 
 /// All turns and tasks that a worker has in flight. Cheap to clone.
 #[derive(Clone, Default)]
@@ -81,13 +82,13 @@ impl Leased {
                         }
                     }
                     Err(error) => {
-                        tracing::warn!({ field::EXECUTION_ID } = %record.id, %error, "can't release the turn");
+                        warn_unless_logged!(error; { field::EXECUTION_ID } = %record.id, %error, "can't release the turn");
                     }
                 }
             }
             Self::Task { id, token } => {
                 if let Err(error) = service.release(&id, &token).await {
-                    tracing::warn!({ field::TASK_ID } = %id, %error, "can't release the task");
+                    warn_unless_logged!(error; { field::TASK_ID } = %id, %error, "can't release the task");
                 }
             }
         }

@@ -14,6 +14,7 @@ use tickover_core::time::earliest;
 use tickover_service::ServiceError;
 use tickover_service::claim::ClaimedTask;
 use tickover_service::telemetry::field;
+use tickover_service::warn_unless_logged;
 use tokio::sync::watch;
 
 use super::Worker;
@@ -103,7 +104,7 @@ impl Worker {
         match self.report(&claimed, ran, unsent).await {
             Ok(end) => end,
             Err(error) => {
-                tracing::warn!({ field::TASK_ID } = %id, %error, "can't report the outcome");
+                warn_unless_logged!(error; { field::TASK_ID } = %id, %error, "can't report the outcome");
                 TaskEnd::Lost
             }
         }
@@ -168,7 +169,7 @@ impl Worker {
                     return Ran::Lost;
                 }
                 Err(error) => {
-                    tracing::warn!({ field::TASK_ID } = %id, %error, "heartbeat failed");
+                    warn_unless_logged!(error; { field::TASK_ID } = %id, %error, "heartbeat failed");
                     let again = pace.unwrap_or(PROGRESS_INTERVAL).min(PROGRESS_INTERVAL);
                     let soon = self.service.now().plus(Millis::new((again.as_u64() / 4).max(1)));
                     (next, tells_at) = (pace.map(|_| soon), soon);

@@ -114,7 +114,7 @@ impl Service {
         {
             tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "visibility of the message not changed");
         }
-        Err(ServiceError::Unavailable { reason: "it is for another worker, now or later".to_owned() })
+        Err(ServiceError::unavailable("it is for another worker, now or later"))
     }
 
     /// Hides messages for `left` from now. AWS received them for the function.

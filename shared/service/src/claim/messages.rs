@@ -17,6 +17,7 @@ use crate::executions::Work;
 use crate::ports::{Outgoing, Received};
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::warn_unless_logged;
 
 /// After this many receives, a message that led to nothing yet is replaced by a fresh one. Each receive brings it
 /// nearer to the dead-letter queue, and no message can be hidden for longer than 12 hours in all.
@@ -129,7 +130,7 @@ impl Service {
         let (id, request) = (hint.task.id.clone(), wanted.request);
         let claimed = self.claim_hint(queue, hint, message, wanted).await;
         if let Err(error) = &claimed {
-            tracing::warn!({ field::TASK_ID } = %id, { field::QUEUE_NAME } = %queue, %error, "claim failed");
+            warn_unless_logged!(error; { field::TASK_ID } = %id, { field::QUEUE_NAME } = %queue, %error, "claim failed");
             // A record that can't be read won't be readable soon: its message stays hidden for the lease.
             if !matches!(error, ServiceError::Corrupt { .. }) {
                 // Longer each time, or an outage would use up the receives that are left before the dead-letter queue.

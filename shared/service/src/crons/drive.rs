@@ -9,6 +9,7 @@ use tickover_core::id::CronId;
 use crate::drive::{CONFLICTS_MAX, Known};
 use crate::error::ServiceError;
 use crate::service::Service;
+use crate::warn_unless_logged;
 
 /// How often one cron is processed before others have their turn. What is left stays due.
 const PASSES_MAX: u32 = 16;
@@ -37,7 +38,7 @@ impl Service {
                 Ok(confirmed) => confirmed,
                 Err(error) if reply == Reply::StartFirst => return Err(error),
                 Err(error) => {
-                    tracing::warn!(cron = %id, %error, "run not started yet; still due");
+                    warn_unless_logged!(error; cron = %id, %error, "run not started yet; still due");
                     None
                 }
             };

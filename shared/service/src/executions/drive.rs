@@ -11,6 +11,7 @@ use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::warn_unless_logged;
 
 /// How long a caller waits for what follows an execution's end, before the rest is left to messages.
 pub(crate) const CALLER_WAITS: Millis = Millis::from_secs(5);
@@ -48,7 +49,7 @@ impl Service {
             match self.finish(execution, stop_at, share).await {
                 Ok(finished) => *execution = finished,
                 Err(error) => {
-                    tracing::warn!({ field::EXECUTION_ID } = %execution.id, %error, "still closing");
+                    warn_unless_logged!(error; { field::EXECUTION_ID } = %execution.id, %error, "still closing");
                 }
             }
         }

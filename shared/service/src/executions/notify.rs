@@ -12,13 +12,14 @@ use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::warn_unless_logged;
 
 impl Service {
     /// Notifies an execution that one of its remote steps or children has ended. If that fails, a probe of the
     /// execution finds it.
     pub(crate) async fn notify_parent(&self, parent: &Parent) {
         if let Err(error) = self.try_to_notify(parent).await {
-            tracing::warn!({ field::EXECUTION_ID } = %parent.execution, %error, "not notified; a probe will find it");
+            warn_unless_logged!(error; { field::EXECUTION_ID } = %parent.execution, %error, "not notified; a probe will find it");
         }
     }
 

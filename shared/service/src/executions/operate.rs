@@ -109,7 +109,7 @@ impl Service {
             if self.now() >= stop_at {
                 let reason =
                     "the retention of its results is still being extended; the same call continues that";
-                return Err(ServiceError::Unavailable { reason: reason.to_owned() });
+                return Err(ServiceError::unavailable(reason));
             }
             known = Known::Record(Box::new(kept));
         }

@@ -12,6 +12,7 @@ use crate::error::ServiceError;
 use crate::ports::Received;
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::warn_unless_logged;
 
 /// How soon a turn's message comes back if the caller that received it takes only tasks.
 const TURN_REDELIVERY: Millis = Millis::from_secs(5);
@@ -121,7 +122,8 @@ impl Service {
             Err(error) => Err(error),
         };
         if let Err(error) = &done {
-            tracing::warn!(
+            warn_unless_logged!(
+                error;
                 { field::EXECUTION_ID } = %hint.turn.id, { field::QUEUE_NAME } = %queue, %error, "turn not started"
             );
             // A record that can't be read won't be readable soon: its message stays hidden for the lease.

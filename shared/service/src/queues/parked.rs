@@ -24,6 +24,7 @@ use crate::service::Service;
 use crate::telemetry::field;
 use crate::tick::outgoing;
 use crate::timers::{FireError, Fired};
+use crate::warn_unless_logged;
 
 /// For 5 seconds other processes may not know that the queue is resumed, and park what they receive: the walk starts
 /// when they have stopped.
@@ -106,7 +107,7 @@ impl Service {
         }
         for resume in resumes {
             if let Err(error) = self.continue_walk(resume, stop_at).await {
-                tracing::warn!({ field::QUEUE_NAME } = %record.name, %error, "not every parked record has its hint");
+                warn_unless_logged!(error; { field::QUEUE_NAME } = %record.name, %error, "not every parked record has its hint");
             }
         }
     }
@@ -133,7 +134,7 @@ impl Service {
             Ok(Walked::Done) => return Ok(None),
             Ok(Walked::TimeUp) => Millis::ZERO,
             Err(error) if error.is_retryable() => {
-                tracing::warn!({ field::QUEUE_NAME } = %resume.queue, %error, "a walk waits and then continues");
+                warn_unless_logged!(error; { field::QUEUE_NAME } = %resume.queue, %error, "a walk waits and then continues");
                 Millis::from_secs(AGAIN_AFTER_SECS + u64::from(resume.shard % SPREAD_SECS))
             }
             Err(error) => return Err(error),

@@ -10,6 +10,7 @@ use tickover_core::queue::QueueRecord;
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::warn_unless_logged;
 
 /// The queue of each workflow.
 pub type Routes = BTreeMap<WorkflowName, QueueName>;
@@ -52,8 +53,9 @@ impl Service {
         let names = names.iter().filter(|name| !name.is_reserved());
         let read = join_all(names.map(|name| async move {
             let record = self.record(name).await;
-            record
-                .inspect_err(|error| tracing::warn!({ field::QUEUE_NAME } = %name, %error, "queue not read"))
+            record.inspect_err(
+                |error| warn_unless_logged!(error; { field::QUEUE_NAME } = %name, %error, "queue not read"),
+            )
         }));
         read.await.into_iter().filter_map(Result::ok).flatten().collect()
     }

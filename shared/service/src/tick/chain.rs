@@ -16,6 +16,7 @@ use super::{Job, TickReport, outgoing};
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
+use crate::warn_unless_logged;
 
 /// How often the write of the record is tried again because another process wrote it meanwhile.
 const TRIES: u32 = 8;
@@ -103,7 +104,9 @@ impl Service {
             match written.await {
                 Ok(()) => return,
                 Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
-                Err(error) => return tracing::warn!(shard, %error, "the end of a sweep isn't recorded"),
+                Err(error) => {
+                    return warn_unless_logged!(error; shard, %error, "the end of a sweep isn't recorded");
+                }
             }
         }
         tracing::warn!(shard, "the end of a sweep isn't recorded: others were faster");

@@ -18,6 +18,7 @@ use super::Job;
 use crate::error::ServiceError;
 use crate::ports::{DueEntry, DueRange, Outgoing, Page, StoreError};
 use crate::service::Service;
+use crate::warn_unless_logged;
 
 /// How often the write of the record is tried again because another tick wrote it meanwhile.
 const TRIES: u32 = 5;
@@ -174,7 +175,7 @@ impl Service {
             match written.await {
                 Ok(()) => return,
                 Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
-                Err(error) => return tracing::warn!(%error, "the handover isn't recorded"),
+                Err(error) => return warn_unless_logged!(error; %error, "the handover isn't recorded"),
             }
         }
         tracing::warn!("the handover isn't recorded: other ticks were faster");

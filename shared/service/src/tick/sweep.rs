@@ -20,6 +20,7 @@ use crate::metric;
 use crate::ports::{DueEntry, DueRange, Page};
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::warn_unless_logged;
 
 /// Entries of a page. A tick processes one page of a shard itself, and passes the rest to another call, which starts at
 /// once.
@@ -145,7 +146,7 @@ impl Service {
         match settled {
             Ok(reply) => report.count(reply),
             Err(error) => {
-                tracing::warn!(%record, %error, "not processed; still due");
+                warn_unless_logged!(error; %record, %error, "not processed; still due");
                 report.failed = 1;
             }
         }
@@ -187,7 +188,7 @@ impl Service {
         match self.process_due(task, job).await {
             Ok(reply) => report.count(reply),
             Err((id, error)) => {
-                tracing::warn!({ field::TASK_ID } = %id, %error, "not processed; still due");
+                warn_unless_logged!(error; { field::TASK_ID } = %id, %error, "not processed; still due");
                 report.failed = 1;
             }
         }

@@ -43,7 +43,7 @@ words! {
     Health {
         /// No problems are known.
         Ok = "ok",
-        /// Records were found that can't be read.
+        /// Records were found that can't be read, or writes are refused.
         Degraded = "degraded",
     }
 }
@@ -300,11 +300,15 @@ pub struct QueuesAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HealthAnswer {
-    /// `degraded` if the server found records that it can't read.
+    /// `degraded` if the server found records that it can't read, or if its disk refuses writes.
     pub status: OpenHealth,
     /// Records that a local server couldn't read when it started, at most 100 of them. It didn't change them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
+    /// Why a local server refuses calls that write, such as a full disk. It goes on by itself when the disk takes
+    /// writes again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
 }
 
 /// A queue. Its numbers count messages, and are approximate.

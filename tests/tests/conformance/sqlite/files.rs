@@ -81,7 +81,7 @@ fn what_is_no_database_is_refused_and_left_as_it_is() {
 #[test]
 fn a_folder_and_a_path_below_a_file_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(refused(folder.path()), OpenError::File { .. }));
+    assert!(matches!(refused(folder.path()), OpenError::Folder { .. }));
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     assert!(matches!(refused(&file.join("data.db")), OpenError::File { .. }));

@@ -39,7 +39,7 @@ impl Scene {
     fn of_shards(due_shards: u16) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::Fixed(vec![work()])));
-        let says = StoreError::Unavailable { reason: "throttled for long".to_owned() };
+        let says = StoreError::Unavailable { reason: "throttled for long".to_owned(), is_logged: false };
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
         let store = Arc::new(CrashingStore { inner: Arc::new(MemoryStore::new()), writes, last, says });
         let ports = Ports {

@@ -1,6 +1,8 @@
-//! `tickover dev --data`, killed with SIGKILL at any moment, loses no task that it had acknowledged.
+//! `tickover dev --data`, killed with SIGKILL at any moment or on a full disk, loses no task that it had acknowledged.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod disk;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,0 +1,198 @@
+//! Checking a data file: whether the engine finds it whole, and whether each record can be read.
+
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, Row};
+use tickover_core::execution::journal::Segment;
+use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
+use tickover_service::ports::StoreError;
+
+use crate::error::OpenError;
+use crate::file::{open_existing, sizes};
+use crate::record::{Kind, NewRecord, Read, stored};
+
+/// Problems that are described; all are counted.
+const DESCRIBED_MAX: usize = 100;
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The version of the schema.
+    pub schema: i64,
+    pub file_bytes: u64,
+    /// Of the log beside the file.
+    pub log_bytes: u64,
+    /// How many there are of each kind of record or part, by its name in the plural.
+    pub counts: Vec<(&'static str, u64)>,
+    /// The first problems, a sentence each. They name records, and quote nothing of their payloads.
+    pub problems: Vec<String>,
+    /// How many problems there are in all.
+    pub problem_count: u64,
+}
+
+impl Findings {
+    fn problem(&mut self, what: String) {
+        self.problem_count += 1;
+        if self.problems.len() < DESCRIBED_MAX {
+            self.problems.push(what);
+        }
+    }
+}
+
+/// Checks a data file: the engine's own check, and whether the body of each record can be read and agrees with its
+/// columns. Reads the whole file and writes nothing.
+///
+/// A server may have the file open meanwhile. Its log grows until the check is done.
+pub fn check(path: &Path) -> Result<Findings, OpenError> {
+    let connection = open_existing(path, false)?;
+    inspect(&connection, path).map_err(|error| OpenError::of_file(path, error))
+}
+
+/// One transaction: all of it sees the same state.
+fn inspect(connection: &Connection, path: &Path) -> Result<Findings, rusqlite::Error> {
+    let transaction = connection.unchecked_transaction()?;
+    let schema = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let (file_bytes, log_bytes) = sizes(path);
+    let mut findings = Findings { schema, file_bytes, log_bytes, ..Findings::default() };
+    for part in [integrity, records, payloads, segments, joins] {
+        match part(&transaction, &mut findings) {
+            // The rest of this part can't be read. The other parts may be.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                findings.problem(error.to_string());
+            }
+            done => done?,
+        }
+    }
+    Ok(findings)
+}
+
+fn integrity(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
+    let mut statement = connection.prepare("PRAGMA integrity_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let line: String = row.get(0)?;
+        if line != "ok" {
+            findings.problem(line.replace('\n', " "));
+        }
+    }
+    Ok(())
+}
+
+fn records(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
+    let mut counts = Kind::ALL.map(|kind| (kind.plural(), 0));
+    let mut statement = connection.prepare(
+        "SELECT kind, id, body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at,
+             list, list_at, queue, status, ready_at, is_open
+         FROM record ORDER BY row",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (number, id): (i64, String) = (row.get(0)?, row.get(1)?);
+        let Some((kind, count)) =
+            Kind::ALL.into_iter().zip(&mut counts).find(|(kind, _)| *kind as i64 == number)
+        else {
+            findings.problem(format!("record {id:?} is of kind {number}, which this build doesn't know"));
+            continue;
+        };
+        count.1 += 1;
+        if let Some(problem) = compare(kind, &id, row) {
+            findings.problem(problem);
+        }
+    }
+    findings.counts.extend(counts);
+    Ok(())
+}
+
+/// What is wrong with a record, if something is.
+fn compare(kind: Kind, id: &str, row: &Row<'_>) -> Option<String> {
+    let what = |problem: &str| Some(format!("{} {id:?}: {problem}", kind.name()));
+    let (Ok(Ok(body)), Ok(stored)) = (row.get_ref(2).map(|body| body.as_str()), stored(row, 3)) else {
+        return what("a column isn't of its type");
+    };
+    let read = Read { id, body, stored };
+    let Ok((own_id, expected)) = expected(kind, &read) else {
+        return what("its body isn't of a format that this build reads");
+    };
+    let stored = &read.stored;
+    let list = expected.list.as_ref();
+    // Due slots, wakes and expiries change without the body.
+    let agreements = [
+        ("id", own_id == id),
+        ("incarnation", expected.stored.incarnation == stored.incarnation),
+        ("version", expected.stored.version == stored.version),
+        ("nonce", expected.stored.nonce == stored.nonce),
+        ("list", row.get(11) == Ok(list.map(|(name, _)| name.clone()))),
+        ("list_at", row.get(12) == Ok(list.map(|(_, at)| at.as_millis()))),
+        ("queue", row.get(13) == Ok(expected.queue)),
+        ("status", row.get(14) == Ok(expected.status.map(str::to_owned))),
+        ("ready_at", row.get(15) == Ok(expected.ready_at.map(Timestamp::as_millis))),
+        ("is_open", row.get(16) == Ok(expected.is_open)),
+    ];
+    let (column, _) = agreements.into_iter().find(|(_, agrees)| !agrees)?;
+    what(&format!("its column {column} and its body differ"))
+}
+
+/// The id in a record's body, and the columns that belong to that body.
+fn expected(kind: Kind, read: &Read<'_>) -> Result<(String, NewRecord), StoreError> {
+    Ok(match kind {
+        Kind::Task => {
+            let task = read.task()?;
+            (task.id.to_string(), NewRecord::task(&task)?)
+        }
+        Kind::Execution => {
+            let execution = read.execution()?;
+            (execution.id.to_string(), NewRecord::execution(&execution)?)
+        }
+        Kind::Cron => {
+            let cron = read.cron()?;
+            (cron.id.to_string(), NewRecord::cron(&cron)?)
+        }
+        Kind::Queue => {
+            let queue = read.queue()?;
+            (queue.name.to_string(), NewRecord::queue(&queue)?)
+        }
+        Kind::Key => {
+            let key = read.key()?;
+            (key.key.to_string(), NewRecord::key(&key)?)
+        }
+        Kind::Tick => (String::new(), NewRecord::tick(&read.tick()?)?),
+    })
+}
+
+fn payloads(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
+    let (mut statement, mut count) = (connection.prepare("SELECT hex(id), body FROM blob ORDER BY row")?, 0);
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        count += 1;
+        if Json::parse(row.get::<_, String>(1)?).is_none() {
+            findings.problem(format!("payload {}: it isn't JSON", row.get::<_, String>(0)?));
+        }
+    }
+    findings.counts.push(("payloads", count));
+    Ok(())
+}
+
+fn segments(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
+    let (mut statement, mut count) =
+        (connection.prepare("SELECT execution, run, number, body FROM segment ORDER BY row")?, 0);
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        count += 1;
+        let segment: Option<Segment> = serde_json::from_str(row.get_ref(3)?.as_str()?).ok();
+        if segment.is_none() {
+            let (execution, run, number): (String, u32, u32) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            findings.problem(format!(
+                "execution {execution:?}: segment {number} of run {run} isn't of a format that this build reads"
+            ));
+        }
+    }
+    findings.counts.push(("segments of journals", count));
+    Ok(())
+}
+
+fn joins(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
+    let count: i64 = connection.query_row("SELECT count(*) FROM join_item", [], |row| row.get(0))?;
+    findings.counts.push(("joins", count.cast_unsigned()));
+    Ok(())
+}
