@@ -10,10 +10,12 @@ mod deliver;
 mod drift;
 mod drive;
 mod end;
+pub(crate) mod facts;
 mod inline;
 pub(crate) mod need;
 pub(crate) mod panics;
 mod plan;
+pub(crate) mod shared;
 pub(crate) mod state;
 mod store;
 #[cfg(test)]

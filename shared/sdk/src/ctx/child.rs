@@ -26,7 +26,8 @@ use crate::codec;
 use crate::error::Failure;
 use crate::step::StepError;
 use crate::turn::need::Need;
-use crate::turn::state::{ClaimProblem, Shared, State};
+use crate::turn::shared::Shared;
+use crate::turn::state::{ClaimProblem, State};
 use crate::workflow::Workflow;
 
 /// A child execution that isn't started yet. Awaiting it starts it once and returns its result.

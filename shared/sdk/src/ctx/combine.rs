@@ -20,7 +20,7 @@ use super::step::{StepOperation, Stored};
 use crate::error::Error;
 use crate::options::Place;
 use crate::step::{Step, StepError};
-use crate::turn::state::Shared;
+use crate::turn::shared::Shared;
 
 /// A step's outcome.
 type Outcome<T, E> = Result<T, StepError<E>>;

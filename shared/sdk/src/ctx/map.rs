@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use super::combine::{Settled, Steps};
 use super::step::Stored;
 use crate::step::{Step, StepError};
-use crate::turn::state::Shared;
+use crate::turn::shared::Shared;
 
 /// How many steps may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use tickover_core::time::Timestamp;
 
 use crate::turn::need::{Need, Stage};
-use crate::turn::state::{Shared, State};
+use crate::turn::shared::Shared;
+use crate::turn::state::State;
 
 /// Something that a workflow's code can wait for. Both methods are called under the lock. The only user code that runs
 /// in them is the deserialisation of values.

@@ -12,7 +12,7 @@ use super::uuid;
 use crate::codec;
 use crate::error::Failure;
 use crate::step::{Step, step};
-use crate::turn::state::Shared;
+use crate::turn::shared::Shared;
 
 /// The retry policy if the service doesn't answer.
 const RETRY: &str = "exponential(6, 1s)";

@@ -26,7 +26,8 @@ use crate::options::{Place, StepOptions};
 use crate::registry::{ErasedStep, StepFailed};
 use crate::step::{MISSING_STATE, Run, States, Step, StepError};
 use crate::turn::need::{Attempted, Inline, Need, Runner, Stage};
-use crate::turn::state::{ClaimProblem, Shared, State, Verdict};
+use crate::turn::shared::Shared;
+use crate::turn::state::{ClaimProblem, State, Verdict};
 
 /// The bounds on a step's result and error type.
 pub trait Stored: Serialize + DeserializeOwned + Send + 'static {}

@@ -13,7 +13,8 @@ use super::operation::{Awaited, FirstPoll, Operation};
 use crate::error::Error;
 use crate::options::IntoMillis;
 use crate::turn::need::Need;
-use crate::turn::state::{ClaimProblem, Shared, State};
+use crate::turn::shared::Shared;
+use crate::turn::state::{ClaimProblem, State};
 
 /// When a sleep ends.
 pub(super) enum End {

@@ -16,7 +16,8 @@ use super::step::{StepOperation, Stored};
 use crate::error::{Error, Failure};
 use crate::step::Step;
 use crate::turn::need::Need;
-use crate::turn::state::{Shared, State};
+use crate::turn::shared::Shared;
+use crate::turn::state::State;
 
 /// Whether a name is that of an undo step.
 pub(crate) fn is_undo_step(name: &StepName) -> bool {

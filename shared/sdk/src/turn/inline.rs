@@ -15,9 +15,10 @@ use tickover_core::time::{Timestamp, earliest};
 use tickover_service::{Service, ServiceError};
 
 use super::drive::{Done, Driver, Halt};
+use super::facts::deadline_of;
 use super::need::{Attempted, Failed, Inline, Need, Runner, Stage};
 use super::panics;
-use super::state::{State, deadline_of};
+use super::state::State;
 use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;

@@ -2,108 +2,21 @@
 //!
 //! The code's futures only read this state and add what they need. Only the driver acts on it.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::replay::{Bounds, ClaimError, Replay};
-use tickover_core::execution::{Execution, Slot, TimedAttempt};
-use tickover_core::id::{BlobId, ExecutionId, Incarnation, NameError, QueueName, StepName};
+use tickover_core::execution::{Slot, TimedAttempt};
+use tickover_core::id::{BlobId, NameError, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
-use tickover_core::trace::TraceContext;
-use tickover_service::Service;
 
+use super::facts::{Facts, ON_FAILURE_PREFIX};
 use super::need::{Inline, Need, Rank, Stage, Waiting};
 use crate::ctx::{UndoStep, is_undo_step};
 use crate::error::Error;
-use crate::registry::ErasedStep;
-use crate::step::States;
-
-/// Prefix of the names that `on_failure` uses.
-const ON_FAILURE_PREFIX: &str = "on_failure";
-
-/// The error of a context's future that is polled outside of the workflow's code.
-const OUTSIDE: &str = "a future of the workflow's context was polled outside of the workflow's own code, as by \
-     `tokio::spawn`: await it in the workflow, or many at once with `ctx.join_all`, `tokio::join!` or the like";
-
-thread_local! {
-    /// The turn whose code this thread is polling now.
-    static POLLED: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
-}
-
-/// Restores the previous value of [`POLLED`], also after a panic.
-struct Restore(Option<Arc<Shared>>);
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        drop(POLLED.replace(self.0.take()));
-    }
-}
-
-/// What the driver and the code's futures share.
-pub(crate) struct Shared {
-    state: Mutex<State>,
-    service: Service,
-}
-
-impl Shared {
-    pub(crate) fn new(state: State, service: Service) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(state), service })
-    }
-
-    /// The service.
-    pub(crate) const fn service(&self) -> &Service {
-        &self.service
-    }
-
-    /// The state. No code of the user runs under this lock.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        self.service.now()
-    }
-
-    /// Polls the code, which may use its context meanwhile.
-    pub(super) fn polling<T>(self: &Arc<Self>, poll: impl FnOnce() -> T) -> T {
-        let before = POLLED.replace(Some(Arc::clone(self)));
-        let _after = Restore(before);
-        poll()
-    }
-
-    /// The turn whose code this thread is polling now.
-    pub(crate) fn polled() -> Option<Arc<Self>> {
-        POLLED.with_borrow(Clone::clone)
-    }
-
-    /// Whether the code of this turn polls the context's future now. A spawned task or another thread would poll it at
-    /// times that differ in a replay.
-    pub(crate) fn is_polled_here(self: &Arc<Self>) -> bool {
-        let mut state = self.lock();
-        if POLLED.with_borrow(|polled| polled.as_ref().is_some_and(|polled| Arc::ptr_eq(polled, self))) {
-            return !state.is_over;
-        }
-        if state.is_over {
-            tracing::error!("{OUTSIDE}");
-        } else {
-            state.fail(Error::new("outside_turn", OUTSIDE));
-            state.own_waker.wake_by_ref();
-        }
-        false
-    }
-
-    /// Drops futures of the code. With `ends`, the remote steps that they waited for are ended.
-    pub(crate) fn drop_ending<F>(&self, ends: bool, futures: F) {
-        self.lock().dropping_ends = ends;
-        drop(futures);
-        self.lock().dropping_ends = false;
-    }
-}
 
 /// The state of a turn.
 pub(crate) struct State {
@@ -140,7 +53,7 @@ pub(crate) struct State {
     /// Whether the turn is over. Futures that are polled after that stay pending.
     pub(crate) is_over: bool,
     next: u64,
-    own_waker: Waker,
+    pub(super) own_waker: Waker,
     texts: HashMap<BlobId, Json>,
     counts: BTreeMap<String, u32>,
 }
@@ -151,31 +64,6 @@ pub(super) struct AlsoAvailable {
     pub(super) number: Option<u64>,
     /// Whether the code has polled another outcome from before the delivery.
     pub(super) is_passed_over: bool,
-}
-
-/// What the code can read about the run.
-pub(crate) struct Facts {
-    pub(crate) execution: ExecutionId,
-    pub(crate) run: u32,
-    /// The prefix of this run's idempotency keys. No other run has the same.
-    pub(crate) key: String,
-    pub(crate) seed: u64,
-    pub(crate) incarnation: Incarnation,
-    /// The queue of remote steps that name none.
-    pub(crate) queue: QueueName,
-    pub(crate) trace: Option<TraceContext>,
-    /// The deadline of the run, the execution, or `on_failure`.
-    pub(crate) deadline_at: Option<Timestamp>,
-    /// When the invocation that the turn runs in ends.
-    pub(crate) limit_at: Option<Timestamp>,
-    pub(crate) cancelled: bool,
-    /// The prefix of all names: `on_failure` has names of its own.
-    pub(crate) prefix: String,
-    pub(crate) patches: &'static [&'static str],
-    /// Mocks that run instead of the steps of the same kind.
-    pub(crate) mocks: Arc<BTreeMap<String, ErasedStep>>,
-    /// The states of this worker.
-    pub(crate) states: States,
 }
 
 /// What ends a turn, except for the output of the body.
@@ -385,55 +273,6 @@ impl State {
     /// The time left until the first of the deadline and the end of the invocation.
     pub(crate) fn remaining(&self, now: Timestamp) -> Option<Millis> {
         earliest([self.facts.deadline_at, self.facts.limit_at]).map(|end| end.since(now))
-    }
-}
-
-impl Facts {
-    pub(crate) fn of(
-        record: &Execution,
-        limit_at: Option<Timestamp>,
-        patches: &'static [&'static str],
-        reopened: u32,
-    ) -> Self {
-        let prefix = match (&record.failing, reopened) {
-            (None, _) => String::new(),
-            (Some(_), 0) => format!("{ON_FAILURE_PREFIX}:"),
-            // The steps of `on_failure` for an earlier failure run again for this one.
-            (Some(_), times) => format!("{ON_FAILURE_PREFIX}.{times}:"),
-        };
-        let seed = u64::from_be_bytes(*record.incarnation.as_bytes());
-        let mut facts = Self {
-            execution: record.id.clone(),
-            run: record.run,
-            key: format!("{}:{}:{}", record.id, record.incarnation, record.run),
-            seed,
-            incarnation: record.incarnation,
-            queue: record.queue.clone(),
-            trace: record.trace,
-            deadline_at: None,
-            limit_at,
-            cancelled: false,
-            prefix,
-            patches,
-            mocks: Arc::default(),
-            states: States::default(),
-        };
-        facts.update(record);
-        facts
-    }
-
-    /// Updates the fields that other writers may have changed.
-    pub(crate) fn update(&mut self, record: &Execution) {
-        self.deadline_at = deadline_of(record);
-        self.cancelled = record.cancel_requested;
-    }
-}
-
-/// The deadline of the code that runs now.
-pub(crate) fn deadline_of(record: &Execution) -> Option<Timestamp> {
-    match &record.failing {
-        Some(failing) => Some(failing.deadline_at),
-        None => earliest([record.deadline_at, record.run_deadline_at]),
     }
 }
 

@@ -55,7 +55,7 @@ impl Driver {
     pub(super) fn heartbeat_due_at(&self) -> Option<Timestamp> {
         let turn = self.record.turn().filter(|_| self.settings.heartbeats)?;
         // A lease that ends at the deadline or later can't be extended.
-        if super::state::deadline_of(&self.record).is_some_and(|at| at <= turn.lease_expires_at) {
+        if super::facts::deadline_of(&self.record).is_some_and(|at| at <= turn.lease_expires_at) {
             return None;
         }
         let third = third_of(turn);

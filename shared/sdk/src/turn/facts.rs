@@ -1,0 +1,89 @@
+//! What a workflow's code can read about its run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tickover_core::execution::Execution;
+use tickover_core::id::{ExecutionId, Incarnation, QueueName};
+use tickover_core::time::{Timestamp, earliest};
+use tickover_core::trace::TraceContext;
+
+use crate::registry::ErasedStep;
+use crate::step::States;
+
+/// Prefix of the names that `on_failure` uses.
+pub(super) const ON_FAILURE_PREFIX: &str = "on_failure";
+
+/// What the code can read about the run.
+pub(crate) struct Facts {
+    pub(crate) execution: ExecutionId,
+    pub(crate) run: u32,
+    /// The prefix of this run's idempotency keys. No other run has the same.
+    pub(crate) key: String,
+    pub(crate) seed: u64,
+    pub(crate) incarnation: Incarnation,
+    /// The queue of remote steps that name none.
+    pub(crate) queue: QueueName,
+    pub(crate) trace: Option<TraceContext>,
+    /// The deadline of the run, the execution, or `on_failure`.
+    pub(crate) deadline_at: Option<Timestamp>,
+    /// When the invocation that the turn runs in ends.
+    pub(crate) limit_at: Option<Timestamp>,
+    pub(crate) cancelled: bool,
+    /// The prefix of all names: `on_failure` has names of its own.
+    pub(crate) prefix: String,
+    pub(crate) patches: &'static [&'static str],
+    /// Mocks that run instead of the steps of the same kind.
+    pub(crate) mocks: Arc<BTreeMap<String, ErasedStep>>,
+    /// The states of this worker.
+    pub(crate) states: States,
+}
+
+impl Facts {
+    pub(crate) fn of(
+        record: &Execution,
+        limit_at: Option<Timestamp>,
+        patches: &'static [&'static str],
+        reopened: u32,
+    ) -> Self {
+        let prefix = match (&record.failing, reopened) {
+            (None, _) => String::new(),
+            (Some(_), 0) => format!("{ON_FAILURE_PREFIX}:"),
+            // The steps of `on_failure` for an earlier failure run again for this one.
+            (Some(_), times) => format!("{ON_FAILURE_PREFIX}.{times}:"),
+        };
+        let seed = u64::from_be_bytes(*record.incarnation.as_bytes());
+        let mut facts = Self {
+            execution: record.id.clone(),
+            run: record.run,
+            key: format!("{}:{}:{}", record.id, record.incarnation, record.run),
+            seed,
+            incarnation: record.incarnation,
+            queue: record.queue.clone(),
+            trace: record.trace,
+            deadline_at: None,
+            limit_at,
+            cancelled: false,
+            prefix,
+            patches,
+            mocks: Arc::default(),
+            states: States::default(),
+        };
+        facts.update(record);
+        facts
+    }
+
+    /// Updates the fields that other writers may have changed.
+    pub(crate) fn update(&mut self, record: &Execution) {
+        self.deadline_at = deadline_of(record);
+        self.cancelled = record.cancel_requested;
+    }
+}
+
+/// The deadline of the code that runs now.
+pub(crate) fn deadline_of(record: &Execution) -> Option<Timestamp> {
+    match &record.failing {
+        Some(failing) => Some(failing.deadline_at),
+        None => earliest([record.deadline_at, record.run_deadline_at]),
+    }
+}
