@@ -119,7 +119,8 @@ impl Local {
         ticks: Ticks,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), LocalError> {
-        let router = tickover_api::router(self.service.clone()).merge(metrics::router(self.service.clone()));
+        let router = tickover_api::router(self.service.clone())
+            .merge(metrics::router(self.service.clone(), Arc::clone(&self.store)));
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         let server = http::serve(listener, router, self.allowed, self.bounds, stopped);
         // All of it ends with this call.

@@ -61,7 +61,8 @@ impl SqliteStore {
             std::fs::create_dir_all(folder).map_err(fail)?;
         }
         let lock = acquire(&path, true)?;
-        let writer = Writer::thread(Arc::new(Mutex::new(schema::open_writer(Some(&path))?))).map_err(fail)?;
+        let writer = Writer::thread(Arc::new(Mutex::new(schema::open_writer(Some(&path))?)), path.clone())
+            .map_err(fail)?;
         let readers = Readers::Pool { path, idle: Mutex::default() };
         Ok(Self { readers, writer, _lock: Some(lock) })
     }
@@ -86,6 +87,11 @@ impl SqliteStore {
                 return Ok(deleted);
             }
         }
+    }
+
+    /// Records what is measured by asking: how many commits wait, and the sizes of the file and its log.
+    pub fn measure(&self) {
+        self.writer.measure();
     }
 
     /// Reads on a connection of its own.

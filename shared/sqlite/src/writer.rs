@@ -1,17 +1,22 @@
 //! The thread that writes: group commit.
 
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tickover_core::time::Timestamp;
+use tickover_service::metric;
 use tickover_service::ports::StoreError;
 use tokio::sync::oneshot;
 
 use crate::commit::Commit;
 use crate::error::{Failure, refusal};
 use crate::expiry;
+use crate::file::sizes;
 use crate::part::{self, Mark, NewItem};
 use crate::trouble::{QUIET, Trouble};
 
@@ -71,7 +76,11 @@ enum Place {
 /// What jobs are done with.
 struct Desk {
     connection: Shared,
+    /// The data file. In memory there is none, and nothing to measure.
+    path: Option<PathBuf>,
     trouble: Trouble,
+    /// Jobs that no group has yet.
+    waiting: AtomicUsize,
 }
 
 struct Thread {
@@ -82,8 +91,8 @@ struct Thread {
 
 impl Writer {
     /// Starts the thread that owns this connection.
-    pub(crate) fn thread(connection: Shared) -> Result<Self, std::io::Error> {
-        let desk = Arc::new(Desk { connection, trouble: Trouble::default() });
+    pub(crate) fn thread(connection: Shared, path: PathBuf) -> Result<Self, std::io::Error> {
+        let desk = Desk::new(connection, Some(path));
         let (orders, received) = channel();
         let of_thread = Arc::clone(&desk);
         let handle = std::thread::Builder::new()
@@ -93,7 +102,7 @@ impl Writer {
     }
 
     pub(crate) fn inline(connection: Shared) -> Self {
-        Self { place: Place::Inline, desk: Arc::new(Desk { connection, trouble: Trouble::default() }) }
+        Self { place: Place::Inline, desk: Desk::new(connection, None) }
     }
 
     /// Has a job done. When this returns, its effect is on the disk.
@@ -102,6 +111,7 @@ impl Writer {
         match &self.place {
             Place::Inline => self.desk.perform(vec![Order { job, answer }]),
             Place::Thread(thread) => {
+                self.desk.waiting.fetch_add(1, Ordering::Relaxed);
                 let sent = thread.orders.as_ref().map(|orders| orders.send(Order { job, answer }));
                 if !matches!(sent, Some(Ok(()))) {
                     return Err(self.gone());
@@ -114,6 +124,14 @@ impl Writer {
     /// Why jobs are refused now, if they are.
     pub(crate) fn trouble(&self) -> Option<&'static str> {
         self.desk.trouble.now()
+    }
+
+    /// Records how many jobs wait, and the sizes of the file and its log.
+    pub(crate) fn measure(&self) {
+        if let Some(path) = &self.desk.path {
+            let (file, log) = sizes(path);
+            metric::data_file(self.desk.waiting.load(Ordering::Relaxed), file, log);
+        }
     }
 
     fn gone(&self) -> StoreError {
@@ -139,6 +157,10 @@ pub(crate) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
 }
 
 impl Desk {
+    fn new(connection: Shared, path: Option<PathBuf>) -> Arc<Self> {
+        Arc::new(Self { connection, path, trouble: Trouble::default(), waiting: AtomicUsize::new(0) })
+    }
+
     fn serve(&self, orders: &Receiver<Order>) {
         while let Some(group) = self.next(orders) {
             self.perform(group);
@@ -166,6 +188,7 @@ impl Desk {
                 Err(_) => break,
             }
         }
+        self.waiting.fetch_sub(group.len(), Ordering::Relaxed);
         Some(group)
     }
 
@@ -175,9 +198,12 @@ impl Desk {
     fn perform(&self, group: Vec<Order>) {
         let done = transaction(&mut lock(&self.connection), &group);
         match done {
-            Ok(Done { answers, has_written }) => {
-                if has_written {
+            Ok(Done { answers, written_in }) => {
+                if let Some(took) = written_in {
                     self.trouble.written();
+                    if self.path.is_some() {
+                        metric::synced(group.len(), took);
+                    }
                 }
                 for (order, answer) in group.into_iter().zip(answers) {
                     reply(order, answer);
@@ -206,8 +232,8 @@ fn probe() -> Order {
 /// A transaction that was committed.
 struct Done {
     answers: Vec<Result<usize, StoreError>>,
-    /// Whether it has changed anything: one that hasn't doesn't touch the disk.
-    has_written: bool,
+    /// How long the disk took. Absent if nothing has changed: then the disk isn't touched.
+    written_in: Option<Duration>,
 }
 
 fn transaction(connection: &mut Connection, group: &[Order]) -> Result<Done, rusqlite::Error> {
@@ -222,8 +248,10 @@ fn transaction(connection: &mut Connection, group: &[Order]) -> Result<Done, rus
             Err(Failure::Engine(error)) => return Err(error),
         }
     }
+    let began = Instant::now();
     transaction.commit()?;
-    Ok(Done { answers, has_written: connection.total_changes() > changes })
+    let has_written = connection.total_changes() > changes;
+    Ok(Done { answers, written_in: has_written.then(|| began.elapsed()) })
 }
 
 fn reply(order: Order, answer: Result<usize, StoreError>) {
