@@ -43,6 +43,15 @@ pub enum LocalError {
     /// The database can't be opened.
     #[error("the data can't be opened")]
     Database(#[from] OpenError),
+    /// The file can be opened, but not all of it can be read.
+    #[error(
+        "{path:?} can't be read as a whole: see `tickover data check`, and restore a copy of it ({reason})"
+    )]
+    Unreadable {
+        path: PathBuf,
+        /// For people; never parsed.
+        reason: String,
+    },
     /// What is stored can't be read.
     #[error("the stored tasks can't be read")]
     Service(#[from] ServiceError),
@@ -69,12 +78,17 @@ impl Local {
             Storage::File(path) => open_file(path.clone()).await?,
         });
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let queue = Arc::new(
-            MemoryQueue::over(store.clone(), HINTS_KEPT, clock.clone()).map_err(ServiceError::from)?,
-        );
+        let unreadable = |error| match (error, storage) {
+            (ServiceError::Corrupt { reason }, Storage::File(path)) => {
+                LocalError::Unreadable { path: path.clone(), reason }
+            }
+            (error, _) => LocalError::Service(error),
+        };
+        let queue = MemoryQueue::over(store.clone(), HINTS_KEPT, clock.clone());
+        let queue = Arc::new(queue.map_err(|error| unreadable(error.into()))?);
         let ports = Ports { store: store.clone(), queue: queue.clone(), clock, ids: Arc::new(SystemIds) };
         let service = Service::new(ports, limits);
-        service.open_remembered().await?;
+        service.open_remembered().await.map_err(unreadable)?;
         let (allowed, bounds) = (vec![], Bounds::default());
         Ok(Self { service, store, queue, allowed, bounds })
     }
@@ -105,7 +119,8 @@ impl Local {
         ticks: Ticks,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), LocalError> {
-        let router = tickover_api::router(self.service.clone()).merge(metrics::router(self.service.clone()));
+        let router = tickover_api::router(self.service.clone())
+            .merge(metrics::router(self.service.clone(), Arc::clone(&self.store)));
         let (stopping, stopped) = tokio::sync::watch::channel(false);
         let server = http::serve(listener, router, self.allowed, self.bounds, stopped);
         // All of it ends with this call.

@@ -3,7 +3,7 @@
 //! A process has one recorder, which all systems in it share. The first server installs it, so a system without a
 //! server has no cost.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tickover_service::{Service, metric};
+use tickover_sqlite::SqliteStore;
 
 /// How often single values are moved to their buckets. Otherwise they would accumulate if the metrics are never
 /// scraped.
@@ -20,9 +21,9 @@ const KEEP_EVERY: Duration = Duration::from_secs(5);
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The route and its recorder.
-pub(crate) fn router(service: Service) -> Router {
+pub(crate) fn router(service: Service, store: Arc<SqliteStore>) -> Router {
     recorder();
-    Router::new().route("/metrics", get(scrape)).with_state(service)
+    Router::new().route("/metrics", get(scrape)).with_state((service, store))
 }
 
 /// Maintains the recorder until it is stopped.
@@ -36,7 +37,7 @@ pub(crate) async fn keep_forever() {
     }
 }
 
-async fn scrape(State(service): State<Service>) -> Response {
+async fn scrape(State((service, store)): State<(Service, Arc<SqliteStore>)>) -> Response {
     let Some(recorder) = recorder() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "this process records its metrics elsewhere\n")
             .into_response();
@@ -44,6 +45,7 @@ async fn scrape(State(service): State<Service>) -> Response {
     // Gauges are read now. Other metrics are counted when they happen.
     service.observe_queues().await;
     service.observe_heartbeats();
+    store.measure();
     ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
 }
 

@@ -3,6 +3,8 @@
 //! Labels are bounded: queues, timeouts, outcomes. Values that users choose freely, such as ids and kinds of tasks, are
 //! never labels. Without a recorder in the process, recording does nothing.
 
+use std::time::Duration;
+
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tickover_core::duration::Millis;
 use tickover_core::execution::event::{Change, ExecutionEvent};
@@ -43,10 +45,14 @@ const EXECUTION_DURATION: &str = "tickover_execution_duration_seconds";
 const TURN_LATENESS: &str = "tickover_turn_lateness_seconds";
 const START_LATENESS: &str = "tickover_start_lateness_seconds";
 const TICK_DURATION: &str = "tickover_tick_duration_seconds";
+const COMMIT_DURATION: &str = "tickover_commit_duration_seconds";
+const COMMITS_TOGETHER: &str = "tickover_commits_together";
 
 const QUEUE_DEPTH: &str = "tickover_queue_depth";
 const ACTIVE_HEARTBEATS: &str = "tickover_active_heartbeats";
 const CLOCK_OFFSET: &str = "tickover_clock_offset_seconds";
+const COMMITS_WAITING: &str = "tickover_commits_waiting";
+const DATA_BYTES: &str = "tickover_data_bytes";
 
 /// Metrics that only grow.
 const COUNTERS: [(&str, &str); 19] = [
@@ -74,7 +80,7 @@ const COUNTERS: [(&str, &str); 19] = [
     (TICK_RECORDS, "Records that ticks processed, by result."),
 ];
 
-const GAUGES: [(&str, &str); 3] = [
+const GAUGES: [(&str, &str); 5] = [
     (QUEUE_DEPTH, "Messages in a queue, about as many as its tasks that wait, run, or wait for their start."),
     (
         ACTIVE_HEARTBEATS,
@@ -84,11 +90,18 @@ const GAUGES: [(&str, &str); 3] = [
         CLOCK_OFFSET,
         "Seconds added to this machine's clock so that it agrees with the dates of AWS's answers.",
     ),
+    (COMMITS_WAITING, "Commits to the data file of a local system that wait for the thread that writes."),
+    (DATA_BYTES, "Bytes of a local system's data file, by part: the file, and the log beside it."),
 ];
 
 /// From five milliseconds to ten minutes: how late an action is.
 const LATENESS_SECONDS: &[f64] =
     &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+/// From half a millisecond to ten seconds: how long a disk takes.
+const DISK_SECONDS: &[f64] =
+    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// From one to the most commits of a group.
+const GROUP_COUNTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 /// From ten milliseconds to a day: how long work takes.
 const DURATION_SECONDS: &[f64] =
     &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0];
@@ -97,43 +110,67 @@ const DURATION_SECONDS: &[f64] =
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     pub name: &'static str,
-    /// Upper bounds of its buckets, in seconds, for a recorder that counts in buckets.
+    /// Upper bounds of its buckets, in its unit, for a recorder that counts in buckets.
     pub bounds: &'static [f64],
+    unit: Unit,
     description: &'static str,
 }
 
-pub const HISTOGRAMS: [Spread; 7] = [
+pub const HISTOGRAMS: [Spread; 9] = [
     Spread {
         name: TASK_DURATION,
         bounds: DURATION_SECONDS,
+        unit: Unit::Seconds,
         description: "From scheduling, or an operator's retry, to the end of a task.",
     },
     Spread {
         name: ATTEMPT_DURATION,
         bounds: DURATION_SECONDS,
+        unit: Unit::Seconds,
         description: "From the claim to the end of an attempt.",
     },
     Spread {
         name: DEADLINE_LATENESS,
         bounds: LATENESS_SECONDS,
+        unit: Unit::Seconds,
         description: "From the instant of a deadline or timeout to its enforcement.",
     },
     Spread {
         name: START_LATENESS,
         bounds: LATENESS_SECONDS,
+        unit: Unit::Seconds,
         description: "From when a task could be claimed to its claim.",
     },
     Spread {
         name: EXECUTION_DURATION,
         bounds: DURATION_SECONDS,
+        unit: Unit::Seconds,
         description: "From the start of an execution to its outcome.",
     },
     Spread {
         name: TURN_LATENESS,
         bounds: LATENESS_SECONDS,
+        unit: Unit::Seconds,
         description: "From when an execution could run to the start of its turn.",
     },
-    Spread { name: TICK_DURATION, bounds: LATENESS_SECONDS, description: "How long a tick took." },
+    Spread {
+        name: TICK_DURATION,
+        bounds: LATENESS_SECONDS,
+        unit: Unit::Seconds,
+        description: "How long a tick took.",
+    },
+    Spread {
+        name: COMMIT_DURATION,
+        bounds: DISK_SECONDS,
+        unit: Unit::Seconds,
+        description: "How long a local system's disk took to write and sync a group of commits.",
+    },
+    Spread {
+        name: COMMITS_TOGETHER,
+        bounds: GROUP_COUNTS,
+        unit: Unit::Count,
+        description: "How many commits to the data file of a local system were synced together.",
+    },
 ];
 
 /// Gives the process's recorder the description of each metric. Call it once, after the recorder is installed.
@@ -144,8 +181,8 @@ pub fn describe() {
     for (name, description) in GAUGES {
         describe_gauge!(name, Unit::Count, description);
     }
-    for Spread { name, description, .. } in HISTOGRAMS {
-        describe_histogram!(name, Unit::Seconds, description);
+    for Spread { name, description, unit, .. } in HISTOGRAMS {
+        describe_histogram!(name, unit, description);
     }
 }
 
@@ -320,6 +357,20 @@ pub(crate) fn events(sent: usize, failed: usize) {
 /// Records that a record had changed since the decision.
 pub fn store_conflict() {
     counter!(STORE_CONFLICTS).increment(1);
+}
+
+/// Records that a local system's disk has synced so many commits together, and how long that took.
+pub fn synced(commits: usize, took: Duration) {
+    histogram!(COMMITS_TOGETHER).record(small(commits));
+    histogram!(COMMIT_DURATION).record(took.as_secs_f64());
+}
+
+/// Records how many commits to a data file wait, and the sizes of the file and of its log in bytes.
+pub fn data_file(waiting: usize, file_bytes: u64, log_bytes: u64) {
+    gauge!(COMMITS_WAITING).set(small(waiting));
+    for (part, bytes) in [("file", file_bytes), ("log", log_bytes)] {
+        gauge!(DATA_BYTES, "part" => part).set(small(usize::try_from(bytes).unwrap_or(usize::MAX)));
+    }
 }
 
 /// Records a finished tick and how long it took.

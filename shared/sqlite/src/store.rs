@@ -88,6 +88,11 @@ impl SqliteStore {
         }
     }
 
+    /// Records what is measured by asking: how many commits wait, and the sizes of the file and its log.
+    pub fn measure(&self) {
+        self.writer.measure();
+    }
+
     /// Reads on a connection of its own.
     fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, StoreError> {
         match &self.readers {

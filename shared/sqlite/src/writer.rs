@@ -1,12 +1,15 @@
 //! The thread that writes: group commit.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tickover_core::time::Timestamp;
+use tickover_service::metric;
 use tickover_service::ports::StoreError;
 use tokio::sync::oneshot;
 
@@ -14,6 +17,7 @@ use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::error::{Failure, refusal};
 use crate::expiry;
+use crate::file::sizes;
 use crate::part::{self, Mark, NewItem};
 use crate::trouble::{QUIET, Trouble};
 
@@ -71,7 +75,11 @@ enum Place {
 /// What jobs are done with.
 struct Desk {
     connection: Shared,
+    /// The data file. In memory there is none, and nothing to measure.
+    path: Option<PathBuf>,
     trouble: Trouble,
+    /// Jobs that no group has yet.
+    waiting: AtomicUsize,
 }
 
 struct Thread {
@@ -83,8 +91,7 @@ struct Thread {
 impl Writer {
     /// Starts the thread that owns this connection to the file in `path`.
     pub(crate) fn thread(connection: Connection, path: PathBuf) -> Result<Self, std::io::Error> {
-        let connection = Arc::new(Mutex::new(connection));
-        let desk = Arc::new(Desk { connection, trouble: Trouble::default() });
+        let desk = Desk::new(Arc::new(Mutex::new(connection)), Some(path.clone()));
         let (orders, received) = channel();
         let of_thread = Arc::clone(&desk);
         let handle = std::thread::Builder::new()
@@ -94,7 +101,7 @@ impl Writer {
     }
 
     pub(crate) fn inline(connection: Shared) -> Self {
-        Self { place: Place::Inline, desk: Arc::new(Desk { connection, trouble: Trouble::default() }) }
+        Self { place: Place::Inline, desk: Desk::new(connection, None) }
     }
 
     /// Has a job done. When this returns, its effect is on the disk.
@@ -103,6 +110,7 @@ impl Writer {
         match &self.place {
             Place::Inline => self.desk.perform(vec![Order { job, answer }]),
             Place::Thread(thread) => {
+                self.desk.waiting.fetch_add(1, Ordering::Relaxed);
                 let sent = thread.orders.as_ref().map(|orders| orders.send(Order { job, answer }));
                 if !matches!(sent, Some(Ok(()))) {
                     return Err(self.gone());
@@ -115,6 +123,14 @@ impl Writer {
     /// Why jobs are refused now, if they are.
     pub(crate) fn trouble(&self) -> Option<&'static str> {
         self.desk.trouble.now()
+    }
+
+    /// Records how many jobs wait, and the sizes of the file and its log.
+    pub(crate) fn measure(&self) {
+        if let Some(path) = &self.desk.path {
+            let (file, log) = sizes(path);
+            metric::data_file(self.desk.waiting.load(Ordering::Relaxed), file, log);
+        }
     }
 
     fn gone(&self) -> StoreError {
@@ -140,6 +156,10 @@ pub(crate) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
 }
 
 impl Desk {
+    fn new(connection: Shared, path: Option<PathBuf>) -> Arc<Self> {
+        Arc::new(Self { connection, path, trouble: Trouble::default(), waiting: AtomicUsize::new(0) })
+    }
+
     fn serve(&self, path: &Path, orders: &Receiver<Order>) {
         let started = Checkpoints::start(path, &lock(&self.connection));
         let mut checkpoints = match started {
@@ -175,6 +195,7 @@ impl Desk {
                 Err(_) => break,
             }
         }
+        self.waiting.fetch_sub(group.len(), Ordering::Relaxed);
         Some(group)
     }
 
@@ -184,9 +205,12 @@ impl Desk {
     fn perform(&self, group: Vec<Order>) {
         let done = transaction(&mut lock(&self.connection), &group);
         match done {
-            Ok(Done { answers, has_written }) => {
-                if has_written {
+            Ok(Done { answers, written_in }) => {
+                if let Some(took) = written_in {
                     self.trouble.written();
+                    if self.path.is_some() {
+                        metric::synced(group.len(), took);
+                    }
                 }
                 for (order, answer) in group.into_iter().zip(answers) {
                     reply(order, answer);
@@ -215,8 +239,8 @@ fn probe() -> Order {
 /// A transaction that was committed.
 struct Done {
     answers: Vec<Result<usize, StoreError>>,
-    /// Whether it has changed anything: one that hasn't doesn't touch the disk.
-    has_written: bool,
+    /// How long the disk took. Absent if nothing has changed: then the disk isn't touched.
+    written_in: Option<Duration>,
 }
 
 fn transaction(connection: &mut Connection, group: &[Order]) -> Result<Done, rusqlite::Error> {
@@ -231,8 +255,10 @@ fn transaction(connection: &mut Connection, group: &[Order]) -> Result<Done, rus
             Err(Failure::Engine(error)) => return Err(error),
         }
     }
+    let began = Instant::now();
     transaction.commit()?;
-    Ok(Done { answers, has_written: connection.total_changes() > changes })
+    let has_written = connection.total_changes() > changes;
+    Ok(Done { answers, written_in: has_written.then(|| began.elapsed()) })
 }
 
 fn reply(order: Order, answer: Result<usize, StoreError>) {

@@ -1,4 +1,4 @@
-//! The commands about data files.
+//! The commands about data files, and the files that the server refuses.
 
 use std::fs;
 use std::path::Path;
@@ -161,12 +161,38 @@ fn damaged(path: &Path) {
     fs::write(path, bytes).expect("a file");
 }
 
+/// The first page is whole: it has the settings and a part of the schema.
+fn damaged_later(path: &Path) {
+    drop(SqliteStore::file(path).expect("a store"));
+    let mut bytes = fs::read(path).expect("a file");
+    bytes[4_096..].fill(0xAA);
+    fs::write(path, bytes).expect("a file");
+}
+
 #[track_caller]
 fn is_refused(ended: &Ended, path: &Path, remedy: &str) {
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     let lines: Vec<&str> = ended.stderr.lines().collect();
     let [line] = lines[..] else { panic!("{}", ended.stderr) };
     assert!(line.starts_with("error: ") && line.contains(text(path)) && line.contains(remedy), "{line}");
+}
+
+#[tokio::test]
+async fn a_server_refuses_a_wrong_file_in_one_line_with_its_path_and_the_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let start = async |path: &Path| tickover(&["dev", "--listen", "127.0.0.1:0", "--data", text(path)]).await;
+    let later: Wrong = ("later-pages", damaged_later, "restore a copy of it");
+    for (name, make, remedy) in WRONG.into_iter().chain([later]) {
+        let path = folder.path().join(name);
+        make(&path);
+        is_refused(&start(&path).await, &path, remedy);
+    }
+    let (used, link) = (folder.path().join("used"), folder.path().join("link"));
+    let _server = serve(&used).await;
+    std::os::unix::fs::symlink(&used, &link).expect("a link");
+    for path in [&used, &link] {
+        is_refused(&start(path).await, path, "is in use by another process: stop that one first");
+    }
 }
 
 #[tokio::test]

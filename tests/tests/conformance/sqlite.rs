@@ -1,6 +1,7 @@
 //! The store of one machine, in memory and in a file.
 
 mod files;
+mod growth;
 mod power;
 
 use std::sync::Arc;

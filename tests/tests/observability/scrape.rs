@@ -20,7 +20,11 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
-        let local = Local::open(&Storage::Memory, Limits::default()).await.unwrap();
+        Self::over(&Storage::Memory).await
+    }
+
+    async fn over(storage: &Storage) -> Self {
+        let local = Local::open(storage, Limits::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -99,6 +103,29 @@ async fn a_scrape_shows_counts_lateness_histograms_and_queue_depths() {
     assert_eq!(value(&text, "tickover_active_heartbeats"), "1");
     assert!(text.contains(&format!("# TYPE {lateness} histogram")), "{text}");
     assert!(text.contains("# HELP tickover_queue_depth "), "{text}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_scrape_shows_the_commits_and_the_sizes_of_the_data_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let server = Server::over(&Storage::File(path.clone())).await;
+    for _ in 0..10 {
+        server.post("/v1/tasks", json!({"queue": "stored", "kind": "k"})).await;
+    }
+    let text = server.scrape().await;
+    assert_eq!(value(&text, "tickover_commits_waiting"), "0");
+    let number = |series: &str| value(&text, series).parse::<f64>().unwrap();
+    let syncs = number("tickover_commit_duration_seconds_count");
+    assert!(syncs >= 10.0, "{text}");
+    assert_eq!(number("tickover_commits_together_count"), syncs);
+    assert!(number("tickover_commits_together_sum") >= syncs, "{text}");
+    for (part, name) in [("file", "data.db"), ("log", "data.db-wal")] {
+        let bytes = std::fs::metadata(folder.path().join(name)).unwrap().len();
+        let series = format!(r#"tickover_data_bytes{{part="{part}"}}"#);
+        assert_eq!(value(&text, &series), bytes.to_string(), "{part}");
+    }
     server.stop().await;
 }
 
