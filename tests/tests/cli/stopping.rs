@@ -32,7 +32,7 @@ async fn ctrl_c_finishes_running_tasks_and_claims_no_new_ones() {
     let second = scene.schedule_plain("second").await;
     scene.file("pid").await;
     worker.signal("INT").await.expect("a signal");
-    says(&worker, "taking nothing new").await;
+    says(&worker, "claiming no new ones").await;
     scene.signal("go");
     let ended = worker.ended().await.expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
@@ -49,7 +49,7 @@ async fn a_task_that_arrives_while_the_worker_stops_is_released() {
     let warm_up = scene.schedule_plain("warm-up").await;
     scene.until_status(&warm_up, "completed").await;
     worker.signal("TERM").await.expect("a signal");
-    says(&worker, "taking nothing new").await;
+    says(&worker, "claiming no new ones").await;
     let id = scene.schedule_plain("late").await;
     let ended = worker.ended().await.expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
@@ -64,7 +64,7 @@ async fn a_second_ctrl_c_ends_running_tasks_and_releases_them() {
     let id = scene.schedule_plain("long").await;
     let pid = scene.file("pid").await;
     worker.signal("INT").await.expect("a signal");
-    says(&worker, "taking nothing new").await;
+    says(&worker, "claiming no new ones").await;
     let ended = worker.interrupt().await.expect("an end");
     assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
     is_gone(&pid).await;

@@ -18,7 +18,7 @@ async fn a_wrong_environment_stops_every_function_at_its_start_with_all_problems
         for problem in [
             "TICKOVER_TABLE is missing",
             "TICKOVER_QUEUES must be a list of name=URL",
-            "TICKOVER_TIMERS is missing: the URL of the queue of timers, without which a deadline",
+            "TICKOVER_TIMERS is missing: the URL of the timers queue, without which deadlines",
             "TICKOVER_EVENTS must be a queue's URL",
             "1 fortnight",
         ] {

@@ -7,7 +7,7 @@ use tickover_core::duration::Millis;
 
 use super::{LONG, Outcome, Subject, ensure};
 
-pub(super) async fn a_received_message_is_hidden_and_then_visible_again(subject: &Subject<'_>) -> Outcome {
+pub(super) async fn a_received_message_is_hidden_then_visible_again(subject: &Subject<'_>) -> Outcome {
     subject.send(&["a"], Millis::ZERO).await?;
     let (asked_at, first) = loop {
         // Without a wait, so that the visibility timeout can't begin long after the measured instant.
@@ -26,7 +26,7 @@ pub(super) async fn a_received_message_is_hidden_and_then_visible_again(subject:
     Ok(())
 }
 
-pub(super) async fn a_visibility_timeout_of_zero_shows_a_message_at_once(subject: &Subject<'_>) -> Outcome {
+pub(super) async fn a_visibility_of_zero_shows_a_message_at_once(subject: &Subject<'_>) -> Outcome {
     subject.send(&["a"], Millis::ZERO).await?;
     let received = subject.receive_one(LONG).await?;
     subject.change_visibility(&received.receipt, Millis::ZERO).await?;
@@ -35,7 +35,7 @@ pub(super) async fn a_visibility_timeout_of_zero_shows_a_message_at_once(subject
     Ok(())
 }
 
-pub(super) async fn a_longer_visibility_timeout_keeps_a_message_hidden(subject: &Subject<'_>) -> Outcome {
+pub(super) async fn a_longer_visibility_keeps_a_message_hidden(subject: &Subject<'_>) -> Outcome {
     subject.send(&["a"], Millis::ZERO).await?;
     let received = subject.receive_one(Millis::from_secs(2)).await?;
     let changed_at = subject.now();
