@@ -50,7 +50,7 @@ impl Job {
 }
 
 /// A job, and whom its answer goes to.
-struct Order {
+struct Request {
     job: Job,
     answer: oneshot::Sender<Result<usize, StoreError>>,
 }
@@ -60,12 +60,12 @@ pub(crate) type Shared = Arc<Mutex<Connection>>;
 
 /// Takes jobs.
 pub(crate) struct Writer {
-    place: Place,
-    desk: Arc<Desk>,
+    mode: Mode,
+    engine: Arc<Engine>,
 }
 
 /// Where jobs are done.
-enum Place {
+enum Mode {
     /// In a thread of its own, because each transaction waits for the disk.
     Thread(Thread),
     /// In the callers' threads: in memory there is nothing to wait for.
@@ -73,7 +73,7 @@ enum Place {
 }
 
 /// What jobs are done with.
-struct Desk {
+struct Engine {
     connection: Shared,
     /// The data file. In memory there is none, and nothing to measure.
     path: Option<PathBuf>,
@@ -84,34 +84,34 @@ struct Desk {
 
 struct Thread {
     /// Absent only while it is dropped.
-    orders: Option<Sender<Order>>,
+    requests: Option<Sender<Request>>,
     handle: Option<JoinHandle<()>>,
 }
 
 impl Writer {
     /// Starts the thread that owns this connection to the file in `path`.
     pub(crate) fn thread(connection: Connection, path: PathBuf) -> Result<Self, std::io::Error> {
-        let desk = Desk::new(Arc::new(Mutex::new(connection)), Some(path.clone()));
-        let (orders, received) = channel();
-        let of_thread = Arc::clone(&desk);
+        let engine = Engine::new(Arc::new(Mutex::new(connection)), Some(path.clone()));
+        let (requests, received) = channel();
+        let for_thread = Arc::clone(&engine);
         let handle = std::thread::Builder::new()
             .name("tickover-sqlite".to_owned())
-            .spawn(move || of_thread.serve(&path, &received))?;
-        Ok(Self { place: Place::Thread(Thread { orders: Some(orders), handle: Some(handle) }), desk })
+            .spawn(move || for_thread.serve(&path, &received))?;
+        Ok(Self { mode: Mode::Thread(Thread { requests: Some(requests), handle: Some(handle) }), engine })
     }
 
     pub(crate) fn inline(connection: Shared) -> Self {
-        Self { place: Place::Inline, desk: Desk::new(connection, None) }
+        Self { mode: Mode::Inline, engine: Engine::new(connection, None) }
     }
 
     /// Has a job done. When this returns, its effect is on the disk.
     pub(crate) async fn run(&self, job: Job) -> Result<usize, StoreError> {
         let (answer, answered) = oneshot::channel();
-        match &self.place {
-            Place::Inline => self.desk.perform(vec![Order { job, answer }]),
-            Place::Thread(thread) => {
-                self.desk.waiting.fetch_add(1, Ordering::Relaxed);
-                let sent = thread.orders.as_ref().map(|orders| orders.send(Order { job, answer }));
+        match &self.mode {
+            Mode::Inline => self.engine.perform(vec![Request { job, answer }]),
+            Mode::Thread(thread) => {
+                self.engine.waiting.fetch_add(1, Ordering::Relaxed);
+                let sent = thread.requests.as_ref().map(|requests| requests.send(Request { job, answer }));
                 if !matches!(sent, Some(Ok(()))) {
                     return Err(self.gone());
                 }
@@ -122,19 +122,19 @@ impl Writer {
 
     /// Why jobs are refused now, if they are.
     pub(crate) fn trouble(&self) -> Option<&'static str> {
-        self.desk.trouble.now()
+        self.engine.trouble.now()
     }
 
     /// Records how many jobs wait, and the sizes of the file and its log.
     pub(crate) fn measure(&self) {
-        if let Some(path) = &self.desk.path {
+        if let Some(path) = &self.engine.path {
             let (file, log) = sizes(path);
-            metric::data_file(self.desk.waiting.load(Ordering::Relaxed), file, log);
+            metric::data_file(self.engine.waiting.load(Ordering::Relaxed), file, log);
         }
     }
 
     fn gone(&self) -> StoreError {
-        self.desk.trouble.ended();
+        self.engine.trouble.ended();
         StoreError::Unavailable { reason: "the thread that writes has ended".to_owned(), is_logged: true }
     }
 }
@@ -142,7 +142,7 @@ impl Writer {
 impl Drop for Thread {
     /// Waits until what was asked for is done, so that the file can be closed.
     fn drop(&mut self) {
-        self.orders = None;
+        self.requests = None;
         if let Some(handle) = self.handle.take() {
             // It panicked: whoever waited for an answer has been refused.
             let _ended = handle.join();
@@ -155,18 +155,18 @@ pub(crate) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
     connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Desk {
+impl Engine {
     fn new(connection: Shared, path: Option<PathBuf>) -> Arc<Self> {
         Arc::new(Self { connection, path, trouble: Trouble::default(), waiting: AtomicUsize::new(0) })
     }
 
-    fn serve(&self, path: &Path, orders: &Receiver<Order>) {
+    fn serve(&self, path: &Path, requests: &Receiver<Request>) {
         let started = Checkpoints::start(path, &lock(&self.connection));
         let mut checkpoints = match started {
             Ok(checkpoints) => checkpoints,
             Err(error) => return tracing::error!(%error, "no thread for checkpoints"),
         };
-        while let Some(group) = self.next(orders) {
+        while let Some(group) = self.next(requests) {
             self.perform(group);
             if let Err(error) = checkpoints.after_commit(&lock(&self.connection)) {
                 tracing::debug!(%error, "the log was not checkpointed");
@@ -178,20 +178,20 @@ impl Desk {
     ///
     /// While the disk refuses commits and nobody asks for one, the writer tries by itself: the trouble must end also
     /// where nobody writes.
-    fn next(&self, orders: &Receiver<Order>) -> Option<Vec<Order>> {
+    fn next(&self, requests: &Receiver<Request>) -> Option<Vec<Request>> {
         let first = if self.trouble.now().is_some() {
-            match orders.recv_timeout(QUIET) {
-                Ok(order) => order,
+            match requests.recv_timeout(QUIET) {
+                Ok(request) => request,
                 Err(RecvTimeoutError::Timeout) => return Some(vec![probe()]),
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         } else {
-            orders.recv().ok()?
+            requests.recv().ok()?
         };
         let mut group = vec![first];
         while group.len() < GROUP_MAX {
-            match orders.try_recv() {
-                Ok(order) => group.push(order),
+            match requests.try_recv() {
+                Ok(request) => group.push(request),
                 Err(_) => break,
             }
         }
@@ -202,7 +202,7 @@ impl Desk {
     /// Does a group of jobs in one transaction, and answers them.
     ///
     /// Where the engine fails, each job is tried in a transaction of its own: one that can't be done fails alone.
-    fn perform(&self, group: Vec<Order>) {
+    fn perform(&self, group: Vec<Request>) {
         let done = transaction(&mut lock(&self.connection), &group);
         match done {
             Ok(Done { answers, written_in }) => {
@@ -212,19 +212,19 @@ impl Desk {
                         metric::synced(group.len(), took);
                     }
                 }
-                for (order, answer) in group.into_iter().zip(answers) {
-                    reply(order, answer);
+                for (request, answer) in group.into_iter().zip(answers) {
+                    reply(request, answer);
                 }
             }
             Err(error) if group.len() == 1 => {
                 self.trouble.refused(&error);
-                for order in group {
-                    reply(order, Err(refusal(&error)));
+                for request in group {
+                    reply(request, Err(refusal(&error)));
                 }
             }
             Err(_) => {
-                for order in group {
-                    self.perform(vec![order]);
+                for request in group {
+                    self.perform(vec![request]);
                 }
             }
         }
@@ -232,8 +232,8 @@ impl Desk {
 }
 
 /// A job that nobody waits for.
-fn probe() -> Order {
-    Order { job: Job::Probe, answer: oneshot::channel().0 }
+fn probe() -> Request {
+    Request { job: Job::Probe, answer: oneshot::channel().0 }
 }
 
 /// A transaction that was committed.
@@ -243,12 +243,12 @@ struct Done {
     written_in: Option<Duration>,
 }
 
-fn transaction(connection: &mut Connection, group: &[Order]) -> Result<Done, rusqlite::Error> {
+fn transaction(connection: &mut Connection, group: &[Request]) -> Result<Done, rusqlite::Error> {
     let changes = connection.total_changes();
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let mut answers = Vec::with_capacity(group.len());
-    for order in group {
-        match order.job.run(&transaction) {
+    for request in group {
+        match request.job.run(&transaction) {
             Ok(count) => answers.push(Ok(count)),
             Err(Failure::Refused(refusal)) => answers.push(Err(refusal)),
             // Dropped, the transaction is rolled back.
@@ -261,7 +261,41 @@ fn transaction(connection: &mut Connection, group: &[Order]) -> Result<Done, rus
     Ok(Done { answers, written_in: has_written.then(|| began.elapsed()) })
 }
 
-fn reply(order: Order, answer: Result<usize, StoreError>) {
+fn reply(request: Request, answer: Result<usize, StoreError>) {
     // A caller that has gone away doesn't need it.
-    let _unread = order.answer.send(answer);
+    let _unread = request.answer.send(answer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    fn perform(engine: &Engine, jobs: Vec<Job>) -> Vec<Result<usize, StoreError>> {
+        let (group, answers): (Vec<_>, Vec<_>) = jobs
+            .into_iter()
+            .map(|job| {
+                let (answer, answered) = oneshot::channel();
+                (Request { job, answer }, answered)
+            })
+            .unzip();
+        engine.perform(group);
+        answers.into_iter().map(|answered| answered.blocking_recv().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_commit_that_does_not_fit_is_refused_alone_and_the_disk_is_named_as_full() {
+        let connection = schema::open_writer(None).unwrap();
+        let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        connection.pragma_update(None, "max_page_count", pages + 2).unwrap();
+        let engine = Engine::new(Arc::new(Mutex::new(connection)), None);
+        let expired = || Job::DeleteExpired(Timestamp::EPOCH);
+        let answers = perform(&engine, vec![expired(), Job::Probe, expired()]);
+        let refused = |answer: &Result<usize, StoreError>| answer.as_ref().is_err_and(StoreError::is_logged);
+        assert_eq!(answers.iter().map(refused).collect::<Vec<_>>(), [false, true, false], "{answers:?}");
+        assert_eq!(engine.trouble.now(), Some("the disk is full"));
+        // It has written nothing, so it says nothing about the disk.
+        assert!(perform(&engine, vec![expired()])[0].is_ok());
+        assert_eq!(engine.trouble.now(), Some("the disk is full"));
+    }
 }

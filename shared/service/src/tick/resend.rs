@@ -124,7 +124,7 @@ impl Service {
                         // The only message of a cron is the timer of its next occurrence.
                         RecordId::Cron(id) => {
                             let found = self.with_retries(|| self.ports.store.cron(&id)).await;
-                            if self.readable(&format!("schedule {id}"), found)?.is_some() {
+                            if self.readable(&format!("cron {id}"), found)?.is_some() {
                                 let (record, at) = (RecordId::Cron(id), entry.due_at);
                                 crons.push(Timer { record, at, due_at: at });
                             }

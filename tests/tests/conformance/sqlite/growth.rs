@@ -17,7 +17,7 @@ use tickover_tests::scene::{START, claim_request, queue_name, request};
 
 /// Tasks of a round. A half of them is completed; the others time out.
 const TASKS: usize = 120;
-/// Longer than anything of a round is kept: a key is kept for 60 days, however soon its task ends.
+/// Longer than anything of a round is kept: a key is kept until 61 days after the deadline of its task.
 const ROUND: Millis = Millis::from_secs(90 * 86_400);
 
 struct Scene {
