@@ -5,7 +5,6 @@
 
 pub mod executions;
 
-mod call;
 mod claim;
 mod crons;
 mod health;
@@ -15,7 +14,6 @@ mod read;
 mod report;
 mod schedule;
 
-pub use call::Call;
 pub use claim::{claim, claim_by_id};
 pub use crons::{create_cron, cron, crons, delete_cron, pause_cron, replace_cron, resume_cron, trigger_cron};
 pub use health::health;
@@ -27,6 +25,21 @@ pub use schedule::{schedule, schedule_batch};
 
 use tickover_core::error::Reject;
 use tickover_core::limits;
+use tickover_core::trace::TraceContext;
+
+/// A body, and the trace that the transport names. A trace that the body names takes precedence.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub body: &'a [u8],
+    /// From a header or from a message attribute.
+    pub trace: Option<TraceContext>,
+}
+
+impl<'a> From<&'a [u8]> for Call<'a> {
+    fn from(body: &'a [u8]) -> Self {
+        Self { body, trace: None }
+    }
+}
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

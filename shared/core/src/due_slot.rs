@@ -151,10 +151,10 @@ pub(crate) fn probe_slot(visible_at: Option<Timestamp>, own: Due, now: Timestamp
     if at <= own.at {
         return Due { at, kind: DueKind::Instant, ..own };
     }
-    let look = at.minus(TIMER_HORIZON);
+    let probe_at = at.minus(TIMER_HORIZON);
     // A second probe comes a minute after the first, which leaves the tick enough time.
-    if look < own.at && look > now && own.kind != DueKind::Recheck {
-        return Due { at: look, ..own };
+    if probe_at < own.at && probe_at > now && own.kind != DueKind::Recheck {
+        return Due { at: probe_at, ..own };
     }
     own
 }

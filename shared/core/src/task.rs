@@ -405,6 +405,14 @@ impl Task {
         self.history.iter().find(|past| past.lease.as_ref() == Some(lease))
     }
 
+    /// From when on its hint is for workers, if a hint should be in its queue or on the way to it.
+    pub fn hint_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Pending(pending) if !pending.hint_later && !self.parked => Some(pending.available_at),
+            State::Pending(_) | State::Running(_) | State::Ended(_) => None,
+        }
+    }
+
     /// Whether its retention has passed, so that readers don't see it.
     pub fn is_gone(&self, now: Timestamp) -> bool {
         self.ended().is_some_and(|ended| ended.expires_at <= now)

@@ -22,7 +22,7 @@ use crate::time::{Ticks, fire_forever, tick_forever};
 
 /// Hints of each queue that are kept in memory, about a kilobyte each; others are read from the store when their time
 /// comes.
-const HINTS_KEPT: usize = 2_000;
+const HINTS_KEPT: u64 = 2_000;
 /// How often expired records are deleted.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// How long requests under way are waited for at the end; a long poll is cut off.

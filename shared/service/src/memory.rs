@@ -5,5 +5,5 @@ pub mod queue;
 pub mod store;
 
 pub use clock::ManualClock;
-pub use queue::{Backlog, MemoryQueue, MessageLimits, Queues, Ready};
+pub use queue::{Backlog, Choice, MemoryQueue, MessageLimits, Queues, Ready};
 pub use store::MemoryStore;

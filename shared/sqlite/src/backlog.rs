@@ -1,58 +1,49 @@
 //! The pending tasks of a queue.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use tickover_core::id::{Incarnation, QueueName};
 use tickover_core::task::FORMAT;
 use tickover_core::time::Timestamp;
-use tickover_service::memory::Ready;
+use tickover_service::memory::{Choice, Ready};
 
 use crate::error::Failure;
 
-/// Hints of tasks that are ready, as `Backlog::ready` of the service says.
-pub(crate) fn ready(
+/// Bodies of hints, as `Backlog::hints` of the service says.
+pub(crate) fn hints(
     connection: &Connection,
     queue: &QueueName,
-    now: Timestamp,
-    limit: usize,
-    known: &dyn Fn(Incarnation) -> bool,
-) -> Result<Ready, Failure> {
+    choose: &mut dyn FnMut(Ready) -> Choice,
+) -> Result<Vec<String>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT row, incarnation FROM record WHERE queue = ?1 AND ready_at <= ?2 ORDER BY ready_at, id LIMIT ?3",
+        "SELECT row, ready_at, incarnation, version FROM record
+         WHERE queue = ?1 AND ready_at IS NOT NULL AND has_hint ORDER BY ready_at, id",
     )?;
-    let mut rows = statement.query(params![queue.as_str(), now.as_millis(), limit])?;
-    let mut ready = Ready::default();
-    let mut count = 0;
+    let mut rows = statement.query([queue.as_str()])?;
+    let mut hints = vec![];
     while let Some(row) = rows.next()? {
-        count += 1;
-        let incarnation = Incarnation::from_bytes(row.get::<_, i64>(1)?.to_be_bytes());
-        if !known(incarnation) {
-            let mut statement = connection.prepare_cached("SELECT body FROM record WHERE row = ?1")?;
-            let hint = statement.query_row([row.get::<_, i64>(0)?], |row| {
-                Ok(format!("{{\"v\":{FORMAT},\"task\":{}}}", row.get_ref(0)?.as_str()?))
-            })?;
-            ready.hints.push(hint);
+        let task = Ready {
+            at: Timestamp::from_millis(row.get(1)?),
+            incarnation: Incarnation::from_bytes(row.get::<_, i64>(2)?.to_be_bytes()),
+            version: row.get::<_, i64>(3)?.cast_unsigned(),
+        };
+        match choose(task) {
+            Choice::Take => hints.push(hint(connection, row.get(0)?)?),
+            Choice::Skip => {}
+            Choice::Stop => break,
         }
     }
-    ready.next_at = if count == limit { Some(now) } else { next_at(connection, queue, now)? };
-    Ok(ready)
+    Ok(hints)
 }
 
-/// When the next task is ready that isn't yet.
-fn next_at(
-    connection: &Connection,
-    queue: &QueueName,
-    now: Timestamp,
-) -> Result<Option<Timestamp>, rusqlite::Error> {
-    let mut statement = connection.prepare_cached(
-        "SELECT ready_at FROM record WHERE queue = ?1 AND ready_at > ?2 ORDER BY ready_at LIMIT 1",
-    )?;
-    let key = params![queue.as_str(), now.as_millis()];
-    statement.query_row(key, |row| row.get(0).map(Timestamp::from_millis)).optional()
+/// A hint has the record as it is stored, so nothing is parsed.
+fn hint(connection: &Connection, row: i64) -> Result<String, rusqlite::Error> {
+    let mut statement = connection.prepare_cached("SELECT body FROM record WHERE row = ?1")?;
+    statement.query_row([row], |row| Ok(format!("{{\"v\":{FORMAT},\"task\":{}}}", row.get_ref(0)?.as_str()?)))
 }
 
 pub(crate) fn count(connection: &Connection, queue: &QueueName, now: Timestamp) -> Result<u64, Failure> {
-    let mut statement =
-        connection.prepare_cached("SELECT count(*) FROM record WHERE queue = ?1 AND ready_at <= ?2")?;
+    let mut statement = connection
+        .prepare_cached("SELECT count(*) FROM record WHERE queue = ?1 AND ready_at <= ?2 AND has_hint")?;
     let count: i64 = statement.query_row(params![queue.as_str(), now.as_millis()], |row| row.get(0))?;
     Ok(count.cast_unsigned())
 }

@@ -58,15 +58,17 @@ impl Checkpoints {
     /// To be called after each commit of the writer.
     pub(crate) fn after_commit(&mut self, writer: &Connection) -> Result<(), rusqlite::Error> {
         if self.is_under_way {
-            match self.done.try_recv() {
-                Ok(()) => {
-                    self.is_under_way = false;
-                    checkpoint(writer)?;
-                }
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+            if self.done.try_recv() == Err(TryRecvError::Empty) {
+                return Ok(());
             }
-        } else if LOG_PAGES.get() >= PAGES {
-            self.is_under_way = self.ask.as_ref().is_some_and(|ask| ask.try_send(()).is_ok());
+            // It is done; or the thread has ended, and the writer does all of it from now on.
+            self.is_under_way = false;
+            return checkpoint(writer);
+        }
+        if LOG_PAGES.get() >= PAGES {
+            self.is_under_way = true;
+            // Without the thread, the next call finds the channel closed.
+            let _asked = self.ask.as_ref().map(|ask| ask.try_send(()));
         }
         Ok(())
     }
@@ -91,4 +93,42 @@ fn note_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
 /// Moves what it can without waiting for anybody.
 fn checkpoint(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::id::BlobId;
+    use tickover_core::payload::{BlobRef, Json};
+    use tickover_core::time::Timestamp;
+    use tickover_service::ports::Store as _;
+
+    use crate::SqliteStore;
+
+    const PAGE_BYTES: u64 = 4_096;
+
+    /// What is written is a multiple of what the log may have.
+    #[tokio::test]
+    async fn a_log_under_a_steady_load_begins_again_instead_of_growing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data.db");
+        let store = SqliteStore::file(&path).unwrap();
+        let body = Json::string(&"x".repeat(300_000));
+        let log_max = u64::from(super::PAGES.unsigned_abs()) * PAGE_BYTES * 2;
+        let mut written = 0;
+        for number in 0_u128.. {
+            let at = BlobRef {
+                id: BlobId::from_bytes(number.to_be_bytes()),
+                bytes: 300_000,
+                expires_at: Timestamp::EPOCH,
+            };
+            store.put_blob(&at, &body).await.unwrap();
+            let log = std::fs::metadata(folder.path().join("data.db-wal")).unwrap().len();
+            assert!(log <= log_max, "{log} bytes of log after {written} bytes");
+            written += 300_000;
+            if written > 3 * log_max {
+                break;
+            }
+        }
+        assert!(std::fs::metadata(&path).unwrap().len() > log_max, "the file has what the log had");
+    }
 }

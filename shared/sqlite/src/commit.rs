@@ -132,11 +132,12 @@ impl Commit {
         match Ruling::of(&verdicts) {
             Ruling::Done => {}
             Ruling::Conflict(failed) => {
-                let mut current = None;
                 for index in failed {
-                    current = current.or(self.decided[index].current(connection)?);
+                    if let Some(current) = self.decided[index].current(connection)? {
+                        return Err(StoreError::Conflict { current: Some(current) }.into());
+                    }
                 }
-                return Err(StoreError::Conflict { current }.into());
+                return Err(StoreError::Conflict { current: None }.into());
             }
             Ruling::Write => {
                 for (decided, found) in self.decided.iter().zip(&found) {
@@ -195,11 +196,11 @@ fn put(
     record: &NewRecord,
     row: Option<i64>,
 ) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue, status, ready_at, is_open, body } = record;
+    let NewRecord { stored, list, queue, status, ready_at, has_hint, is_open, body } = record;
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO record (row, kind, id, incarnation, version, nonce, due_shard, due_at, due_kind, wakes,
-             expires_at, list, list_at, queue, status, ready_at, is_open, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+             expires_at, list, list_at, queue, status, ready_at, has_hint, is_open, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
     )?;
     let due = stored.due;
     statement.execute(params![
@@ -219,6 +220,7 @@ fn put(
         queue,
         status,
         ready_at.map(Timestamp::as_millis),
+        has_hint,
         is_open,
         body,
     ])?;
@@ -231,10 +233,10 @@ fn put(
 }
 
 fn update(connection: &Connection, record: &NewRecord, row: i64, moves: bool) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue: _, status, ready_at, is_open, body } = record;
+    let NewRecord { stored, list, queue: _, status, ready_at, has_hint, is_open, body } = record;
     let mut statement = connection.prepare_cached(
         "UPDATE record SET version = ?2, nonce = ?3, expires_at = ?4, list = ?5, list_at = ?6, status = ?7,
-             ready_at = ?8, is_open = ?9, body = ?10
+             ready_at = ?8, has_hint = ?9, is_open = ?10, body = ?11
          WHERE row = ?1",
     )?;
     statement.execute(params![
@@ -246,6 +248,7 @@ fn update(connection: &Connection, record: &NewRecord, row: i64, moves: bool) ->
         list.as_ref().map(|(_, at)| at.as_millis()),
         status,
         ready_at.map(Timestamp::as_millis),
+        has_hint,
         is_open,
         body,
     ])?;

@@ -11,6 +11,16 @@ use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 use crate::error::Failure;
 use crate::record::{CRONS, Kind, Read, due, list_of, stored};
 
+/// A query for whole records, in the columns that `parse_row` reads.
+macro_rules! select_records {
+    ($which:literal) => {
+        concat!(
+            "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at, id FROM record ",
+            $which
+        )
+    };
+}
+
 /// One record.
 pub(crate) fn record<T>(
     connection: &Connection,
@@ -18,21 +28,15 @@ pub(crate) fn record<T>(
     id: &str,
     parse: impl FnOnce(Read<'_>) -> Result<T, StoreError>,
 ) -> Result<Option<T>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at
-         FROM record WHERE kind = ?1 AND id = ?2",
-    )?;
+    let mut statement = connection.prepare_cached(select_records!("WHERE kind = ?1 AND id = ?2"))?;
     let mut rows = statement.query(params![kind as i64, id])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(parse_row(row, id, parse)?))
+    Ok(Some(parse_row(row, parse)?))
 }
 
-fn parse_row<T>(
-    row: &Row<'_>,
-    id: &str,
-    parse: impl FnOnce(Read<'_>) -> Result<T, StoreError>,
-) -> Result<T, Failure> {
+fn parse_row<T>(row: &Row<'_>, parse: impl FnOnce(Read<'_>) -> Result<T, StoreError>) -> Result<T, Failure> {
     let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+    let id = row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?;
     Ok(parse(Read { id, body, stored: stored(row, 1)? })?)
 }
 
@@ -59,15 +63,11 @@ pub(crate) fn all<T>(
     kind: Kind,
     parse: impl Fn(Read<'_>) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at, id
-         FROM record WHERE kind = ?1 ORDER BY id",
-    )?;
+    let mut statement = connection.prepare_cached(select_records!("WHERE kind = ?1 ORDER BY id"))?;
     let mut rows = statement.query([kind as i64])?;
     let mut found = vec![];
     while let Some(row) = rows.next()? {
-        let id = row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?;
-        found.push(parse_row(row, id, &parse)?);
+        found.push(parse_row(row, &parse)?);
     }
     Ok(found)
 }
@@ -169,15 +169,13 @@ pub(crate) fn crons(
     cursor: Option<&str>,
 ) -> Result<Page<Cron>, Failure> {
     let after = after(CRONS, cursor)?;
-    let mut statement = connection.prepare_cached(
-        "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at, id
-         FROM record WHERE list = ?1 AND (list_at, id) > (?2, ?3) ORDER BY list_at, id LIMIT ?4",
-    )?;
+    let mut statement = connection.prepare_cached(select_records!(
+        "WHERE list = ?1 AND (list_at, id) > (?2, ?3) ORDER BY list_at, id LIMIT ?4"
+    ))?;
     let mut rows = statement.query(params![CRONS, after.at, after.id, limit + 1])?;
     let mut found = vec![];
     while let Some(row) = rows.next()? {
-        let id = row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?;
-        found.push(parse_row(row, id, |read| read.cron())?);
+        found.push(parse_row(row, |read| read.cron())?);
     }
     let position = |cron: &Cron| Position { at: cron.created_at, record: RecordId::Cron(cron.id.clone()) };
     Ok(page(found, limit, CRONS, position))

@@ -90,6 +90,8 @@ pub(crate) struct NewRecord {
     pub(crate) status: Option<&'static str>,
     /// From when on workers may have it, if it is a task that is pending.
     pub(crate) ready_at: Option<Timestamp>,
+    /// Whether a hint of it should be in its queue.
+    pub(crate) has_hint: bool,
     /// Whether it is an execution that has no outcome yet.
     pub(crate) is_open: bool,
     pub(crate) body: String,
@@ -105,7 +107,8 @@ impl NewRecord {
             State::Running(_) | State::Ended(_) => None,
         };
         let (queue, status) = (Some(task.queue.to_string()), Some(status));
-        Ok(Self { list, queue, status, ready_at, ..Self::plain(task.into(), body(task)?) })
+        let has_hint = task.hint_at().is_some();
+        Ok(Self { list, queue, status, ready_at, has_hint, ..Self::plain(task.into(), body(task)?) })
     }
 
     pub(crate) fn execution(execution: &Execution) -> Result<Self, StoreError> {
@@ -133,7 +136,16 @@ impl NewRecord {
     }
 
     fn plain(stored: Stored, body: String) -> Self {
-        Self { stored, list: None, queue: None, status: None, ready_at: None, is_open: false, body }
+        Self {
+            stored,
+            list: None,
+            queue: None,
+            status: None,
+            ready_at: None,
+            has_hint: false,
+            is_open: false,
+            body,
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::memory::{Backlog, Ready};
+use tickover_service::memory::{Backlog, Choice, Ready};
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, TaskFilter, TaskIndex};
 
 use crate::commit::Commit;
@@ -122,14 +122,12 @@ impl fmt::Debug for SqliteStore {
 }
 
 impl Backlog for SqliteStore {
-    fn ready(
+    fn hints(
         &self,
         queue: &QueueName,
-        now: Timestamp,
-        limit: usize,
-        known: &dyn Fn(Incarnation) -> bool,
-    ) -> Result<Ready, StoreError> {
-        self.read(|connection| backlog::ready(connection, queue, now, limit, known))
+        choose: &mut dyn FnMut(Ready) -> Choice,
+    ) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| backlog::hints(connection, queue, choose))
     }
 
     fn queues(&self) -> Result<Vec<QueueName>, StoreError> {

@@ -2,15 +2,15 @@
 
 mod events;
 mod operate;
-mod prepare;
 
 pub use events::{clear_events, event, events, send_event};
 pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
-pub use prepare::prepare;
 
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
+use tickover_core::id::ExecutionId;
 use tickover_service::executions::{Described, StartRequest, Started};
+use tickover_service::transact::Prepared;
 use tickover_service::{Service, ServiceError};
 
 use super::Call;
@@ -38,6 +38,12 @@ pub async fn start(service: &Service, call: impl Into<Call<'_>>) -> Result<Answe
     };
     let execution = view::execution(&described, None, service.now());
     Answer::new(if existed { 200 } else { 201 }, &ExecutionAnswer { execution })
+}
+
+/// The writes that start an execution as a part of the caller's transaction, and the messages to send after they are
+/// committed. The body is that of [`start`].
+pub async fn prepare(service: &Service, body: &[u8]) -> Result<Prepared<ExecutionId>, Problem> {
+    Ok(service.prepare_start(request::start(body::read(body)?)?).await?)
 }
 
 /// An execution with its payloads, what it waits for, and what happens next. With `wait` in the query, the call answers

@@ -71,11 +71,11 @@ fn leave_closing(before: &Execution, after: &mut Execution) {
 /// Writes the record that a deadline has ended, if one has passed, and replies.
 pub(super) fn expired_or_unchanged(
     before: &Execution,
-    settled: Option<Execution>,
+    expired: Option<Execution>,
     context: &Context<'_>,
     outcome: Result<Reply, Reject>,
 ) -> Decision {
-    match settled {
+    match expired {
         Some(after) => update(before, after, context, outcome),
         None => Decision::unchanged(before, outcome),
     }

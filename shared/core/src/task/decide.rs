@@ -118,7 +118,7 @@ fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
         State::Pending(old) => old.hint_later || before.parked,
         State::Running(_) | State::Ended(_) => true,
     };
-    if had_none && needs_hint(after) { vec![dispatch(after)] } else { vec![] }
+    if had_none && after.hint_at().is_some() { vec![dispatch(after)] } else { vec![] }
 }
 
 /// The notification to the execution that the task is a remote step of, if the task has ended.
@@ -176,24 +176,16 @@ fn lease_status<'a>(task: &'a Task, lease: &LeaseId) -> LeaseStatus<'a> {
 fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     let mut decision = Decision::unchanged(task, Ok(Reply::Closed { duplicate: true }));
     let was_last = task.history.last().is_some_and(|past| past.lease.as_ref() == Some(lease));
-    if was_last && needs_hint(task) {
+    if was_last && task.hint_at().is_some() {
         decision.effects.push(dispatch(task));
     }
     decision.effects.extend(parent_notification(task));
     decision
 }
 
-/// Whether a hint of this task should be in its queue or on the way to it.
-fn needs_hint(task: &Task) -> bool {
-    match &task.state {
-        State::Pending(pending) => !pending.hint_later && !task.parked,
-        State::Running(_) | State::Ended(_) => false,
-    }
-}
-
 /// The refusal of a worker's call, with the write that records expired timeouts.
-fn refuse_expired(before: &Task, settled: Option<Task>, reject: Reject, context: &Context<'_>) -> Decision {
-    match settled {
+fn refuse_expired(before: &Task, expired: Option<Task>, reject: Reject, context: &Context<'_>) -> Decision {
+    match expired {
         Some(after) => update(before, after, context, Err(reject)),
         None => Decision::refuse(Some(before), reject),
     }

@@ -242,11 +242,11 @@ impl Driver {
             | ReleaseReason::ByWorker
             | ReleaseReason::Panicked(_) => self.record.idle_turns,
         };
-        let settled = async {
+        let written = async {
             self.finish_jobs().await?;
             self.write_fresh().await
         };
-        if let Err(Halt::Lost) = settled.await {
+        if let Err(Halt::Lost) = written.await {
             return TurnEnd::Lost;
         }
         let after = RETRY_MIN.saturating_mul(1 << tries.min(10)).min(RETRY_MAX);

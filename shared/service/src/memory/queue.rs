@@ -17,7 +17,7 @@ use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, QUEUE_DELAY_MAX, WAIT_MAX};
 use tickover_core::time::{Timestamp, earliest};
 use tokio::sync::Notify;
 
-pub use self::backlog::{Backlog, Ready};
+pub use self::backlog::{Backlog, Choice, Ready};
 pub use self::messages::MessageLimits;
 use self::messages::{Delivery, Messages, is_task_hint};
 use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received, StoreError};
@@ -49,7 +49,8 @@ pub struct MemoryQueue {
 #[derive(Clone)]
 struct Bounded {
     backlog: Arc<dyn Backlog>,
-    kept_max: usize,
+    /// Of visible ones, and of delayed ones. Hints of turns are all kept.
+    kept_max: u64,
 }
 
 /// One queue.
@@ -90,11 +91,7 @@ impl MemoryQueue {
 
     /// Queues that each keep at most `kept_max` messages and find the hints of further tasks in the backlog. All queues
     /// that the backlog knows are open.
-    pub fn over(
-        backlog: Arc<dyn Backlog>,
-        kept_max: usize,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, StoreError> {
+    pub fn over(backlog: Arc<dyn Backlog>, kept_max: u64, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let own = Self::new(clock, Queues::OnOpen);
         let names = backlog.queues()?.into_iter().map(|name| (name, QueueState::over_a_backlog()));
         own.queues.write().unwrap_or_else(PoisonError::into_inner).extend(names);
@@ -172,26 +169,44 @@ impl MemoryQueue {
     /// Reads further hints from the backlog, if it may have some and few messages are left.
     fn refill(&self, queue: &QueueName, held: &mut Held, now: Timestamp) -> Result<(), QueueError> {
         let Some(Bounded { backlog, kept_max }) = &self.bounded else { return Ok(()) };
-        let space = kept_max.saturating_sub(held.messages.waiting());
-        if held.missing_from.is_none_or(|at| at > now) || space < kept_max.div_ceil(2) {
+        let depth = held.messages.depth(now);
+        if held.missing_from.is_none_or(|at| at > now) || depth.visible >= kept_max / 2 {
             return Ok(());
         }
-        let known = |incarnation| held.messages.has_hint_of(incarnation);
-        let ready = backlog
-            .ready(queue, now, held.messages.hints() + space, &known)
-            .map_err(|error| unavailable(&error))?;
-        for body in ready.hints {
-            held.messages.push(now, self.next_id(), body, now);
+        let (mut visible, mut delayed) = (depth.visible, depth.delayed);
+        let (mut instants, mut missing_from) = (vec![], None);
+        let hints = backlog.hints(queue, &mut |task| {
+            if held.messages.has_hint_of(task.incarnation, task.version) {
+                return Choice::Skip;
+            }
+            // What starts later than a message may be delayed has its hint sent when its time comes.
+            if task.at > now.plus(QUEUE_DELAY_MAX) {
+                return Choice::Stop;
+            }
+            let kept = if task.at <= now { &mut visible } else { &mut delayed };
+            if *kept >= *kept_max {
+                missing_from = Some(task.at);
+                return Choice::Stop;
+            }
+            *kept += 1;
+            instants.push(task.at);
+            Choice::Take
+        });
+        for (body, at) in hints.map_err(|error| unavailable(&error))?.into_iter().zip(instants) {
+            held.messages.push(now, self.next_id(), body, at.max(now));
         }
-        held.missing_from = ready.next_at;
+        held.missing_from = missing_from;
         Ok(())
     }
 
-    /// Keeps a message, or leaves a task's hint to the backlog where the queue is full.
+    /// Keeps a message, or leaves a task's hint to the backlog where the queue has enough.
     fn keep(&self, held: &mut Held, now: Timestamp, body: &str, visible_at: Timestamp) {
-        let is_full =
-            self.bounded.as_ref().is_some_and(|bounded| held.messages.waiting() >= bounded.kept_max);
-        if is_full && is_task_hint(body) {
+        let has_enough = self.bounded.as_ref().is_some_and(|bounded| {
+            let depth = held.messages.depth(now);
+            let kept = if visible_at <= now { depth.visible } else { depth.delayed };
+            kept >= bounded.kept_max
+        });
+        if has_enough && is_task_hint(body) {
             held.missing_from = earliest([held.missing_from, Some(visible_at)]);
         } else {
             held.messages.push(now, self.next_id(), body.to_owned(), visible_at);

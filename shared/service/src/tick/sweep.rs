@@ -137,13 +137,13 @@ impl Service {
             return report;
         }
         report.looked_at = 1;
-        let settled = match &record {
+        let result = match &record {
             RecordId::Execution(id) => Box::pin(self.process_execution(id, job)).await,
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Task(_) => Ok(DueReply::Nothing),
         };
-        match settled {
+        match result {
             Ok(reply) => report.count(reply),
             Err(error) => {
                 warn_unless_logged!(error; %record, %error, "not processed; still due");
@@ -170,12 +170,12 @@ impl Service {
         let (mut tasks, unreadable) = self.load_each(ids).await?;
         // Earliest first, and not in the store's order.
         tasks.sort_by_cached_key(|task| (task.due.map(|due| due.at), task.id.clone()));
-        let settled = stream::iter(tasks)
+        let result = stream::iter(tasks)
             .map(|task| self.process_one(task, job))
             .buffer_unordered(RECORDS_AT_ONCE)
             .fold(TickReport::default(), |total, one| async move { total.add(one) })
             .await;
-        Ok(settled.add(TickReport { failed: unreadable, ..TickReport::default() }))
+        Ok(result.add(TickReport { failed: unreadable, ..TickReport::default() }))
     }
 
     async fn process_one(&self, task: Task, job: &Job) -> TickReport {

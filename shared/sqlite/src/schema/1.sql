@@ -20,8 +20,9 @@ CREATE TABLE record (
     list_at INTEGER,
     queue TEXT,
     status TEXT,
-    -- From when on workers may have a task that is pending.
+    -- From when on workers may have a task that is pending, and whether a hint of it should be in its queue.
     ready_at INTEGER,
+    has_hint INTEGER NOT NULL,
     -- Whether an execution has no outcome yet, so that it can be woken.
     is_open INTEGER NOT NULL,
     expires_at INTEGER,
@@ -31,7 +32,7 @@ CREATE UNIQUE INDEX record_by_id ON record (kind, id);
 CREATE INDEX record_by_due ON record (due_shard, due_at, kind, id, due_kind) WHERE due_at IS NOT NULL;
 CREATE INDEX record_by_list ON record (list, list_at, id, queue) WHERE list IS NOT NULL;
 CREATE INDEX record_running ON record (queue, id) WHERE kind = 0 AND status = 'running';
-CREATE INDEX record_by_queue ON record (queue, ready_at, id, incarnation) WHERE ready_at IS NOT NULL;
+CREATE INDEX record_by_queue ON record (queue, ready_at, id, has_hint, incarnation, version) WHERE ready_at IS NOT NULL;
 CREATE INDEX record_by_expiry ON record (expires_at) WHERE expires_at IS NOT NULL;
 
 -- The names of all queues that a record was ever written for.

@@ -50,8 +50,8 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
         return Decision::refuse(None, Reject::field("delay", "must be at most a year"));
     }
     let (mut execution, new_items) = spill(blank(start, context), start, context);
-    let place: Option<Due> = due::latest(&execution, context.now, context.limits);
-    let timer = due_slot::set_slot(None, place, &mut execution, context);
+    let slot: Option<Due> = due::latest(&execution, context.now, context.limits);
+    let timer = due_slot::set_slot(None, slot, &mut execution, context);
     let mut effects: Vec<Effect> =
         due::hint_arrives_at(&execution).map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
@@ -118,7 +118,7 @@ fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Exe
     };
     let expires_at = retention::first_expiry(&execution, context.now, context.limits);
     let mut new_items = Vec::new();
-    let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
+    let mut store = |json: &Option<Json>, inline: bool, id: BlobId| {
         json.clone().map(|body| {
             if inline {
                 return Payload::Inline(body);
@@ -128,8 +128,8 @@ fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Exe
             Payload::Blob(at)
         })
     };
-    execution.input = place(&start.input, input_inline, input_id);
-    execution.details = place(&start.details, details_inline, details_id);
+    execution.input = store(&start.input, input_inline, input_id);
+    execution.details = store(&start.details, details_inline, details_id);
     execution.kept = (!new_items.is_empty()).then_some(expires_at);
     (execution, new_items)
 }

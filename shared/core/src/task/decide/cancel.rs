@@ -7,11 +7,11 @@ use crate::task::transition;
 use crate::task::{Ending, Outcome, Running, State, Task};
 
 pub(super) fn decide(task: &Task, force: bool, context: &Context<'_>) -> Decision {
-    let settled = transition::expire(task, context);
-    let current = settled.as_ref().unwrap_or(task);
+    let expired = transition::expire(task, context);
+    let current = expired.as_ref().unwrap_or(task);
     let reply = |changed| Ok(Reply::Cancel { changed });
     match &current.state {
-        State::Ended(_) => match settled {
+        State::Ended(_) => match expired {
             Some(after) => super::update(task, after, context, reply(false)),
             None => Decision::unchanged(task, reply(false)),
         },

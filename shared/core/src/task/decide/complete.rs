@@ -15,8 +15,8 @@ use super::LeaseStatus;
 pub(super) const MARGIN: crate::duration::Millis = crate::duration::Millis::from_secs(86_400);
 
 pub(super) fn decide(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
-    let settled = transition::expire(task, context);
-    let current = settled.as_ref().unwrap_or(task);
+    let expired = transition::expire(task, context);
+    let current = expired.as_ref().unwrap_or(task);
     let reject = match super::lease_status(current, &complete.lease) {
         LeaseStatus::Current(_) => return close(task, complete, context),
         LeaseStatus::Closed(Ending::Completed) => {
@@ -25,7 +25,7 @@ pub(super) fn decide(task: &Task, complete: &Complete, context: &Context<'_>) ->
         LeaseStatus::Closed(_) => closed_otherwise(current),
         LeaseStatus::Refused(reject) => reject,
     };
-    super::refuse_expired(task, settled, reject, context)
+    super::refuse_expired(task, expired, reject, context)
 }
 
 /// The attempt was closed before, by another kind of report.

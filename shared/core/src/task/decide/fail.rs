@@ -12,8 +12,8 @@ use super::LeaseStatus;
 use super::complete::{closed_otherwise, closing_blob};
 
 pub(super) fn decide(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {
-    let settled = transition::expire(task, context);
-    let current = settled.as_ref().unwrap_or(task);
+    let expired = transition::expire(task, context);
+    let current = expired.as_ref().unwrap_or(task);
     let reject = match super::lease_status(current, &fail.lease) {
         LeaseStatus::Current(_) => return close(task, fail, context),
         LeaseStatus::Closed(Ending::Failed) => {
@@ -22,7 +22,7 @@ pub(super) fn decide(task: &Task, fail: &Fail, context: &Context<'_>) -> Decisio
         LeaseStatus::Closed(_) => closed_otherwise(current),
         LeaseStatus::Refused(reject) => reject,
     };
-    super::refuse_expired(task, settled, reject, context)
+    super::refuse_expired(task, expired, reject, context)
 }
 
 fn close(task: &Task, fail: &Fail, context: &Context<'_>) -> Decision {

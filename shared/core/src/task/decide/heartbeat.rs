@@ -12,8 +12,8 @@ use crate::task::{Running, State, Task};
 use super::LeaseStatus;
 
 pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
-    let settled = transition::expire(task, context);
-    let current = settled.as_ref().unwrap_or(task);
+    let expired = transition::expire(task, context);
+    let current = expired.as_ref().unwrap_or(task);
     let reject = match super::lease_status(current, &heartbeat.lease) {
         LeaseStatus::Current(running) => return extend_lease(task, running, heartbeat, context),
         LeaseStatus::Closed(_) => match current.ended() {
@@ -22,7 +22,7 @@ pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) 
         },
         LeaseStatus::Refused(reject) => reject,
     };
-    super::refuse_expired(task, settled, reject, context)
+    super::refuse_expired(task, expired, reject, context)
 }
 
 fn extend_lease(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {

@@ -10,8 +10,8 @@ use super::LeaseStatus;
 use super::complete::closed_otherwise;
 
 pub(super) fn decide(task: &Task, lease: &LeaseId, context: &Context<'_>) -> Decision {
-    let settled = transition::expire(task, context);
-    let current = settled.as_ref().unwrap_or(task);
+    let expired = transition::expire(task, context);
+    let current = expired.as_ref().unwrap_or(task);
     let reject = match super::lease_status(current, lease) {
         LeaseStatus::Current(_) => return release_task(task, context),
         LeaseStatus::Closed(Ending::Released) => {
@@ -20,7 +20,7 @@ pub(super) fn decide(task: &Task, lease: &LeaseId, context: &Context<'_>) -> Dec
         LeaseStatus::Closed(_) => closed_otherwise(current),
         LeaseStatus::Refused(reject) => reject,
     };
-    super::refuse_expired(task, settled, reject, context)
+    super::refuse_expired(task, expired, reject, context)
 }
 
 fn release_task(task: &Task, context: &Context<'_>) -> Decision {

@@ -14,8 +14,8 @@ use crate::timeout::{AttemptTimeout, OnTimeout};
 use super::schedule::payload_expiry;
 
 pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
-    let settled = transition::expire(task, context);
-    let current = settled.as_ref().unwrap_or(task);
+    let expired = transition::expire(task, context);
+    let current = expired.as_ref().unwrap_or(task);
     let Some(ended) = current.ended() else {
         if is_revived(task) {
             // A repeated call. The hint may have been lost, so it is sent again.
@@ -38,7 +38,7 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
 /// Whether the task hasn't changed since it was revived.
 fn is_revived(task: &Task) -> bool {
     let since = task.history.last().map(|past| past.ended_at);
-    super::needs_hint(task)
+    task.hint_at().is_some()
         && task.attempt == 0
         && task.revived_at.is_some_and(|revived| since.is_none_or(|ended| ended <= revived))
 }

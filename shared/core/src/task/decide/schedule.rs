@@ -48,7 +48,7 @@ fn repeat(task: &Task, schedule: &Schedule) -> Decision {
 }
 
 fn is_untouched(task: &Task) -> bool {
-    super::needs_hint(task) && task.attempt == 0 && task.history.is_empty() && task.revived_at.is_none()
+    task.hint_at().is_some() && task.attempt == 0 && task.history.is_empty() && task.revived_at.is_none()
 }
 
 fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
@@ -64,8 +64,8 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if task.retry.max_attempts == MaxAttempts::Skip {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
-    let place = latest(&task, context.now, context.limits);
-    let timer = crate::due_slot::set_slot(None, place, &mut task, context);
+    let slot = latest(&task, context.now, context.limits);
+    let timer = crate::due_slot::set_slot(None, slot, &mut task, context);
     let mut writes = vec![Write::CreateTask { task: Box::new(task.clone()), now }];
     if let Some(key) = &schedule.key {
         let expires_at = key_expiry(task.deadline_at, available_at, context);
@@ -148,7 +148,7 @@ fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, V
     };
     let expires_at = payload_expiry(&task, context);
     let mut new_items = Vec::new();
-    let mut place = |json: &Option<Json>, inline: bool, id: BlobId| {
+    let mut store = |json: &Option<Json>, inline: bool, id: BlobId| {
         json.clone().map(|body| {
             if inline {
                 return Payload::Inline(body);
@@ -158,8 +158,8 @@ fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, V
             Payload::Blob(at)
         })
     };
-    task.input = place(&schedule.input, input_inline, input_id);
-    task.labels = place(&schedule.labels, labels_inline, labels_id);
+    task.input = store(&schedule.input, input_inline, input_id);
+    task.labels = store(&schedule.labels, labels_inline, labels_id);
     (task, new_items)
 }
 

@@ -7,31 +7,39 @@ use crate::ports::StoreError;
 
 /// A store that finds the pending tasks of a queue.
 ///
-/// A queue over it keeps a bounded number of hints in memory and drops what is beyond. When few are left, it reads the
+/// A queue over it keeps a bounded number of hints in memory and drops further ones. When few are left, it reads the
 /// next ones here. So a process needs no memory for a backlog, and starts at once with any backlog.
 pub trait Backlog: Send + Sync {
     /// All queues that tasks or executions were ever written for.
     fn queues(&self) -> Result<Vec<QueueName>, StoreError>;
 
-    /// The hints of tasks that workers may have by `now`: of the first `limit` in order of that instant, those that
-    /// aren't `known`.
-    fn ready(
+    /// Shows the tasks of a queue that need a hint, those that are ready first come first, until `choose` stops.
+    /// Returns the bodies of the hints that it takes, in this order.
+    fn hints(
         &self,
         queue: &QueueName,
-        now: Timestamp,
-        limit: usize,
-        known: &dyn Fn(Incarnation) -> bool,
-    ) -> Result<Ready, StoreError>;
+        choose: &mut dyn FnMut(Ready) -> Choice,
+    ) -> Result<Vec<String>, StoreError>;
 
-    /// How many tasks workers may have by `now`.
+    /// How many tasks need a hint that workers may have by `now`.
     fn count(&self, queue: &QueueName, now: Timestamp) -> Result<u64, StoreError>;
 }
 
-/// Tasks that are ready for workers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A task that needs a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Bodies of hints.
-    pub hints: Vec<String>,
-    /// When to read again: the first instant that isn't covered by this answer; `None` if no further task is pending.
-    pub next_at: Option<Timestamp>,
+    /// From when on workers may have it.
+    pub at: Timestamp,
+    pub incarnation: Incarnation,
+    /// The version of its record, which its hint has as well.
+    pub version: u64,
+}
+
+/// What becomes of a task's hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    Take,
+    Skip,
+    /// It isn't taken, nor is any later one.
+    Stop,
 }

@@ -42,10 +42,17 @@ pub struct MessageLimits {
     pub in_flight_max: Option<usize>,
 }
 
+/// The record of a hint, and its version. A turn's hint has none: 0.
+#[derive(Clone, Copy, Debug)]
+struct Hinted {
+    incarnation: Incarnation,
+    version: u64,
+}
+
 #[derive(Debug)]
 struct Message {
     body: String,
-    hint_of: Option<Incarnation>,
+    hint_of: Option<Hinted>,
     sent_at: Timestamp,
     received_at: Timestamp,
     visible_at: Timestamp,
@@ -76,7 +83,7 @@ impl Messages {
     /// Adds a message that is visible from an instant on.
     pub(super) fn push(&mut self, now: Timestamp, id: MessageId, body: String, visible_at: Timestamp) {
         let hint_of = hinted(&body);
-        if let Some(incarnation) = hint_of {
+        if let Some(Hinted { incarnation, .. }) = hint_of {
             self.hints.entry(incarnation).or_default().push(id);
         }
         let message = Message { body, hint_of, sent_at: now, received_at: now, visible_at, receives: 0 };
@@ -110,19 +117,12 @@ impl Messages {
         taken
     }
 
-    /// How many messages wait to be received, delayed ones included.
-    pub(super) fn waiting(&self) -> usize {
-        self.by_id.len().saturating_sub(usize::try_from(self.in_flight).unwrap_or(usize::MAX))
-    }
-
-    /// How many messages are hints of tasks or turns.
-    pub(super) fn hints(&self) -> usize {
-        self.hints.len()
-    }
-
-    /// Whether a hint of this record is here, in flight or not.
-    pub(super) fn has_hint_of(&self, incarnation: Incarnation) -> bool {
-        self.hints.contains_key(&incarnation)
+    /// Whether a hint of this version of a record is here, in flight or not.
+    pub(super) fn has_hint_of(&self, incarnation: Incarnation, version: u64) -> bool {
+        let is_of_version = |id: &MessageId| {
+            self.by_id.get(id).and_then(|message| message.hint_of).is_some_and(|of| of.version == version)
+        };
+        self.hints.get(&incarnation).is_some_and(|ids| ids.iter().any(is_of_version))
     }
 
     /// Removes a message by its latest delivery, even if it is visible again. With an older delivery, it stays.
@@ -143,7 +143,7 @@ impl Messages {
 
     fn take_out(&mut self, id: MessageId) -> Option<Message> {
         let message = self.by_id.remove(&id)?;
-        if let Some(Entry::Occupied(mut hints)) = message.hint_of.map(|of| self.hints.entry(of)) {
+        if let Some(Entry::Occupied(mut hints)) = message.hint_of.map(|of| self.hints.entry(of.incarnation)) {
             hints.get_mut().retain(|known| *known != id);
             if hints.get().is_empty() {
                 hints.remove();
@@ -230,18 +230,21 @@ impl Messages {
     }
 }
 
-/// The record that a message is a hint of.
-fn hinted(body: &str) -> Option<Incarnation> {
+/// What a hint is of.
+fn hinted(body: &str) -> Option<Hinted> {
     #[derive(Deserialize)]
-    struct Hinted {
+    struct Hint {
         #[serde(alias = "turn")]
         task: Named,
     }
     #[derive(Deserialize)]
     struct Named {
         inc: Incarnation,
+        #[serde(default)]
+        ver: u64,
     }
-    serde_json::from_str::<Hinted>(body).ok().map(|hinted| hinted.task.inc)
+    let Named { inc: incarnation, ver: version } = serde_json::from_str::<Hint>(body).ok()?.task;
+    Some(Hinted { incarnation, version })
 }
 
 /// Whether a message is a task's hint, as opposed to a turn's.

@@ -118,3 +118,189 @@ async fn a_backlog_of_a_hundred_thousand_is_received_completely() {
     assert_eq!(drained, 100_000);
     assert!(queue.depth(&work).await.unwrap().is_empty());
 }
+
+/// A store of tasks, of which the queue over it keeps few hints.
+#[derive(Default)]
+struct Pile(Mutex<Vec<Piled>>);
+
+struct Piled {
+    at: Timestamp,
+    version: u64,
+    state: PiledState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PiledState {
+    Pending,
+    Running,
+    Done,
+}
+
+/// The record of a task is told from others by its position.
+fn incarnation(task: usize) -> Incarnation {
+    Incarnation::from_bytes((task as u64).to_be_bytes())
+}
+
+fn hint(task: usize, version: u64) -> String {
+    serde_json::json!({"v": 1, "task": {"inc": incarnation(task), "ver": version}}).to_string()
+}
+
+impl Backlog for Pile {
+    fn queues(&self) -> Result<Vec<QueueName>, StoreError> {
+        Ok(vec![name("work")])
+    }
+
+    fn hints(
+        &self,
+        _: &QueueName,
+        choose: &mut dyn FnMut(Ready) -> Choice,
+    ) -> Result<Vec<String>, StoreError> {
+        let tasks = self.0.lock().unwrap();
+        let mut pending: Vec<_> =
+            tasks.iter().enumerate().filter(|(_, task)| task.state == PiledState::Pending).collect();
+        pending.sort_by_key(|(_, task)| task.at);
+        let mut hints = vec![];
+        for (number, Piled { at, version, .. }) in pending {
+            match choose(Ready { at: *at, incarnation: incarnation(number), version: *version }) {
+                Choice::Take => hints.push(hint(number, *version)),
+                Choice::Skip => {}
+                Choice::Stop => break,
+            }
+        }
+        Ok(hints)
+    }
+
+    fn count(&self, _: &QueueName, now: Timestamp) -> Result<u64, StoreError> {
+        let is_ready = |task: &&Piled| task.state == PiledState::Pending && task.at <= now;
+        Ok(self.0.lock().unwrap().iter().filter(is_ready).count() as u64)
+    }
+}
+
+/// Tasks that are scheduled, claimed, finished and tried again at random, with far more than the queue keeps.
+struct Life {
+    clock: Arc<ManualClock>,
+    queue: MemoryQueue,
+    pile: Arc<Pile>,
+    /// The running tasks, each with the receipt of its message.
+    running: Vec<(usize, String)>,
+    random: u64,
+}
+
+const KEPT: u64 = 4;
+const LEASE: Millis = Millis::from_secs(30);
+
+impl Life {
+    fn new(seed: u64) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let pile = Arc::new(Pile::default());
+        let queue = MemoryQueue::over(pile.clone(), KEPT, clock.clone()).unwrap();
+        Self { clock, queue, pile, running: vec![], random: seed }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % bound
+    }
+
+    /// Makes a task pending from that long on, and sends its hint.
+    async fn send(&self, number: usize, delay: Millis) {
+        let version = {
+            let mut tasks = self.pile.0.lock().unwrap();
+            if number == tasks.len() {
+                tasks.push(Piled { at: START, version: 0, state: PiledState::Pending });
+            }
+            let task = &mut tasks[number];
+            *task = Piled {
+                at: self.clock.now().plus(delay),
+                version: task.version + 1,
+                state: PiledState::Pending,
+            };
+            task.version
+        };
+        let message = Outgoing { body: hint(number, version), delay };
+        self.queue.send(&name("work"), &[message]).await.unwrap();
+    }
+
+    /// Receives and claims what it can. Returns how many messages came.
+    async fn receive(&mut self, max: usize) -> usize {
+        let received = self.queue.receive(&name("work"), max, LEASE, NO_WAIT).await.unwrap();
+        let count = received.len();
+        for message in received {
+            let body: serde_json::Value = serde_json::from_str(&message.body).unwrap();
+            let is_of = |task: &Piled, number| {
+                body["task"] == serde_json::json!({"inc": incarnation(number), "ver": task.version})
+            };
+            let claimed = {
+                let mut tasks = self.pile.0.lock().unwrap();
+                let number = (0..tasks.len()).find(|number| is_of(&tasks[*number], *number));
+                number.filter(|number| tasks[*number].state == PiledState::Pending).inspect(|number| {
+                    tasks[*number].state = PiledState::Running;
+                    tasks[*number].version += 1;
+                })
+            };
+            match claimed {
+                Some(number) => self.running.push((number, message.receipt)),
+                None => self.queue.delete(&name("work"), &message.receipt).await.unwrap(),
+            }
+        }
+        count
+    }
+
+    fn ready(&self) -> u64 {
+        self.pile.count(&name("work"), self.clock.now()).unwrap()
+    }
+
+    async fn step(&mut self) {
+        match self.below(8) {
+            0..3 => {
+                let number = self.pile.0.lock().unwrap().len();
+                let delay = if self.below(2) == 0 { 0 } else { self.below(120) };
+                self.send(number, Millis::from_secs(delay)).await;
+            }
+            3..5 => {
+                let max = 1 + usize::try_from(self.below(4)).unwrap();
+                let came = self.receive(max).await;
+                assert!(came > 0 || self.ready() == 0, "{} tasks are ready and none comes", self.ready());
+            }
+            5 if !self.running.is_empty() => {
+                let (number, receipt) = self.running.remove(0);
+                self.pile.0.lock().unwrap()[number].state = PiledState::Done;
+                self.queue.delete(&name("work"), &receipt).await.unwrap();
+            }
+            // The attempt failed. Its message may stay in flight, as that of a worker that was lost.
+            6 if !self.running.is_empty() => {
+                let (number, receipt) = self.running.remove(0);
+                let delay = self.below(40);
+                self.send(number, Millis::from_secs(delay)).await;
+                if self.below(2) == 0 {
+                    self.queue.delete(&name("work"), &receipt).await.unwrap();
+                }
+            }
+            _ => {
+                let span = self.below(20_000);
+                self.clock.advance(Millis::new(span));
+            }
+        }
+        let state = self.queue.queue_state(&name("work")).unwrap();
+        let depth = state.lock().messages.depth(self.clock.now());
+        let came_back = self.pile.0.lock().unwrap().len() as u64;
+        assert!(depth.delayed <= KEPT && depth.visible <= 2 * KEPT + came_back, "{depth:?}");
+    }
+}
+
+/// Whoever receives gets a task if one is ready, whatever fills the queue. Without that, a task waits for the tick.
+#[tokio::test]
+async fn a_bounded_queue_never_hides_a_task_that_is_ready() {
+    for seed in 0..60 {
+        let mut life = Life::new(seed);
+        for _ in 0..300 {
+            life.step().await;
+        }
+        for _ in 0..400 {
+            life.clock.advance(Millis::from_secs(1));
+            while life.receive(10).await > 0 {}
+            assert_eq!(life.ready(), 0, "seed {seed}");
+        }
+    }
+}
