@@ -62,8 +62,9 @@ fn measure(path: Option<&Path>, count: usize) -> Result<Raw> {
         let transaction = connection.transaction()?;
         for number in 0..RECORDS {
             transaction.execute(
-                "INSERT INTO record (kind, id, version, nonce, wakes, due_shard, due_at, due_kind, is_open, body)
-                 VALUES (0, ?1, 1, 1, 0, 0, ?2, 'b', 0, ?3)",
+                "INSERT INTO record (kind, id, version, nonce, wakes, due_shard, due_at, due_kind, has_hint, is_open,
+                     body)
+                 VALUES (0, ?1, 1, 1, 0, 0, ?2, 'b', 0, 0, ?3)",
                 params![format!("task-{number:06}"), number, "x".repeat(BODY)],
             )?;
         }
