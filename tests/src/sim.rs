@@ -27,6 +27,7 @@ pub mod queue;
 pub mod script;
 pub mod search;
 pub mod store;
+pub mod table;
 pub mod trace;
 pub mod violation;
 pub mod world;

@@ -14,6 +14,9 @@ pub const LAG_FAR: Millis = Millis::from_secs(30);
 /// How often a message is received at most where no message should become a dead letter.
 pub const RECEIVES_MAX: u32 = 40;
 
+/// Of a thousand cases: all.
+pub const ALWAYS: u64 = 1_000;
+
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -66,7 +69,7 @@ impl Hardship {
     /// The conditions of a seed. Items are deleted in most runs. Of the others, a run has one or none.
     pub fn of(seed: u64, start: Timestamp) -> Self {
         let dice = Dice::new(seed, "hardship");
-        let reaped = dice.pick([0, 30, 300, 1_000]);
+        let reaped = dice.pick([0, 30, 300, ALWAYS]);
         let none = Self { reaped, ..Self::default() };
         let span = |least_s, most_s| {
             let from = start.plus(dice.secs(60, 900));

@@ -1,7 +1,6 @@
 //! The one table of a run, and the true history of its records.
 //!
-//! It wraps the memory store, whose conditions are exact. It records every change when it is applied, and its due index
-//! lags behind the table.
+//! It records every change when it is applied, and its due index lags behind the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,12 +15,14 @@ use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::memory::{ManualClock, MemoryStore};
+use tickover_service::memory::ManualClock;
 use tickover_service::ports::{Clock as _, DueEntry, DueRange, Page, Store, StoreError};
 
 use super::dice::Dice;
 use super::history::execution::{Change, Happening};
 use super::history::{Actor, History, Stored, What};
+use super::plan::Plan;
+use super::table::Table;
 
 /// A bug forgets an entry that is added to the index this long after its instant.
 const BEHIND: Millis = Millis::from_secs(10);
@@ -29,7 +30,7 @@ const BEHIND: Millis = Millis::from_secs(10);
 /// The table, its index, and its history.
 pub struct Ledger {
     /// The records themselves.
-    pub store: MemoryStore,
+    pub store: Table,
     /// The most entries in a page of the due index.
     page: usize,
     clock: Arc<ManualClock>,
@@ -57,11 +58,12 @@ enum Known {
 }
 
 impl Ledger {
-    pub fn new(seed: u64, page: usize, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
+    pub fn new(seed: u64, plan: &Plan, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
         let dice = Dice::new(seed, "ledger");
         let (index, open) = (Mutex::default(), Mutex::default());
         let (bodies, noted) = (Mutex::default(), Mutex::default());
-        Self { store: MemoryStore::new(), page, clock, history, dice, index, open, bodies, noted }
+        let (store, page) = (Table::new(seed, plan.has_sqlite), plan.page);
+        Self { store, page, clock, history, dice, index, open, bodies, noted }
     }
 
     /// The current record of a task.

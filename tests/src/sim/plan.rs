@@ -21,7 +21,7 @@ use self::execution::SendEventBody;
 use super::dice::Dice;
 use super::fault_plan::FaultPlan;
 use super::flows::story::Story;
-use super::hardship::Hardship;
+use super::hardship::{ALWAYS, Hardship};
 
 /// 2026-01-01T00:00:00Z: when every run begins.
 pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -40,6 +40,9 @@ pub const GREEN: &str = "green";
 /// Ids that are used repeatedly.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const KEYS: [&str; 2] = ["k-1", "k-2"];
+
+/// Of so many seeds, one may have `SQLite` beside the memory store.
+const SQLITE_EACH: u64 = 10;
 
 /// A run before it begins.
 #[derive(Clone, Debug)]
@@ -60,6 +63,8 @@ pub struct Plan {
     pub flood: usize,
     /// The executions of example workflows. If there are any, the run has no other work, and workers run the SDK.
     pub stories: BTreeMap<ExecutionId, Story>,
+    /// Whether the records are in `SQLite` as well, and both stores must always answer alike.
+    pub has_sqlite: bool,
 }
 
 /// A call that a client makes.
@@ -130,8 +135,21 @@ impl Plan {
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let faults = hardship.faults(FaultPlan::of(seed));
+        // Where expired items are deleted at random, the stores would differ.
+        let has_sqlite = seed.is_multiple_of(SQLITE_EACH) && [0, ALWAYS].contains(&hardship.reaped);
         let faults_until = START.plus(storm).max(hardship.over_at().unwrap_or(START));
-        Self { faults, hardship, faults_until, limits, workers, jobs, page: PAGE, flood: 0, stories }
+        Self {
+            faults,
+            hardship,
+            faults_until,
+            limits,
+            workers,
+            jobs,
+            page: PAGE,
+            flood: 0,
+            stories,
+            has_sqlite,
+        }
     }
 
     /// Whether workers run example workflows with the SDK's own engine.

@@ -67,7 +67,7 @@ impl World {
         let limits = plan.limits.clone();
         let clock = Arc::new(ManualClock::new(START));
         let history = Arc::new(History::default());
-        let ledger = Arc::new(Ledger::new(seed, plan.page, Arc::clone(&clock), Arc::clone(&history)));
+        let ledger = Arc::new(Ledger::new(seed, plan, Arc::clone(&clock), Arc::clone(&history)));
         let flows = FLOW_QUEUES.into_iter().filter(|_| plan.runs_flows());
         let queues = Queues::Fixed(QUEUES.into_iter().chain([GREEN]).chain(flows).map(queue).collect());
         let mortality = bugs::mortality(bug, hardship);

@@ -37,6 +37,12 @@ fn a_seed_that_runs_the_engine_gives_the_same_history_each_time() {
 }
 
 #[test]
+fn some_seeds_have_sqlite_beside_the_memory_store() {
+    let count = (1..=1_000).filter(|seed| Plan::of(*seed).has_sqlite).count();
+    assert!((30..=70).contains(&count), "{count} of 1,000");
+}
+
+#[test]
 fn a_failure_names_the_command_that_replays_it() {
     assert_eq!(replay(17, None), "cargo xtask sim --seed 17");
     assert_eq!(replay(17, Some(Bug::NoNonce)), "cargo xtask sim --seed 17 --bug no-nonce");

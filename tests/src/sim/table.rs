@@ -1,0 +1,218 @@
+//! The records of a run: in the memory store, whose conditions are exact, and in some runs in `SQLite` as well.
+//!
+//! Then each call is made to both, and a run in which they ever differ fails. So `SQLite` is tested with what crashes,
+//! frozen processes and late writes leave behind, and not only with calls made up at random.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use futures::FutureExt as _;
+use tickover_core::cron::Cron;
+use tickover_core::decision::Write;
+use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::id::{
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
+};
+use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
+use tickover_core::time::Timestamp;
+use tickover_service::memory::MemoryStore;
+use tickover_service::memory::store::Item;
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+use tickover_sqlite::SqliteStore;
+
+/// Both stores, or one.
+pub struct Table {
+    seed: u64,
+    memory: MemoryStore,
+    sqlite: Option<SqliteStore>,
+}
+
+impl Table {
+    /// An empty table.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for a database.
+    #[expect(clippy::expect_used, reason = "a database in memory can always be made")]
+    pub fn new(seed: u64, with_sqlite: bool) -> Self {
+        let sqlite = with_sqlite.then(|| SqliteStore::memory().expect("a database in memory"));
+        Self { seed, memory: MemoryStore::new(), sqlite }
+    }
+
+    /// Every item, with the instant from which it may be deleted; an item without an instant stays.
+    pub fn expiries(&self) -> Vec<(Item, Option<Timestamp>)> {
+        self.memory.expiries()
+    }
+
+    /// Deletes those expired items for which `goes` returns true. From `SQLite`, all expired ones are deleted.
+    ///
+    /// # Panics
+    ///
+    /// If the stores differ, as every call does.
+    pub fn delete_expired(&self, now: Timestamp, goes: impl FnMut(&Item) -> bool) -> Vec<Item> {
+        let deleted = self.memory.delete_expired(now, goes);
+        if let Some(sqlite) = &self.sqlite {
+            let count = sqlite.delete_expired(now).now_or_never().and_then(Result::ok);
+            assert_eq!(count, Some(deleted.len()), "seed {}: of {deleted:?}, SQLite deleted", self.seed);
+        }
+        deleted
+    }
+
+    /// The answer of both stores to a call.
+    async fn both<'a, T: Debug + PartialEq>(
+        &'a self,
+        call: impl Fn(&'a dyn Store) -> futures::future::BoxFuture<'a, Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let answer = call(&self.memory).await;
+        if let Some(sqlite) = &self.sqlite {
+            let other = call(sqlite).await;
+            assert!(is_same(&answer, &other), "seed {}: memory {answer:?}\nSQLite {other:?}", self.seed);
+        }
+        answer
+    }
+}
+
+/// Reasons are only for the log.
+fn is_same<T: PartialEq>(one: &Result<T, StoreError>, other: &Result<T, StoreError>) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => one == other,
+        (Err(StoreError::Conflict { current: one }), Err(StoreError::Conflict { current: other })) => {
+            one.as_ref() == other.as_ref()
+        }
+        (Err(one), Err(other)) => std::mem::discriminant(one) == std::mem::discriminant(other),
+        (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+    }
+}
+
+#[async_trait]
+impl Store for Table {
+    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        self.both(|store| store.task(id)).await
+    }
+
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+        self.both(|store| store.tasks(ids)).await
+    }
+
+    async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        self.both(|store| store.commit(writes)).await
+    }
+
+    async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
+        self.both(|store| store.put_blob(at, body)).await
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
+        self.both(|store| store.blob(id)).await
+    }
+
+    async fn due(
+        &self,
+        range: DueRange,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, StoreError> {
+        self.both(|store| store.due(range, limit, cursor)).await
+    }
+
+    async fn list(
+        &self,
+        listing: Listing,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        self.both(|store| store.list(listing, limit, cursor)).await
+    }
+
+    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
+        self.both(|store| store.execution(id)).await
+    }
+
+    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
+        self.both(|store| store.executions(ids)).await
+    }
+
+    async fn list_executions(
+        &self,
+        workflow: &WorkflowName,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.both(|store| store.list_executions(workflow, limit, cursor)).await
+    }
+
+    async fn put_segment(
+        &self,
+        id: &ExecutionId,
+        key: &SegmentKey,
+        segment: &Segment,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.both(|store| store.put_segment(id, key, segment, expires_at)).await
+    }
+
+    async fn segments(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        run: u32,
+    ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
+        // Those of one number, of which at most one is in the journal, are in no order.
+        let sorted = |mut segments: Vec<(SegmentKey, Segment)>| {
+            segments.sort_unstable_by_key(|(key, _)| *key);
+            segments
+        };
+        self.both(|store| Box::pin(async { store.segments(id, incarnation, run).await.map(sorted) })).await
+    }
+
+    async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
+        self.both(|store| store.join(parent, slot, expires_at)).await
+    }
+
+    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
+        self.both(|store| store.cron(id)).await
+    }
+
+    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
+        self.both(|store| store.crons(limit, cursor)).await
+    }
+
+    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.both(|store| store.queue(name)).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.both(|store| store.queues()).await
+    }
+
+    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
+        self.both(|store| store.tick_record()).await
+    }
+
+    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
+        self.both(|store| store.key(digest)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::id::Nonce;
+
+    use super::*;
+
+    #[tokio::test]
+    #[should_panic(expected = "seed 7: memory Ok(Some(TickRecord { version: 2")]
+    async fn a_run_ends_where_the_stores_differ() {
+        let table = Table::new(7, true);
+        let record = TickRecord { version: 1, ..TickRecord::new(Nonce::from_bytes([1; Nonce::LEN])) };
+        table.commit(&[Write::PutTick { record: record.clone() }]).await.unwrap();
+        assert_eq!(table.tick_record().await.unwrap().as_ref(), Some(&record));
+        let only_here = [Write::PutTick { record: TickRecord { version: 2, ..record } }];
+        table.memory.commit(&only_here).await.unwrap();
+        let _ = table.tick_record().await;
+    }
+}
