@@ -9,6 +9,7 @@ use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
 use tickover_embedded::{HostName, Local, Storage, Ticks};
 use tickover_service::config::ProcessEnvironment;
+use tickover_service::stop::stop_requested;
 use tokio::net::TcpListener;
 
 use crate::argument::{duration, duration_or_zero};
@@ -53,20 +54,6 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
         eprintln!("data in {}", path.display());
     }
     let ticks = Ticks { every: args.tick, late: args.tick_late };
-    local.serve(listener, ticks, interrupted()).await?;
+    local.serve(listener, ticks, stop_requested()).await?;
     Ok(())
-}
-
-/// Resolves on Ctrl-C or SIGTERM.
-pub(crate) async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        Err(_) => drop(tokio::signal::ctrl_c().await),
-    }
 }

@@ -9,7 +9,6 @@ mod aws;
 mod embedded;
 #[cfg(feature = "lambda")]
 mod lambda;
-mod stop;
 
 use std::future::IntoFuture;
 

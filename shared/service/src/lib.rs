@@ -19,6 +19,7 @@ pub mod metric;
 pub mod ports;
 pub mod queues;
 pub mod skew;
+pub mod stop;
 pub mod system;
 pub mod tasks;
 pub mod telemetry;

@@ -14,7 +14,7 @@ use utoipa::{Number, PartialSchema, ToSchema};
 
 use tickover_core::limits::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
 
-use crate::request::{Codes, Delay, Statuses};
+use crate::request::{Codes, Delay, ScheduleRequest, StartRequest, Statuses};
 use crate::{
     Attempts, ClaimCount, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant, Interval, Labels,
     Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress, RunCount, RunTimeout, Seconds,
@@ -89,6 +89,45 @@ impl ToSchema for Verbatim {
     fn name() -> Cow<'static, str> {
         Self::SCHEMA.into()
     }
+}
+
+/// The request for a cron's tasks: its `id` is a template.
+pub(crate) enum CronTask {}
+
+/// The request for a cron's executions: its `id` is a template.
+pub(crate) enum CronExecution {}
+
+impl PartialSchema for CronTask {
+    fn schema() -> RefOr<Schema> {
+        with_template(ScheduleRequest::schema())
+    }
+}
+
+impl PartialSchema for CronExecution {
+    fn schema() -> RefOr<Schema> {
+        with_template(StartRequest::schema())
+    }
+}
+
+impl ToSchema for CronTask {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        ScheduleRequest::schemas(schemas);
+    }
+}
+
+impl ToSchema for CronExecution {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        StartRequest::schemas(schemas);
+    }
+}
+
+fn with_template(request: RefOr<Schema>) -> RefOr<Schema> {
+    let RefOr::T(Schema::Object(mut request)) = request else { return request };
+    let id = of(Type::String).pattern(Some(r"\{occurrence\}")).description(Some(
+        "The ids of the runs: a text in which each occurrence's instant replaces `{occurrence}`.",
+    ));
+    request.properties.insert("id".to_owned(), RefOr::T(Schema::from(id)));
+    RefOr::T(Schema::Object(request))
 }
 
 /// The server limits bytes. A text never has more characters than bytes.

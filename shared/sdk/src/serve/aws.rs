@@ -1,9 +1,9 @@
 //! A worker that polls its queues on AWS: in a container, on a server, on a laptop.
 
 use tickover_core::id::QueueName;
+use tickover_service::stop::stop_requested;
 
 use super::ServeError;
-use super::stop::asked_to_stop;
 use crate::registry::Registry;
 use crate::worker::{Worker, WorkerSettings};
 
@@ -27,7 +27,7 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
     }
     tracing::info!(queues = names(queues.map(QueueName::as_str).collect()), "the worker polls its queues");
     worker.announce().await;
-    worker.run(asked_to_stop()).await;
+    worker.run(stop_requested()).await;
     tracing::info!("the worker has stopped");
     app.metrics.flush();
     Ok(())

@@ -6,11 +6,11 @@ use futures::future::join;
 use tickover_core::limits::Limits;
 use tickover_embedded::{HostName, HostNameError, Local, Storage, Ticks};
 use tickover_service::config::ProcessEnvironment;
+use tickover_service::stop::stop_requested;
 use tickover_service::telemetry::{self, LogFormat};
 use tokio::net::TcpListener;
 
 use super::ServeError;
-use super::stop::asked_to_stop;
 use crate::registry::Registry;
 use crate::worker::{Worker, WorkerSettings};
 
@@ -32,7 +32,7 @@ pub(super) async fn run(
     if let Ok(at) = system.listener.local_addr() {
         tracing::info!("listening on http://{at}");
     }
-    system.work(asked_to_stop()).await
+    system.work(stop_requested()).await
 }
 
 /// The local system, its HTTP listener and its worker.

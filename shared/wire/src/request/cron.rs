@@ -39,11 +39,11 @@ pub struct CronRequest {
     /// The task that each occurrence starts. In its `id`, the occurrence's instant, such as `20260131T120000Z`,
     /// replaces `{occurrence}`. The default `id` is the cron's id, a hyphen, and this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<super::ScheduleRequest>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<crate::schema::CronTask>))]
     pub task: Option<Verbatim>,
     /// The execution that each occurrence starts, instead of `task`. Its `id` has the same form.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<super::StartRequest>))]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<crate::schema::CronExecution>))]
     pub execution: Option<Verbatim>,
     /// What happens to an occurrence while an earlier run is open: `skip` (default), `buffer_one`, `buffer_all`,
     /// `allow_all`, `cancel_other` or `terminate_other`.

@@ -1,12 +1,8 @@
 //! When the process is asked to stop.
-#![cfg_attr(
-    not(any(feature = "aws", feature = "embedded")),
-    expect(dead_code, reason = "only workers that poll are asked to stop")
-)]
 
 /// Resolves on Ctrl-C or SIGTERM.
 #[cfg(unix)]
-pub(super) async fn asked_to_stop() {
+pub async fn stop_requested() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::terminate()) {
         Ok(mut terminate) => {
@@ -21,6 +17,6 @@ pub(super) async fn asked_to_stop() {
 
 /// Resolves on Ctrl-C.
 #[cfg(not(unix))]
-pub(super) async fn asked_to_stop() {
+pub async fn stop_requested() {
     drop(tokio::signal::ctrl_c().await);
 }
