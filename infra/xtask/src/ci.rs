@@ -69,7 +69,7 @@ fn example() -> Result<()> {
     let manifest = ["--manifest-path", "infra/examples/orders/Cargo.toml"];
     succeed(cargo(&["fmt", "--check"]).args(manifest))?;
     // With the same settings as in the workspace, the shared dependencies are already built.
-    let alike = ["--config", "profile.dev.package.libsqlite3-sys.opt-level=3"];
+    let alike = ["--config", "profile.dev.package.libsqlite3-sys.opt-level=1"];
     let mut test = cargo(&["test", "--locked", "--target-dir", "target"]);
     succeed(test.args(alike).args(manifest).env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"))
 }
