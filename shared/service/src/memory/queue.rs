@@ -166,11 +166,12 @@ impl MemoryQueue {
         Ok(Ok(taken.into_iter().map(received).collect()))
     }
 
-    /// Reads further hints from the backlog, if it may have some and few messages are left.
+    /// Reads further hints from the backlog, if it may have some and there is room for an eighth of what is kept.
     fn refill(&self, queue: &QueueName, held: &mut Held, now: Timestamp) -> Result<(), QueueError> {
         let Some(Bounded { backlog, kept_max }) = &self.bounded else { return Ok(()) };
         let depth = held.messages.depth(now);
-        if held.missing_from.is_none_or(|at| at > now) || depth.visible >= kept_max / 2 {
+        // Small lots: whoever waits for one waits shortly.
+        if held.missing_from.is_none_or(|at| at > now) || depth.visible >= kept_max - kept_max / 8 {
             return Ok(());
         }
         let (mut visible, mut delayed) = (depth.visible, depth.delayed);

@@ -1,17 +1,20 @@
 //! The local server as users reach it: lives of tasks over HTTP, and a backlog of very many tasks.
 
 use std::net::Ipv4Addr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use reqwest::Client;
 use serde_json::{Value, json};
+use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
-use tickover_core::limits::Limits;
+use tickover_core::limits::{Limits, WAIT_MAX};
 use tickover_core::task::Status;
 use tickover_embedded::{Local, Storage, Ticks};
 use tickover_service::Service;
-use tickover_service::ports::TaskFilter;
+use tickover_service::claim::ClaimRequest;
+use tickover_service::ports::{Clock as _, TaskFilter};
+use tickover_service::system::SystemClock;
 use tickover_tests::scene::{claim_request, queue_name, request};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -22,6 +25,10 @@ use crate::{AT_ONCE, Disk, print, rounded, used};
 
 /// Record writes of a life.
 const WRITES: f64 = 3.0;
+/// Queues on which a worker waits while the server is idle.
+const IDLE_POLLS: usize = 10;
+/// Longer than a tick's minute.
+const IDLE_FOR: Millis = Millis::from_secs(70);
 /// Backlogs that are compared.
 const FEW: usize = 1_000;
 /// Calls that are timed at each backlog.
@@ -95,6 +102,38 @@ async fn lives(base: &str, count: usize) -> Result<()> {
         });
     }
     finished(callers).await
+}
+
+/// The processor and the memory that a server needs while nothing happens but ten long polls and the tick.
+pub(crate) async fn idle(name: &str, disk: &Disk) -> Result<()> {
+    let server = Server::start(disk).await?;
+    let mut polls = JoinSet::new();
+    for number in 0..IDLE_POLLS {
+        let (service, queue) = (server.service.clone(), queue_name(&format!("idle-{number}")));
+        let request = ClaimRequest { wait: WAIT_MAX, ..claim_request(1) };
+        polls.spawn(async move {
+            loop {
+                if let Err(error) = service.claim(&queue, &request).await {
+                    return error;
+                }
+            }
+        });
+    }
+    let before = used::processor_s();
+    SystemClock.sleep_until(SystemClock.now().plus(IDLE_FOR)).await;
+    let used = used::processor_s().zip(before).map(|(after, before)| after - before);
+    if let Some(error) = polls.try_join_next() {
+        return Err(error?.into());
+    }
+    polls.abort_all();
+    print(&json!({
+        "bench": name,
+        "long_polls": IDLE_POLLS,
+        "seconds": IDLE_FOR.as_u64() / 1_000,
+        "processor_percent": used.map(|used| rounded(used / Duration::from(IDLE_FOR).as_secs_f64() * 100.0, 2)),
+        "memory_mib": used::memory_mib(),
+    }));
+    server.end().await
 }
 
 /// Claims, lists and the depth of a queue, with few and with very many waiting tasks; and a start with them.
