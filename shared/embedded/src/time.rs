@@ -39,10 +39,11 @@ impl Default for Ticks {
 }
 
 impl Ticks {
-    /// The first tick after `last`, or after `now` if that is later.
+    /// The first tick after `last`, or after `now` if that is later. If the clock was set back, ticks go by the new time.
     fn next(self, last: Timestamp, now: Timestamp) -> Timestamp {
         let every = i64::try_from(self.every.as_u64().max(1)).unwrap_or(i64::MAX);
-        let after = last.max(now.minus(self.late)).as_millis();
+        let now = now.minus(self.late);
+        let after = if last > now.plus(self.every) { now } else { last.max(now) }.as_millis();
         Timestamp::from_millis((after.div_euclid(every) + 1).saturating_mul(every))
     }
 }
@@ -120,5 +121,14 @@ mod tests {
         let late = Ticks { late: Millis::from_secs(40), ..ticks };
         assert_eq!(late.next(at(120_000), at(160_001)), at(180_000));
         assert_eq!(late.next(at(120_000), at(215_000)), at(180_000));
+    }
+
+    #[test]
+    fn ticks_go_on_after_the_clock_was_set_back() {
+        let at = Timestamp::from_millis;
+        let ticks = Ticks::default();
+        assert_eq!(ticks.next(at(7_200_000), at(3_600_001)), at(3_660_000));
+        // By less than a tick: none is repeated.
+        assert_eq!(ticks.next(at(7_200_000), at(7_199_000)), at(7_260_000));
     }
 }

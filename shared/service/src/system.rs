@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rand::Rng as _;
+use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 
 use crate::ports::{Clock, Ids};
@@ -21,14 +22,19 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, instant: Timestamp) {
-        // A timer may fire a little early against the wall clock, so the clock is read again.
-        loop {
-            let left = instant.since(self.now());
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(left.as_u64())).await;
-        }
+        sleep_until(instant, || self.now()).await;
+    }
+}
+
+/// Sleeps until a clock shows this instant. If the clock is set back meanwhile, nobody waits for that time again: whoever
+/// waited looks at the clock, and decides.
+async fn sleep_until(instant: Timestamp, now: impl Fn() -> Timestamp) {
+    let mut left = instant.since(now());
+    while !left.is_zero() {
+        tokio::time::sleep(Duration::from_millis(left.as_u64())).await;
+        // A timer may fire a little early against this clock.
+        let rest = instant.since(now());
+        left = if rest < left { rest } else { Millis::ZERO };
     }
 }
 
@@ -45,10 +51,26 @@ impl Ids for SystemIds {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicI64, Ordering};
 
     use tickover_core::id::LeaseId;
 
     use super::*;
+
+    /// It shows the same instant after each sleep, as if it were set back by as long.
+    #[tokio::test]
+    async fn a_clock_that_is_set_back_is_not_waited_for_again() {
+        let sleep = sleep_until(Timestamp::from_millis(5), || Timestamp::EPOCH);
+        tokio::time::timeout(Duration::from_secs(10), sleep).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_timer_that_fires_early_is_waited_for_again() {
+        let shown = AtomicI64::new(0);
+        let now = || Timestamp::from_millis(shown.fetch_add(1, Ordering::Relaxed));
+        sleep_until(Timestamp::from_millis(3), now).await;
+        assert_eq!(shown.load(Ordering::Relaxed), 4, "the clock was read until it showed the instant");
+    }
 
     #[test]
     fn leases_have_128_bits_none_of_which_is_ever_fixed_and_none_comes_twice() {

@@ -39,26 +39,29 @@ impl Hint {
         Self { v: FORMAT, task: task.clone() }
     }
 
-    /// Reads a message's body. An unknown version is refused before the rest is read.
+    /// Reads a message's body. An unknown version is refused as such, whatever else is in it.
     pub fn parse(body: &str) -> Result<Self, HintError> {
-        #[derive(Deserialize)]
-        struct Envelope {
-            v: u64,
+        match serde_json::from_str(body) {
+            Ok(Self { v: FORMAT, task }) if task.format == FORMAT => Ok(Self { v: FORMAT, task }),
+            Ok(Self { v: FORMAT, task }) => Err(HintError::UnknownFormat { found: task.format.into() }),
+            Ok(Self { v, .. }) => Err(HintError::UnknownFormat { found: v.into() }),
+            Err(error) => Err(unknown_format(body).unwrap_or(HintError::Malformed(error))),
         }
-        let envelope: Envelope = serde_json::from_str(body)?;
-        if envelope.v != u64::from(FORMAT) {
-            return Err(HintError::UnknownFormat { found: envelope.v });
-        }
-        let hint: Self = serde_json::from_str(body)?;
-        if hint.task.format != FORMAT {
-            return Err(HintError::UnknownFormat { found: u64::from(hint.task.format) });
-        }
-        Ok(hint)
     }
 
     pub fn body(&self) -> Result<String, HintError> {
         Ok(serde_json::to_string(self)?)
     }
+}
+
+/// The error for a hint of another version, of which nothing but the version can be read.
+fn unknown_format(body: &str) -> Option<HintError> {
+    #[derive(Deserialize)]
+    struct Envelope {
+        v: u64,
+    }
+    let Envelope { v } = serde_json::from_str(body).ok()?;
+    (v != u64::from(FORMAT)).then_some(HintError::UnknownFormat { found: v })
 }
 
 #[cfg(test)]
