@@ -110,6 +110,7 @@ pub(crate) async fn idle(name: &str, disk: &Disk) -> Result<()> {
     let mut polls = JoinSet::new();
     for number in 0..IDLE_POLLS {
         let (service, queue) = (server.service.clone(), queue_name(&format!("idle-{number}")));
+        service.open_queue(&queue).await?;
         let request = ClaimRequest { wait: WAIT_MAX, ..claim_request(1) };
         polls.spawn(async move {
             loop {
