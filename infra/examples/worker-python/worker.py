@@ -23,9 +23,9 @@ def call(path: str, body: Json) -> tuple[int, Json]:
     if ON_AWS:
         SigV4Auth(SESSION.get_credentials(), ON_AWS[1], ON_AWS[2]).add_auth(request)
     try:
-        answer = HTTP.request("POST", request.url, body=request.data, headers=request.headers, retries=False)
+        answer = HTTP.request("POST", API + path, request.data, headers=dict(request.headers), retries=False)
         return answer.status, answer.json()
-    except (urllib3.exceptions.HTTPError, ValueError) as error:
+    except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:
         return 503, {"detail": str(error)}
 
 
@@ -69,7 +69,7 @@ def work(queue: str, handlers: dict[str, Handler], lease_seconds: int = 60) -> N
             else:
                 run(task, handlers, lease_seconds)
         if status in (404, 429) or status >= 500:  # 404: a queue exists after its first task.
-            print("claim", queue, status, answer, flush=True)
+            print("claim", queue, status, answer.get("detail", ""), flush=True)
             stopping.wait(1)
         elif status != 200:
             sys.exit(f"claim {queue} {status} {answer}")

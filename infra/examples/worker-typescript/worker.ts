@@ -25,7 +25,7 @@ async function call(path: string, content: object): Promise<[number, Answer]> {
     const answer = await fetch(href, { method: "POST", headers, body, signal: AbortSignal.timeout(30_000) });
     return [answer.status, (await answer.json()) as Answer];
   } catch (error) {
-    return [503, { detail: String(error) }];
+    return [503, { detail: String((error as Error).cause ?? error) }];
   }
 }
 
@@ -72,7 +72,7 @@ export async function work(queue: string, handlers: Handlers, leaseSeconds = 60)
       await (stopping ? report(task, "release") : run(task, handlers, leaseSeconds));
     }
     if (status === 404 || status === 429 || status >= 500) {
-      console.log("claim", queue, status, answer); // 404: a queue exists after its first task.
+      console.log("claim", queue, status, answer.detail ?? ""); // 404: a queue exists after its first task.
       await sleep(1000);
     } else if (status !== 200) throw new Error(`claim ${queue} ${status} ${JSON.stringify(answer)}`);
   }

@@ -1,7 +1,7 @@
 //! The automation of this repository: `cargo xtask COMMAND`.
 //!
-//! It needs only Rust and Python 3, and runs the same on a laptop and in continuous integration. It must contain no
-//! logic of Tickover itself: it only builds, checks and starts programs.
+//! It needs only Rust and Python 3, and Node for the example workers. It runs the same on a laptop and in continuous
+//! integration. It must contain no logic of Tickover itself: it only builds, checks and starts programs.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool reports to its terminal")]
 

@@ -47,7 +47,7 @@ async fn an_exception_that_is_not_retryable_ends_the_task_at_once() {
 }
 
 #[tokio::test]
-async fn heartbeats_keep_a_task_longer_than_its_lease() {
+async fn an_example_workers_heartbeats_keep_a_task_longer_than_its_lease() {
     for language in Language::ALL {
         let scene = Scene::start(language).await;
         let id = scene.schedule("until-go").await;
