@@ -47,7 +47,7 @@ fn compile(folder: &Path) -> Result<()> {
     }
     if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
         println!("xtask: installing the packages of {TYPESCRIPT} into {}", folder.display());
-        npm(folder, &["ci", "--no-audit", "--no-fund", "--ignore-scripts"])?;
+        npm(folder, &["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--engine-strict"])?;
         fs::write(&stamp, lock)?;
     }
     // In strict mode, as tsconfig.json says.

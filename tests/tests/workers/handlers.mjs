@@ -29,4 +29,6 @@ const handlers = {
     return "too late";
   },
 };
+// Node passes a signal on after the answers that arrived meanwhile, so a test waits for this line.
+process.on("SIGTERM", () => console.log("stopping"));
 await work(process.argv[2], handlers, Number(process.argv[3]));

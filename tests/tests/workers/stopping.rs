@@ -43,6 +43,9 @@ async fn a_task_that_arrives_while_the_worker_stops_is_left_to_others() {
         // After this task, the worker claims again, and the server keeps that claim open.
         scene.until_status(&warm_up, "completed").await;
         worker.signal("TERM").await.expect("a signal");
+        if let Language::TypeScript = language {
+            says(&worker, "stopping").await;
+        }
         let late = scene.schedule("flaky").await;
         ends_well(&worker).await;
         let late = scene.task(&late).await;
