@@ -51,7 +51,8 @@ async fn an_example_workers_heartbeats_keep_a_task_longer_than_its_lease() {
     for language in Language::ALL {
         let scene = Scene::start(language).await;
         let id = scene.schedule("until-go").await;
-        let _worker = scene.worker(1);
+        // The second worker would take the task over if its lease expired.
+        let _workers = [scene.worker(1), scene.worker(1)];
         let claimed = scene.until_status(&id, "running").await;
         let mut leases = vec![claimed["lease_expires_at"].clone()];
         // Six heartbeats, a third of a second apart, are two leases' length.
