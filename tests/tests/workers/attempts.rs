@@ -59,6 +59,7 @@ async fn an_example_workers_heartbeats_keep_a_task_longer_than_its_lease() {
         while leases.len() < 7 {
             let last = leases.last().cloned().unwrap_or_default();
             let extended = scene.until(&id, |task| task["lease_expires_at"] != last).await;
+            assert_eq!(extended["attempts"].as_array().map(Vec::len), Some(1), "{language:?}: {extended}");
             leases.push(extended["lease_expires_at"].clone());
         }
         scene.go();
