@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, succeed};
-use crate::{core_purity, deny, e2e, lint, localstack, measure, test, tidy};
+use crate::{core_purity, deny, e2e, lint, localstack, measure, test, tidy, workers};
 
 /// One check, with the name that is printed.
 struct Step {
@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", run: docs },
     Step { name: "test", run: tests },
     Step { name: "example", run: example },
+    Step { name: "workers", run: example_workers },
     Step { name: "e2e", run: end_to_end },
     Step { name: "functions", run: measure::run },
     Step { name: "demo", run: || succeed(&mut cargo(&["run", "--locked", "--", "demo"])) },
@@ -46,12 +47,14 @@ pub(crate) fn run() -> Result<()> {
 
 fn clippy() -> Result<()> {
     succeed(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))?;
-    // Separate from `--all-targets`, because `cargo test` must not run it.
+    // Separate from `--all-targets`, because `cargo test` must not run them.
     succeed(&mut cargo(&[
         "clippy",
         "--workspace",
         "--test",
         "end_to_end",
+        "--test",
+        "workers",
         "--locked",
         "--",
         "-D",
@@ -78,6 +81,14 @@ fn tests() -> Result<()> {
     let status = test::run(&[])?;
     if !status.success() {
         bail!("cargo test ended with {status}");
+    }
+    Ok(())
+}
+
+fn example_workers() -> Result<()> {
+    let status = workers::run(&[])?;
+    if !status.success() {
+        bail!("the tests of the example workers ended with {status}");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The automation of this repository: `cargo xtask COMMAND`.
 //!
-//! It needs only Rust and Python 3, and runs the same on a laptop and in continuous integration. It must contain no
-//! logic of Tickover itself: it only builds, checks and starts programs.
+//! It needs only Rust and Python 3, and Node for the example workers. It runs the same on a laptop and in continuous
+//! integration. It must contain no logic of Tickover itself: it only builds, checks and starts programs.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool reports to its terminal")]
 
@@ -20,6 +20,7 @@ mod measure;
 mod python;
 mod test;
 mod tidy;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -59,6 +60,12 @@ enum Command {
     Localstack {
         #[command(subcommand)]
         what: Localstack,
+    },
+    /// Install and compile the example workers in Python and TypeScript, and run their tests
+    Workers {
+        /// Passed to the tests, such as a part of their names
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
     },
     /// Check the infrastructure's template with SAM and cfn-lint
     Lint,
@@ -122,6 +129,7 @@ fn run(command: Command) -> Result<ExitCode> {
             println!("{}", build::run(architecture)?.display());
         }
         Command::E2e { args } => return Ok(cargo::exit_code(e2e::run(&args)?)),
+        Command::Workers { args } => return Ok(cargo::exit_code(workers::run(&args)?)),
         Command::Localstack { what: Localstack::Up } => localstack::up()?,
         Command::Localstack { what: Localstack::Down } => localstack::down()?,
         Command::Localstack { what: Localstack::Check } => localstack::check()?,

@@ -1,0 +1,79 @@
+"""A worker: python worker.py QUEUE. After SIGTERM or SIGINT, it finishes its task and ends."""
+
+import json, os, re, signal, sys, threading, time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+import urllib3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.session import Session
+
+API = os.environ.get("TICKOVER_ENDPOINT", "http://127.0.0.1:7070").rstrip("/") + "/v1/"
+ON_AWS = re.search(r"\.(execute-api|lambda)(?:-url)?\.([a-z0-9-]+)\.", API)  # service and region
+SESSION, HTTP = Session(), urllib3.PoolManager(timeout=30)
+Json = dict[str, Any]
+Handler = Callable[[Json, threading.Event], Any]  # gets a task, and an event that is set when it should stop
+
+
+def call(path: str, body: Json) -> tuple[int, Json]:
+    """The answer's status and content. Without an answer: 503 and the reason."""
+    request = AWSRequest("POST", API + path, {"Content-Type": "application/json"}, json.dumps(body))
+    if ON_AWS:
+        SigV4Auth(SESSION.get_credentials(), ON_AWS[1], ON_AWS[2]).add_auth(request)
+    try:
+        answer = HTTP.request("POST", API + path, request.data, headers=dict(request.headers), retries=False)
+        return answer.status, answer.json()
+    except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:
+        return 503, {"detail": str(error)}
+
+
+def report(task: Json, what: str, **body: Any) -> bool:
+    """Whether the handler may continue: not if the lease is lost or a cancellation is requested."""
+    for _ in range(30):
+        status, answer = call(f"tasks/{task['id']}/{what}", {"lease": task["lease"], **body})
+        print(what, task["id"], status, answer.get("detail", ""), flush=True)
+        if status < 500 and status != 429:
+            return status == 200 and not answer.get("cancel_requested")
+        time.sleep(1)
+    return True
+
+
+def run(task: Json, handlers: dict[str, Handler], lease_seconds: int) -> None:
+    stop = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(lambda: json.dumps(handlers[task["kind"]](task, stop)))
+        while not stop.is_set() and not wait([running], lease_seconds / 3).done:
+            if not report(task, "heartbeat"):
+                stop.set()
+    if stop.is_set():
+        report(task, "release")  # This ends a cancelled task. It is refused if the lease is lost.
+    elif error := running.exception():
+        code, retryable = getattr(error, "code", type(error).__name__), getattr(error, "retryable", True)
+        report(task, "fail", error={"code": str(code), "message": str(error), "retryable": retryable})
+    else:
+        report(task, "complete", output=json.loads(running.result()))
+
+
+def work(queue: str, handlers: dict[str, Handler], lease_seconds: int = 60) -> None:
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    claim = {"worker": f"python-{os.getpid()}", "wait": "5s", "lease": f"{lease_seconds}s"}
+    while not stopping.is_set():
+        status, answer = call(f"queues/{queue}/claim", claim)
+        for task in answer.get("tasks", []):
+            if stopping.is_set():
+                report(task, "release")
+            else:
+                run(task, handlers, lease_seconds)
+        if status in (404, 429) or status >= 500:  # 404: a queue exists after its first task.
+            print("claim", queue, status, answer.get("detail", ""), flush=True)
+            stopping.wait(1)
+        elif status != 200:
+            sys.exit(f"claim {queue} {status} {answer}")
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], {"welcome": lambda task, stop: {"sent": task["input"]["to"]}})

@@ -1,0 +1,79 @@
+/** A worker of a queue. After SIGTERM or SIGINT, it finishes its task and ends. */
+import { Sha256 } from "@aws-crypto/sha256-js";
+import { fromNodeProviderChain } from "@aws-sdk/credential-providers";
+import { SignatureV4 } from "@smithy/signature-v4";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export type Task = { id: string; kind: string; attempt: number; lease: string; input: any };
+/** By kind. A handler gets a task, and a signal that is aborted when it should stop. */
+export type Handlers = Record<string, (task: Task, stop: AbortSignal) => Promise<unknown>>;
+type Answer = { tasks?: Task[]; cancel_requested?: boolean; detail?: string };
+
+const api = (process.env.TICKOVER_ENDPOINT ?? "http://127.0.0.1:7070").replace(/\/$/, "") + "/v1/";
+const [, service, region] = /\.(execute-api|lambda)(?:-url)?\.([a-z0-9-]+)\./.exec(api) ?? [];
+const credentials = fromNodeProviderChain();
+const signer = service && region && new SignatureV4({ service, region, credentials, sha256: Sha256 });
+
+/** The answer's status and content. Without an answer: 503 and the reason. */
+async function call(path: string, content: object): Promise<[number, Answer]> {
+  const { href, protocol, host, hostname, pathname } = new URL(api + path);
+  const body = JSON.stringify(content);
+  const plain = { host, "content-type": "application/json" };
+  const request = { method: "POST", protocol, hostname, path: pathname, headers: plain, body };
+  const { headers } = signer ? await signer.sign(request) : request;
+  try {
+    const answer = await fetch(href, { method: "POST", headers, body, signal: AbortSignal.timeout(30_000) });
+    return [answer.status, (await answer.json()) as Answer];
+  } catch (error) {
+    return [503, { detail: String((error as Error).cause ?? error) }];
+  }
+}
+
+/** Whether the handler may continue: not if the lease is lost or a cancellation is requested. */
+async function report(task: Task, what: string, more: object = {}): Promise<boolean> {
+  for (let tries = 0; tries < 30; tries++) {
+    const [status, answer] = await call(`tasks/${task.id}/${what}`, { lease: task.lease, ...more });
+    console.log(what, task.id, status, answer.detail ?? "");
+    if (status < 500 && status !== 429) return status === 200 && !answer.cancel_requested;
+    await sleep(1000);
+  }
+  return true;
+}
+
+async function outcome(task: Task, handlers: Handlers, stop: AbortSignal): Promise<[string, object]> {
+  try {
+    const output = await handlers[task.kind]!(task, stop);
+    JSON.stringify(output); // What isn't JSON fails the attempt.
+    return ["complete", { output }];
+  } catch (caught) {
+    const { code, name, message, retryable } = caught as Error & { code?: string; retryable?: boolean };
+    return ["fail", { error: { code: String(code ?? name), message, retryable: retryable ?? true } }];
+  }
+}
+
+async function run(task: Task, handlers: Handlers, leaseSeconds: number): Promise<void> {
+  const stop = new AbortController();
+  const beats = setInterval(async () => {
+    if (!stop.signal.aborted && !(await report(task, "heartbeat"))) stop.abort();
+  }, leaseSeconds * 333);
+  const [what, result] = await outcome(task, handlers, stop.signal);
+  clearInterval(beats);
+  // A release ends a cancelled task. It is refused if the lease is lost.
+  await (stop.signal.aborted ? report(task, "release") : report(task, what, result));
+}
+
+export async function work(queue: string, handlers: Handlers, leaseSeconds = 60): Promise<void> {
+  let stopping = false;
+  for (const name of ["SIGTERM", "SIGINT"]) process.on(name, () => (stopping = true));
+  const claim = { worker: `node-${process.pid}`, wait: "5s", lease: `${leaseSeconds}s` };
+  while (!stopping) {
+    const [status, answer] = await call(`queues/${queue}/claim`, claim);
+    for (const task of answer.tasks ?? []) {
+      await (stopping ? report(task, "release") : run(task, handlers, leaseSeconds));
+    }
+    if (status === 404 || status === 429 || status >= 500) {
+      console.log("claim", queue, status, answer.detail ?? ""); // 404: a queue exists after its first task.
+      await sleep(1000);
+    } else if (status !== 200) throw new Error(`claim ${queue} ${status} ${JSON.stringify(answer)}`);
+  }
+}

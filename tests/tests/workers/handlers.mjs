@@ -1,0 +1,34 @@
+// The tests' handlers, run by the example worker: node handlers.mjs QUEUE LEASE_SECONDS
+
+import dns from "node:dns";
+import { existsSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const { DIR, WORKER } = process.env;
+const { work } = await import(WORKER);
+// A test's server has the name of an API on AWS. Every name is this machine's here.
+const lookUp = dns.lookup;
+dns.lookup = (host, ...more) => lookUp("127.0.0.1", ...more);
+
+const handlers = {
+  flaky: async (task) => {
+    if (task.attempt === 1) throw Object.assign(new Error("not today"), { code: "card_declined" });
+    return "paid";
+  },
+  final: async () => {
+    throw Object.assign(new Error("never"), { code: "no_such_card", retryable: false });
+  },
+  "until-go": async () => {
+    while (!existsSync(`${DIR}/go`)) await sleep(20);
+    return "done";
+  },
+  "until-stopped": async (task, stop) => {
+    await once(stop, "abort");
+    writeFileSync(`${DIR}/stopped`, "");
+    return "too late";
+  },
+};
+// Node passes a signal on after the answers that arrived meanwhile, so a test waits for this line.
+process.on("SIGTERM", () => console.log("stopping"));
+await work(process.argv[2], handlers, Number(process.argv[3]));

@@ -1,0 +1,45 @@
+"""The tests' handlers, run by the example worker: python handlers.py QUEUE LEASE_SECONDS"""
+
+import os, socket, sys, time
+from pathlib import Path
+
+import worker
+
+FOLDER = Path(os.environ["DIR"])
+# A test's server has the name of an API on AWS. Every name is this machine's here.
+look_up = socket.getaddrinfo
+socket.getaddrinfo = lambda host, *more, **options: look_up("127.0.0.1", *more, **options)
+
+
+class Declined(Exception):
+    code = "card_declined"
+
+
+class Final(Exception):
+    code, retryable = "no_such_card", False
+
+
+def flaky(task, stop):
+    if task["attempt"] == 1:
+        raise Declined("not today")
+    return "paid"
+
+
+def final(task, stop):
+    raise Final("never")
+
+
+def until_go(task, stop):
+    while not (FOLDER / "go").exists():
+        time.sleep(0.02)
+    return "done"
+
+
+def until_stopped(task, stop):
+    stop.wait()
+    (FOLDER / "stopped").touch()
+    return "too late"
+
+
+handlers = {"flaky": flaky, "final": final, "until-go": until_go, "until-stopped": until_stopped}
+worker.work(sys.argv[1], handlers, int(sys.argv[2]))
