@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::cargo::{cargo, root, status, succeed, target_dir, without_cargos_own};
+use crate::cargo::{cargo, root, succeed, target_dir, without_cargos_own};
 use crate::emulator::{answers, free_address};
 use crate::guide;
 
 const NAME: &str = "orders";
-const START_BOUND: Duration = Duration::from_mins(1);
+/// Long, because cargo waits while another build uses the target folder.
+const START_BOUND: Duration = Duration::from_mins(5);
 const STOP_BOUND: Duration = Duration::from_secs(30);
 const POLL_EVERY: Duration = Duration::from_millis(50);
 
@@ -155,7 +156,7 @@ impl Running {
     /// Asks it to stop, and checks that it ends with status 0.
     fn stop(mut self) -> Result<()> {
         // The standard library can't send signals, and unsafe code is forbidden here.
-        status(Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]))?;
+        succeed(Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]))?;
         let begun = Instant::now();
         while begun.elapsed() < STOP_BOUND {
             if let Some(status) = self.child.try_wait()? {

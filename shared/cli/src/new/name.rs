@@ -1,7 +1,7 @@
 //! The name of a new project: it becomes a crate, a queue and a part of the names of resources on AWS.
 
-/// Longest name. It is a part of the names of queues, which a stack's name and other parts precede.
-const CHARS_MAX: usize = 40;
+/// Longest name. The queue of the worker's stack has it, and the names of its resources have further parts.
+const CHARS_MAX: usize = 32;
 
 /// The words of Rust, those that are only reserved included.
 const KEYWORDS: &[&str] = &[
@@ -118,7 +118,7 @@ mod tests {
             ("async", "such as `my-async`"),
             ("proc-macro", "such as `my-proc-macro`"),
             ("tickover", "such as `my-tickover`"),
-            (&"a".repeat(CHARS_MAX + 1), "at most 40 characters"),
+            (&"a".repeat(CHARS_MAX + 1), "at most 32 characters"),
         ] {
             let problem = ProjectName::parse(wrong).unwrap_err();
             assert!(problem.contains(remedy), "{wrong:?}: {problem}");
