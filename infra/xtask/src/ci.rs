@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::{cargo, succeed};
-use crate::{core_purity, deny, e2e, lint, localstack, measure, test, tidy, workers};
+use crate::cargo::{cargo, succeed, target_dir};
+use crate::{core_purity, deny, e2e, lint, localstack, measure, project, test, tidy, workers};
 
 /// One check, with the name that is printed.
 struct Step {
@@ -67,14 +67,14 @@ fn docs() -> Result<()> {
     succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// The example crate is outside of the workspace, and is built as a user would build it.
+/// The example crate, and a project of `tickover new`. Both are outside of the workspace, and are built as a user would
+/// build them.
 fn example() -> Result<()> {
     let manifest = ["--manifest-path", "infra/examples/orders/Cargo.toml"];
     succeed(cargo(&["fmt", "--check"]).args(manifest))?;
-    // With the same settings as in the workspace, the shared dependencies are already built.
-    let alike = ["--config", "profile.dev.package.libsqlite3-sys.opt-level=1"];
-    let mut test = cargo(&["test", "--locked", "--target-dir", "target"]);
-    succeed(test.args(alike).args(manifest).env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"))
+    let mut test = cargo(&["test", "--locked", "--target-dir"]);
+    succeed(project::alike(test.arg(target_dir()?).args(manifest)))?;
+    project::run()
 }
 
 fn tests() -> Result<()> {

@@ -148,20 +148,27 @@ pub(crate) fn command(
     Ok(command)
 }
 
-fn free_address() -> Result<SocketAddr> {
+/// A port of this machine that is free now.
+pub(crate) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
     Ok(listener.local_addr()?)
 }
 
 /// Whether an emulator answers there: this one or `LocalStack`, whose health path this one has too.
 pub(crate) fn is_healthy(address: SocketAddr) -> bool {
-    status_line(address).is_ok_and(|line| line.starts_with("HTTP/1.1 200"))
+    answers(address, "/_localstack/health")
 }
 
-fn status_line(address: SocketAddr) -> std::io::Result<String> {
+/// Whether a server answers there with status 200 to a GET of this path.
+pub(crate) fn answers(address: SocketAddr, path: &str) -> bool {
+    status_line(address, path).is_ok_and(|line| line.starts_with("HTTP/1.1 200"))
+}
+
+fn status_line(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_BOUND)?;
     stream.set_read_timeout(Some(ANSWER_BOUND))?;
-    stream.write_all(b"GET /_localstack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut line = [0; 12];
     stream.read_exact(&mut line)?;
     Ok(String::from_utf8_lossy(&line).into_owned())

@@ -17,6 +17,7 @@ mod guide;
 mod lint;
 mod localstack;
 mod measure;
+mod project;
 mod python;
 mod test;
 mod tidy;

@@ -1,6 +1,7 @@
 //! `tickover`: the whole system on a laptop, any program as a worker, and the calls of operators.
 //!
-//! All commands except `dev`, `demo` and `data` use HTTP only, so they work with a deployed endpoint and with the local server.
+//! All commands except `dev`, `demo`, `data` and `new` use HTTP only, so they work with a deployed endpoint and with the
+//! local server.
 //! Results go to standard output, messages to standard error. The exit status is 0, 1 after an error, 2 after wrong
 //! usage, and 130 if a second Ctrl-C interrupted the work.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
@@ -17,6 +18,7 @@ mod event;
 mod execution;
 mod explain;
 mod list;
+mod new;
 mod page;
 mod retry;
 mod show;
@@ -57,6 +59,8 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 #[expect(clippy::doc_markdown, reason = "these are the texts of --help, where back-quotes would show")]
 enum Command {
+    /// Make a project of your own: a workflow, its tests and a pipeline
+    New(new::NewArgs),
     /// Run the whole system in this process, as a server for development
     Dev(dev::DevArgs),
     /// Show the system at work: tasks, retries, a killed worker and a deadline, in seconds
@@ -118,6 +122,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let client = Client::from(cli.endpoint);
     match cli.command {
         Command::Cost(args) => cost::run(&args)?,
+        Command::New(args) => new::run(args)?,
         Command::Dev(args) => dev::run(args).await?,
         Command::Demo(args) => demo::run(args).await?,
         Command::Work(args) => return work::run(args, client, endpoint).await,

@@ -6,6 +6,7 @@ mod data;
 mod executions;
 mod failures;
 mod leases;
+mod new;
 mod operator;
 mod results;
 mod scene;
