@@ -115,8 +115,8 @@ impl Stacks {
         self.nothing_is_left()
     }
 
-    /// Both templates in one deployment. It isn't updated: in that emulator, the update of a nested stack loses the
-    /// attributes of its queues.
+    /// Both templates in one deployment: it is made and deleted, and no more. In nested stacks, that emulator resolves no
+    /// `{{resolve:…}}`, registers no exports, and loses the attributes of queues in an update.
     fn nested(&self) -> Result<()> {
         let given = [
             "Architecture=x86_64",
@@ -126,7 +126,6 @@ impl Stacks {
             "DeletionProtection=false",
         ];
         self.deploy("nested", "both", &given)?;
-        self.check("orders", "360", "16")?;
         self.python(DELETE, &["both"])?;
         self.python(DELETE_TABLE, &[SYSTEM])?;
         self.nothing_is_left()

@@ -270,3 +270,6 @@ impl Service {
         Ok(waiting.min())
     }
 }
+
+#[cfg(test)]
+mod tests;
