@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, succeed, target_dir};
-use crate::{core_purity, deny, e2e, lint, localstack, measure, project, test, tidy, workers};
+use crate::{core_purity, deny, e2e, lint, localstack, measure, project, stacks, test, tidy, workers};
 
 /// One check, with the name that is printed.
 struct Step {
@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     Step { name: "deny", run: deny::run },
     Step { name: "lint", run: lint::run },
     Step { name: "localstack", run: localstack::check },
+    Step { name: "stacks", run: stacks::run },
     Step { name: "clippy", run: clippy },
     Step { name: "docs", run: docs },
     Step { name: "test", run: tests },

@@ -21,7 +21,7 @@ const ENVIRONMENT: [&str; 2] = ["--config-env local", "--config-env local-arm64"
 const STACK_VARIABLE: &str = "TICKOVER_TEST_STACK";
 
 /// Argument: the stack's name. Prints what is left of it, one resource in a line.
-const LEFT_OVERS: &str = r"
+pub(crate) const LEFT_OVERS: &str = r"
 import boto3, botocore, sys
 stack = sys.argv[1]
 try:
@@ -40,6 +40,8 @@ for kind, names in {
     'API': [found['Name'] for found in aws('apigatewayv2').get_apis()['Items']],
     'role': [found['RoleName'] for found in aws('iam').list_roles()['Roles']],
     'alarm': [found['AlarmName'] for found in aws('cloudwatch').describe_alarms()['MetricAlarms']],
+    'parameter': [found['Name'] for found in aws('ssm').describe_parameters()['Parameters']],
+    'policy': [found['PolicyName'] for found in aws('iam').list_policies(Scope='Local')['Policies']],
     'log group': [found['logGroupName'] for found in aws('logs').describe_log_groups()['logGroups']],
     'dashboard': [found['DashboardName'] for found in aws('cloudwatch').list_dashboards()['DashboardEntries']],
 }.items():

@@ -1,9 +1,10 @@
-//! `cargo xtask lint`: checks the infrastructure's template with SAM and cfn-lint, both without access to AWS. It also
-//! checks that the service records the metrics of the template's alarms, that its functions allow recursive loops, and
+//! `cargo xtask lint`: checks the infrastructure's templates with SAM and cfn-lint, both without access to AWS. It also
+//! checks that the service records the metrics of the templates' alarms, that its functions allow recursive loops, and
 //! that the emulators' files and the guides agree with the template.
 
 mod emulators;
 mod guides;
+mod parts;
 mod template;
 
 use std::collections::BTreeSet;
@@ -17,14 +18,17 @@ use crate::python;
 use crate::test::away_from_aws;
 
 const TEMPLATE: &str = "template.yaml";
+/// The others, which need no transform, so that SAM has nothing to add to cfn-lint.
+const PLAIN: [&str; 3] = ["core.yaml", "worker.yaml", "nested.yaml"];
 /// The prefix of our metrics' names.
 const METRIC: &str = "tickover_";
 
-/// Checks `infra/template.yaml`. A warning is an error too.
+/// Checks all templates. A warning is an error too.
 pub(crate) fn run() -> Result<()> {
     check_metrics()?;
     template::check_loops()?;
     template::check_reports()?;
+    parts::check()?;
     emulators::check()?;
     guides::check()?;
     let target = target_dir()?;
@@ -37,19 +41,22 @@ pub(crate) fn run() -> Result<()> {
         command.env("__SAM_CLI_APP_DIR", target.join("sam/home"));
         command
     };
-    succeed(tool("cfn-lint").arg(TEMPLATE)).context("cfn-lint reported a problem")?;
+    succeed(tool("cfn-lint").arg(TEMPLATE).args(PLAIN)).context("cfn-lint reported a problem")?;
     succeed(tool("sam").args(["validate", "--lint", "--template-file", TEMPLATE]))
         .context("SAM reported a problem")
 }
 
 /// Checks the metrics of alarms: an alarm on a metric that the service doesn't record would never fire.
 fn check_metrics() -> Result<()> {
-    let (template, recorded) = (read(template::FILE)?, read("shared/service/src/metric.rs")?);
-    let watched = metrics(&template);
-    ensure!(!watched.is_empty(), "infra/template.yaml has an alarm on none of our metrics");
-    let unknown: Vec<&str> =
-        watched.into_iter().filter(|name| !recorded.contains(&format!("\"{name}\""))).collect();
-    ensure!(unknown.is_empty(), "infra/template.yaml has alarms on unknown metrics: {}", unknown.join(", "));
+    let recorded = read("shared/service/src/metric.rs")?;
+    for file in [template::FILE, parts::CORE, parts::WORKER] {
+        let template = read(file)?;
+        let watched = metrics(&template);
+        ensure!(!watched.is_empty(), "{file} has an alarm on none of our metrics");
+        let unknown: Vec<&str> =
+            watched.into_iter().filter(|name| !recorded.contains(&format!("\"{name}\""))).collect();
+        ensure!(unknown.is_empty(), "{file} has alarms on unknown metrics: {}", unknown.join(", "));
+    }
     Ok(())
 }
 

@@ -19,6 +19,7 @@ mod localstack;
 mod measure;
 mod project;
 mod python;
+mod stacks;
 mod test;
 mod tidy;
 mod workers;
@@ -57,6 +58,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Deploy the core and its workers into a new emulator, unbuilt, update them, delete them
+    Stacks,
     /// Run a persistent emulator on port 4566, with the table and the queues of a deployment
     Localstack {
         #[command(subcommand)]
@@ -130,6 +133,7 @@ fn run(command: Command) -> Result<ExitCode> {
             println!("{}", build::run(architecture)?.display());
         }
         Command::E2e { args } => return Ok(cargo::exit_code(e2e::run(&args)?)),
+        Command::Stacks => stacks::run()?,
         Command::Workers { args } => return Ok(cargo::exit_code(workers::run(&args)?)),
         Command::Localstack { what: Localstack::Up } => localstack::up()?,
         Command::Localstack { what: Localstack::Down } => localstack::down()?,

@@ -115,7 +115,7 @@ async fn connect<F: Future<Output = SdkConfig>>(
     }
     let store: Arc<dyn Store> =
         Arc::new(DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table));
-    let queue = SqsQueue::new(aws::queues(&aws), config.queue_urls());
+    let queue = SqsQueue::new(aws::queues(&aws), config.queue_urls()).finding(config.any_queue.clone());
     let ports = Ports {
         store: Arc::clone(&store),
         queue: Arc::new(queue),

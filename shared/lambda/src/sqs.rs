@@ -57,7 +57,7 @@ pub fn receives(message: &SqsMessage) -> u32 {
 /// Sets the messages' visibility timeout to the end of the invocation, so that another worker can then receive those
 /// that weren't handled. The queue's own visibility timeout is longer: it has to exceed the function's timeout.
 pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Timestamp) {
-    let mut by_queue: BTreeMap<&QueueName, Vec<String>> = BTreeMap::new();
+    let mut by_queue: BTreeMap<QueueName, Vec<String>> = BTreeMap::new();
     for message in messages {
         if let (Some(queue), Some(receipt)) = (queue_of(app, message), &message.receipt_handle) {
             by_queue.entry(queue).or_default().push(receipt.clone());
@@ -65,7 +65,7 @@ pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Ti
     }
     let left = deadline_at.since(app.service.now());
     for (queue, receipts) in by_queue {
-        if let Err(error) = app.service.hide_messages(queue, &receipts, left).await {
+        if let Err(error) = app.service.hide_messages(&queue, &receipts, left).await {
             // They become visible when the queue's own visibility timeout has passed.
             tracing::warn!(queue = %queue, %error, "messages stay hidden for longer than necessary");
         }
@@ -73,10 +73,11 @@ pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Ti
 }
 
 /// The queue of a message: its ARN and the queue's URL end in the same name.
-fn queue_of<'a>(app: &'a App, message: &SqsMessage) -> Option<&'a QueueName> {
+fn queue_of(app: &App, message: &SqsMessage) -> Option<QueueName> {
     let name = message.event_source_arn.as_deref()?.rsplit(':').next()?;
     let is_its = |url: &str| url.trim_end_matches('/').rsplit('/').next() == Some(name);
-    app.config.queues.iter().find(|(_, url)| is_its(url)).map(|(queue, _)| queue)
+    let listed = app.config.queues.iter().find(|(_, url)| is_its(url)).map(|(queue, _)| queue.clone());
+    listed.or_else(|| app.config.any_queue.as_ref()?.queue(name))
 }
 
 /// The message's id if it failed. If the id is missing, Lambda treats the whole batch as failed, which is the safest

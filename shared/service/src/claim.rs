@@ -16,7 +16,7 @@ use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::time::{Timestamp, earliest};
 
 use crate::drive::Known;
-use crate::error::{ServiceError, unknown_queue};
+use crate::error::ServiceError;
 use crate::executions::Work;
 use crate::lease::LeaseToken;
 use crate::ports::{Received, StoreError};
@@ -161,9 +161,7 @@ impl Service {
         request: &ClaimRequest,
         until: Timestamp,
     ) -> Result<Vec<Received>, ServiceError> {
-        if !self.ports.queue.knows(queue) {
-            return Err(unknown_queue(queue));
-        }
+        self.require_queue(queue).await?;
         while self.is_paused(queue).await? {
             let left = until.since(self.now());
             if left.is_zero() {

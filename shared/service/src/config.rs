@@ -1,6 +1,7 @@
 //! Configuration from the environment: the one file that reads it. All problems are reported at once.
 
 mod aws;
+mod pattern;
 mod process;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
 use crate::telemetry::{self, Targets};
 
 pub use aws::AwsEnvironment;
+pub use pattern::QueuePattern;
 pub use process::ProcessEnvironment;
 
 const TABLE: &str = "TICKOVER_TABLE";
@@ -21,8 +23,11 @@ const QUEUE_URLS: &str = "TICKOVER_QUEUE_URLS";
 const TIMERS: &str = "TICKOVER_TIMERS";
 const EVENTS: &str = "TICKOVER_EVENTS";
 const TRACE: &str = "TICKOVER_TRACE";
-/// Placeholder for a queue's name in `TICKOVER_QUEUE_URLS`.
-const NAME_IN_URL: &str = "{name}";
+/// The value of `TICKOVER_QUEUES` that means every queue of the pattern.
+const ANY: &str = "*";
+/// The value of `TICKOVER_EVENTS` that means no queue. Some places for values, such as a parameter of AWS Systems
+/// Manager, can't be empty.
+const NONE: &str = "none";
 
 /// The configuration of a function.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +37,9 @@ pub struct Config {
     /// `TICKOVER_QUEUES`: logical name to URL, as `emails=https://…,reports=https://…`. Names alone are enough where
     /// `TICKOVER_QUEUE_URLS` gives the pattern of their URLs, as `https://…/tickover-work-{name}`.
     pub queues: BTreeMap<QueueName, String>,
+    /// The pattern in `TICKOVER_QUEUE_URLS`, if `TICKOVER_QUEUES` is `*` or not set: then every queue in SQS whose URL
+    /// has this form is a queue of tasks, also one that is created later.
+    pub any_queue: Option<QueuePattern>,
     /// `TICKOVER_TIMERS`: URL of the timers queue, which makes deadlines precise to a second.
     pub timers: String,
     /// `TICKOVER_EVENTS`: URL of the queue for lifecycle events. Optional.
@@ -72,11 +80,12 @@ impl Config {
         let year = SPAN_MAX;
         let second = Millis::from_secs(1);
         let table = reader.required(TABLE);
-        let queues = reader.queues(QUEUES);
-        let (timers, events) = reader.own_queues(&queues);
+        let (queues, any_queue) = reader.queues();
+        let (timers, events) = reader.own_queues(&queues, any_queue.as_ref());
         let config = Self {
             table,
             queues,
+            any_queue,
             timers,
             events,
             function: reader.optional("AWS_LAMBDA_FUNCTION_NAME"),
@@ -177,54 +186,74 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
-    fn queues(&mut self, name: &str) -> BTreeMap<QueueName, String> {
-        let text = self.required(name);
-        let mut queues = BTreeMap::new();
-        if !text.is_empty() && text.split(',').all(|entry| entry.trim().is_empty()) {
-            self.problems.push(format!("{name} names no queue: {text:?}"));
-        }
+    /// The queues of tasks: a list, or a pattern for all of them.
+    fn queues(&mut self) -> (BTreeMap<QueueName, String>, Option<QueuePattern>) {
         let pattern = self.url_pattern();
+        match (self.optional(QUEUES), pattern) {
+            (None, Some(pattern)) => (BTreeMap::new(), Some(pattern)),
+            (Some(text), Some(pattern)) if text == ANY => (BTreeMap::new(), Some(pattern)),
+            (Some(text), None) if text == ANY => {
+                self.problems.push(format!("{QUEUES} is {ANY}, and {QUEUE_URLS} is missing"));
+                (BTreeMap::new(), None)
+            }
+            (Some(text), pattern) => (self.listed(&text, pattern.as_ref()), None),
+            (None, None) => {
+                self.problems.push(format!("{QUEUES} is missing"));
+                (BTreeMap::new(), None)
+            }
+        }
+    }
+
+    fn listed(&mut self, text: &str, pattern: Option<&QueuePattern>) -> BTreeMap<QueueName, String> {
+        let mut queues = BTreeMap::new();
+        if text.split(',').all(|entry| entry.trim().is_empty()) {
+            self.problems.push(format!("{QUEUES} names no queue: {text:?}"));
+        }
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            let named = |pattern: &String| (QueueName::parse(entry), pattern.replace(NAME_IN_URL, entry));
+            let named = |pattern: &QueuePattern| (QueueName::parse(entry), pattern.with(entry));
             let parsed = match entry.split_once('=') {
                 Some((queue, url)) => Some((QueueName::parse(queue.trim()), url.trim().to_owned())),
-                None => pattern.as_ref().map(named),
+                None => pattern.map(named),
             };
             match parsed {
                 Some((Ok(queue), url)) if is_url(&url) => {
                     if queues.insert(queue, url).is_some() {
-                        self.problems.push(format!("{name} has the queue of {entry:?} twice"));
+                        self.problems.push(format!("{QUEUES} has the queue of {entry:?} twice"));
                     }
                 }
                 Some((Err(error), _)) => {
-                    self.problems.push(format!("{name}: a queue's name {error}: {entry:?}"));
+                    self.problems.push(format!("{QUEUES}: a queue's name {error}: {entry:?}"));
                 }
                 Some((Ok(_), _)) | None => {
-                    self.problems.push(format!("{name} must be a list of name=URL, not {entry:?}"));
+                    self.problems.push(format!("{QUEUES} must be a list of name=URL, not {entry:?}"));
                 }
             }
         }
         queues
     }
 
-    /// The pattern of the URLs of queues that are only named: an infrastructure template can list names, but can't
-    /// write each name beside its URL.
-    fn url_pattern(&mut self) -> Option<String> {
-        let pattern = self.optional(QUEUE_URLS)?;
-        if is_url(&pattern) && pattern.contains(NAME_IN_URL) {
-            return Some(pattern);
-        }
-        self.problems.push(format!(
-            "{QUEUE_URLS} must be a queue's URL with {NAME_IN_URL} in place of its name, not {pattern:?}"
-        ));
-        // Avoids one more problem for each of the names.
-        Some(format!("http://{NAME_IN_URL}"))
+    /// The pattern of the URLs of queues that are only named, or not even that: an infrastructure template can list
+    /// names, but can't write each name beside its URL.
+    fn url_pattern(&mut self) -> Option<QueuePattern> {
+        let text = self.optional(QUEUE_URLS)?;
+        QueuePattern::parse(&text).or_else(|| {
+            self.problems.push(format!(
+                "{QUEUE_URLS} must be a queue's URL with {} in place of its name, not {text:?}",
+                pattern::NAME
+            ));
+            // Avoids one more problem for each of the names.
+            QueuePattern::parse(&format!("http://{}", pattern::NAME))
+        })
     }
 
     /// The queues without tasks: the timers queue, and the events queue if there is one. Neither may share its URL with
     /// another queue: a timer that a worker receives, or a hint that is taken for a timer, would end in the dead-letter
     /// queue.
-    fn own_queues(&mut self, of_tasks: &BTreeMap<QueueName, String>) -> (String, Option<String>) {
+    fn own_queues(
+        &mut self,
+        of_tasks: &BTreeMap<QueueName, String>,
+        any: Option<&QueuePattern>,
+    ) -> (String, Option<String>) {
         let timers = self.url(TIMERS);
         if timers.is_none() {
             self.problems.push(format!(
@@ -232,12 +261,17 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                  a minute"
             ));
         }
-        let events = self.url(EVENTS);
+        let events = if self.optional(EVENTS).as_deref() == Some(NONE) { None } else { self.url(EVENTS) };
         for (name, url) in [(TIMERS, timers.as_ref()), (EVENTS, events.as_ref())] {
             let taken = |url: &String| of_tasks.iter().find(|(_, other)| is_same_url(other, url));
             if let Some((queue, _)) = url.and_then(taken) {
                 self.problems.push(format!(
                     "{name} must be a queue of its own, not that of {queue} in TICKOVER_QUEUES"
+                ));
+            }
+            if let Some(queue) = url.zip(any).and_then(|(url, any)| any.queue(url)) {
+                self.problems.push(format!(
+                    "{name} must be a queue of its own, not that of {queue} by TICKOVER_QUEUE_URLS"
                 ));
             }
         }
@@ -351,6 +385,32 @@ mod tests {
         assert!(problems[1].starts_with("TICKOVER_QUEUES: a queue's name "), "{problems:?}");
     }
 
+    #[test]
+    fn a_pattern_without_a_list_is_every_queue_of_that_form() {
+        let of = |queues, pattern, timers| {
+            let queues = ("TICKOVER_QUEUES", queues);
+            let pattern = ("TICKOVER_QUEUE_URLS", pattern);
+            read(&[("TICKOVER_TABLE", "t"), queues, pattern, ("TICKOVER_TIMERS", timers)])
+        };
+        let form = "http://q/1/shop-work-{name}";
+        for list in ["*", "", " "] {
+            let config = of(list, form, "http://q/1/shop-timers").unwrap();
+            assert_eq!((config.queues.len(), config.queue_urls().len()), (0, 1));
+            assert_eq!(config.any_queue, QueuePattern::parse(form));
+        }
+        assert_eq!(of("emails", form, "http://q/1/shop-timers").unwrap().any_queue, None);
+        let problems = |queues, pattern, timers| of(queues, pattern, timers).unwrap_err().problems;
+        assert_eq!(
+            problems("*", "", "http://q/1/shop-timers"),
+            ["TICKOVER_QUEUES is *, and TICKOVER_QUEUE_URLS is missing"]
+        );
+        assert_eq!(
+            problems("*", form, "http://q/1/shop-work-timers"),
+            ["TICKOVER_TIMERS must be a queue of its own, not that of timers by TICKOVER_QUEUE_URLS"]
+        );
+        assert_eq!(problems("", "http://q/1/work", "http://q/1/shop-timers").len(), 1);
+    }
+
     fn read_own(timers: &str, events: &str) -> Result<Config, ConfigError> {
         let queues = "emails=http://q/1/emails,reports=http://q/1/reports";
         let [timers, events] = [("TICKOVER_TIMERS", timers), ("TICKOVER_EVENTS", events)];
@@ -363,7 +423,9 @@ mod tests {
         assert_eq!(urls.len(), 4);
         assert_eq!(urls[&QueueName::timers()], "http://q/1/timers");
         assert_eq!(urls[&QueueName::events()], "http://q/1/events");
-        assert_eq!(read_own("http://q/1/timers", " ").unwrap().queue_urls().len(), 3);
+        for none in [" ", "none"] {
+            assert_eq!(read_own("http://q/1/timers", none).unwrap().queue_urls().len(), 3);
+        }
     }
 
     #[test]

@@ -373,10 +373,16 @@ pub trait Queue: Send + Sync {
         false
     }
 
-    /// Whether the queue exists.
+    /// Whether queues are found by their names, without a list of them: a queue that this adapter knows may not exist.
+    /// [`open`](Self::open) finds out, and so does each call that sends, receives or counts.
+    fn finds_by_name(&self) -> bool {
+        false
+    }
+
+    /// Whether the queue exists; if queues are found by their names, whether it can exist.
     fn knows(&self, queue: &QueueName) -> bool;
 
-    /// All queues, by name.
+    /// All queues, by name; if queues are found by their names, those that were found.
     fn names(&self) -> Vec<QueueName>;
 }
 

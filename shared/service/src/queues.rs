@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
 use tickover_core::id::{QueueName, WorkflowName};
 use tickover_core::queue::QueueRecord;
 use tickover_core::task::{State, Status};
@@ -31,6 +32,8 @@ const OLDEST_READ_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct QueueCache {
     known: Mutex<HashMap<QueueName, Known>>,
+    /// The names of the queues that had a record at that instant.
+    listed: Mutex<Option<(Vec<QueueName>, Timestamp)>>,
 }
 
 /// A queue's record when it was read; the queue may have had none.
@@ -43,15 +46,27 @@ struct Known {
 impl QueueCache {
     fn lookup(&self, name: &QueueName, now: Timestamp) -> Option<Known> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // If the clock jumps back, an old record must not stay valid.
-        let fresh = |read_at: Timestamp| read_at <= now && now < read_at.plus(CACHE_TTL);
-        known.get(name).filter(|known| fresh(known.read_at)).cloned()
+        known.get(name).filter(|known| is_fresh(known.read_at, now)).cloned()
     }
 
     fn store(&self, name: &QueueName, record: Option<QueueRecord>, now: Timestamp) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(name.clone(), Known { record, read_at: now });
     }
+
+    fn listed(&self, now: Timestamp) -> Option<Vec<QueueName>> {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.as_ref().filter(|(_, read_at)| is_fresh(*read_at, now)).map(|(names, _)| names.clone())
+    }
+
+    fn list(&self, names: Vec<QueueName>, now: Timestamp) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some((names, now));
+    }
+}
+
+/// If the clock jumps back, an old record must not stay valid.
+fn is_fresh(read_at: Timestamp, now: Timestamp) -> bool {
+    read_at <= now && now < read_at.plus(CACHE_TTL)
 }
 
 /// A queue as operators see it.
@@ -72,15 +87,21 @@ impl Service {
     /// All queues with their depth.
     pub async fn list_queues(&self) -> Result<Vec<QueueInfo>, ServiceError> {
         let mut infos = Vec::new();
-        for name in self.ports.queue.names().into_iter().filter(|name| !name.is_reserved()) {
-            infos.push(self.info(name, None).await?);
+        for name in self.queue_names().await? {
+            match self.info(name, None).await {
+                Ok(info) => infos.push(info),
+                // Deleted since it was found.
+                Err(ServiceError::Rejected(Reject::UnknownQueue { .. }))
+                    if self.ports.queue.finds_by_name() => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(infos)
     }
 
     /// A queue with its depth and its oldest waiting task.
     pub async fn describe_queue(&self, name: &QueueName) -> Result<QueueInfo, ServiceError> {
-        self.require(name)?;
+        self.require_queue(name).await?;
         let oldest_at = self.oldest(name).await?;
         self.info(name.clone(), oldest_at).await
     }
@@ -98,7 +119,7 @@ impl Service {
 
     /// Stops or resumes claims of a queue's tasks; deadlines keep running.
     pub async fn pause_queue(&self, name: &QueueName, paused: bool) -> Result<QueueInfo, ServiceError> {
-        self.require(name)?;
+        self.require_queue(name).await?;
         if paused {
             self.write_queue(name, QueueRecord::pause).await?;
         } else {
@@ -189,8 +210,42 @@ impl Service {
         Err(ServiceError::Contended)
     }
 
-    fn require(&self, name: &QueueName) -> Result<(), ServiceError> {
-        if self.ports.queue.knows(name) { Ok(()) } else { Err(unknown_queue(name)) }
+    /// Makes sure that the queue exists, without creating it.
+    pub(crate) async fn require_queue(&self, name: &QueueName) -> Result<(), ServiceError> {
+        if !self.ports.queue.knows(name) {
+            return Err(unknown_queue(name));
+        }
+        // Such an adapter creates no queue.
+        if self.ports.queue.finds_by_name() && !self.ports.queue.open(name).await? {
+            return Err(unknown_queue(name));
+        }
+        Ok(())
+    }
+
+    /// All queues of tasks, by name. Those that are found by their names are listed by their records, each from its
+    /// first task or its first worker on, as long as it exists.
+    pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, ServiceError> {
+        let now = self.now();
+        let mut names = self.ports.queue.names();
+        if self.ports.queue.finds_by_name() {
+            let mut recorded = self.queues.listed(now);
+            if recorded.is_none() {
+                let records = self.remembered_queues().await?.into_iter();
+                let read: Vec<_> = records.map(|record| record.name).collect();
+                self.queues.list(read.clone(), now);
+                recorded = Some(read);
+            }
+            let recorded = recorded.unwrap_or_default();
+            for name in recorded {
+                if self.ports.queue.knows(&name) && self.ports.queue.open(&name).await? {
+                    names.push(name);
+                }
+            }
+            names.sort_unstable();
+            names.dedup();
+        }
+        names.retain(|name| !name.is_reserved());
+        Ok(names)
     }
 
     async fn info(&self, name: QueueName, oldest_at: Option<Timestamp>) -> Result<QueueInfo, ServiceError> {
@@ -215,3 +270,6 @@ impl Service {
         Ok(waiting.min())
     }
 }
+
+#[cfg(test)]
+mod tests;

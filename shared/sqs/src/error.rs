@@ -63,7 +63,7 @@ where
 {
     let code = error.code().unwrap_or_default();
     let status = error.raw_response().map(|response| response.status().as_u16());
-    if NO_QUEUE.contains(&code) {
+    if is_no_queue(error) {
         // The caller only gets the queue's name. The log says what is wrong.
         tracing::error!(
             { QUEUE_NAME } = queue,
@@ -82,6 +82,14 @@ where
         };
         QueueError::Unavailable { reason }
     }
+}
+
+/// Whether SQS says that there is no such queue.
+pub(crate) fn is_no_queue<E>(error: &SdkError<E, HttpResponse>) -> bool
+where
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    error.code().is_some_and(|code| NO_QUEUE.contains(&code))
 }
 
 /// What an operator can do about a refusal that doesn't pass by itself.

@@ -1,6 +1,8 @@
 //! The port's calls as SQS requests.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
@@ -13,10 +15,11 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, WAIT_MAX};
+use tickover_service::config::QueuePattern;
 use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
 
 use crate::batch;
-use crate::error::{classify, classify_entry, classify_with_receipt, unexpected};
+use crate::error::{classify, classify_entry, classify_with_receipt, is_no_queue, unexpected};
 use crate::message;
 
 /// How often a message is sent if SQS fails to take it, and the sender isn't the cause. Requests that fail as a whole
@@ -31,6 +34,9 @@ const REQUESTS_AT_ONCE: usize = 4;
 pub struct SqsQueue {
     client: Client,
     urls: BTreeMap<QueueName, String>,
+    pattern: Option<QueuePattern>,
+    /// The queues of the pattern that this process has found.
+    found: Arc<Mutex<BTreeSet<QueueName>>>,
 }
 
 /// The result of a message of a batch.
@@ -46,12 +52,36 @@ enum Sent {
 impl SqsQueue {
     /// The queues at these URLs, and no others.
     pub fn new(client: Client, urls: BTreeMap<QueueName, String>) -> Self {
-        Self { client, urls }
+        Self { client, urls, pattern: None, found: Arc::default() }
     }
 
-    fn url(&self, queue: &QueueName) -> Result<&str, QueueError> {
-        let url = self.urls.get(queue).map(String::as_str);
-        url.ok_or_else(|| QueueError::Unknown { queue: queue.to_string() })
+    /// Every queue of this pattern as well: SQS says which of them exist.
+    #[must_use]
+    pub fn finding(self, pattern: Option<QueuePattern>) -> Self {
+        Self { pattern, ..self }
+    }
+
+    fn url(&self, queue: &QueueName) -> Result<Cow<'_, str>, QueueError> {
+        if let Some(url) = self.urls.get(queue) {
+            return Ok(url.into());
+        }
+        let url = self.pattern.as_ref().and_then(|pattern| pattern.url(queue));
+        url.map(Cow::from).ok_or_else(|| unknown(queue))
+    }
+
+    /// Whether SQS has a queue of the pattern with this name. Asks until it has one.
+    async fn find(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        if self.found.lock().unwrap_or_else(PoisonError::into_inner).contains(queue) {
+            return Ok(true);
+        }
+        match self.depth(queue).await {
+            Ok(_) => {
+                self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.clone());
+                Ok(true)
+            }
+            Err(QueueError::Unknown { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends one batch, and repeats the messages that SQS failed to take. Fails as a whole only if there is no such
@@ -111,6 +141,10 @@ impl SqsQueue {
     }
 }
 
+fn unknown(queue: &QueueName) -> QueueError {
+    QueueError::Unknown { queue: queue.to_string() }
+}
+
 /// SQS's answer for the message at an index. It is in one of two lists.
 fn outcome(output: &SendMessageBatchOutput, place: usize) -> Sent {
     let id = place.to_string();
@@ -133,7 +167,7 @@ impl Queue for SqsQueue {
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
         let url = self.url(queue)?;
         let batches: Vec<_> =
-            batch::plan(messages).into_iter().map(|batch| self.send_batch(queue, url, batch)).collect();
+            batch::plan(messages).into_iter().map(|batch| self.send_batch(queue, &url, batch)).collect();
         let results: Vec<_> = stream::iter(batches).buffered(REQUESTS_AT_ONCE).try_collect().await?;
         Ok(results.into_iter().flatten().collect())
     }
@@ -182,7 +216,7 @@ impl Queue for SqsQueue {
     }
 
     async fn delete_all(&self, queue: &QueueName, receipts: &[String]) -> Result<(), QueueError> {
-        let url = self.url(queue)?;
+        let url = &*self.url(queue)?;
         let requests: Vec<_> = receipts
             .chunks(batch::MESSAGES_MAX)
             .map(|receipts| async move {
@@ -205,7 +239,7 @@ impl Queue for SqsQueue {
         receipts: &[String],
         visibility: Millis,
     ) -> Result<(), QueueError> {
-        let url = self.url(queue)?;
+        let url = &*self.url(queue)?;
         let seconds = message::seconds_up(visibility, LEASE_RANGE.1);
         let requests: Vec<_> = receipts
             .chunks(batch::MESSAGES_MAX)
@@ -229,7 +263,14 @@ impl Queue for SqsQueue {
         let names = [VISIBLE, IN_FLIGHT, DELAYED];
         let request = self.client.get_queue_attributes().queue_url(self.url(queue)?);
         let request = request.set_attribute_names(Some(names.to_vec()));
-        let output = request.send().await.map_err(|error| classify(queue.as_str(), &error))?;
+        let output = request.send().await.map_err(|error| {
+            if self.urls.contains_key(queue) || !is_no_queue(&error) {
+                return classify(queue.as_str(), &error);
+            }
+            // Not an error in the log: a caller can make up any name.
+            self.found.lock().unwrap_or_else(PoisonError::into_inner).remove(queue);
+            unknown(queue)
+        })?;
         let count = |name: &QueueAttributeName| {
             let value = output.attributes().and_then(|attributes| attributes.get(name));
             // Never counted as zero: lost hints are sent again for a queue that seems empty.
@@ -241,15 +282,23 @@ impl Queue for SqsQueue {
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
-        Ok(self.knows(queue))
+        if self.urls.contains_key(queue) || !self.knows(queue) {
+            return Ok(self.knows(queue));
+        }
+        self.find(queue).await
+    }
+
+    fn finds_by_name(&self) -> bool {
+        self.pattern.is_some()
     }
 
     fn knows(&self, queue: &QueueName) -> bool {
-        self.urls.contains_key(queue)
+        self.url(queue).is_ok()
     }
 
     fn names(&self) -> Vec<QueueName> {
-        self.urls.keys().cloned().collect()
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.urls.keys().cloned().chain(found).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 

@@ -6,6 +6,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
+use tickover_service::config::QueuePattern;
 use tickover_service::ports::{Outgoing, Queue, QueueError};
 use tickover_service::system::SystemClock;
 use tickover_sqs::{SqsQueue, create_queue};
@@ -30,6 +31,22 @@ async fn the_queue_of_sqs_conforms() -> anyhow::Result<()> {
         urls.insert(name, made(&client, "conformance").await?);
     }
     suite::check(&SqsQueue::new(client, urls), &SystemClock).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn queues_that_are_found_by_their_names_conform() -> anyhow::Result<()> {
+    let client = client().await;
+    let prefix = emulator::unique("found");
+    let mut pattern = None;
+    for name in suite::queue_names() {
+        let url = create_queue(&client, &format!("{prefix}-{name}"), []).await?;
+        pattern = url
+            .strip_suffix(name.as_str())
+            .and_then(|start| QueuePattern::parse(&format!("{start}{{name}}")));
+    }
+    let queue = SqsQueue::new(client, BTreeMap::new()).finding(pattern);
+    suite::check(&queue, &SystemClock).await?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{read, template};
+use super::{parts, read, template};
 
 const COMPOSE: &str = "localstack/compose.yaml";
 const VARIABLES: &str = "localstack/localstack.env";
@@ -16,28 +16,33 @@ const FOR_SAM: [&str; 3] = ["cloudformation", "s3", "sts"];
 const ACCOUNT: &str = "000000000000";
 
 pub(super) fn check() -> Result<()> {
-    let (template, compose) = (read(template::FILE)?, read(COMPOSE)?);
-    check_services(&template, &compose)?;
+    let compose = read(COMPOSE)?;
+    check_services(&templates()?, &compose)?;
     check_queues(&compose, &read(VARIABLES)?)?;
     check_environments(&read(SAM)?)
 }
 
-/// `SERVICES` contains exactly the services that the template needs.
-fn check_services(template: &str, compose: &str) -> Result<()> {
+/// All templates, as one text for each.
+fn templates() -> Result<Vec<String>> {
+    [template::FILE, parts::CORE, parts::WORKER].into_iter().map(read).collect()
+}
+
+/// `SERVICES` contains exactly the services that the templates need.
+fn check_services(templates: &[String], compose: &str) -> Result<()> {
     let mut needed: BTreeSet<String> = FOR_SAM.into_iter().map(str::to_owned).collect();
-    for service in template::services(template) {
+    for service in templates.iter().flat_map(|template| template::services(template)) {
         needed.insert(match service.as_str() {
             "serverless" => "lambda".to_owned(),
             "apigatewayv2" => "apigateway".to_owned(),
             other => other.to_owned(),
         });
     }
-    if template.contains("SSESpecification") {
+    if templates.iter().any(|template| template.contains("SSESpecification")) {
         needed.insert("kms".to_owned());
     }
     let services = setting(compose, "SERVICES: ").context("compose.yaml sets no SERVICES")?;
     let listed: BTreeSet<String> = services.split(',').map(|name| name.trim().to_owned()).collect();
-    ensure!(listed == needed, "{COMPOSE}: SERVICES is {listed:?}, the template needs {needed:?}");
+    ensure!(listed == needed, "{COMPOSE}: SERVICES is {listed:?}, the templates need {needed:?}");
     Ok(())
 }
 
@@ -63,10 +68,23 @@ fn check_queues(compose: &str, variables: &str) -> Result<()> {
 
 /// The environments for emulators differ only in the architecture, and no command has its own parameters.
 fn check_environments(config: &str) -> Result<()> {
-    let sections: Vec<&str> = config.lines().filter(|line| line.starts_with('[')).collect();
+    let sections = config.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(".parameters]"));
+    for section in sections.filter(|section| !section.ends_with(".global")) {
+        // Only where the template is: SAM builds one file and deploys another.
+        let (name, command) = section.rsplit_once('.').unwrap_or_default();
+        let settings = settings(config, name, command);
+        let is_a_path =
+            |line: &&str| line.starts_with("template_file = ") || line.starts_with("build_dir = ");
+        ensure!(
+            settings.iter().all(is_a_path),
+            "{SAM}: a build and its deployment may have other parameters: {section}"
+        );
+    }
+    let commands = config.lines().filter(|line| line.starts_with('['));
     ensure!(
-        sections.iter().all(|section| section.ends_with(".global.parameters]")),
-        "{SAM}: a build and its deployment may have other parameters: {sections:?}"
+        commands.clone().all(|section| section.ends_with(".parameters]")),
+        "{SAM}: not a section of parameters: {:?}",
+        commands.collect::<Vec<_>>()
     );
     let [local, arm64] = ["local", "local-arm64"].map(|name| environment(config, name));
     ensure!(local.contains(&"\"Architecture=x86_64\","), "{SAM}: `local` isn't for x86_64");
@@ -80,7 +98,12 @@ fn check_environments(config: &str) -> Result<()> {
 
 /// The settings of one environment, as lines.
 fn environment<'a>(config: &'a str, name: &str) -> Vec<&'a str> {
-    let begin = format!("[{name}.global.parameters]");
+    settings(config, name, "global")
+}
+
+/// The settings of one command in an environment, as lines.
+fn settings<'a>(config: &'a str, name: &str, command: &str) -> Vec<&'a str> {
+    let begin = format!("[{name}.{command}.parameters]");
     let lines = config.lines().skip_while(|line| *line != begin).skip(1);
     let lines = lines.take_while(|line| !line.starts_with('[')).map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
@@ -96,17 +119,16 @@ fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn files() -> (String, String, String, String) {
-        let [template, compose, variables, sam] =
-            [template::FILE, COMPOSE, VARIABLES, SAM].map(|path| read(path).unwrap());
-        (template, compose, variables, sam)
+    fn files() -> (Vec<String>, String, String, String) {
+        let [compose, variables, sam] = [COMPOSE, VARIABLES, SAM].map(|path| read(path).unwrap());
+        (templates().unwrap(), compose, variables, sam)
     }
 
     #[test]
     fn localstack_is_given_each_service_of_the_template_and_of_its_encryption() {
         let (template, compose, ..) = files();
         check_services(&template, &compose).unwrap();
-        for service in ["kms,", "scheduler,", ",sts"] {
+        for service in ["kms,", "scheduler,", "ssm,", ",sts"] {
             check_services(&template, &compose.replacen(service, "", 1)).unwrap_err();
         }
         check_services(&template, &compose.replace("kms,", "kms,glue,")).unwrap_err();
@@ -128,7 +150,10 @@ mod tests {
         let (.., sam) = files();
         check_environments(&sam).unwrap();
         check_environments(&sam.replace("x86_64", "arm64")).unwrap_err();
-        check_environments(&format!("{sam}\n[local.deploy.parameters]\n")).unwrap_err();
+        check_environments(&format!(
+            "{sam}\n[local.deploy.parameters]\nparameter_overrides = [\"Xray=true\"]\n"
+        ))
+        .unwrap_err();
         check_environments(&sam.replacen("EventsQueue=true", "EventsQueue=false", 1)).unwrap_err();
     }
 }

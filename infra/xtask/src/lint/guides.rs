@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::CommandFactory;
 
-use super::{read, template};
+use super::{parts, read, template};
 use crate::{Cli, guide};
 
 const SAM: &str = "infra/samconfig.toml";
@@ -14,11 +14,12 @@ pub(super) fn check() -> Result<()> {
     let parameters = template::parameters(&read(template::FILE)?);
     ensure!(!parameters.is_empty(), "{} has no parameters", template::FILE);
     let environments = read(SAM)?;
+    let everywhere = all_parameters()?;
     for guide in guide::ALL {
         for command in guide::commands(guide)? {
             let words: Vec<&str> = command.split_whitespace().collect();
             let checked = match words.as_slice() {
-                ["sam", ..] => check_sam(&words, &environments, &parameters),
+                ["sam", ..] => check_sam(&words, &environments, &everywhere),
                 ["cargo", "xtask", rest @ ..] => check_xtask(rest),
                 _ => Ok(()),
             };
@@ -26,6 +27,15 @@ pub(super) fn check() -> Result<()> {
         }
     }
     check_table(&read(DEPLOYMENT)?, &parameters)
+}
+
+/// The parameters of all templates. Those of the same name have the same values.
+fn all_parameters() -> Result<Vec<template::Parameter>> {
+    let mut all = vec![];
+    for file in [template::FILE, parts::CORE, parts::WORKER] {
+        all.extend(template::parameters(&read(file)?));
+    }
+    Ok(all)
 }
 
 /// The environment and the parameters in a `sam` command exist, and the values are allowed.

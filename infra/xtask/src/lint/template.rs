@@ -27,42 +27,44 @@ pub(super) struct Parameter {
 /// Each of our functions sends messages that lead back to it through other functions, so each must say that this is
 /// intended.
 pub(super) fn check_loops() -> Result<()> {
-    loops(&read(FILE)?)
+    loops(FILE, &read(FILE)?, FUNCTION)
 }
 
-fn loops(template: &str) -> Result<()> {
+/// The same for any template, with functions of this type.
+pub(super) fn loops(file: &str, template: &str, function: &str) -> Result<()> {
     let functions: Vec<&str> =
-        blocks(template, "Resources").into_iter().filter(|block| block.contains(FUNCTION)).collect();
-    ensure!(!functions.is_empty(), "{FILE} has no function");
+        blocks(template, "Resources").into_iter().filter(|block| block.contains(function)).collect();
+    ensure!(!functions.is_empty(), "{file} has no function");
     for function in functions {
         let name = title(function);
-        ensure!(function.contains(ALLOWED), "{FILE}: {name} doesn't say `{ALLOWED}`");
+        ensure!(function.contains(ALLOWED), "{file}: {name} doesn't say `{ALLOWED}`");
         let reason = function.lines().take_while(|line| !line.contains(ALLOWED)).last().unwrap_or_default();
-        ensure!(reason.trim().starts_with('#'), "{FILE}: {name} doesn't say why `{ALLOWED}`");
+        ensure!(reason.trim().starts_with('#'), "{file}: {name} doesn't say why `{ALLOWED}`");
     }
-    ensure!(template.contains(DROPPED), "{FILE} has no alarm on `{DROPPED}`");
+    ensure!(template.contains(DROPPED), "{file} has no alarm on `{DROPPED}`");
     Ok(())
 }
 
 /// A report that ends an attempt deletes the attempt's message or makes it visible again. So each function that
 /// receives reports, and the worker, which reports itself, must have the permission for both on messages of work.
 pub(super) fn check_reports() -> Result<()> {
-    reports(&read(FILE)?)
+    reports(FILE, &read(FILE)?, &REPORTING, "${AWS::StackName}-work-*")
 }
 
-fn reports(template: &str) -> Result<()> {
+/// The same for any template with these roles, which name the queues of tasks like this.
+pub(super) fn reports(file: &str, template: &str, reporting: &[&str], queues: &str) -> Result<()> {
     let roles = blocks(template, "Resources");
-    for name in REPORTING {
-        let role = roles.iter().find(|block| title(block) == name);
-        let role = role.with_context(|| format!("{FILE} has no {name}"))?;
+    for name in reporting {
+        let role = roles.iter().find(|block| title(block) == *name);
+        let role = role.with_context(|| format!("{file} has no {name}"))?;
         let statements = role.split("- Effect: Allow");
-        let mut of_work = statements.filter(|statement| statement.contains("${AWS::StackName}-work-*"));
+        let mut of_work = statements.filter(|statement| statement.contains(queues));
         let may = of_work.any(|statement| {
             ["sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
                 .iter()
                 .all(|action| statement.contains(action))
         });
-        ensure!(may, "{FILE}: {name} may not delete the messages of work or change their visibility");
+        ensure!(may, "{file}: {name} may not delete the messages of work or change their visibility");
     }
     Ok(())
 }
@@ -100,7 +102,7 @@ pub(super) fn parameters(template: &str) -> Vec<Parameter> {
 }
 
 /// The blocks of one section. Each starts with its name.
-fn blocks<'a>(template: &'a str, section: &str) -> Vec<&'a str> {
+pub(super) fn blocks<'a>(template: &'a str, section: &str) -> Vec<&'a str> {
     let begin = format!("\n{section}:\n");
     let Some((_, rest)) = template.split_once(&begin) else { return vec![] };
     let mut starts = vec![];
@@ -119,7 +121,7 @@ fn blocks<'a>(template: &'a str, section: &str) -> Vec<&'a str> {
     starts.iter().zip(ends).map(|(start, end)| &rest[*start..end]).collect()
 }
 
-fn title(block: &str) -> &str {
+pub(super) fn title(block: &str) -> &str {
     block.lines().next().unwrap_or_default().trim().trim_end_matches(':').trim_matches('"')
 }
 
@@ -136,6 +138,7 @@ mod tests {
     #[test]
     fn every_function_allows_its_loops_with_a_reason() {
         check_loops().unwrap();
+        let loops = |text: &str| loops(FILE, text, FUNCTION);
         loops(TEMPLATE).unwrap();
         for (from, to) in [
             ("      RecursiveLoop: Allow\n", ""),
@@ -153,7 +156,8 @@ mod tests {
         let template = read(FILE).unwrap();
         let (before, role) = template.split_once("  ScheduleRole:").unwrap();
         let without = role.replacen("sqs:DeleteMessage, sqs:ChangeMessageVisibility", "sqs:SendMessage", 1);
-        reports(&format!("{before}  ScheduleRole:{without}")).unwrap_err();
+        let changed = format!("{before}  ScheduleRole:{without}");
+        reports(FILE, &changed, &REPORTING, "${AWS::StackName}-work-*").unwrap_err();
     }
 
     #[test]

@@ -17,7 +17,10 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
     let queues = worker.queues().iter();
     let unknown: Vec<_> = queues
         .clone()
-        .filter(|queue| !app.config.queues.contains_key(*queue))
+        .filter(|queue| {
+            let is_found = app.config.any_queue.as_ref().is_some_and(|pattern| pattern.url(queue).is_some());
+            !is_found && !app.config.queues.contains_key(*queue)
+        })
         .map(QueueName::as_str)
         .collect();
     // A queue without a URL would never be polled, and no other check would report it.

@@ -49,9 +49,11 @@ impl Service {
     /// The records of all known queues. A record that can't be read now is left out, because its routes are only a
     /// help.
     async fn queue_records(&self) -> Vec<QueueRecord> {
-        let names = self.ports.queue.names();
-        let names = names.iter().filter(|name| !name.is_reserved());
-        let read = join_all(names.map(|name| async move {
+        let names = self.queue_names().await.unwrap_or_else(|error| {
+            warn_unless_logged!(error; %error, "queues not listed");
+            Vec::new()
+        });
+        let read = join_all(names.iter().map(|name| async move {
             let record = self.record(name).await;
             record.inspect_err(
                 |error| warn_unless_logged!(error; { field::QUEUE_NAME } = %name, %error, "queue not read"),

@@ -205,11 +205,16 @@ impl Service {
 
     /// Makes sure that the queue exists, before anything is written for it.
     pub async fn open_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
-        if self.ports.queue.knows(queue) {
+        let by_name = self.ports.queue.finds_by_name();
+        if self.ports.queue.knows(queue) && !by_name {
             return Ok(());
         }
         if !self.ports.queue.open(queue).await? {
             return Err(unknown_queue(queue));
+        }
+        // Its record lists a queue that is found by its name: no other place has a list of those.
+        if by_name && self.record(queue).await?.is_some() {
+            return Ok(());
         }
         self.remember_queue(queue).await
     }

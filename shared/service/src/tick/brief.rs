@@ -148,6 +148,10 @@ impl Queue for BriefQueues {
         self.call(queue, self.inner.open(queue)).await
     }
 
+    fn finds_by_name(&self) -> bool {
+        self.inner.finds_by_name()
+    }
+
     fn knows(&self, queue: &QueueName) -> bool {
         self.inner.knows(queue)
     }

@@ -215,3 +215,40 @@ async fn a_queue_without_a_url_is_unknown_before_any_call() {
     assert!(queue.open(&work()).await.unwrap());
     assert_eq!(script.requests(), [Value::Null; 0]);
 }
+
+#[tokio::test]
+async fn a_queue_of_the_pattern_is_asked_for_until_it_exists_and_its_url_has_its_name() {
+    let depth = json!({"Attributes": {
+        "ApproximateNumberOfMessages": "0",
+        "ApproximateNumberOfMessagesNotVisible": "0",
+        "ApproximateNumberOfMessagesDelayed": "0",
+    }});
+    let script = Script::new([
+        (400, error("QueueDoesNotExist")),
+        (503, error("ServiceUnavailable")),
+        (200, depth),
+        (400, error("QueueDoesNotExist")),
+    ]);
+    let queue = script.queue().finding(QueuePattern::parse("https://sqs/1/shop-work-{name}"));
+    let emails = QueueName::parse("emails").unwrap();
+    assert!(queue.finds_by_name() && queue.knows(&emails));
+    assert!(!queue.open(&emails).await.unwrap());
+    assert!(matches!(queue.open(&emails).await, Err(QueueError::Unavailable { .. })));
+    assert_eq!(queue.names(), [work()]);
+    assert!(queue.open(&emails).await.unwrap() && queue.open(&emails).await.unwrap());
+    assert_eq!(queue.names(), [emails.clone(), work()]);
+    let sent = queue.send(&emails, &messages(1)).await;
+    assert!(matches!(&sent, Err(QueueError::Unknown { queue }) if queue == "emails"), "{sent:?}");
+    let requests = script.requests();
+    assert_eq!(requests.len(), 4);
+    assert!(requests.iter().all(|request| request["QueueUrl"] == "https://sqs/1/shop-work-emails"));
+}
+
+#[tokio::test]
+async fn a_listed_queue_and_an_impossible_name_are_not_asked_for() {
+    let queue = Script::new([]).queue().finding(QueuePattern::parse("https://sqs/1/shop-work-{name}"));
+    assert!(queue.open(&work()).await.unwrap());
+    for name in [QueueName::parse("a.b").unwrap(), QueueName::events()] {
+        assert!(!queue.knows(&name) && !queue.open(&name).await.unwrap(), "{name}");
+    }
+}

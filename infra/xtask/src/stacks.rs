@@ -1,0 +1,178 @@
+//! `cargo xtask stacks`: deploys `infra/core.yaml` and `infra/worker.yaml` into a new emulator, updates them, adds a
+//! second worker, deletes all, and does the same with both as nested stacks.
+//!
+//! It checks the templates, not the functions: SAM uploads the folders in `Code` as they are, unbuilt.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo::{output, root, target_dir, without_cargos_own};
+use crate::e2e::LEFT_OVERS;
+use crate::emulator::Emulator;
+use crate::python;
+use crate::test::at_emulator;
+
+/// The value of the parameter `System`, and the name of the core's stack.
+const SYSTEM: &str = "tickover";
+/// What the core exports for its workers.
+const EXPORT: &str = "tickover-tickover-worker-policy";
+const WORKERS: [&str; 2] = ["orders", "emails"];
+
+/// Arguments: the queues with workers, the expected visibility timeouts of these queues, and the expected due shards of
+/// their functions. Prints what is wrong, one problem in a line.
+const CHECK: &str = r"
+import boto3, sys
+queues, visible, shards = (text.split(',') for text in sys.argv[1:])
+functions, sqs, iam = boto3.client('lambda'), boto3.client('sqs'), boto3.client('iam')
+configured = lambda name: functions.get_function_configuration(FunctionName=name)
+variables = lambda found: found['Environment']['Variables']
+core = variables(configured('tickover-claim'))
+for name in core:
+    if 'resolve:' in core[name]: print('not resolved:', name, core[name])
+for queue, visibility, shard in zip(queues, visible, shards):
+    worker = configured('tickover-worker-' + queue)
+    theirs = variables(worker)
+    expected = {**core, 'TICKOVER_DUE_SHARDS': shard, 'TICKOVER_RETENTION': theirs['TICKOVER_RETENTION']}
+    if theirs != expected: print(queue, 'has', theirs, 'and the core has', core)
+    if theirs['TICKOVER_QUEUES'] != '*': print(queue, 'has a list of queues')
+    url = sqs.get_queue_url(QueueName='tickover-work-' + queue)['QueueUrl']
+    if url.rsplit('/', 1)[1] != core['TICKOVER_QUEUE_URLS'].rsplit('/', 1)[1].replace('{name}', queue): print(url, core)
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=['All'])['Attributes']
+    if found['VisibilityTimeout'] != visibility: print(queue, 'is visible after', found['VisibilityTimeout'])
+    if int(visibility) <= worker['Timeout']: print(queue, 'is visible before', worker['Timeout'])
+    if 'tickover-dead-work-' + queue not in found['RedrivePolicy']: print(queue, 'redrives', found['RedrivePolicy'])
+    sources = functions.list_event_source_mappings(FunctionName='tickover-worker-' + queue)['EventSourceMappings']
+    if [source['EventSourceArn'] for source in sources] != [found['QueueArn']]: print(queue, 'has', sources)
+    attached = iam.list_attached_role_policies(RoleName=worker['Role'].rsplit('/', 1)[1])['AttachedPolicies']
+    if not any('WorkerPolicy' in policy['PolicyName'] for policy in attached): print(queue, 'may do', attached)
+";
+
+/// Arguments: names of stacks, which are deleted in this order.
+const DELETE: &str = r"
+import boto3, sys
+stacks = boto3.client('cloudformation')
+for name in sys.argv[1:]:
+    stacks.delete_stack(StackName=name)
+    stacks.get_waiter('stack_delete_complete').wait(StackName=name, WaiterConfig={'Delay': 1, 'MaxAttempts': 60})
+";
+
+/// Argument: the table, which its stack keeps. Deletes it, and fails if it isn't there.
+const DELETE_TABLE: &str = "import boto3, sys; boto3.client('dynamodb').delete_table(TableName=sys.argv[1])";
+
+pub(crate) fn run() -> Result<()> {
+    let folder = target_dir()?;
+    let python = python::install(&folder.join("sam"), &root().join("infra/tools/sam.txt"), "samcli")?;
+    let emulator = Emulator::start()?;
+    println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
+    let stacks = Stacks { python, home: folder.join("sam/home"), emulator };
+    stacks.apart()?;
+    stacks.nested()?;
+    println!(
+        "stacks: the core and its workers were deployed, updated and deleted, and nothing is left of them"
+    );
+    Ok(())
+}
+
+struct Stacks {
+    python: PathBuf,
+    home: PathBuf,
+    emulator: Emulator,
+}
+
+impl Stacks {
+    /// Each template in stacks of its own.
+    fn apart(&self) -> Result<()> {
+        let [orders, emails] = WORKERS.map(|queue| format!("{SYSTEM}-worker-{queue}"));
+        let refused = self.deploy("worker", &orders, &["MaxConcurrency=0"]);
+        let reason = refused.err().context("a worker was deployed without its core")?;
+        // SAM's table of events breaks the lines.
+        let said: String = format!("{reason:#}").split_whitespace().collect();
+        ensure!(said.contains("Export"), "a worker without its core failed for another reason: {reason:#}");
+        self.python(DELETE, &[&orders])?;
+        self.nothing_is_left()?;
+
+        // All alarms, and the dashboard, although the environment leaves the dashboard out.
+        self.deploy("core", SYSTEM, &[&LOCAL[..], &["Alarms=all", "EventsQueue=true"]].concat())?;
+        self.deploy("worker", &orders, &["Architecture=x86_64", "MaxConcurrency=0", "Alarms=all"])?;
+        self.check("orders", "360", "16")?;
+
+        self.deploy("worker", &orders, &["Timeout=900"])?;
+        self.check("orders", "1200", "16")?;
+        // The parameters that aren't named keep their values. The export, which a worker imports, doesn't change.
+        self.deploy("core", SYSTEM, &["DueShards=32", "RetentionDays=9", "Alarms=essential"])?;
+        self.deploy("worker", &emails, &["Queue=emails", "Architecture=x86_64", "MaxConcurrency=0"])?;
+        self.check("orders,emails", "1200,360", "16,32")?;
+
+        let refused =
+            self.python(DELETE, &[SYSTEM]).err().context("the core was deleted before its workers")?;
+        ensure!(format!("{refused:#}").contains(EXPORT), "the core wasn't deleted: {refused:#}");
+        self.python(DELETE, &[&emails])?;
+        self.check("orders", "1200", "16")?;
+        self.python(DELETE, &[&orders, SYSTEM])?;
+        self.python(DELETE_TABLE, &[SYSTEM])?;
+        self.nothing_is_left()
+    }
+
+    /// Both templates in one deployment: it is made and deleted, and no more. In nested stacks, that emulator resolves no
+    /// `{{resolve:…}}`, registers no exports, and loses the attributes of queues in an update.
+    fn nested(&self) -> Result<()> {
+        let given = [
+            "Architecture=x86_64",
+            "ApiKind=FunctionUrl",
+            "TickSource=Rule",
+            "MaxConcurrency=0",
+            "DeletionProtection=false",
+        ];
+        self.deploy("nested", "both", &given)?;
+        self.python(DELETE, &["both"])?;
+        self.python(DELETE_TABLE, &[SYSTEM])?;
+        self.nothing_is_left()
+    }
+
+    /// Deploys `infra/TEMPLATE.yaml` with the settings of the environment for emulators, and these parameters.
+    fn deploy(&self, template: &str, stack: &str, parameters: &[&str]) -> Result<()> {
+        let mut sam = Command::new(self.python.with_file_name("sam"));
+        without_cargos_own(&mut sam).current_dir(root().join("infra")).stdin(Stdio::null());
+        sam.args(["deploy", "--config-env", &format!("{template}-local"), "--stack-name", stack]);
+        sam.args(["--template-file", &format!("{template}.yaml"), "--parameter-overrides"]).args(parameters);
+        at_emulator(&mut sam, &self.emulator).env("AWS_ENDPOINT_URL", self.emulator.endpoint());
+        // SAM would otherwise use a folder in the user's home.
+        sam.env("SAM_CLI_TELEMETRY", "0").env("__SAM_CLI_APP_DIR", &self.home);
+        let done = sam.output().context("SAM could not be started")?;
+        let said =
+            [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        ensure!(done.status.success(), "{template}.yaml as {stack}:\n{said}");
+        println!("stacks: {template}.yaml is deployed as {stack} with {}", parameters.join(" "));
+        Ok(())
+    }
+
+    fn check(&self, queues: &str, visibilities: &str, shards: &str) -> Result<()> {
+        let problems = self.python(CHECK, &[queues, visibilities, shards])?;
+        ensure!(problems.is_empty(), "what was deployed is wrong:\n{problems}");
+        Ok(())
+    }
+
+    fn nothing_is_left(&self) -> Result<()> {
+        let left = self.python(LEFT_OVERS, &[SYSTEM])?;
+        ensure!(left.is_empty(), "the stacks were deleted, and this is left:\n{left}");
+        Ok(())
+    }
+
+    fn python(&self, program: &str, args: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.python);
+        at_emulator(&mut command, &self.emulator).env("AWS_ENDPOINT_URL", self.emulator.endpoint());
+        output(command.args(["-c", program]).args(args).stdin(Stdio::null()))
+    }
+}
+
+/// What an emulator needs of the core.
+const LOCAL: [&str; 6] = [
+    "Architecture=x86_64",
+    "ApiKind=FunctionUrl",
+    "TickSource=Rule",
+    "MaxConcurrency=0",
+    "MaxTimerConcurrency=0",
+    "DeletionProtection=false",
+];
