@@ -45,23 +45,16 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    succeed(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))?;
+    let all = ["clippy", "--workspace", "--all-targets", "--locked"];
+    succeed(cargo(&all).args(test::FEATURES).args(["--", "-D", "warnings"]))?;
     // Separate from `--all-targets`, because `cargo test` must not run it.
-    succeed(&mut cargo(&[
-        "clippy",
-        "--workspace",
-        "--test",
-        "end_to_end",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    let end_to_end = ["clippy", "--workspace", "--test", "end_to_end", "--locked"];
+    succeed(cargo(&end_to_end).args(test::FEATURES).args(["--", "-D", "warnings"]))
 }
 
 fn docs() -> Result<()> {
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
-    succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    succeed(doc.args(test::FEATURES).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The example crate is outside of the workspace, and is built as a user would build it.
