@@ -15,6 +15,7 @@ const WITH_AWS: &str = "in a checkout, `cargo install --locked --path shared/cli
 
 /// Options that choose the system.
 #[derive(clap::Args, Debug)]
+#[expect(clippy::doc_markdown, reason = "these are the texts of --help, where back-quotes would show")]
 pub(crate) struct SystemArgs {
     /// The server to call: a local one (`tickover dev`) or a deployed one
     #[arg(
@@ -42,7 +43,7 @@ pub(crate) struct SystemArgs {
     /// The AWS profile whose credentials sign the calls, instead of that of AWS_PROFILE
     #[arg(long, global = true, value_name = "PROFILE")]
     profile: Option<String>,
-    /// A token for a deployment that requires one, sent as `Authorization: Bearer`; the calls aren't signed then
+    /// A token for a deployment that requires one, sent as "Authorization: Bearer"; the calls aren't signed then
     #[arg(long, global = true, env = "TICKOVER_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<Token>,
 }

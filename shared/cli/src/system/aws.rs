@@ -27,13 +27,12 @@ impl SystemArgs {
             return Ok((self.endpoint, Access::Nothing));
         }
         let aws = self.aws().await?;
-        let http = match &self.stack {
-            Some(stack) => self.find(&aws, stack).await?.http(&aws)?,
-            None => {
-                // A worker should end at its start, not wait for credentials that never come.
-                aws.check().await.map_err(|error| self.explained(error))?;
-                self.endpoint.signed(&aws)?
-            }
+        let http = if let Some(stack) = &self.stack {
+            self.find(&aws, stack).await?.http(&aws)?
+        } else {
+            // A worker should end at its start, not wait for credentials that never come.
+            aws.check().await.map_err(|error| self.explained(error))?;
+            self.endpoint.signed(&aws)?
         };
         Ok((http, Access::Signature))
     }

@@ -28,8 +28,8 @@ pub(crate) fn check(request: &Request, service: &str, region: &str) {
     let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
     let mut pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty()).collect();
     pairs.sort_unstable();
-    let headers: String =
-        names.split(';').map(|name| format!("{name}:{}\n", request.header(name).trim())).collect();
+    let headers = names.split(';').map(|name| format!("{name}:{}\n", request.header(name).trim()));
+    let headers = headers.collect::<Vec<_>>().concat();
     let canonical = format!(
         "{}\n{}\n{}\n{headers}\n{names}\n{digest}",
         request.method,
@@ -58,5 +58,5 @@ fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
