@@ -240,7 +240,7 @@ fn without_credentials_or_a_region_nothing_is_called() {
             vec![region, address],
             "with the AWS profile `gone`: no",
         ),
-        (vec!["--stack", "prod"], vec![region, address, ("AWS_USE_FIPS_ENDPOINT", "true")], "FIPS"),
+        (vec!["--stack", "prod"], vec![region, address, ("AWS_USE_FIPS_ENDPOINT", "1")], "FIPS"),
     ] {
         let ended = run(&[&args[..], &["list"]].concat(), &variables);
         assert_eq!((ended.status, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);

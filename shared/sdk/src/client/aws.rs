@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_types::service_config::ServiceConfigKey;
+use tickover_service::config::AwsEnvironment;
 use tickover_service::ports::Clock;
 use tickover_service::system::SystemClock;
 
@@ -79,6 +80,10 @@ impl Aws {
     /// # }
     /// ```
     pub async fn load(profile: Option<&str>, region: Option<&str>) -> Result<Self, AwsError> {
+        // The SDK takes only `true` for a demand.
+        if AwsEnvironment::from_env().fips {
+            return Err(AwsError::Fips);
+        }
         let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(connector::client()?);
         if let Some(profile) = profile {
             loader = loader.profile_name(profile);
