@@ -47,25 +47,16 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    succeed(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))?;
+    let all = ["clippy", "--workspace", "--all-targets", "--locked"];
+    succeed(cargo(&all).args(test::FEATURES).args(["--", "-D", "warnings"]))?;
     // Separate from `--all-targets`, because `cargo test` must not run them.
-    succeed(&mut cargo(&[
-        "clippy",
-        "--workspace",
-        "--test",
-        "end_to_end",
-        "--test",
-        "workers",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    let apart = ["clippy", "--workspace", "--test", "end_to_end", "--test", "workers", "--locked"];
+    succeed(cargo(&apart).args(test::FEATURES).args(["--", "-D", "warnings"]))
 }
 
 fn docs() -> Result<()> {
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
-    succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    succeed(doc.args(test::FEATURES).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The example crate, and a project of `tickover new`. Both are outside of the workspace, and are built as a user would

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::build::{self, Architecture};
 use crate::cargo::{cargo, output, root, status, succeed, target_dir, without_cargos_own};
 use crate::emulator::Emulator;
-use crate::test::at_emulator;
+use crate::test::{self, at_emulator};
 use crate::{guide, python};
 
 /// The stack's name in samconfig.toml, with which all of its resources' names start.
@@ -56,12 +56,15 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     // One call of cargo builds all functions. SAM then makes six calls, which find them built.
     build::run(Architecture::here())?;
     // Built before the emulator starts.
-    succeed(&mut cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-run"]))?;
+    let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-fail-fast"]);
+    tests.args(test::FEATURES);
+    succeed(
+        cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-run"]).args(test::FEATURES),
+    )?;
 
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
     sam.follow_the_guide("sam build", &emulator)?;
-    let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-fail-fast"]);
     at_emulator(&mut tests, &emulator).env(STACK_VARIABLE, STACK);
     let ended = status(tests.arg("--").args(args))?;
     if ended.success() {

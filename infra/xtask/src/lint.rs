@@ -26,6 +26,7 @@ const METRIC: &str = "tickover_";
 /// Checks all templates. A warning is an error too.
 pub(crate) fn run() -> Result<()> {
     check_metrics()?;
+    check_version()?;
     template::check_loops()?;
     template::check_reports()?;
     parts::check()?;
@@ -44,6 +45,18 @@ pub(crate) fn run() -> Result<()> {
     succeed(tool("cfn-lint").arg(TEMPLATE).args(PLAIN)).context("cfn-lint reported a problem")?;
     succeed(tool("sam").args(["validate", "--lint", "--template-file", TEMPLATE]))
         .context("SAM reported a problem")
+}
+
+/// Checks the version that a deployment says of itself, which the tool compares with its own.
+fn check_version() -> Result<()> {
+    let value = format!("Value: \"{}\"", env!("CARGO_PKG_VERSION"));
+    for file in [template::FILE, parts::CORE] {
+        let template = read(file)?;
+        let parameter = template.split_once("  VersionParameter:\n").map_or("", |(_, rest)| rest);
+        let parameter = parameter.split_once("\n\n").map_or(parameter, |(first, _)| first);
+        ensure!(parameter.contains(&value), "{file}: VersionParameter doesn't have the workspace's version");
+    }
+    Ok(())
 }
 
 /// Checks the metrics of alarms: an alarm on a metric that the service doesn't record would never fire.

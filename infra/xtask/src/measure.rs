@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::build::{self, Architecture, FUNCTIONS};
 use crate::cargo::{cargo, output, succeed, target_dir};
 use crate::emulator::Emulator;
-use crate::test::at_emulator;
+use crate::test::{self, at_emulator};
 
 /// Largest archive of a function. Lambda fetches it at each cold start.
 const ZIP_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -28,7 +28,7 @@ pub(crate) fn run() -> Result<()> {
     let folder = build::with_empty(Architecture::here())?;
     let too_large = sizes(&folder)?;
     // With the same arguments as `cargo xtask test`, so that both share what is built.
-    succeed(&mut cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]))?;
+    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(test::FEATURES))?;
     let emulator = Emulator::start()?;
     let mut measure = Command::new(target_dir()?.join("debug/measure"));
     succeed(at_emulator(measure.arg(&folder), &emulator)).context("the functions were measured")?;

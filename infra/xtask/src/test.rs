@@ -10,6 +10,9 @@ use crate::emulator::Emulator;
 /// The variable in which the tests find the emulator's address.
 const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
 
+/// What the whole workspace is tested with: the tool as it is released.
+pub(crate) const FEATURES: &[&str] = &["--features", "tickover-cli/aws"];
+
 /// Variables through which the tests could reach a real account.
 const REAL_AWS: &[&str] = &[
     "AWS_CA_BUNDLE",
@@ -39,7 +42,7 @@ const DUMMY_AWS: &[(&str, &str)] = &[
 pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     // Tests start our binaries as separate processes, and cargo builds only those of the packages it tests. Built
     // together with the tests, the dependencies get the same features and are built once.
-    succeed(&mut cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]))?;
+    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(FEATURES))?;
 
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
@@ -50,7 +53,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
 pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<ExitStatus> {
     let mut tests = cargo(&["test", "--locked", "--no-fail-fast"]);
     if !chooses_packages(args) {
-        tests.arg("--workspace");
+        tests.arg("--workspace").args(FEATURES);
     }
     status(away_from_aws(&mut tests).env(ENDPOINT, endpoint).args(args))
 }

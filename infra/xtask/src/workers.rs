@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{cargo, output, root, status, succeed, target_dir};
 use crate::python;
-use crate::test::away_from_aws;
+use crate::test::{FEATURES, away_from_aws};
 
 const PYTHON: &str = "infra/examples/worker-python";
 const TYPESCRIPT: &str = "infra/examples/worker-typescript";
@@ -29,8 +29,9 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     compile(&typescript)?;
 
     // The tests start `tickover dev`. As in `cargo xtask test`, the whole workspace is built with the same features.
-    succeed(&mut cargo(&["build", "--workspace", "--bins", "--locked"]))?;
-    let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "workers", "--no-fail-fast", "--"]);
+    succeed(cargo(&["build", "--workspace", "--bins", "--locked"]).args(FEATURES))?;
+    let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "workers", "--no-fail-fast"]);
+    tests.args(FEATURES).arg("--");
     away_from_aws(&mut tests).env(PYTHON_VARIABLE, python).env(TYPESCRIPT_VARIABLE, typescript);
     status(tests.args(args))
 }

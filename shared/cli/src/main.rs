@@ -1,7 +1,7 @@
 //! `tickover`: the whole system on a laptop, any program as a worker, and the calls of operators.
 //!
 //! All commands except `dev`, `demo`, `data` and `new` use HTTP only, so they work with a deployed endpoint and with the
-//! local server.
+//! local server. Calls to a deployment on AWS are signed, with the feature `aws`.
 //! Results go to standard output, messages to standard error. The exit status is 0, 1 after an error, 2 after wrong
 //! usage, and 130 if a second Ctrl-C interrupted the work.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
@@ -23,6 +23,7 @@ mod page;
 mod retry;
 mod show;
 mod start;
+mod system;
 mod task;
 mod work;
 
@@ -30,7 +31,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tickover::Client;
-use tickover::client::Http;
 use tickover_service::telemetry::{self, LogFormat};
 
 const ABOUT: &str = "Durable tasks on Lambda, DynamoDB and SQS";
@@ -39,16 +39,8 @@ const ABOUT: &str = "Durable tasks on Lambda, DynamoDB and SQS";
 #[derive(Parser, Debug)]
 #[command(name = "tickover", version, propagate_version = true, about = ABOUT, long_about = None)]
 struct Cli {
-    /// The server to call: a local one (`tickover dev`) or a deployed one
-    #[arg(
-        long,
-        global = true,
-        env = "TICKOVER_ENDPOINT",
-        default_value = "http://127.0.0.1:7070",
-        value_name = "URL",
-        value_parser = endpoint
-    )]
-    endpoint: Http,
+    #[command(flatten)]
+    system: system::SystemArgs,
     /// What to log to standard error: `warn`, `info`, or directives such as `tickover=debug`
     #[arg(long, global = true, default_value = "warn", value_name = "DIRECTIVES", value_parser = telemetry::filter)]
     log: telemetry::Targets,
@@ -112,36 +104,37 @@ async fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             show::say(&format!("error: {error:#}"));
+            if let Some(advice) = system::advice(&error) {
+                show::say(&format!("help: {advice}"));
+            }
             ExitCode::FAILURE
         }
     }
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let endpoint = cli.endpoint.url().to_owned();
-    let client = Client::from(cli.endpoint);
+    let system = cli.system;
     match cli.command {
         Command::Cost(args) => cost::run(&args)?,
         Command::New(args) => new::run(args)?,
         Command::Dev(args) => dev::run(args).await?,
         Command::Demo(args) => demo::run(args).await?,
-        Command::Work(args) => return work::run(args, client, endpoint).await,
-        Command::Task(args) => task::run(*args, &client).await?,
-        Command::Start(args) => return start::run(*args, &client).await,
-        Command::Event(args) => event::run(args, &client).await?,
-        Command::Execution(command) => execution::run(command, &client).await?,
-        Command::Describe(args) => describe::run(args, &client).await?,
-        Command::List(args) => list::run(args, &client).await?,
-        Command::Cancel(args) => cancel::run(args, &client).await?,
-        Command::Cron(command) => cron::run(command, &client).await?,
+        Command::Work(args) => {
+            let http = system.http().await?;
+            let endpoint = http.url().to_owned();
+            return work::run(args, Client::from(http), endpoint).await;
+        }
+        Command::Task(args) => task::run(*args, &system.client().await?).await?,
+        Command::Start(args) => return start::run(*args, &system.client().await?).await,
+        Command::Event(args) => event::run(args, &system.client().await?).await?,
+        Command::Execution(command) => execution::run(command, &system.client().await?).await?,
+        Command::Describe(args) => describe::run(args, &system.client().await?).await?,
+        Command::List(args) => list::run(args, &system.client().await?).await?,
+        Command::Cancel(args) => cancel::run(args, &system.client().await?).await?,
+        Command::Cron(command) => cron::run(command, &system.client().await?).await?,
         Command::Data(command) => data::run(&command)?,
-        Command::Retry(args) => retry::run(args, &client).await?,
-        Command::Explain(args) => explain::run(args, &client).await?,
+        Command::Retry(args) => retry::run(args, &system.client().await?).await?,
+        Command::Explain(args) => explain::run(args, &system.client().await?).await?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Parses a server's address. The client sends each call once; `tickover work` does its own retries.
-fn endpoint(url: &str) -> Result<Http, String> {
-    Http::new(url).map(|http| http.tries(1)).map_err(|error| error.to_string())
 }

@@ -4,6 +4,8 @@
 //! The client owns no rules: the service decides what a call does.
 
 mod api;
+#[cfg(feature = "client-aws")]
+pub mod aws;
 #[cfg_attr(
     not(any(feature = "direct", feature = "client-http")),
     expect(dead_code, reason = "without a transport no call is sent")
@@ -132,6 +134,27 @@ impl Client {
     #[cfg(feature = "client-http")]
     pub fn http(url: &str) -> Result<Self, ClientError> {
         Ok(Http::new(url)?.into())
+    }
+
+    /// A client for the deployment whose stack has this name. It finds the address in AWS, and signs each call, with
+    /// the credentials and the region that AWS's own tools would use. For a choice of these, and for an address that is
+    /// known, see [`aws`].
+    ///
+    /// # Errors
+    ///
+    /// [`AwsError`](aws::AwsError): without credentials or a region, or if the region has no such stack.
+    ///
+    /// ```no_run
+    /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let client = tickover::Client::of_stack("tickover").await?;
+    /// println!("order-7: {:?}", client.handle::<u32>("order-7")?.describe().await?.status);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "client-aws")]
+    pub async fn of_stack(stack: &str) -> Result<Self, aws::AwsError> {
+        let aws = aws::Aws::from_env().await?;
+        Ok(aws.deployment(stack).await?.http(&aws)?.into())
     }
 
     /// Starts an execution of a workflow when the returned value is awaited.

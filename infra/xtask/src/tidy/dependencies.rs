@@ -52,13 +52,41 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
 const ANYTHING: &[&str] = &["*"];
 
 /// Where the AWS SDK may be named: the adapters, what wires them, and the tests.
-const MAY_USE_AWS: &[&str] = &["shared/dynamodb", "shared/sqs", "shared/lambda", "tests"];
+const MAY_USE_AWS: &[&str] = &["shared/dynamodb", "shared/sqs", "shared/lambda", "shared/sdk", "tests"];
 
-/// What counts as the AWS SDK.
-const AWS: &[&str] = &["aws-config", "aws-sdk-", "aws-smithy-"];
+/// What counts as the AWS SDK. AWS-LC doesn't: it is the cryptography of every TLS connection.
+const AWS: &[&str] = &[
+    "aws-config",
+    "aws-credential-types",
+    "aws-runtime",
+    "aws-sdk-",
+    "aws-sigv4",
+    "aws-smithy-",
+    "aws-types",
+];
 
-/// What a user's crate with this feature must not compile: the AWS SDK, and its stand-in that only tests need.
-const NOT_EMBEDDED: &[&str] = &["aws-", "dynoxide"];
+/// A build, and the crates that it must not compile.
+struct Build {
+    name: &'static str,
+    flags: &'static [&'static str],
+    /// The beginnings of their names.
+    never: &'static [&'static str],
+}
+
+/// The builds without the AWS SDK: a user's crate with the whole system in its own process, which doesn't need the SDK's
+/// stand-in for tests either, and the tool as `cargo run -- demo` builds it.
+const WITHOUT_AWS: &[Build] = &[
+    Build {
+        name: "shared/sdk/Cargo.toml: the feature `embedded`",
+        flags: &["--package=tickover", "--no-default-features", "--features=embedded"],
+        never: &["aws-", "dynoxide"],
+    },
+    Build {
+        name: "shared/cli/Cargo.toml: the tool without features",
+        flags: &["--package=tickover-cli"],
+        never: AWS,
+    },
+];
 
 /// A package of the workspace.
 struct Member {
@@ -73,25 +101,22 @@ pub(super) fn check(metadata: &Value) -> Result<Vec<String>> {
     for package in packages {
         violations.extend(check_member(&Member::read(package)?));
     }
-    let tree = output(&mut cargo(&[
-        "tree",
-        "--locked",
-        "--package=tickover",
-        "--no-default-features",
-        "--features=embedded",
-        "--edges=normal,build",
-        "--prefix=none",
-        "--format={p}",
-    ]))?;
-    violations.extend(check_embedded(&tree));
+    for build in WITHOUT_AWS {
+        let mut tree = vec!["tree", "--locked", "--edges=normal,build", "--prefix=none", "--format={p}"];
+        tree.extend(build.flags);
+        violations.extend(build.check(&output(&mut cargo(&tree))?));
+    }
     Ok(violations)
 }
 
-/// Checks the packages that a user's crate compiles for a system in its own process.
-fn check_embedded(tree: &str) -> Vec<String> {
-    let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-    let foreign = names.into_iter().filter(|name| NOT_EMBEDDED.iter().any(|prefix| name.starts_with(prefix)));
-    foreign.map(|name| format!("shared/sdk/Cargo.toml: the feature `embedded` compiles `{name}`")).collect()
+impl Build {
+    /// Checks the packages that it compiles, one on each line.
+    fn check(&self, tree: &str) -> Vec<String> {
+        let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        let foreign =
+            names.into_iter().filter(|name| self.never.iter().any(|prefix| name.starts_with(prefix)));
+        foreign.map(|name| format!("{} compiles `{name}`", self.name)).collect()
+    }
 }
 
 impl Member {
@@ -157,9 +182,9 @@ mod tests {
 
     #[test]
     fn the_aws_sdk_outside_of_the_adapters_is_found() {
-        let manifest = "[dependencies]\naws-sdk-sqs.workspace = true\n";
+        let manifest = "[dependencies]\naws-sdk-sqs.workspace = true\naws-sigv4.workspace = true\n";
         assert_eq!(member("shared/sqs", manifest).len(), 0);
-        assert_eq!(member("functions/tick", manifest).len(), 1);
+        assert_eq!(member("functions/tick", manifest).len(), 2);
     }
 
     #[test]
@@ -171,10 +196,18 @@ mod tests {
     }
 
     #[test]
-    fn an_aws_crate_below_the_embedded_system_is_found() {
-        let tree = "tickover v0.1.0 (/x)\nserde v1.0.0\naws-sdk-sqs v1.0.0\naws-sdk-sqs v1.0.0\n";
-        let found = check_embedded(tree);
-        assert_eq!(found, ["shared/sdk/Cargo.toml: the feature `embedded` compiles `aws-sdk-sqs`"]);
+    fn an_aws_crate_in_a_build_without_them_is_found() {
+        let tree =
+            "tickover v0.1.0 (/x)\nserde v1.0.0\naws-sdk-sqs v1.0.0\naws-sdk-sqs v1.0.0\naws-lc-rs v1.0.0\n";
+        let [embedded, tool] = WITHOUT_AWS else { panic!("two builds") };
+        let found = embedded.check(tree);
+        let wanted = ["aws-lc-rs", "aws-sdk-sqs"]
+            .map(|name| format!("shared/sdk/Cargo.toml: the feature `embedded` compiles `{name}`"));
+        assert_eq!(found, wanted);
+        assert_eq!(
+            tool.check(tree),
+            ["shared/cli/Cargo.toml: the tool without features compiles `aws-sdk-sqs`"]
+        );
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub enum ClientError {
     #[error("{}: {}", .0.code, .0.detail)]
     Refused(
         /// The system's answer: the code, which is stable, such as `not_found`; the detail, for people; the field that is
-        /// wrong; and after how many seconds to repeat the call.
+        /// wrong; and after how many seconds to repeat the call. AWS's own refusals have the codes `expired_credentials`,
+        /// `unknown_credentials`, `invalid_signature`, `not_signed` and `access_denied`. An answer of any other gateway
+        /// has `http_` and its status.
         Box<Problem>,
     ),
     /// No answer, or only a part of it. It isn't known whether the call had an effect. The same call may succeed later.
@@ -43,6 +45,14 @@ pub enum ClientError {
     Unreadable {
         /// Why, for people.
         reason: String,
+    },
+    /// The call wasn't sent, because it can't be signed for AWS.
+    #[error("{reason}")]
+    Unsigned {
+        /// Why, and what to do, for people.
+        reason: String,
+        /// Whether the same call may succeed later.
+        is_transient: bool,
     },
     /// The call needs a client that reaches the service directly.
     #[error("{what} needs a client that reaches the service directly, not over HTTP")]
@@ -73,7 +83,10 @@ impl ClientError {
         match self {
             Self::Refused(problem) => Some(&problem.code),
             Self::Invalid { .. } => Some("invalid_request"),
-            Self::Unavailable { .. } | Self::Unreadable { .. } | Self::NotOverHttp { .. } => None,
+            Self::Unavailable { .. }
+            | Self::Unreadable { .. }
+            | Self::Unsigned { .. }
+            | Self::NotOverHttp { .. } => None,
         }
     }
 
@@ -84,6 +97,7 @@ impl ClientError {
             Self::Invalid { .. }
             | Self::Unavailable { .. }
             | Self::Unreadable { .. }
+            | Self::Unsigned { .. }
             | Self::NotOverHttp { .. } => None,
         }
     }
@@ -102,6 +116,7 @@ impl ClientError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable { .. } => true,
+            Self::Unsigned { is_transient, .. } => *is_transient,
             // A retry doesn't repair a corrupt record.
             Self::Refused(problem) if problem.code == "corrupt_record" => false,
             Self::Refused(problem) => problem.status >= 500 || BUSY.contains(&problem.status),

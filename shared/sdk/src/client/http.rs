@@ -2,6 +2,8 @@
 //!
 //! If the answer to an idempotent call is lost, the call is repeated a few times.
 
+mod gateway;
+mod host;
 mod route;
 
 use std::time::Duration;
@@ -16,8 +18,13 @@ use tickover_wire::answer::Problem;
 use tickover_wire::read;
 
 use super::api::Api;
+#[cfg(feature = "client-aws")]
+use super::aws::{Aws, Signer};
 use super::call::{Call, Transport};
 use super::{Client, ClientError};
+
+#[cfg(feature = "client-aws")]
+pub(super) use gateway::{Refusal, error_type, short};
 
 /// How long an answer may take, in addition to a long poll's wait. It is more than the 30 s that an HTTP API on AWS
 /// allows.
@@ -37,13 +44,16 @@ pub struct Http {
     endpoint: Url,
     /// Sent with each call.
     headers: HeaderMap,
+    /// Signs each call for AWS.
+    #[cfg(feature = "client-aws")]
+    signer: Option<Signer>,
     tries: u32,
     /// The pause after the first try. It doubles each time.
     pause: Millis,
 }
 
 impl Http {
-    /// An endpoint, such as `http://127.0.0.1:7070`, that needs no credentials.
+    /// An endpoint, such as `http://127.0.0.1:7070`, that needs no credentials, or those of a header.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let http = reqwest::Client::builder().timeout(ANSWER_BOUND).connect_timeout(CONNECT_BOUND);
         let endpoint = endpoint(url)?;
@@ -90,13 +100,79 @@ impl Http {
         Ok(Self::of(endpoint(url)?, sender))
     }
 
+    /// Signs each call with these credentials, for an endpoint at one of AWS's own hosts. The host says which service and
+    /// which region the signature is for. The signature replaces a header `authorization`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Invalid`] if the host isn't AWS's own, such as that of your own domain: see [`Http::signed_for`].
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use tickover::client::aws::Aws;
+    /// use tickover::client::{Client, Http};
+    ///
+    /// let http = Http::new("https://a1b2c3.execute-api.eu-central-1.amazonaws.com")?;
+    /// let client = Client::from(http.signed(&Aws::from_env().await?)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "client-aws")]
+    pub fn signed(self, aws: &Aws) -> Result<Self, ClientError> {
+        let Some((service, region)) = host::service_and_region(&self.endpoint) else {
+            let problem =
+                format!("`{}` isn't a host of AWS's own: say for which service to sign", self.endpoint);
+            return Err(ClientError::invalid("url", problem));
+        };
+        let region = region.to_owned();
+        Ok(self.signed_for(aws, service, &region))
+    }
+
+    /// Signs each call with these credentials for this service and region, whatever the host is: `execute-api` for an API
+    /// of API Gateway under a domain of your own.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use tickover::client::aws::Aws;
+    /// use tickover::client::{Client, Http};
+    ///
+    /// let http = Http::new("https://tasks.example.com")?;
+    /// let client = Client::from(http.signed_for(&Aws::from_env().await?, "execute-api", "eu-central-1"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "client-aws")]
+    #[must_use]
+    pub fn signed_for(mut self, aws: &Aws, service: &str, region: &str) -> Self {
+        self.signer = Some(aws.signer(service, region));
+        self
+    }
+
+    /// Whether the host is one of AWS's own: of API Gateway or of a function URL. They usually require signed calls.
+    pub fn is_on_aws(&self) -> bool {
+        host::service_and_region(&self.endpoint).is_some()
+    }
+
     /// The endpoint's address, to which a path can be appended.
     pub fn url(&self) -> &str {
         self.endpoint.as_str().trim_end_matches('/')
     }
 
+    #[cfg(all(test, feature = "client-aws"))]
+    pub(super) fn without_pause(self) -> Self {
+        Self { pause: Millis::ZERO, ..self }
+    }
+
     fn of(endpoint: Url, sender: reqwest::Client) -> Self {
-        Self { sender, endpoint, headers: HeaderMap::new(), tries: TRIES, pause: TRY_PAUSE }
+        Self {
+            sender,
+            endpoint,
+            headers: HeaderMap::new(),
+            #[cfg(feature = "client-aws")]
+            signer: None,
+            tries: TRIES,
+            pause: TRY_PAUSE,
+        }
     }
 
     /// The endpoint's address with these path segments added.
@@ -125,10 +201,16 @@ impl Http {
             place: self.endpoint.to_string(),
             reason: chain(&error.without_url()),
         };
-        let response = request.send().await.map_err(unavailable)?;
-        let (status, retry_after) = (response.status(), retry_after(response.headers()));
+        #[cfg_attr(not(feature = "client-aws"), expect(unused_mut, reason = "only a signature is added"))]
+        let mut request = request.build().map_err(unavailable)?;
+        #[cfg(feature = "client-aws")]
+        if let Some(signer) = &self.signer {
+            signer.sign(&mut request).await?;
+        }
+        let response = self.sender.execute(request).await.map_err(unavailable)?;
+        let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(unavailable)?;
-        if status.is_success() { Ok(body.into()) } else { Err(refused(status, retry_after, &body)) }
+        if status.is_success() { Ok(body.into()) } else { Err(refused(status, &headers, &body)) }
     }
 }
 
@@ -179,20 +261,24 @@ fn endpoint(url: &str) -> Result<Url, ClientError> {
     Ok(endpoint)
 }
 
-fn is_loopback(endpoint: &Url) -> bool {
+pub(super) fn is_loopback(endpoint: &Url) -> bool {
     let host = endpoint.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The error that an answer with this status and body means.
-fn refused(status: StatusCode, retry_after: Option<u16>, body: &[u8]) -> ClientError {
+/// The error that an answer with this status, headers and body means.
+fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ClientError {
     let mut problem = read::answer::<Problem>(body).unwrap_or_else(|_| {
         // The page of a gateway or a proxy.
         let text: String = String::from_utf8_lossy(body).trim().chars().take(EXCERPT_CHARS).collect();
-        Problem { code: format!("http_{}", status.as_u16()).into(), detail: text, ..Problem::default() }
+        gateway::problem(headers, &text).unwrap_or_else(|| Problem {
+            code: format!("http_{}", status.as_u16()).into(),
+            detail: text,
+            ..Problem::default()
+        })
     });
     problem.status = status.as_u16();
-    problem.retry_after = problem.retry_after.or(retry_after);
+    problem.retry_after = problem.retry_after.or(retry_after(headers));
     if problem.detail.is_empty() {
         problem.detail = match &*problem.title {
             "" => status.to_string(),
@@ -208,7 +294,7 @@ fn retry_after(headers: &HeaderMap) -> Option<u16> {
 }
 
 /// An error with its causes, down to "connection refused".
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

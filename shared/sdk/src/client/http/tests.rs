@@ -116,18 +116,22 @@ fn this_machine_is_recognised_in_every_spelling() {
 #[test]
 fn the_page_of_another_server_is_quoted_and_cut() {
     let body = "<html>".repeat(100);
-    let error = refused(StatusCode::BAD_GATEWAY, Some(7), body.as_bytes());
+    let error = refused(
+        StatusCode::BAD_GATEWAY,
+        &HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from(7))]),
+        body.as_bytes(),
+    );
     assert!(error.to_string().starts_with("http_502: <html><html>"), "{error}");
     assert!(error.to_string().len() <= "http_502: ".len() + EXCERPT_CHARS);
     assert_eq!((error.is_transient(), error.retry_after()), (true, Some(Millis::from_secs(7))));
-    let empty = refused(StatusCode::SERVICE_UNAVAILABLE, None, b"");
+    let empty = refused(StatusCode::SERVICE_UNAVAILABLE, &HeaderMap::new(), b"");
     assert_eq!(empty.to_string(), "http_503: 503 Service Unavailable");
 }
 
 #[test]
 fn a_refusal_names_the_field_and_what_was_expected() {
     let body = r#"{"code":"invalid_request","detail":"retry.delay[2]: expected a duration","field":"retry.delay[2]"}"#;
-    let error = refused(StatusCode::BAD_REQUEST, None, body.as_bytes());
+    let error = refused(StatusCode::BAD_REQUEST, &HeaderMap::new(), body.as_bytes());
     assert_eq!(error.to_string(), "invalid_request: retry.delay[2]: expected a duration");
     let problem = error.problem().unwrap();
     assert_eq!((problem.field.as_deref(), problem.status), (Some("retry.delay[2]"), 400));

@@ -1,0 +1,84 @@
+//! Calls to a deployment on AWS.
+
+use tickover::client::Http;
+use tickover::client::aws::{Aws, AwsError, Deployment};
+
+use crate::show::say;
+
+use super::{Access, SystemArgs};
+
+/// What to do after a refusal of a signed call that has no reason.
+pub(super) const REFUSED: &str = "the call was signed. The caller's policy needs execute-api:Invoke on the API, or \
+                                  lambda:InvokeFunctionUrl on the gateway; see who calls with `aws sts \
+                                  get-caller-identity`. If the API accepts tokens instead, give one with --token";
+
+impl SystemArgs {
+    /// The endpoint, whose calls have a token.
+    pub(super) async fn unsigned(self) -> anyhow::Result<Http> {
+        match &self.stack {
+            None => Ok(self.endpoint),
+            Some(stack) => Ok(self.find(&self.aws().await?, stack).await?.http_unsigned()?),
+        }
+    }
+
+    /// The endpoint; with signed calls, if it is on AWS.
+    pub(super) async fn signed(self) -> anyhow::Result<(Http, Access)> {
+        if self.stack.is_none() && !self.endpoint.is_on_aws() {
+            return Ok((self.endpoint, Access::Nothing));
+        }
+        let aws = self.aws().await?;
+        let http = if let Some(stack) = &self.stack {
+            self.find(&aws, stack).await?.http(&aws)?
+        } else {
+            // A worker should end at its start, not wait for credentials that never come.
+            aws.check().await.map_err(|error| self.explained(error))?;
+            self.endpoint.signed(&aws)?
+        };
+        Ok((http, Access::Signature))
+    }
+
+    async fn aws(&self) -> Result<Aws, AwsError> {
+        Aws::load(self.profile.as_deref(), self.region.as_deref()).await
+    }
+
+    async fn find(&self, aws: &Aws, stack: &str) -> anyhow::Result<Deployment> {
+        let found = aws.deployment(stack).await.map_err(|error| self.explained(error))?;
+        if let Some(version) = found.version.as_deref().filter(|version| !is_alike(version)) {
+            let own = env!("CARGO_PKG_VERSION");
+            say(&format!(
+                "warning: the stack `{stack}` runs Tickover {version}, and this tool is {own}: some calls may fail. \
+                 Use a tool of the stack's version, or upgrade the stack"
+            ));
+        }
+        Ok(found)
+    }
+
+    /// The error with the option that it is about.
+    fn explained(&self, error: AwsError) -> anyhow::Error {
+        match (&error, &self.profile) {
+            (AwsError::NoRegion, _) => anyhow::anyhow!("{error}, or give --region"),
+            (AwsError::NoCredentials | AwsError::Credentials { .. }, Some(profile)) => {
+                anyhow::Error::from(error).context(format!("with the AWS profile `{profile}`"))
+            }
+            _ => error.into(),
+        }
+    }
+}
+
+/// Whether a version differs from the tool's only in its last part.
+fn is_alike(version: &str) -> bool {
+    let own = [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR")];
+    version.splitn(3, '.').take(2).eq(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_minor_or_major_version_is_another_version() {
+        let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
+        assert!(is_alike(&format!("{major}.{minor}.99")) && is_alike(&format!("{major}.{minor}")));
+        assert!(!is_alike(&format!("{major}.{minor}9.0")) && !is_alike("9.0.0") && !is_alike("?"));
+    }
+}

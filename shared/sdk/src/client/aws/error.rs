@@ -1,0 +1,116 @@
+//! Why a call to AWS isn't possible, and what to do.
+
+use aws_credential_types::provider::error::CredentialsError;
+
+use crate::client::ClientError;
+use crate::client::http::{Refusal, chain};
+
+/// Why a call can't be signed, or why a stack isn't found. Each message says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AwsError {
+    /// There are no credentials in any of the usual places.
+    #[error(
+        "no AWS credentials are found: set AWS_PROFILE to a profile that has some, or create one with `aws configure \
+         sso` and log in with `aws sso login`"
+    )]
+    NoCredentials,
+    /// There are credentials, but they can't be loaded, such as those of an SSO session that has expired.
+    #[error("the AWS credentials can't be loaded: {reason}. With SSO, log in again: `aws sso login`")]
+    Credentials {
+        /// Why, for people.
+        reason: String,
+        /// Whether a later call may succeed.
+        is_transient: bool,
+    },
+    /// No region is set.
+    #[error("no AWS region is set: set AWS_REGION, or `region` in the AWS profile")]
+    NoRegion,
+    /// The environment or the profile asks for endpoints for FIPS.
+    #[error(
+        "AWS_USE_FIPS_ENDPOINT (in an AWS profile: use_fips_endpoint) asks for endpoints for FIPS 140, but this \
+         program's own cryptography isn't a validated module: unset it"
+    )]
+    Fips,
+    /// The region has no such stack.
+    #[error(
+        "no stack `{stack}` in region {region}: see its name with `aws cloudformation list-stacks`, and set AWS_REGION \
+         to the region in which it is deployed"
+    )]
+    NoStack {
+        /// The stack that was asked for.
+        stack: String,
+        /// The region that was asked.
+        region: String,
+    },
+    /// The stack has no HTTP API.
+    #[error("the stack `{stack}` has no HTTP API: deploy it with `ApiKind=HttpApi` or `ApiKind=FunctionUrl`")]
+    NoApi {
+        /// The stack.
+        stack: String,
+    },
+    /// AWS refuses to say where the stack's API is.
+    #[error("the stack's address can't be read: {}", advice(.code, .message))]
+    Refused {
+        /// AWS's type of the error, such as `AccessDeniedException`.
+        code: String,
+        /// AWS's text.
+        message: String,
+    },
+    /// No answer from AWS.
+    #[error("no answer from {place}: {reason}")]
+    Unavailable {
+        /// The address.
+        place: String,
+        /// Why, for people.
+        reason: String,
+    },
+    /// The request can't be signed: it has a region or a header that no request can have.
+    #[error("the request can't be signed: {reason}")]
+    Unsignable {
+        /// Why, for people.
+        reason: String,
+    },
+    /// The stack's address is no address of an HTTP endpoint.
+    #[error(transparent)]
+    Address(ClientError),
+}
+
+/// What to do after a refusal by SSM.
+fn advice(code: &str, message: &str) -> String {
+    let said = format!("AWS says {code}: {message}");
+    match Refusal::of(code) {
+        Some(refusal) => {
+            format!(
+                "{} ({said})",
+                refusal.advice("ssm:GetParameters for parameter/tickover/*, or give the URL")
+            )
+        }
+        None => said,
+    }
+}
+
+impl From<CredentialsError> for AwsError {
+    fn from(error: CredentialsError) -> Self {
+        let is_transient = match error {
+            CredentialsError::CredentialsNotLoaded(_) => return Self::NoCredentials,
+            // A service couldn't be reached, or a person must log in again: both may happen while a worker runs.
+            CredentialsError::ProviderTimedOut(_) | CredentialsError::ProviderError(_) => true,
+            _ => false,
+        };
+        Self::Credentials { reason: chain(&error), is_transient }
+    }
+}
+
+impl From<AwsError> for ClientError {
+    fn from(error: AwsError) -> Self {
+        match error {
+            AwsError::Address(error) => error,
+            AwsError::Unavailable { place, reason } => Self::Unavailable { place, reason },
+            other => {
+                let is_transient = matches!(other, AwsError::Credentials { is_transient: true, .. });
+                Self::Unsigned { reason: other.to_string(), is_transient }
+            }
+        }
+    }
+}
