@@ -106,9 +106,9 @@ fn request(queue: &QueueName) -> ScheduleRequest {
     }
 }
 
-fn is_unknown<T: std::fmt::Debug>(answer: Result<T, ServiceError>) {
+fn is_unknown<T: std::fmt::Debug>(answer: &Result<T, ServiceError>) {
     let is_it =
-        matches!(&answer, Err(ServiceError::Rejected(Reject::UnknownQueue { queue })) if queue == "nowhere");
+        matches!(answer, Err(ServiceError::Rejected(Reject::UnknownQueue { queue })) if queue == "nowhere");
     assert!(is_it, "{answer:?}");
 }
 
@@ -116,11 +116,11 @@ fn is_unknown<T: std::fmt::Debug>(answer: Result<T, ServiceError>) {
 async fn a_queue_that_does_not_exist_is_unknown_and_nothing_is_written_for_it() {
     let [service, _] = processes();
     let nowhere = name("nowhere");
-    is_unknown(service.schedule(request(&nowhere)).await);
-    is_unknown(service.pause_queue(&nowhere, true).await);
-    is_unknown(service.describe_queue(&nowhere).await);
+    is_unknown(&service.schedule(request(&nowhere)).await);
+    is_unknown(&service.pause_queue(&nowhere, true).await);
+    is_unknown(&service.describe_queue(&nowhere).await);
     let claim = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
-    is_unknown(service.claim(&nowhere, &claim).await);
+    is_unknown(&service.claim(&nowhere, &claim).await);
     assert!(service.remembered_queues().await.unwrap().is_empty());
 }
 
