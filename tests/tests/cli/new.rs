@@ -79,12 +79,15 @@ async fn a_new_project_has_its_files_its_name_and_no_marker() {
     has("src/main.rs", "use my_shop::{");
     has("tests/fulfil.rs", "with_each_death");
     has("README.md", "# my-shop\n");
+    has("worker.yaml", "Default: my-shop\n");
+    has("samconfig.toml", "stack_name = \"my-shop-prod\"");
     has(".gitignore", "/target\n");
     has(".cargo/config.toml", "[env]");
     has(".github/workflows/ci.yaml", "${{ vars.AWS_ROLE }}");
     for (path, text) in &files {
-        // A marker begins with `{{` and a letter; an expression of the pipeline has `$` before it.
-        let is_left = text.match_indices("{{").any(|(at, _)| !text[..at].ends_with('$'));
+        // An expression of the pipeline has `$` before it, and a reference of the stack `resolve` after it.
+        let is_marker = |at: usize| !text[..at].ends_with('$') && !text[at..].starts_with("{{resolve:");
+        let is_left = text.match_indices("{{").any(|(at, _)| is_marker(at));
         assert!(!is_left, "a marker in {}:\n{text}", path.display());
     }
 }

@@ -1,6 +1,27 @@
 //! The files of a new project, as texts with markers such as `{{name}}`.
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
+
+/// The template of a worker's stack, which is this repository's own.
+const STACK: &str = include_str!("../../../../infra/worker.yaml");
+/// What a project's `worker.yaml` has (second) in place of parts of this repository's (first). Its function is built with
+/// cargo-lambda, because `sam build` can't choose a crate's features.
+const STACK_CHANGES: &[(&str, &str)] = &[
+    (
+        "# Like core.yaml, it has no transform, no loop and no parameter that is a list, and its `Code` is a folder that\n\
+      # `sam build` builds. For a worker of your own, copy the file into your crate, and change `Code` and `Binary`.\n\
+      #\n\
+      # Deploy it from this folder: `sam build --config-env worker && sam deploy --config-env worker`. For another worker, give\n\
+      # another --stack-name, and `--parameter-overrides Queue=NAME`.\n",
+        "# README.md has the commands that build and deploy it.\n",
+    ),
+    ("    Default: orders\n", "    Default: {{name}}\n"),
+    (
+        "    Metadata:\n      BuildMethod: rust-cargolambda\n      BuildProperties: { Binary: tickover-worker }\n",
+        "",
+    ),
+    ("      Code: ../functions/worker\n", "      Code: target/lambda/{{name}}\n"),
+];
 
 /// Each file's path in the project, and its text.
 const FILES: &[(&str, &str)] = &[
@@ -8,6 +29,7 @@ const FILES: &[(&str, &str)] = &[
     ("src/lib.rs", include_str!("files/lib.rs")),
     ("src/main.rs", include_str!("files/main.rs")),
     ("tests/fulfil.rs", include_str!("files/tests.rs")),
+    ("samconfig.toml", include_str!("files/samconfig.toml")),
     ("README.md", include_str!("files/readme.md")),
     (".cargo/config.toml", include_str!("files/cargo_config.toml")),
     (".github/workflows/ci.yaml", include_str!("files/ci.yaml")),
@@ -20,7 +42,19 @@ pub(super) fn of(values: &[(&str, &str)]) -> anyhow::Result<Vec<(&'static str, S
         let text = fill(text, values).with_context(|| format!("the template of {path}"))?;
         Ok((*path, text))
     });
-    filled.collect()
+    let mut files = filled.collect::<anyhow::Result<Vec<_>>>()?;
+    files.push(("worker.yaml", fill(&stack()?, values).context("the template of worker.yaml")?));
+    Ok(files)
+}
+
+/// The template of a project's stack, with markers.
+fn stack() -> anyhow::Result<String> {
+    let mut text = STACK.to_owned();
+    for (ours, theirs) in STACK_CHANGES {
+        ensure!(text.matches(ours).count() == 1, "infra/worker.yaml has not exactly once: {ours}");
+        text = text.replace(ours, theirs);
+    }
+    Ok(text)
 }
 
 /// Replaces each marker by its value. A marker has only lower-case letters between its braces: the expressions of
@@ -60,6 +94,15 @@ mod tests {
         for kept in ["${{ vars.ROLE }}", "{{resolve:ssm:x}}", "{{", "}} {{}} {{Name}}"] {
             assert_eq!(fill(kept, &values).unwrap(), kept);
         }
+    }
+
+    #[test]
+    fn a_projects_stack_has_its_queue_and_its_code() {
+        let text = fill(&stack().unwrap(), &[("name", "my-shop")]).unwrap();
+        for part in ["Default: my-shop\n", "Code: target/lambda/my-shop\n", "{{resolve:ssm:"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(!text.contains("functions/worker") && !text.contains("BuildMethod"), "{text}");
     }
 
     #[test]
