@@ -45,7 +45,11 @@ enum Command {
         args: Vec<String>,
     },
     /// Run all steps of continuous integration, in order
-    Ci,
+    Ci {
+        /// Begin with this step, such as `test`: those before it have passed already
+        #[arg(long, value_name = "STEP")]
+        from: Option<String>,
+    },
     /// Build the functions for deployment, into `target/functions`
     Build {
         /// The processor architecture that they will run on
@@ -128,7 +132,7 @@ fn sim(args: &[String]) -> Result<ExitCode> {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Test { args } => return Ok(cargo::exit_code(test::run(&args)?)),
-        Command::Ci => ci::run()?,
+        Command::Ci { from } => ci::run(from.as_deref())?,
         Command::Build { architecture } => {
             println!("{}", build::run(architecture)?.display());
         }

@@ -5,7 +5,7 @@ use tickover_core::id::QueueName;
 /// Placeholder for a queue's name.
 pub(super) const NAME: &str = "{name}";
 
-/// The URL of every queue of tasks, with [`NAME`] in place of the queue's name.
+/// The URL of every queue of tasks, with `{name}` in place of the queue's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuePattern {
     before: String,
