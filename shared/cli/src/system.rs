@@ -84,7 +84,7 @@ impl SystemArgs {
             }
             None => self.signed().await?,
         };
-        ACCESS.get_or_init(|| (access, http.is_on_aws()));
+        ACCESS.get_or_init(|| access);
         Ok(http.tries(1))
     }
 
@@ -114,8 +114,19 @@ fn without_aws(option: &str) -> anyhow::Error {
     anyhow::anyhow!("--{option} needs the tool with its AWS parts, which this build doesn't have: {WITH_AWS}")
 }
 
-/// How the calls of this process say who calls, and whether the endpoint is on AWS: for [`advice`].
-static ACCESS: std::sync::OnceLock<(Access, bool)> = std::sync::OnceLock::new();
+/// Refuses addresses that this build can't call.
+#[cfg(any(test, not(feature = "aws")))]
+fn without_tls(url: &str) -> Result<(), String> {
+    if url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) {
+        return Err(format!(
+            "https needs the tool with its AWS parts, which this build doesn't have: {WITH_AWS}"
+        ));
+    }
+    Ok(())
+}
+
+/// How the calls of this process say who calls: for [`advice`].
+static ACCESS: std::sync::OnceLock<Access> = std::sync::OnceLock::new();
 
 /// What to do about this error, if the system or a gateway in front of it refused the caller without a reason.
 pub(crate) fn advice(error: &anyhow::Error) -> Option<String> {
@@ -124,17 +135,13 @@ pub(crate) fn advice(error: &anyhow::Error) -> Option<String> {
         return None;
     }
     Some(match ACCESS.get()? {
-        (Access::Token, _) => {
+        Access::Token => {
             "the token is refused: it may have expired, or be for another audience. Give another one with --token"
                 .to_owned()
         }
         #[cfg(feature = "aws")]
-        (Access::Signature, _) => aws::REFUSED.to_owned(),
-        #[cfg(not(feature = "aws"))]
-        (Access::Nothing, true) => {
-            format!("this endpoint requires signed calls, and this build of the tool doesn't sign: {WITH_AWS}")
-        }
-        (Access::Nothing, _) => {
+        Access::Signature => aws::REFUSED.to_owned(),
+        Access::Nothing => {
             "the endpoint requires to know the caller: give a token with --token, or call a deployment on AWS by \
              the name of its stack with --stack"
                 .to_owned()
@@ -144,6 +151,8 @@ pub(crate) fn advice(error: &anyhow::Error) -> Option<String> {
 
 /// Parses a server's address. The client sends each call once; `tickover work` does its own retries.
 fn endpoint(url: &str) -> Result<Http, String> {
+    #[cfg(not(feature = "aws"))]
+    without_tls(url)?;
     Http::new(url).map_err(|error| error.to_string())
 }
 
@@ -167,6 +176,13 @@ mod tests {
     fn a_build_without_aws_says_how_to_get_one_with_it() {
         let error = without_aws("stack").to_string();
         assert!(error.contains("--stack") && error.contains("--features aws"), "{error}");
+    }
+
+    #[test]
+    fn a_build_without_tls_says_how_to_get_one_with_it() {
+        let error = without_tls("HTTPS://a1.execute-api.eu-west-1.amazonaws.com").unwrap_err();
+        assert!(error.contains("--features aws"), "{error}");
+        assert_eq!(without_tls("http://127.0.0.1:7070"), Ok(()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod api;
 #[cfg(feature = "client-aws")]
 pub mod aws;
 #[cfg_attr(
-    not(any(feature = "direct", feature = "client-http")),
+    not(any(feature = "direct", feature = "client-local")),
     expect(dead_code, reason = "without a transport no call is sent")
 )]
 mod call;
@@ -17,7 +17,7 @@ mod direct;
 mod error;
 mod event;
 mod handle;
-#[cfg(feature = "client-http")]
+#[cfg(feature = "client-local")]
 mod http;
 mod list;
 mod outcome;
@@ -32,7 +32,7 @@ use std::marker::PhantomData;
 use serde::Serialize;
 #[cfg(feature = "direct")]
 use tickover_service::Service;
-#[cfg(feature = "client-http")]
+#[cfg(feature = "client-local")]
 use tickover_service::config::ProcessEnvironment;
 use tickover_service::transact::Prepared;
 
@@ -41,7 +41,7 @@ pub use cron::{CronHandle, CronTarget, DefineCron, ListCrons};
 pub use error::{ClientError, ExecutionError, TaskError};
 pub use event::SendEvent;
 pub use handle::{Ended, Handle, Rerun};
-#[cfg(feature = "client-http")]
+#[cfg(feature = "client-local")]
 pub use http::Http;
 pub use list::ListExecutions;
 pub use outcome::Outcome;
@@ -70,7 +70,7 @@ use crate::step::Step;
 use crate::workflow::Workflow;
 
 /// The default endpoint: a system on this machine.
-#[cfg(feature = "client-http")]
+#[cfg(feature = "client-local")]
 const LOCAL: &str = "http://127.0.0.1:7070";
 
 /// Calls the system that runs executions. Cheap to clone.
@@ -115,12 +115,12 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    #[cfg(feature = "client-http")]
+    #[cfg(feature = "client-local")]
     pub fn from_env() -> Result<Self, ClientError> {
         Self::at(ProcessEnvironment::from_env().endpoint.as_deref())
     }
 
-    #[cfg(feature = "client-http")]
+    #[cfg(feature = "client-local")]
     fn at(endpoint: Option<&str>) -> Result<Self, ClientError> {
         Self::http(endpoint.unwrap_or(LOCAL))
     }
@@ -131,7 +131,7 @@ impl Client {
     /// let client = tickover::Client::http("http://127.0.0.1:7070")?;
     /// # Ok::<(), tickover::client::ClientError>(())
     /// ```
-    #[cfg(feature = "client-http")]
+    #[cfg(feature = "client-local")]
     pub fn http(url: &str) -> Result<Self, ClientError> {
         Ok(Http::new(url)?.into())
     }
@@ -351,7 +351,7 @@ impl fmt::Debug for Client {
 /// Marks the type that a result is read as, without a value of it.
 type Reads<O> = PhantomData<fn() -> O>;
 
-#[cfg(all(test, feature = "client-http"))]
+#[cfg(all(test, feature = "client-local"))]
 mod tests {
     use super::*;
 

@@ -51,6 +51,7 @@
 //! | `lambda` | a worker inside AWS Lambda |
 //! | `aws` | a worker that polls its queues on AWS, from anywhere |
 //! | `client-http` | [`Client`] over HTTP |
+//! | `client-local` | the same without TLS, for a server on this machine; it compiles much faster |
 //! | `client-aws` | [`Client`] over HTTP to a deployment on AWS, with signed calls |
 //! | `test` | the test kit |
 //! | `log` | messages that libraries write with the crate `log` are logged too |

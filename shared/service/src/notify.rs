@@ -91,7 +91,7 @@ impl Service {
             telemetry::log_execution(&event);
             metric::execution(&event, after.created_at);
             if event.what.ended_as().is_some() {
-                self.waiters.ended(&event.execution_id);
+                self.waiters.ended(after);
             }
             if is_wanted {
                 self.notifications.put(&event.execution_id, event.body());

@@ -166,7 +166,9 @@ impl Decided {
     fn run(&self, connection: &Connection, row: Option<i64>) -> Result<(), rusqlite::Error> {
         match (&self.change, row) {
             (Change::Put(record), row) => put(connection, self.kind, &self.id, record, row),
-            (Change::Update { record, moves }, Some(row)) => update(connection, record, row, *moves),
+            (Change::Update { record, moves }, Some(row)) => {
+                update(connection, self.kind, record, row, *moves)
+            }
             (Change::Move(due), Some(row)) => move_to(connection, *due, row),
             // An update's condition holds only where there is a record.
             (Change::Update { .. } | Change::Move(_), None) => Ok(()),
@@ -232,36 +234,53 @@ fn put(
     Ok(())
 }
 
-fn update(connection: &Connection, record: &NewRecord, row: i64, moves: bool) -> Result<(), rusqlite::Error> {
+/// An update with further columns. `SQLite` writes each index anew that has a column of the statement, changed or not: so
+/// a statement has only what may change.
+macro_rules! update_with {
+    ($further:literal) => {
+        concat!(
+            "UPDATE record SET version = ?8, nonce = ?9, expires_at = ?10, status = ?11, is_open = ?12, body = ?13",
+            $further,
+            " WHERE row = ?14"
+        )
+    };
+}
+
+fn update(
+    connection: &Connection,
+    kind: Kind,
+    record: &NewRecord,
+    row: i64,
+    moves: bool,
+) -> Result<(), rusqlite::Error> {
     let NewRecord { stored, list, queue: _, status, ready_at, has_hint, is_open, body } = record;
-    let mut statement = connection.prepare_cached(
-        "UPDATE record SET version = ?2, nonce = ?3, expires_at = ?4, list = ?5, list_at = ?6, status = ?7,
-             ready_at = ?8, has_hint = ?9, is_open = ?10, body = ?11
-         WHERE row = ?1",
-    )?;
-    statement.execute(params![
-        row,
+    // An execution stays in its list, and is never pending in a queue.
+    let mut statement = connection.prepare_cached(match (kind, moves) {
+        (Kind::Execution, false) => update_with!(""),
+        (Kind::Execution, true) => update_with!(", due_shard = ?1, due_at = ?2, due_kind = ?3"),
+        (_, false) => update_with!(", list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7"),
+        (_, true) => update_with!(
+            ", due_shard = ?1, due_at = ?2, due_kind = ?3, list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7"
+        ),
+    })?;
+    let due = stored.due;
+    let parameters = params![
+        due.map(|due| due.shard),
+        due.map(|due| due.at.as_millis()),
+        due.map(|due| due.kind.letter()),
+        list.as_ref().map(|(name, _)| name),
+        list.as_ref().map(|(_, at)| at.as_millis()),
+        ready_at.map(Timestamp::as_millis),
+        has_hint,
         stored.version.cast_signed(),
         bits(*stored.nonce.as_bytes()),
         stored.expires_at.map(Timestamp::as_millis),
-        list.as_ref().map(|(name, _)| name),
-        list.as_ref().map(|(_, at)| at.as_millis()),
         status,
-        ready_at.map(Timestamp::as_millis),
-        has_hint,
         is_open,
         body,
-    ])?;
-    match stored.due {
-        Some(due) if moves => move_to(connection, due, row),
-        None if moves => {
-            let mut statement = connection.prepare_cached(
-                "UPDATE record SET due_shard = NULL, due_at = NULL, due_kind = NULL WHERE row = ?1",
-            )?;
-            statement.execute([row]).map(|_| ())
-        }
-        Some(_) | None => Ok(()),
-    }
+        row,
+    ];
+    statement.execute(parameters).map(|_| ())
 }
 
 fn move_to(connection: &Connection, due: Due, row: i64) -> Result<(), rusqlite::Error> {

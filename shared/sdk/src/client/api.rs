@@ -30,7 +30,7 @@ pub struct Api {
 }
 
 impl Api {
-    #[cfg(any(feature = "direct", feature = "client-http"))]
+    #[cfg(any(feature = "direct", feature = "client-local"))]
     pub(super) fn new(transport: impl Transport + 'static) -> Self {
         Self { transport: Arc::new(transport) }
     }

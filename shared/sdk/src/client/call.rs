@@ -36,10 +36,10 @@ pub(super) struct Call<'a> {
     /// JSON; empty without one.
     pub(super) body: String,
     /// How long the system may wait before it answers.
-    #[cfg_attr(not(feature = "client-http"), expect(dead_code, reason = "only HTTP needs a timeout"))]
+    #[cfg_attr(not(feature = "client-local"), expect(dead_code, reason = "only HTTP needs a timeout"))]
     pub(super) wait: Millis,
     /// Whether the call is idempotent.
-    #[cfg_attr(not(feature = "client-http"), expect(dead_code, reason = "only networks lose answers"))]
+    #[cfg_attr(not(feature = "client-local"), expect(dead_code, reason = "only networks lose answers"))]
     pub(super) is_repeatable: bool,
 }
 

@@ -53,10 +53,17 @@ pub struct Http {
 }
 
 impl Http {
-    /// An endpoint, such as `http://127.0.0.1:7070`, that needs no credentials, or those of a header.
+    /// An endpoint, such as `http://127.0.0.1:7070`, that needs no credentials, or those of a header. An endpoint with
+    /// `https` needs the feature `client-http`.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let http = reqwest::Client::builder().timeout(ANSWER_BOUND).connect_timeout(CONNECT_BOUND);
         let endpoint = endpoint(url)?;
+        if cfg!(not(feature = "client-http")) && endpoint.scheme() == "https" {
+            return Err(ClientError::invalid(
+                "url",
+                "this build has no TLS: the feature `client-http` has it",
+            ));
+        }
         // A proxy from the environment would look for the server on the proxy's own machine.
         let http = if is_loopback(&endpoint) { http.no_proxy() } else { http };
         let sender = http.build().map_err(|error| ClientError::invalid("url", chain(&error)))?;

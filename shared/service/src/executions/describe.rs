@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use futures::future::select;
+use futures::future::{Either, select};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tickover_core::duration::Millis;
@@ -106,7 +106,9 @@ impl Service {
                 return Ok(Some(self.execution_with_payloads(execution).await?));
             }
             let pausing = pin!(self.ports.clock.sleep_until(self.now().plus(pause.min(left))));
-            select(ended, pausing).await;
+            if let Either::Left((Ok(ended), _)) = select(ended, pausing).await {
+                return Ok(Some(self.execution_with_payloads(*ended).await?));
+            }
             pause = pause.saturating_mul(2).min(LOOK_AFTER_MAX);
         }
     }

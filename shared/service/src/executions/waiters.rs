@@ -1,20 +1,23 @@
-//! Callers that wait for the end of an execution. Callers in the process in which it ends are notified at once; all
-//! others read the record again from time to time.
+//! Callers that wait for the end of an execution. Callers in the process in which it ends are given the record at once;
+//! all others read it again from time to time.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::channel::oneshot;
+use tickover_core::execution::Execution;
 use tickover_core::id::ExecutionId;
+
+type ByExecution = HashMap<ExecutionId, Vec<oneshot::Sender<Box<Execution>>>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    by_execution: Mutex<HashMap<ExecutionId, Vec<oneshot::Sender<()>>>>,
+    by_execution: Mutex<ByExecution>,
 }
 
 impl Waiters {
-    /// Resolves when the execution has ended in this process, if it ever does.
-    pub(crate) fn wait(&self, id: &ExecutionId) -> oneshot::Receiver<()> {
+    /// Resolves when the execution has its outcome in this process, if it ever does.
+    pub(crate) fn wait(&self, id: &ExecutionId) -> oneshot::Receiver<Box<Execution>> {
         let (ended, wait) = oneshot::channel();
         let mut waiters = self.waiters();
         let those = waiters.entry(id.clone()).or_default();
@@ -24,15 +27,16 @@ impl Waiters {
         wait
     }
 
-    /// Notifies all callers that wait for the execution.
-    pub(crate) fn ended(&self, id: &ExecutionId) {
-        for waiter in self.waiters().remove(id).into_iter().flatten() {
+    /// Gives all callers that wait for the execution its record with the outcome.
+    pub(crate) fn ended(&self, execution: &Execution) {
+        let waiting = self.waiters().remove(&execution.id);
+        for waiter in waiting.into_iter().flatten() {
             // An error means that the caller doesn't wait any more.
-            let _gone = waiter.send(());
+            let _gone = waiter.send(Box::new(execution.clone()));
         }
     }
 
-    fn waiters(&self) -> MutexGuard<'_, HashMap<ExecutionId, Vec<oneshot::Sender<()>>>> {
+    fn waiters(&self) -> MutexGuard<'_, ByExecution> {
         self.by_execution.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
