@@ -100,7 +100,7 @@ enum Command {
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     telemetry::init(cli.log.clone(), LogFormat::Text);
-    match run(cli).await {
+    match Box::pin(run(cli)).await {
         Ok(code) => code,
         Err(error) => {
             show::say(&format!("error: {error:#}"));

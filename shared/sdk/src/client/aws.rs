@@ -55,7 +55,7 @@ pub struct Aws {
     /// Another address of SSM than AWS's own, such as an emulator's.
     ssm: Option<String>,
     dual_stack: bool,
-    /// For the clients of DynamoDB and SQS.
+    /// For the clients of `DynamoDB` and SQS.
     #[cfg(feature = "aws")]
     config: SdkConfig,
 }

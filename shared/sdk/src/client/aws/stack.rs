@@ -134,8 +134,8 @@ impl Aws {
                 Ok(found) => break found,
             }
         };
-        let named = |found: Parameter| Some((found.name.strip_prefix(&path)?.to_owned(), found.value));
-        Ok(found.into_iter().filter_map(named).collect())
+        let entry = |found: Parameter| Some((found.name.strip_prefix(&path)?.to_owned(), found.value));
+        Ok(found.into_iter().filter_map(entry).collect())
     }
 }
 
