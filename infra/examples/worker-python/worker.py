@@ -34,6 +34,9 @@ def report(task: Json, what: str, **body: Any) -> bool:
     for _ in range(30):
         status, answer = call(f"tasks/{task['id']}/{what}", {"lease": task["lease"], **body})
         print(what, task["id"], status, answer.get("detail", ""), flush=True)
+        if what == "complete" and status in (400, 413):  # No repetition helps: it is too large, or no JSON.
+            code = "output_too_large" if status == 413 else "output_refused"
+            return report(task, "fail", error={"code": code, "message": answer.get("detail"), "retryable": True})
         if status < 500 and status != 429:
             return status == 200 and not answer.get("cancel_requested")
         time.sleep(1)
@@ -64,10 +67,7 @@ def work(queue: str, handlers: dict[str, Handler], lease_seconds: int = 60) -> N
     while not stopping.is_set():
         status, answer = call(f"queues/{queue}/claim", claim)
         for task in answer.get("tasks", []):
-            if stopping.is_set():
-                report(task, "release")
-            else:
-                run(task, handlers, lease_seconds)
+            report(task, "release") if stopping.is_set() else run(task, handlers, lease_seconds)
         if status in (404, 429) or status >= 500:  # 404: a queue exists after its first task.
             print("claim", queue, status, answer.get("detail", ""), flush=True)
             stopping.wait(1)

@@ -13,6 +13,7 @@ const api = (process.env.TICKOVER_ENDPOINT ?? "http://127.0.0.1:7070").replace(/
 const [, service, region] = /\.(execute-api|lambda)(?:-url)?\.([a-z0-9-]+)\./.exec(api) ?? [];
 const credentials = fromNodeProviderChain();
 const signer = service && region && new SignatureV4({ service, region, credentials, sha256: Sha256 });
+const failure = (code: string, message = "", retryable = true) => ({ error: { code, message, retryable } });
 
 /** The answer's status and content. Without an answer: 503 and the reason. */
 async function call(path: string, content: object): Promise<[number, Answer]> {
@@ -34,6 +35,8 @@ async function report(task: Task, what: string, more: object = {}): Promise<bool
   for (let tries = 0; tries < 30; tries++) {
     const [status, answer] = await call(`tasks/${task.id}/${what}`, { lease: task.lease, ...more });
     console.log(what, task.id, status, answer.detail ?? "");
+    if (what === "complete" && [400, 413].includes(status)) // No repetition helps: it is too large, or no JSON.
+      return report(task, "fail", failure(status === 413 ? "output_too_large" : "output_refused", answer.detail));
     if (status < 500 && status !== 429) return status === 200 && !answer.cancel_requested;
     await sleep(1000);
   }
@@ -47,7 +50,7 @@ async function outcome(task: Task, handlers: Handlers, stop: AbortSignal): Promi
     return ["complete", { output }];
   } catch (caught) {
     const { code, name, message, retryable } = caught as Error & { code?: string; retryable?: boolean };
-    return ["fail", { error: { code: String(code ?? name), message, retryable: retryable ?? true } }];
+    return ["fail", failure(String(code ?? name), message, retryable)];
   }
 }
 
@@ -58,8 +61,7 @@ async function run(task: Task, handlers: Handlers, leaseSeconds: number): Promis
   }, leaseSeconds * 333);
   const [what, result] = await outcome(task, handlers, stop.signal);
   clearInterval(beats);
-  // A release ends a cancelled task. It is refused if the lease is lost.
-  await (stop.signal.aborted ? report(task, "release") : report(task, what, result));
+  await (stop.signal.aborted ? report(task, "release") : report(task, what, result)); // A release ends a cancelled task.
 }
 
 export async function work(queue: string, handlers: Handlers, leaseSeconds = 60): Promise<void> {
@@ -68,12 +70,10 @@ export async function work(queue: string, handlers: Handlers, leaseSeconds = 60)
   const claim = { worker: `node-${process.pid}`, wait: "5s", lease: `${leaseSeconds}s` };
   while (!stopping) {
     const [status, answer] = await call(`queues/${queue}/claim`, claim);
-    for (const task of answer.tasks ?? []) {
-      await (stopping ? report(task, "release") : run(task, handlers, leaseSeconds));
-    }
-    if (status === 404 || status === 429 || status >= 500) {
-      console.log("claim", queue, status, answer.detail ?? ""); // 404: a queue exists after its first task.
-      await sleep(1000);
-    } else if (status !== 200) throw new Error(`claim ${queue} ${status} ${JSON.stringify(answer)}`);
+    const next = (task: Task) => (stopping ? report(task, "release") : run(task, handlers, leaseSeconds));
+    for (const task of answer.tasks ?? []) await next(task);
+    if (status !== 200) console.log("claim", queue, status, answer.detail ?? "");
+    if (status === 404 || status === 429 || status >= 500) await sleep(1000); // 404: before the queue's first task.
+    else if (status !== 200) throw new Error(`claim ${queue} ${status} ${JSON.stringify(answer)}`);
   }
 }

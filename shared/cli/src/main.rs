@@ -1,7 +1,8 @@
 //! `tickover`: the whole system on a laptop, any program as a worker, and the calls of operators.
 //!
 //! All commands except `dev`, `demo`, `data` and `new` use HTTP only, so they work with a deployed endpoint and with the
-//! local server. Calls to a deployment on AWS are signed, with the feature `aws`.
+//! local server. Calls to a deployment on AWS are signed, with the feature `aws`. With that feature, `work --direct` uses
+//! a deployment's table and queues instead of HTTP.
 //! Results go to standard output, messages to standard error. The exit status is 0, 1 after an error, 2 after wrong
 //! usage, and 130 if a second Ctrl-C interrupted the work.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
@@ -30,7 +31,6 @@ mod work;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tickover::Client;
 use tickover_service::telemetry::{self, LogFormat};
 
 const ABOUT: &str = "Durable tasks on Lambda, DynamoDB and SQS";
@@ -61,7 +61,7 @@ enum Command {
     ///
     /// The command gets the task's input as JSON on its standard input. Its environment has TICKOVER_TASK_ID,
     /// TICKOVER_ATTEMPT, TICKOVER_DEADLINE_AT (if the attempt has a deadline), TICKOVER_KIND, TICKOVER_QUEUE and
-    /// TICKOVER_ENDPOINT. Its standard output is the result: a single JSON value as it is, any other text as a string.
+    /// TICKOVER_ENDPOINT (with --direct, TICKOVER_STACK instead). Its standard output is the result: a single JSON value as it is, any other text as a string.
     /// An exit status other than 0 is a failed attempt, reported with the end of standard error. When the deadline
     /// passes, the lease is lost or the task is cancelled, the command gets SIGTERM and, after the grace period,
     /// SIGKILL. After the first Ctrl-C or SIGTERM the worker finishes its running tasks and claims no new ones; after
@@ -100,7 +100,7 @@ enum Command {
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     telemetry::init(cli.log.clone(), LogFormat::Text);
-    match run(cli).await {
+    match Box::pin(run(cli)).await {
         Ok(code) => code,
         Err(error) => {
             show::say(&format!("error: {error:#}"));
@@ -120,9 +120,8 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Dev(args) => dev::run(args).await?,
         Command::Demo(args) => demo::run(args).await?,
         Command::Work(args) => {
-            let http = system.http().await?;
-            let endpoint = http.url().to_owned();
-            return work::run(args, Client::from(http), endpoint).await;
+            let (client, place) = system.for_worker(args.direct).await?;
+            return work::run(args, client, place).await;
         }
         Command::Task(args) => task::run(*args, &system.client().await?).await?,
         Command::Start(args) => return start::run(*args, &system.client().await?).await,

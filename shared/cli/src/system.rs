@@ -8,6 +8,9 @@ use tickover::client::{ClientError, Http};
 
 #[cfg(feature = "aws")]
 mod aws;
+mod place;
+
+pub(crate) use place::Place;
 
 /// How to get the tool with its AWS parts.
 #[cfg(any(test, not(feature = "aws")))]
@@ -46,6 +49,9 @@ pub(crate) struct SystemArgs {
     /// A token for a deployment that requires one, sent as "Authorization: Bearer"; the calls aren't signed then
     #[arg(long, global = true, env = "TICKOVER_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<Token>,
+    /// Don't sign the calls, for a deployment that every caller may call; with --endpoint, no credentials are needed
+    #[arg(long, global = true)]
+    no_sign_request: bool,
 }
 
 /// A secret: it isn't in the form for logs.
@@ -70,6 +76,8 @@ enum Access {
     Token,
     #[cfg(feature = "aws")]
     Signature,
+    /// Nothing, on the caller's wish.
+    Unsigned,
     Nothing,
 }
 
@@ -82,6 +90,7 @@ impl SystemArgs {
                 let http = self.unsigned().await?.header("authorization", &format!("Bearer {token}"));
                 (http.context("the token")?, Access::Token)
             }
+            None if self.no_sign_request => (self.unsigned().await?, Access::Unsigned),
             None => self.signed().await?,
         };
         ACCESS.get_or_init(|| access);
@@ -90,6 +99,16 @@ impl SystemArgs {
 
     pub(crate) async fn client(self) -> anyhow::Result<Client> {
         Ok(self.http().await?.into())
+    }
+
+    /// The client of a worker: over HTTP, or of the stack's table and queues.
+    pub(crate) async fn for_worker(self, is_direct: bool) -> anyhow::Result<(Client, Place)> {
+        if is_direct {
+            return self.direct().await;
+        }
+        let http = self.http().await?;
+        let url = http.url().to_owned();
+        Ok((http.into(), Place::Endpoint { url }))
     }
 }
 
@@ -106,6 +125,10 @@ impl SystemArgs {
 
     async fn signed(self) -> anyhow::Result<(Http, Access)> {
         Ok((self.unsigned().await?, Access::Nothing))
+    }
+
+    async fn direct(self) -> anyhow::Result<(Client, Place)> {
+        std::future::ready(Err(without_aws("direct"))).await
     }
 }
 
@@ -141,6 +164,9 @@ pub(crate) fn advice(error: &anyhow::Error) -> Option<String> {
         }
         #[cfg(feature = "aws")]
         Access::Signature => aws::REFUSED.to_owned(),
+        Access::Unsigned => {
+            "the call was not signed: leave --no-sign-request out, or give a token with --token".to_owned()
+        }
         Access::Nothing => {
             "the endpoint requires to know the caller: give a token with --token, or call a deployment on AWS by \
              the name of its stack with --stack"

@@ -27,11 +27,14 @@ use tickover_core::limits::{LEASE_RANGE, WAIT_MAX, WORKER_MAX};
 
 use crate::argument::{duration, duration_or_zero, name};
 use crate::show::say;
+use crate::system::Place;
 
 use pool::{Bounds, Pool};
 use stop::Stop;
 use tally::Heartbeats;
 
+/// How long a claim waits by default. With `--direct`, longer waits are cheaper, and nobody else pays for them.
+const WAIT_OVER_HTTP: Millis = Millis::from_secs(5);
 /// The exit status of a program that Ctrl-C interrupted.
 const INTERRUPTED: u8 = 130;
 
@@ -54,9 +57,10 @@ pub(crate) struct WorkArgs {
     /// The worker's name; by default the host's name and the process id
     #[arg(long, value_name = "NAME", value_parser = name(WorkerName::parse))]
     worker: Option<WorkerName>,
-    /// How long each claim may wait for a task, at most 20s; the worker ends only after its last claim is answered
-    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = wait_length)]
-    wait: Millis,
+    /// How long each claim may wait for a task, at most 20s; by default 5s, with --direct 20s. The worker ends only
+    /// after its last claim is answered
+    #[arg(long, value_name = "DURATION", value_parser = wait_length)]
+    wait: Option<Millis>,
     /// Time between SIGTERM and SIGKILL for a command that has to end
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration_or_zero)]
     grace: Millis,
@@ -66,6 +70,9 @@ pub(crate) struct WorkArgs {
     /// End after this long without a task
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     idle_exit: Option<Millis>,
+    /// Use the table and the queues of the stack that --stack names, instead of its HTTP API
+    #[arg(long)]
+    pub(crate) direct: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -75,8 +82,8 @@ pub(crate) struct WorkArgs {
 #[derive(Debug)]
 struct Worker {
     client: Client,
-    /// The server's address, for messages and for the command's environment.
-    endpoint: String,
+    /// For messages and for the command's environment.
+    place: Place,
     queue: QueueName,
     name: WorkerName,
     command: Vec<OsString>,
@@ -90,19 +97,19 @@ struct Worker {
 }
 
 /// Runs until it is asked to stop or has reached a limit.
-pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: WorkArgs, client: Client, place: Place) -> anyhow::Result<ExitCode> {
     let stop = Stop::listen()?;
     let concurrency = usize::from(args.concurrency);
     let bounds = Bounds {
         concurrency,
-        wait: args.wait,
+        wait: args.wait.unwrap_or(if args.direct { WAIT_MAX } else { WAIT_OVER_HTTP }),
         max_tasks: args.max_tasks,
         idle_exit: args.idle_exit.map(Duration::from),
     };
     let heartbeat_every = args.heartbeat.map_or(Duration::from(args.lease) / 3, Duration::from);
     let worker = Arc::new(Worker {
         client,
-        endpoint,
+        place,
         queue: args.queue,
         name: args.worker.map_or_else(own_name, Ok)?,
         command: args.command,
@@ -112,8 +119,8 @@ pub(crate) async fn run(args: WorkArgs, client: Client, endpoint: String) -> any
         grace: args.grace.into(),
         heartbeats: Heartbeats::default(),
     });
-    let (name, queue, endpoint) = (&worker.name, &worker.queue, &worker.endpoint);
-    say(&format!("worker {name} claims tasks of queue {queue} at {endpoint}, {concurrency} at once"));
+    let (name, queue, place) = (&worker.name, &worker.queue, &worker.place);
+    say(&format!("worker {name} claims tasks of queue {queue} at {place}, {concurrency} at once"));
     let tally = Pool::new(Arc::clone(&worker), bounds, stop.clone()).work().await?;
     say(&format!("worker {name} ends: {tally}; heartbeats: {}", worker.heartbeats));
     Ok(if stop.is_aborting() { INTERRUPTED.into() } else { ExitCode::SUCCESS })

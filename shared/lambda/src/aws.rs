@@ -5,6 +5,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::SharedCredentialsProvider;
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::time::Duration;
 use tickover_service::config::AwsEnvironment;
@@ -49,6 +50,15 @@ pub(crate) async fn outside_lambda(environment: AwsEnvironment, skew: Arc<Skew>)
         .timeout_config(timeouts(ATTEMPT, OPERATION))
         .load()
         .await
+}
+
+/// The program's own configuration, with our HTTPS client, retries and timeouts: also outside of Lambda.
+pub(crate) fn adapted(aws: SdkConfig) -> impl FnOnce(AwsEnvironment, Arc<Skew>) -> Ready<SdkConfig> {
+    move |environment, skew| {
+        let http = measuring_client(Roots::outside_lambda(&environment), skew);
+        let aws = aws.into_builder().http_client(http).retry_config(retries());
+        ready(aws.timeout_config(timeouts(ATTEMPT, OPERATION)).build())
+    }
 }
 
 /// A client for queues, whose timeouts allow long polls.

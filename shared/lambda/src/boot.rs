@@ -4,9 +4,10 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use aws_config::SdkConfig;
+use tickover_core::id::QueueName;
 use tickover_dynamodb::DynamoStore;
 use tickover_service::config::{AwsEnvironment, Config, ConfigError};
-use tickover_service::ports::Store;
+use tickover_service::ports::{Store, StoreError};
 use tickover_service::skew::{MeasuredClock, Skew};
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::telemetry::{self, LogFormat};
@@ -43,6 +44,9 @@ pub enum BootError {
     /// The environment is invalid. The error lists every problem.
     #[error(transparent)]
     Environment(#[from] ConfigError),
+    /// The table can't be read.
+    #[error("the table {table} can't be read: {reason}")]
+    Table { table: String, reason: String },
 }
 
 impl BootError {
@@ -50,6 +54,7 @@ impl BootError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Environment(_) => "invalid_environment",
+            Self::Table { .. } => "unreadable_table",
         }
     }
 }
@@ -57,34 +62,71 @@ impl BootError {
 /// Reads the environment, sets up logs and metrics, and builds the service over AWS, outside of Lambda too. There the
 /// machine's clock may be wrong, so it is compared with AWS's before this returns.
 pub async fn app() -> Result<App, BootError> {
-    let (app, store) = over(aws::outside_lambda).await?;
-    if let Err(error) = store.tick_record().await {
-        tracing::warn!(%error, "the clock could not be measured yet");
-    }
+    let (app, store) = over(Config::from_env(), aws::outside_lambda).await?;
+    measure(&*store).await;
+    Ok(app)
+}
+
+/// The same as [`app`], for a deployment that the program has found itself, and with its own configuration of the AWS
+/// SDK: region and credentials. Fails if the table can't be read.
+pub async fn app_of(config: Config, aws: SdkConfig) -> Result<App, BootError> {
+    let table = config.table.clone();
+    let (app, store) = over(Ok(config), aws::adapted(aws)).await?;
+    read(&*store, table).await?;
     Ok(app)
 }
 
 /// Builds only the service, for a program that is neither a worker nor a function: it has its own logs, metrics and
 /// panic hook.
 pub async fn service() -> Result<Service, BootError> {
-    let (service, store) =
-        connect(&Config::from_env()?, AwsEnvironment::from_env(), aws::outside_lambda).await?;
-    if let Err(error) = store.tick_record().await {
+    let config = Config::from_env()?;
+    let (service, store) = connect(&config, AwsEnvironment::from_env(), aws::outside_lambda).await?;
+    measure(&*store).await;
+    Ok(service)
+}
+
+/// The same as [`service`], as [`app_of`] is the same as [`app`].
+pub async fn service_of(config: Config, aws: SdkConfig) -> Result<Service, BootError> {
+    let (service, store) = connect(&config, AwsEnvironment::from_env(), aws::adapted(aws)).await?;
+    read(&*store, config.table).await?;
+    Ok(service)
+}
+
+/// Reads one record, because the answer's date shows how wrong this machine's clock is. It is a queue's record: the
+/// policy of workers allows no other that is known to all.
+async fn first_read(store: &dyn Store) -> Result<(), StoreError> {
+    store.queue(&QueueName::timers()).await.map(drop)
+}
+
+async fn measure(store: &dyn Store) {
+    if let Err(error) = first_read(store).await {
         tracing::warn!(%error, "the clock could not be measured yet");
     }
-    Ok(service)
+}
+
+async fn read(store: &dyn Store, table: String) -> Result<(), BootError> {
+    first_read(store).await.map_err(|error| {
+        let reason = match error {
+            StoreError::Unavailable { reason, .. } | StoreError::Corrupt { reason } => reason,
+            error @ (StoreError::Conflict { .. } | StoreError::Throttled | StoreError::BadCursor) => {
+                error.to_string()
+            }
+        };
+        BootError::Table { table, reason }
+    })
 }
 
 /// The same as [`app`], but inside Lambda. It makes no network calls.
 pub(crate) async fn app_in_lambda() -> Result<App, BootError> {
-    let (app, _) = over(aws::in_lambda).await?;
+    let (app, _) = over(Config::from_env(), aws::in_lambda).await?;
     Ok(app)
 }
 
 async fn over<F: Future<Output = SdkConfig>>(
+    config: Result<Config, ConfigError>,
     reach: impl FnOnce(AwsEnvironment, Arc<Skew>) -> F,
 ) -> Result<(App, Arc<dyn Store>), BootError> {
-    let config = match Config::from_env() {
+    let config = match config {
         Ok(config) => config,
         Err(error) => {
             telemetry::init(telemetry::default_filter(), LogFormat::Json);

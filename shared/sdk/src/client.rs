@@ -105,6 +105,27 @@ impl Client {
         Ok(service.map_err(|problem| ClientError::invalid("environment", problem))?.into())
     }
 
+    /// A client that uses the table and the queues of a deployment directly, found by the name of its stack (of
+    /// `infra/core.yaml`), with the credentials and the region that AWS's own tools would use. For a choice of these, see
+    /// [`aws::Aws::core`].
+    ///
+    /// # Errors
+    ///
+    /// [`AwsError`](aws::AwsError): without credentials or a region, if the region has no such stack, or if its table
+    /// can't be read.
+    ///
+    /// ```no_run
+    /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let client = tickover::Client::direct_to_stack("tickover").await?;
+    /// println!("order-7: {:?}", client.handle::<u32>("order-7")?.describe().await?.status);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(all(feature = "aws", feature = "client-aws"))]
+    pub async fn direct_to_stack(stack: &str) -> Result<Self, aws::AwsError> {
+        aws::Aws::from_env().await?.core(stack).await?.client().await
+    }
+
     /// A client for the HTTP endpoint in `TICKOVER_ENDPOINT`, which the command-line tool uses too. Without this
     /// variable, it uses a system on this machine, at `http://127.0.0.1:7070`.
     ///

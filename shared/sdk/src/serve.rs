@@ -306,8 +306,8 @@ impl Serve {
         if surroundings.in_lambda {
             return in_lambda(registry, settings).await;
         }
-        if surroundings.on_aws {
-            return on_aws(registry, settings).await;
+        if surroundings.on_aws || surroundings.system.is_some() {
+            return on_aws(registry, settings, surroundings.system).await;
         }
         embedded_worker(registry, settings, surroundings).await
     }
@@ -341,12 +341,16 @@ async fn in_lambda(_: Registry, _: WorkerSettings) -> Result<(), ServeError> {
 }
 
 #[cfg(feature = "aws")]
-async fn on_aws(registry: Registry, settings: WorkerSettings) -> Result<(), ServeError> {
-    aws::run(registry, settings).await
+async fn on_aws(
+    registry: Registry,
+    settings: WorkerSettings,
+    system: Option<String>,
+) -> Result<(), ServeError> {
+    aws::run(registry, settings, system).await
 }
 
 #[cfg(not(feature = "aws"))]
-async fn on_aws(_: Registry, _: WorkerSettings) -> Result<(), ServeError> {
+async fn on_aws(_: Registry, _: WorkerSettings, _: Option<String>) -> Result<(), ServeError> {
     std::future::ready(Err(ServeError::Feature { feature: "aws" })).await
 }
 

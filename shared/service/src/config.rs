@@ -74,6 +74,12 @@ impl Config {
         Self::read(|name| std::env::var(name).ok())
     }
 
+    /// The same with these values in place of the environment's: names of variables with their values.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    pub fn from_env_and(values: &BTreeMap<&str, String>) -> Result<Self, ConfigError> {
+        Self::read(|name| values.get(name).cloned().or_else(|| std::env::var(name).ok()))
+    }
+
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let mut reader = Reader { lookup, problems: vec![] };
         let defaults = Limits::default();

@@ -33,6 +33,28 @@ async fn an_exception_is_a_failed_attempt_with_its_code_and_is_tried_again() {
 }
 
 #[tokio::test]
+async fn an_output_that_is_refused_for_its_size_is_a_failed_attempt() {
+    for language in Language::ALL {
+        let scene = Scene::start(language).await;
+        let _worker = scene.worker(60);
+        // More than an output may have, and more than a request may have.
+        for bytes in [400_000, 7_000_000] {
+            let task =
+                json!({"queue": "work", "kind": "large", "input": {"bytes": bytes}, "retry": "fixed(3, 0s)"});
+            let id = scene.post("tasks", &task).await["task"]["id"].as_str().expect("a task").to_owned();
+            let task = scene.until_status(&id, "completed").await;
+            assert_eq!((&task["output"], &task["attempt"]), (&json!("small"), &json!(2)), "{language:?}");
+            let first = &task["attempts"][0];
+            assert_eq!(
+                (&first["outcome"], &first["error"]["code"]),
+                (&json!("failed"), &json!("output_too_large")),
+                "{language:?}: {first}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_exception_that_is_not_retryable_ends_the_task_at_once() {
     for language in Language::ALL {
         let scene = Scene::start(language).await;

@@ -41,5 +41,10 @@ def until_stopped(task, stop):
     return "too late"
 
 
-handlers = {"flaky": flaky, "final": final, "until-go": until_go, "until-stopped": until_stopped}
+def large(task, stop):
+    """As many bytes as the input says in the first attempt, and a small output in the next one."""
+    return "x" * task["input"]["bytes"] if task["attempt"] == 1 else "small"
+
+
+handlers = {"flaky": flaky, "final": final, "until-go": until_go, "until-stopped": until_stopped, "large": large}
 worker.work(sys.argv[1], handlers, int(sys.argv[2]))

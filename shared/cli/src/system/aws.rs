@@ -1,11 +1,12 @@
 //! Calls to a deployment on AWS.
 
+use tickover::Client;
 use tickover::client::Http;
 use tickover::client::aws::{Aws, AwsError, Deployment};
 
 use crate::show::say;
 
-use super::{Access, SystemArgs};
+use super::{Access, Place, SystemArgs};
 
 /// What to do after a refusal of a signed call that has no reason.
 pub(super) const REFUSED: &str = "the call was signed. The caller's policy needs execute-api:Invoke on the API, or \
@@ -37,19 +38,32 @@ impl SystemArgs {
         Ok((http, Access::Signature))
     }
 
+    /// The table and the queues of the stack.
+    pub(super) async fn direct(self) -> anyhow::Result<(Client, Place)> {
+        let Some(stack) = &self.stack else {
+            anyhow::bail!("--direct needs the name of a stack on AWS: give --stack, or set TICKOVER_STACK");
+        };
+        if self.token.is_some() || self.no_sign_request {
+            anyhow::bail!(
+                "--direct calls DynamoDB and SQS, which need signed calls: leave --token (TICKOVER_TOKEN) and \
+                 --no-sign-request out"
+            );
+        }
+        let core = self.aws().await?.core(stack).await.map_err(|error| self.explained(error))?;
+        warn_of_version(stack, core.version());
+        let client = core.client().await.map_err(|error| self.explained(error))?;
+        let Self { region, profile, .. } = &self;
+        let (stack, region, profile) = (stack.clone(), region.clone(), profile.clone());
+        Ok((client, Place::Stack { stack, region, profile }))
+    }
+
     async fn aws(&self) -> Result<Aws, AwsError> {
         Aws::load(self.profile.as_deref(), self.region.as_deref()).await
     }
 
     async fn find(&self, aws: &Aws, stack: &str) -> anyhow::Result<Deployment> {
         let found = aws.deployment(stack).await.map_err(|error| self.explained(error))?;
-        if let Some(version) = found.version.as_deref().filter(|version| !is_alike(version)) {
-            let own = env!("CARGO_PKG_VERSION");
-            say(&format!(
-                "warning: the stack `{stack}` runs Tickover {version}, and this tool is {own}: some calls may fail. \
-                 Use a tool of the stack's version, or upgrade the stack"
-            ));
-        }
+        warn_of_version(stack, found.version.as_deref());
         Ok(found)
     }
 
@@ -62,6 +76,16 @@ impl SystemArgs {
             }
             _ => error.into(),
         }
+    }
+}
+
+fn warn_of_version(stack: &str, version: Option<&str>) {
+    if let Some(version) = version.filter(|version| !is_alike(version)) {
+        let own = env!("CARGO_PKG_VERSION");
+        say(&format!(
+            "warning: the stack `{stack}` runs Tickover {version}, and this tool is {own}: some calls may fail. Use a \
+             tool of the stack's version, or upgrade the stack"
+        ));
     }
 }
 

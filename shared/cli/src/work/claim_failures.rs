@@ -6,6 +6,7 @@ use tickover::client::ClientError;
 use tickover_core::id::QueueName;
 
 use crate::show::say;
+use crate::system::Place;
 
 use super::backoff;
 
@@ -38,10 +39,15 @@ impl ClaimFailures {
     }
 
     /// How long to wait after this failure, or the error if a retry can't help.
-    pub(super) fn failed(&mut self, error: ClientError, queue: &QueueName) -> Result<Duration, ClientError> {
+    pub(super) fn failed(
+        &mut self,
+        error: ClientError,
+        queue: &QueueName,
+        place: &Place,
+    ) -> Result<Duration, ClientError> {
         let pause = if error.code() == Some("unknown_queue") {
             if self.set_message(LastMessage::NoQueue) {
-                say(&format!("no task was ever scheduled on queue {queue}: waiting for the first one"));
+                say(&place.no_queue(queue));
             }
             NO_QUEUE_YET
         } else if error.is_transient() {

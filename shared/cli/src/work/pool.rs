@@ -173,7 +173,7 @@ impl Pool {
 
     async fn claim_failed(&mut self, error: ClientError) {
         self.last_claim_was_empty = true;
-        let pause = match self.failures.failed(error, &self.worker.queue) {
+        let pause = match self.failures.failed(error, &self.worker.queue, &self.worker.place) {
             Ok(pause) => self.idle_left().map_or(pause, |left| left.min(pause)),
             Err(error) => {
                 self.fatal = Some(anyhow::Error::new(error).context("can't claim tasks"));

@@ -143,9 +143,10 @@ fn environment(command: &mut Command, worker: &Worker, task: &ClaimedView) {
         .env("TICKOVER_ATTEMPT", task.attempt.to_string())
         .env("TICKOVER_KIND", task.kind.as_str())
         .env("TICKOVER_QUEUE", worker.queue.as_str())
-        .env("TICKOVER_ENDPOINT", &worker.endpoint)
-        // The endpoint is that of this stack, and the tool refuses both at once.
-        .env_remove("TICKOVER_STACK");
+        // The tool refuses both at once.
+        .env_remove("TICKOVER_ENDPOINT")
+        .env_remove("TICKOVER_STACK")
+        .envs(worker.place.variables());
     let deadline_at = task.deadline_at.map(|at| at.to_rfc3339());
     let optional = [("TICKOVER_DEADLINE_AT", &deadline_at), ("TRACEPARENT", &task.traceparent)];
     for (name, value) in optional {

@@ -206,22 +206,53 @@ fn refused_calls_say_what_to_do_by_their_type_and_not_by_their_text() {
 
 #[test]
 fn a_token_is_sent_instead_of_a_signature() {
-    let api = Server::start(vec![ok(NO_TASKS), (401, "", r#"{"message":"Unauthorized"}"#.to_owned())]);
-    let endpoint = ["--endpoint", &api.url, "list"];
-    for status in [0, 1] {
+    let refused = |status, text: &str| (status, "", format!(r#"{{"message":"{text}"}}"#));
+    let api = Server::start(vec![ok(NO_TASKS), refused(401, "Unauthorized"), refused(403, "Forbidden")]);
+    let work = ["work", "mail", "--", "true"];
+    for (command, status) in [(&["list"][..], 0), (&["list"], 1), (&["list"], 1), (&work, 1)] {
         // No credentials are needed for an endpoint whose address is known.
-        let ended = run(&endpoint, &[("TICKOVER_TOKEN", "sesame")]);
+        let endpoint = ["--endpoint", &api.url];
+        let ended = run(&[&endpoint, command].concat(), &[("TICKOVER_TOKEN", "sesame")]);
         assert_eq!(ended.status, Some(status), "{}", ended.stderr);
         assert!(!ended.stderr.contains("sesame"));
-        assert_eq!(ended.stderr.contains("help: the token is refused"), status == 1, "{}", ended.stderr);
+        let help = "help: the token is refused: it may have expired, or be for another audience";
+        assert_eq!(ended.stderr.contains(help), status == 1, "{}", ended.stderr);
     }
     let ssm = ssm_for(&api);
     run(&["--stack", "prod", "--token", "sesame", "list"], &caller(&ssm.url));
     let calls = api.requests();
-    assert_eq!(calls.len(), 3);
+    assert_eq!(calls.len(), 5);
     for call in calls {
         assert_eq!(call.header("authorization"), "Bearer sesame");
         assert!(!call.headers.iter().any(|(name, _)| name.starts_with("x-amz-")), "{call:?}");
+    }
+}
+
+#[test]
+fn calls_are_not_signed_if_the_caller_wants_that() {
+    let refused = (403, "", r#"{"message":"Forbidden"}"#.to_owned());
+    // As a proxy, the server gets the calls to a host on AWS.
+    let proxy = Server::start(vec![ok(NO_TASKS), refused]);
+    let on_aws = "http://a1.execute-api.eu-west-1.amazonaws.com";
+    for status in [0, 1] {
+        let args = ["--endpoint", on_aws, "--no-sign-request", "list"];
+        let ended = run(&args, &[("HTTP_PROXY", &proxy.url)]);
+        assert_eq!(ended.status, Some(status), "{}", ended.stderr);
+        let help = "help: the call was not signed: leave --no-sign-request out";
+        assert_eq!(ended.stderr.contains(help), status == 1, "{}", ended.stderr);
+    }
+    // The stack's address is still asked for with a signature.
+    let api = Server::start(vec![ok(NO_TASKS)]);
+    let ssm = ssm_for(&api);
+    let ended = run(&["--stack", "prod", "list", "--no-sign-request"], &caller(&ssm.url));
+    assert_eq!((ended.status, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
+    sigv4::check(&ssm.requests()[0], "ssm", REGION);
+    let calls = [proxy.requests(), api.requests()].concat();
+    assert_eq!(calls.len(), 3);
+    assert!(calls[0].target.starts_with(on_aws), "{:?}", calls[0]);
+    for call in calls {
+        let is_secret = |name: &str| name == "authorization" || name.starts_with("x-amz-");
+        assert!(!call.headers.iter().any(|(name, _)| is_secret(name)), "{call:?}");
     }
 }
 

@@ -17,9 +17,12 @@
 //! ```
 //!
 //! A deployment whose API accepts tokens (`Authorization=jwt`) needs no signature but
-//! [`Http::header`](crate::client::Http::header).
+//! [`Http::header`](crate::client::Http::header). One that accepts every caller needs neither: `Http::new` of a known
+//! address, or [`Deployment::http_unsigned`].
 
 mod connector;
+#[cfg(feature = "aws")]
+mod core_stack;
 mod credentials;
 mod error;
 mod signer;
@@ -34,6 +37,8 @@ use tickover_service::config::AwsEnvironment;
 use tickover_service::ports::Clock;
 use tickover_service::system::SystemClock;
 
+#[cfg(feature = "aws")]
+pub use core_stack::Core;
 pub use error::AwsError;
 pub(super) use signer::Signer;
 pub use stack::Deployment;
@@ -50,6 +55,9 @@ pub struct Aws {
     /// Another address of SSM than AWS's own, such as an emulator's.
     ssm: Option<String>,
     dual_stack: bool,
+    /// For the clients of `DynamoDB` and SQS.
+    #[cfg(feature = "aws")]
+    config: SdkConfig,
 }
 
 impl Aws {
@@ -113,6 +121,8 @@ impl Aws {
             region: config.region().map(ToString::to_string),
             ssm: endpoint_of_ssm(config),
             dual_stack: config.use_dual_stack() == Some(true),
+            #[cfg(feature = "aws")]
+            config: config.clone(),
         })
     }
 

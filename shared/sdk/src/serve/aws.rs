@@ -1,6 +1,7 @@
 //! A worker that polls its queues on AWS: in a container, on a server, on a laptop.
 
 use tickover_core::id::QueueName;
+use tickover_lambda::App;
 use tickover_service::stop::stop_requested;
 
 use super::ServeError;
@@ -8,10 +9,15 @@ use crate::registry::Registry;
 use crate::worker::{Worker, WorkerSettings};
 
 /// Runs until the process is asked to stop.
-pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<(), ServeError> {
-    let app = tickover_lambda::boot::app()
-        .await
-        .map_err(|error| ServeError::Environment { problem: error.to_string() })?;
+pub(super) async fn run(
+    registry: Registry,
+    settings: WorkerSettings,
+    system: Option<String>,
+) -> Result<(), ServeError> {
+    let app = match system {
+        Some(system) => found(&system).await?,
+        None => tickover_lambda::boot::app().await.map_err(environment)?,
+    };
     let worker = Worker::new(app.service, registry, settings)?;
     let names = |names: Vec<&str>| names.join(", ");
     let queues = worker.queues().iter();
@@ -34,4 +40,20 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
     tracing::info!("the worker has stopped");
     app.metrics.flush();
     Ok(())
+}
+
+/// What the worker works with, found by the system's name.
+#[cfg(feature = "client-aws")]
+async fn found(system: &str) -> Result<App, ServeError> {
+    let aws = crate::client::aws::Aws::from_env().await.map_err(environment)?;
+    aws.core(system).await.map_err(environment)?.app().await.map_err(environment)
+}
+
+#[cfg(not(feature = "client-aws"))]
+async fn found(_: &str) -> Result<App, ServeError> {
+    std::future::ready(Err(ServeError::Feature { feature: "client-aws" })).await
+}
+
+fn environment(error: impl std::fmt::Display) -> ServeError {
+    ServeError::Environment { problem: error.to_string() }
 }

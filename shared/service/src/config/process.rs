@@ -11,6 +11,9 @@ pub struct ProcessEnvironment {
     /// Whether `TICKOVER_TABLE`, `TICKOVER_QUEUES` or `TICKOVER_TIMERS` is set: then a [`Config`](super::Config) must be read, and
     /// nothing is local. If only one of them decided, a deployment that lacks that one would start a local system.
     pub on_aws: bool,
+    /// `TICKOVER_SYSTEM`: the system on AWS for which a worker outside of Lambda works, whose table and queues it finds by
+    /// this name instead of by those variables.
+    pub system: Option<String>,
     /// `TICKOVER_DATA`: the file for the data of a local system; without it, the data are in memory.
     pub data: Option<String>,
     /// `TICKOVER_LISTEN`: the address on which a local system listens, such as `127.0.0.1:7070`.
@@ -40,6 +43,7 @@ impl ProcessEnvironment {
         Self {
             in_lambda: reader.optional("AWS_LAMBDA_RUNTIME_API").is_some(),
             on_aws: [TABLE, QUEUES, TIMERS].into_iter().any(|name| reader.optional(name).is_some()),
+            system: reader.optional("TICKOVER_SYSTEM"),
             data: reader.optional("TICKOVER_DATA"),
             listen: reader.optional("TICKOVER_LISTEN"),
             allow_hosts: reader.optional("TICKOVER_ALLOW_HOST").map_or(vec![], |hosts| listed(&hosts)),

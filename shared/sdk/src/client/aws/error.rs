@@ -49,6 +49,26 @@ pub enum AwsError {
         /// The stack.
         stack: String,
     },
+    /// The stack doesn't say where its table and its queues are: it isn't one of `infra/core.yaml`, or an older one.
+    #[error(
+        "the stack `{stack}` doesn't say where its table and its queues are: deploy `infra/core.yaml` of this version as \
+         the system `{stack}`"
+    )]
+    NoCore {
+        /// The stack.
+        stack: String,
+    },
+    /// The stack's table or its queues can't be used.
+    #[error(
+        "the table and the queues of the stack `{stack}` can't be used: {reason}. The caller's role needs the managed \
+         policy that the stack exports as `tickover-{stack}-worker-policy`"
+    )]
+    Core {
+        /// The stack.
+        stack: String,
+        /// Why, for people.
+        reason: String,
+    },
     /// AWS refuses to say where the stack's API is.
     #[error("the stack's address can't be read: {}", advice(.code, .message))]
     Refused {

@@ -1,5 +1,6 @@
 //! Finds a deployment by its stack's name. Each stack has its address and its version in SSM's Parameter Store.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
@@ -46,7 +47,7 @@ impl Deployment {
         }
     }
 
-    /// Its endpoint, without signatures: for an API that accepts tokens.
+    /// Its endpoint, without signatures: for an API that accepts tokens or every caller.
     ///
     /// # Errors
     ///
@@ -59,7 +60,7 @@ impl Deployment {
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Question<'a> {
-    names: [&'a str; 2],
+    names: &'a [String],
 }
 
 #[derive(Deserialize)]
@@ -101,36 +102,40 @@ impl Aws {
     /// ```
     pub async fn deployment(&self, stack: &str) -> Result<Deployment, AwsError> {
         let region = self.region().ok_or(AwsError::NoRegion)?;
-        let [url, version] = ["api-url", "version"].map(|name| format!("/tickover/{stack}/{name}"));
-        let mut found = self.parameters([&url, &version], region).await?;
-        let mut take = |name: &str| {
-            let index = found.iter().position(|parameter| parameter.name == name)?;
-            Some(found.swap_remove(index).value)
-        };
-        match (take(&url), take(&version)) {
+        let mut found = self.parameters(stack, &["api-url", "version"]).await?;
+        match (found.remove("api-url"), found.remove("version")) {
             (Some(url), version) => Ok(Deployment { url, version, region: region.to_owned() }),
             (None, Some(_)) => Err(AwsError::NoApi { stack: stack.to_owned() }),
             (None, None) => Err(AwsError::NoStack { stack: stack.to_owned(), region: region.to_owned() }),
         }
     }
 
-    /// Those of the two parameters that exist.
-    async fn parameters(&self, names: [&str; 2], region: &str) -> Result<Vec<Parameter>, AwsError> {
+    /// Those of a stack's parameters that exist, by their names below `/tickover/<stack>/`. At most ten, by SSM's limit.
+    pub(super) async fn parameters(
+        &self,
+        stack: &str,
+        names: &[&str],
+    ) -> Result<BTreeMap<String, String>, AwsError> {
+        let region = self.region().ok_or(AwsError::NoRegion)?;
+        let path = format!("/tickover/{stack}/");
+        let names: Vec<String> = names.iter().map(|name| format!("{path}{name}")).collect();
         let place = self.ssm.clone().unwrap_or_else(|| address(region, self.dual_stack));
-        let body = serde_json::to_string(&Question { names });
+        let body = serde_json::to_string(&Question { names: &names });
         let body = body.map_err(|error| AwsError::Unsignable { reason: error.to_string() })?;
         let caller = Caller { signer: self.signer("ssm", region), sender: sender(&place)?, place };
         let (mut pause, mut tries) = (TRY_PAUSE, 1);
-        loop {
+        let found = loop {
             match caller.ask(&body).await {
                 Err(Failure::Transient(_)) if tries < TRIES => {
                     tokio::time::sleep(pause).await;
                     (pause, tries) = (pause * 2, tries + 1);
                 }
                 Err(Failure::Transient(error) | Failure::Final(error)) => return Err(error),
-                Ok(found) => return Ok(found),
+                Ok(found) => break found,
             }
-        }
+        };
+        let entry = |found: Parameter| Some((found.name.strip_prefix(&path)?.to_owned(), found.value));
+        Ok(found.into_iter().filter_map(entry).collect())
     }
 }
 
