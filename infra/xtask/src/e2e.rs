@@ -55,8 +55,6 @@ pub(crate) const DELETE_TABLE: &str =
 /// deletes the stacks. Returns the tests' exit status.
 pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     let sam = Sam::install()?;
-    // One call of cargo builds all functions. SAM then makes six calls, which find them built.
-    build::run(Architecture::here())?;
     // Built before the emulator starts.
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-fail-fast"]);
     tests.args(test::FEATURES);

@@ -14,25 +14,37 @@ use super::template;
 use recorded::Recorded;
 use watched::{Series, Source};
 
-/// Metrics of AWS, and the sets of dimensions that each of them has. From the pages "Lambda function metrics",
-/// "Available `CloudWatch` metrics for Amazon SQS" and "`DynamoDB` Metrics and dimensions" of AWS's documentation.
-const AWS: [(&str, &[&str], &[&[&str]]); 3] = [
-    (
-        "AWS/Lambda",
-        &["Errors", "Invocations", "RecursiveInvocationsDropped", "Throttles"],
-        &[&["FunctionName"]],
-    ),
-    ("AWS/SQS", &["ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"], &[&["QueueName"]]),
-    (
-        "AWS/DynamoDB",
-        &[
+/// Metrics of an AWS service.
+struct Service {
+    namespace: &'static str,
+    metrics: &'static [&'static str],
+    /// The sets of dimensions that each of these metrics has.
+    dimensions: &'static [&'static [&'static str]],
+}
+
+/// From the pages "Types of metrics for Lambda functions", "Available `CloudWatch` metrics for Amazon SQS" and "`DynamoDB`
+/// Metrics and dimensions" of AWS's documentation.
+const AWS: [Service; 3] = [
+    Service {
+        namespace: "AWS/Lambda",
+        metrics: &["Errors", "Invocations", "RecursiveInvocationsDropped", "Throttles"],
+        dimensions: &[&["FunctionName"]],
+    },
+    Service {
+        namespace: "AWS/SQS",
+        metrics: &["ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"],
+        dimensions: &[&["QueueName"]],
+    },
+    Service {
+        namespace: "AWS/DynamoDB",
+        metrics: &[
             "ConsumedReadCapacityUnits",
             "ConsumedWriteCapacityUnits",
             "ReadThrottleEvents",
             "WriteThrottleEvents",
         ],
-        &[&["TableName"], &["GlobalSecondaryIndexName", "TableName"]],
-    ),
+        dimensions: &[&["TableName"], &["GlobalSecondaryIndexName", "TableName"]],
+    },
 ];
 
 /// Checks each of these templates, given as its file's name and its text.
@@ -63,10 +75,9 @@ fn is_emitted(series: &Series, recorded: &Recorded) -> Result<()> {
         ensure!(dimensions == emitted, "with {dimensions:?}, and it has {emitted:?}");
         return Ok(());
     }
-    let found = AWS.iter().find(|(namespace, names, _)| {
-        *namespace == series.namespace && names.contains(&series.metric.as_str())
-    });
-    let (.., sets) = found.with_context(|| format!("{} has no such metric", series.namespace))?;
+    let service = AWS.iter().find(|service| service.namespace == series.namespace);
+    let service = service.filter(|service| service.metrics.contains(&series.metric.as_str()));
+    let sets = service.with_context(|| format!("{} has no such metric", series.namespace))?.dimensions;
     let is_known = sets.iter().any(|set| dimensions == set.iter().copied().collect());
     ensure!(is_known, "with {dimensions:?}, and it has one of {sets:?}");
     Ok(())
