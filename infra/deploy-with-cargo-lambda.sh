@@ -1,38 +1,44 @@
 #!/bin/sh
-# Deploys the same stack without SAM: CloudFormation creates everything except the functions' code, which
-# `cargo lambda deploy` uploads.
+# Deploys a core and the orders worker without SAM: cargo-lambda builds the functions, and CloudFormation deploys each
+# stack together with its code.
 #
-#   infra/deploy-with-cargo-lambda.sh BUCKET [STACK] [Parameter=value…]
+#   infra/deploy-with-cargo-lambda.sh BUCKET [SYSTEM] [Parameter=value…]
 #
-# BUCKET is your bucket for the packaged template. It needs the AWS CLI and cargo-lambda. Until a function has its code,
-# its invocations fail and are retried. Run it again for every new version; code that hasn't changed is kept.
+# BUCKET is your bucket for the archives of the code. It needs the AWS CLI and cargo-lambda. Parameters are those of
+# core.yaml and worker.yaml; each stack gets those that it has. Run it again for every new version. The environment's
+# ARCHITECTURE is arm64 or x86_64.
 set -eu
 bucket=${1:?the name of an S3 bucket is missing}
-stack=${2:-tickover}
+system=${2:-tickover}
 shift
 [ $# -eq 0 ] || shift
 architecture=${ARCHITECTURE:-arm64}
 cd "$(dirname "$0")/.."
 
-folder=target/functions/$architecture
 case $architecture in
     arm64) flag=--arm64 ;;
     *) flag=--x86-64 ;;
 esac
-set -- "Architecture=$architecture" "$@"
-functions="schedule claim complete tick gateway worker"
+set -- "System=$system" "Architecture=$architecture" "$@"
 
+folder=$PWD/target/functions/$architecture
 packages=
-for function in $functions; do packages="$packages --package tickover-$function"; done
+for function in schedule claim complete tick gateway worker; do packages="$packages --package tickover-$function"; done
 # shellcheck disable=SC2086 # One word for each package.
 cargo lambda build --release --locked "$flag" --bins $packages --lambda-dir "$folder"
 
-aws cloudformation package --template-file infra/template.yaml --s3-bucket "$bucket" \
-    --output-template-file target/packaged.yaml >/dev/null
-aws cloudformation deploy --template-file target/packaged.yaml --stack-name "$stack" --no-fail-on-empty-changeset \
-    --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameter-overrides "$@"
+# Arguments: the template's name, the stack's name, parameters. Puts the built folders in place of the sources, uploads
+# them as archives, and deploys the template that names these archives.
+deploy() {
+    template=$1
+    stack=$2
+    shift 2
+    sed "s|Code: ../functions/|Code: $folder/tickover-|" "infra/$template.yaml" >"$folder/$template.yaml"
+    aws cloudformation package --template-file "$folder/$template.yaml" --s3-bucket "$bucket" \
+        --output-template-file "$folder/$template-packaged.yaml" >/dev/null
+    aws cloudformation deploy --template-file "$folder/$template-packaged.yaml" --stack-name "$stack" \
+        --s3-bucket "$bucket" --no-fail-on-empty-changeset --capabilities CAPABILITY_IAM --parameter-overrides "$@"
+}
 
-# Only the code changes: the stack has the role, the environment and the rest.
-for function in $functions; do
-    cargo lambda deploy --lambda-dir "$folder" --binary-name "tickover-$function" "$stack-$function"
-done
+deploy core "$system" "$@"
+deploy worker "$system-worker-orders" "$@"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Creates the table and the queues of infra/template.yaml in an emulator, and no other resources.
+"""Creates the table and the queues of infra/core.yaml, and queues of infra/queue.yaml, in an emulator, and no other
+resources.
 
 A worker on this machine, the command line and experiments need only these. `sam deploy` creates the functions, the
-schedule and the HTTP interface. The names start with "tickover-local", so they differ from those of a deployed stack
+schedule and the HTTP interface. The names start with "tickover-local", so they differ from those of a deployed system
 called "tickover".
 
-The resources are read from the template, so they are not listed a second time. Existing resources are not changed, so
+The resources are read from the templates, so they are not listed a second time. Existing resources are not changed, so
 the program may run several times. It needs boto3, which LocalStack's container and the emulator without Docker have.
 
 LocalStack doesn't start it as a program. It calls `exec(code, {})`: there is no `__file__`, and `__name__` is not
@@ -20,8 +21,10 @@ import boto3
 import yaml
 
 PREFIX = os.environ.get("TICKOVER_LOCAL_NAME", "tickover-local")
-# The template's path in LocalStack's container, set by compose.yaml. A program finds it in the repository.
-TEMPLATE = os.environ.get("TICKOVER_TEMPLATE")
+# The queues of tasks, as in localstack.env.
+QUEUES = ["default", "orders"]
+# The templates' folder in LocalStack's container, set by compose.yaml. A program finds it in the repository.
+TEMPLATES = os.environ.get("TICKOVER_TEMPLATES")
 
 
 class Loader(yaml.SafeLoader):
@@ -44,29 +47,7 @@ Loader.add_multi_constructor("!", function)
 def text(value, names):
     """A text, plain or as `!Sub`, with the names replaced by their values."""
     value = value["Sub"] if isinstance(value, dict) else value
-    names = {"AWS::StackName": PREFIX, **names}
-    return re.sub(r"\$\{([^}]+)\}", lambda found: names.get(found[1], found[0]), value)
-
-
-def resources(template):
-    """Every resource with its loop variables. Loops run over the parameters' default values."""
-    for key, value in template["Resources"].items():
-        if not key.startswith("Fn::ForEach::"):
-            yield key, value, {}
-            continue
-        name, collection, fragment = value
-        if isinstance(collection, dict):
-            collection = template["Parameters"][collection["Ref"]]["Default"].split(",")
-        for each in collection:
-            names = {name: each}
-            for logical_id, resource in fragment.items():
-                yield text(logical_id, names), resource, names
-
-
-def target(policy, names):
-    """The logical id of the dead-letter queue, written as `!GetAtt Id.Arn` or `!GetAtt [!Sub …, Arn]`."""
-    attribute = policy["deadLetterTargetArn"]["GetAtt"]
-    return attribute.removesuffix(".Arn") if isinstance(attribute, str) else text(attribute[0], names)
+    return re.sub(r"\$\{([^}]+)\}", lambda found: names[found[1]], value)
 
 
 def make_table(dynamodb, properties):
@@ -76,7 +57,10 @@ def make_table(dynamodb, properties):
             BillingMode=properties["BillingMode"],
             AttributeDefinitions=properties["AttributeDefinitions"],
             KeySchema=properties["KeySchema"],
-            GlobalSecondaryIndexes=properties["GlobalSecondaryIndexes"],
+            GlobalSecondaryIndexes=[
+                {name: index[name] for name in ("IndexName", "KeySchema", "Projection")}
+                for index in properties["GlobalSecondaryIndexes"]
+            ],
         )
         print("made table", PREFIX)
     except dynamodb.exceptions.ResourceInUseException:
@@ -98,10 +82,12 @@ def make_queue(sqs, name, attributes):
         return url
 
 
-def make_queues(sqs, queues):
-    """Creates the dead-letter queues first: the other queues refer to them."""
+def make_queues(sqs, template, names):
+    """Creates the queues of a template. Dead-letter queues come first: the other queues refer to them."""
+    found = template["Resources"].items()
+    queues = [(key, value["Properties"]) for key, value in found if value["Type"] == "AWS::SQS::Queue"]
     urls = {}
-    for logical_id, properties, names in sorted(queues, key=lambda queue: "RedrivePolicy" in queue[1]):
+    for logical_id, properties in sorted(queues, key=lambda queue: "RedrivePolicy" in queue[1]):
         attributes = {
             name: str(properties[name])
             for name in ("VisibilityTimeout", "MessageRetentionPeriod")
@@ -109,26 +95,26 @@ def make_queues(sqs, queues):
         }
         policy = properties.get("RedrivePolicy")
         if policy:
-            dead = urls[target(policy, names)]
+            dead = urls[policy["deadLetterTargetArn"]["GetAtt"].removesuffix(".Arn")]
             found = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]
             attributes["RedrivePolicy"] = '{"deadLetterTargetArn":"%s","maxReceiveCount":"%d"}' % (
                 found["QueueArn"],
                 policy["maxReceiveCount"],
             )
         urls[logical_id] = make_queue(sqs, text(properties["QueueName"], names), attributes)
-    return urls
 
 
-def template_file():
-    if TEMPLATE:
-        return Path(TEMPLATE)
-    if "__file__" not in globals():
-        raise RuntimeError("bootstrap: TICKOVER_TEMPLATE must name the template")
-    return Path(__file__).resolve().parent.parent / "infra" / "template.yaml"
+def template(name):
+    if TEMPLATES:
+        folder = Path(TEMPLATES)
+    elif "__file__" in globals():
+        folder = Path(__file__).resolve().parent.parent / "infra"
+    else:
+        raise RuntimeError("bootstrap: TICKOVER_TEMPLATES must name the templates' folder")
+    return yaml.load((folder / name).read_text(), Loader)
 
 
 def main():
-    template = yaml.load(template_file().read_text(), Loader)
     settings = {
         "endpoint_url": os.environ.get("AWS_ENDPOINT_URL", "http://127.0.0.1:4566"),
         "region_name": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
@@ -136,14 +122,12 @@ def main():
         "aws_access_key_id": "test",
         "aws_secret_access_key": "test",
     }
-    found = list(resources(template))
-    make_table(boto3.client("dynamodb", **settings), template["Resources"]["Table"]["Properties"])
-    queues = [
-        (logical_id, resource["Properties"], names)
-        for logical_id, resource, names in found
-        if resource["Type"] == "AWS::SQS::Queue"
-    ]
-    make_queues(boto3.client("sqs", **settings), queues)
+    core, of_tasks = template("core.yaml"), template("queue.yaml")
+    make_table(boto3.client("dynamodb", **settings), core["Resources"]["Table"]["Properties"])
+    sqs = boto3.client("sqs", **settings)
+    make_queues(sqs, core, {"System": PREFIX})
+    for queue in QUEUES:
+        make_queues(sqs, of_tasks, {"System": PREFIX, "Queue": queue})
     print("bootstrap: ready")
 
 

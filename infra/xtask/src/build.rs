@@ -1,7 +1,7 @@
 //! `cargo xtask build`: builds all functions for deployment with one call of cargo.
 //!
-//! `sam build` calls cargo-lambda for one function after the other. All functions have the same dependencies with the
-//! same features, so each function after the first finds them built.
+//! `sam build` calls cargo-lambda for one function after the other, so it builds dependencies again for `gateway` and
+//! `worker`, which have other features of them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,11 +1,12 @@
-//! `cargo xtask e2e`: deploys the template into a new emulator with the exact commands of `localstack/README.md`, runs
-//! the end-to-end tests, deletes the stack, and checks that nothing is left of it.
+//! `cargo xtask e2e`: deploys a core, a worker and queues into a new emulator with the exact commands of
+//! `localstack/README.md`, runs the end-to-end tests, deletes the stacks, and checks that nothing is left of them.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::build::{self, Architecture};
 use crate::cargo::{cargo, output, root, status, succeed, target_dir, without_cargos_own};
@@ -13,24 +14,21 @@ use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
 use crate::{guide, python};
 
-/// The stack's name in samconfig.toml, with which all of its resources' names start.
-const STACK: &str = "tickover";
-/// The environment of samconfig.toml in the guide's commands, and the one for arm64 machines.
-const ENVIRONMENT: [&str; 2] = ["--config-env local", "--config-env local-arm64"];
-/// The variable in which the tests find the stack's name.
-const STACK_VARIABLE: &str = "TICKOVER_TEST_STACK";
+/// The system's name, with which all names of stacks and resources start.
+const SYSTEM: &str = "tickover";
+/// The settings of the guide's commands.
+const SETTINGS: &str = "infra/samconfig.toml";
+/// The variable in which the tests find the system's name.
+const SYSTEM_VARIABLE: &str = "TICKOVER_TEST_SYSTEM";
 
-/// Argument: the stack's name. Prints what is left of it, one resource in a line.
+/// Argument: the system's name. Prints what is left of it, one resource in a line.
 pub(crate) const LEFT_OVERS: &str = r"
-import boto3, botocore, sys
-stack = sys.argv[1]
-try:
-    for found in boto3.client('cloudformation').describe_stacks(StackName=stack)['Stacks']:
-        if found['StackStatus'] != 'DELETE_COMPLETE': print('stack', stack, found['StackStatus'])
-except botocore.exceptions.ClientError:
-    pass
+import boto3, sys
+system = sys.argv[1]
 aws = lambda service: boto3.client(service)
+stacks = aws('cloudformation').describe_stacks()['Stacks']
 for kind, names in {
+    'stack': [found['StackName'] for found in stacks if found['StackStatus'] != 'DELETE_COMPLETE'],
     'table': aws('dynamodb').list_tables()['TableNames'],
     'queue': aws('sqs').list_queues().get('QueueUrls', []),
     'function': [found['FunctionName'] for found in aws('lambda').list_functions()['Functions']],
@@ -46,15 +44,17 @@ for kind, names in {
     'dashboard': [found['DashboardName'] for found in aws('cloudwatch').list_dashboards()['DashboardEntries']],
 }.items():
     for name in names:
-        if stack in name: print(kind, name)
+        if system in name: print(kind, name)
 ";
 
+/// Argument: the table, which its stack keeps. Deletes it, and fails if it isn't there.
+pub(crate) const DELETE_TABLE: &str =
+    "import boto3, sys; boto3.client('dynamodb').delete_table(TableName=sys.argv[1])";
+
 /// Builds, deploys and calls the deployed API with the guide's commands, runs `cargo test --test end_to_end ARGS`, and
-/// deletes the stack. Returns the tests' exit status.
+/// deletes the stacks. Returns the tests' exit status.
 pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     let sam = Sam::install()?;
-    // One call of cargo builds all functions. SAM then makes six calls, which find them built.
-    build::run(Architecture::here())?;
     // Built before the emulator starts.
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-fail-fast"]);
     tests.args(test::FEATURES);
@@ -64,8 +64,10 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
 
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
-    sam.follow_the_guide("sam build", &emulator)?;
-    at_emulator(&mut tests, &emulator).env(STACK_VARIABLE, STACK);
+    for having in ["sam build", "ApiKind=HttpApi"] {
+        sam.follow_the_guide(having, &emulator)?;
+    }
+    at_emulator(&mut tests, &emulator).env(SYSTEM_VARIABLE, SYSTEM);
     let ended = status(tests.arg("--").args(args))?;
     if ended.success() {
         sam.delete(&emulator)?;
@@ -99,7 +101,7 @@ impl Sam {
         let block = guide::block(guide::LOCAL, having)?;
         let block = match Architecture::here() {
             Architecture::X86 => block,
-            Architecture::Arm64 => block.replace(ENVIRONMENT[0], ENVIRONMENT[1]),
+            Architecture::Arm64 => block.replace("--config-env", &self.settings_for_arm64()?),
         };
         let mut shell = Command::new("sh");
         // Prints each command (`-x`), and stops at the first that fails (`-e`).
@@ -110,14 +112,27 @@ impl Sam {
         succeed(at(&mut shell, emulator)).with_context(|| format!("{}: `{having}`", guide::LOCAL))
     }
 
-    /// Deletes the stack and checks that nothing is left of it.
+    /// SAM's options for the same settings with functions for arm64, before an environment's name.
+    fn settings_for_arm64(&self) -> Result<String> {
+        let settings = fs::read_to_string(root().join(SETTINGS)).context(SETTINGS)?;
+        let names = [Architecture::X86, Architecture::Arm64].map(Architecture::name);
+        fs::create_dir_all(&self.folder)?;
+        let file = self.folder.join("samconfig.toml");
+        fs::write(&file, settings.replace(names[0], names[1]))?;
+        Ok(format!("--config-file '{}' --config-env", file.display()))
+    }
+
+    /// Deletes the stacks and the table, and checks that nothing else is left of them.
     fn delete(&self, emulator: &Emulator) -> Result<()> {
         self.follow_the_guide("sam delete", emulator)?;
-        let mut check = Command::new(&self.python);
-        check.args(["-c", LEFT_OVERS, STACK]);
-        let left = output(at(&mut check, emulator))?;
-        anyhow::ensure!(left.is_empty(), "the stack was deleted, and this is left:\n{left}");
-        println!("e2e: the stack is deleted, and nothing is left of it");
+        let run = |program: &str| {
+            let mut python = Command::new(&self.python);
+            output(at(python.args(["-c", program, SYSTEM]), emulator))
+        };
+        run(DELETE_TABLE).context("the table wasn't kept")?;
+        let left = run(LEFT_OVERS)?;
+        ensure!(left.is_empty(), "the stacks were deleted, and this is left:\n{left}");
+        println!("e2e: the stacks are deleted, and nothing is left of them");
         Ok(())
     }
 }

@@ -56,7 +56,7 @@ enum Command {
         #[arg(long, value_enum, default_value = "arm64")]
         architecture: build::Architecture,
     },
-    /// Deploy the template into a new emulator, run the end-to-end tests, delete the stack
+    /// Deploy a core, a worker and queues into a new emulator, run the end-to-end tests, delete the stacks
     E2e {
         /// Passed to the tests, such as a part of their names
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -75,7 +75,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Check the infrastructure's template with SAM and cfn-lint
+    /// Check the infrastructure's templates with cfn-lint and against the code, the emulators and the guides
     Lint,
     /// Check this repository's own rules that no compiler checks
     Tidy,

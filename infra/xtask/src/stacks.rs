@@ -1,5 +1,5 @@
 //! `cargo xtask stacks`: deploys `infra/core.yaml` and `infra/worker.yaml` into a new emulator, updates them, adds a
-//! second worker, deletes all, and does the same with both as nested stacks.
+//! second worker, deletes all, and deploys and deletes both as the nested stacks of `infra/template.yaml`.
 //!
 //! It checks the templates, not the functions: SAM uploads the folders in `Code` as they are, unbuilt.
 
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::cargo::{output, root, target_dir, without_cargos_own};
-use crate::e2e::LEFT_OVERS;
+use crate::e2e::{DELETE_TABLE, LEFT_OVERS};
 use crate::emulator::Emulator;
 use crate::python;
 use crate::test::at_emulator;
@@ -57,9 +57,6 @@ for name in sys.argv[1:]:
     stacks.delete_stack(StackName=name)
     stacks.get_waiter('stack_delete_complete').wait(StackName=name, WaiterConfig={'Delay': 1, 'MaxAttempts': 60})
 ";
-
-/// Argument: the table, which its stack keeps. Deletes it, and fails if it isn't there.
-const DELETE_TABLE: &str = "import boto3, sys; boto3.client('dynamodb').delete_table(TableName=sys.argv[1])";
 
 pub(crate) fn run() -> Result<()> {
     let folder = target_dir()?;
@@ -125,7 +122,7 @@ impl Stacks {
             "MaxConcurrency=0",
             "DeletionProtection=false",
         ];
-        self.deploy("nested", "both", &given)?;
+        self.deploy("template", "both", &given)?;
         self.python(DELETE, &["both"])?;
         self.nothing_is_left()
     }
@@ -134,7 +131,8 @@ impl Stacks {
     fn deploy(&self, template: &str, stack: &str, parameters: &[&str]) -> Result<()> {
         let mut sam = Command::new(self.python.with_file_name("sam"));
         without_cargos_own(&mut sam).current_dir(root().join("infra")).stdin(Stdio::null());
-        sam.args(["deploy", "--config-env", &format!("{template}-local"), "--stack-name", stack]);
+        let environment = if template == "template" { "local" } else { &format!("{template}-local") };
+        sam.args(["deploy", "--config-env", environment, "--stack-name", stack]);
         sam.args(["--template-file", &format!("{template}.yaml"), "--parameter-overrides"]).args(parameters);
         at_emulator(&mut sam, &self.emulator).env("AWS_ENDPOINT_URL", self.emulator.endpoint());
         // SAM would otherwise use a folder in the user's home.

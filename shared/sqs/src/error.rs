@@ -96,7 +96,7 @@ where
 fn remedy(queue: &str, code: &str) -> Option<String> {
     if DENIED.contains(&code) {
         return Some(format!(
-            "this function's role may not do this with the queue {queue:?}: allow it, as infra/template.yaml does"
+            "this function's role may not do this with the queue {queue:?}: allow it, as infra/core.yaml does"
         ));
     }
     if DENIED_KEY.contains(&code) {

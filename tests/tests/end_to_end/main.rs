@@ -1,14 +1,14 @@
-//! Tickover as it is deployed: the template in an emulator, its functions invoked as users and AWS invoke them, and a
-//! real schedule for the tick. `cargo xtask e2e` deploys it, and deletes it afterwards.
+//! Tickover as it is deployed: a core, the orders worker and two queues in an emulator, the functions invoked as users
+//! and AWS invoke them, and a real schedule for the tick. `cargo xtask e2e` deploys them, and deletes them afterwards.
 //!
-//! All tests share the stack. Each has its own ids, and only one uses the queue `emails`.
+//! All tests share the system. Each has its own ids, and only one uses the queue `emails`.
 
 #[cfg(test)]
 mod deployment;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
-mod stack;
+mod system;
 #[cfg(test)]
 mod tasks;
 #[cfg(test)]

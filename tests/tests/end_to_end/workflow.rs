@@ -5,15 +5,15 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::stack::{SOON, Stack, until};
+use crate::system::{SOON, System, until};
 
 /// Eighty invocations, on a busy machine.
 const FORTY_STEPS: Duration = Duration::from_mins(5);
 
-async fn ended(stack: &Stack, id: &str, within: Duration) -> Value {
+async fn ended(system: &System, id: &str, within: Duration) -> Value {
     let what = format!("{id} to end");
     until(&what, within, async || {
-        let (_, mut answer) = stack.call(Method::GET, &format!("/v1/executions/{id}"), None).await;
+        let (_, mut answer) = system.call(Method::GET, &format!("/v1/executions/{id}"), None).await;
         answer["execution"].get("ended_at").is_some().then(|| answer["execution"].take())
     })
     .await
@@ -29,23 +29,23 @@ fn receipt(number: u32) -> Value {
 
 #[tokio::test]
 async fn an_order_panics_once_sleeps_waits_for_its_event_and_completes() {
-    let stack = Stack::deployed().await;
+    let system = System::deployed().await;
     let order = json!({"number": 7, "boxes": ["books", "lamps"], "card": "bent", "second_thoughts": "3s"});
     let start = json!({"workflow": "order-fulfilment", "id": "order-7", "queue": "orders", "input": order});
-    let started = stack.post("/v1/executions", start).await;
+    let started = system.post("/v1/executions", start).await;
     assert_eq!(started["execution"]["status"], "pending");
 
     let path = "/v1/executions/order-7";
     until("the order to wait for its shipment", SOON, async || {
-        let (_, answer) = stack.call(Method::GET, path, None).await;
+        let (_, answer) = system.call(Method::GET, path, None).await;
         answer["execution"]["waits_for"].to_string().contains("shipped").then_some(())
     })
     .await;
-    stack.post(&format!("{path}/events/shipped"), json!({"payload": {"carrier": "a bicycle"}})).await;
-    let execution = ended(&stack, "order-7", SOON).await;
+    system.post(&format!("{path}/events/shipped"), json!({"payload": {"carrier": "a bicycle"}})).await;
+    let execution = ended(&system, "order-7", SOON).await;
     assert_eq!((&execution["status"], &execution["output"]), (&json!("completed"), &receipt(7)));
 
-    let (_, timeline) = stack.call(Method::GET, &format!("{path}/timeline"), None).await;
+    let (_, timeline) = system.call(Method::GET, &format!("{path}/timeline"), None).await;
     let timeline = timeline.to_string();
     for seen in ["charge", "label[0]", "label[1]", "second-thoughts", "shipped"] {
         assert!(timeline.contains(seen), "no {seen}: {timeline}");
@@ -54,32 +54,32 @@ async fn an_order_panics_once_sleeps_waits_for_its_event_and_completes() {
 
 #[tokio::test]
 async fn an_order_and_its_event_may_arrive_by_message() {
-    let stack = Stack::deployed().await;
+    let system = System::deployed().await;
     let order = json!({"number": 8, "boxes": ["books", "lamps"], "express": true});
     let start = json!({"workflow": "order-fulfilment", "id": "order-8", "queue": "orders", "input": order});
-    stack.send("ingress", [json!({"v": 1, "type": "execution", "body": start})]).await;
+    system.send("ingress", [json!({"v": 1, "type": "execution", "body": start})]).await;
     until("the order to be there", SOON, async || {
-        let (status, _) = stack.call(Method::GET, "/v1/executions/order-8", None).await;
+        let (status, _) = system.call(Method::GET, "/v1/executions/order-8", None).await;
         (status == 200).then_some(())
     })
     .await;
     let shipped = json!({"id": "order-8", "name": "shipped", "payload": {"carrier": "a bicycle"}});
-    stack.send("ingress", [json!({"v": 1, "type": "event", "body": shipped})]).await;
-    let execution = ended(&stack, "order-8", SOON).await;
+    system.send("ingress", [json!({"v": 1, "type": "event", "body": shipped})]).await;
+    let execution = ended(&system, "order-8", SOON).await;
     assert_eq!((&execution["status"], &execution["output"]), (&json!("completed"), &receipt(8)));
 }
 
 /// Each label takes two invocations of the worker, one after the other: the step's own, and the turn that follows.
 #[tokio::test]
 async fn a_workflow_goes_on_for_forty_steps_one_after_the_other() {
-    let stack = Stack::deployed().await;
+    let system = System::deployed().await;
     let boxes: Vec<String> = (0..40).map(|number| format!("box {number}")).collect();
     let order = json!({"number": 40, "boxes": boxes, "express": true, "one_by_one": true});
     let start = json!({"workflow": "order-fulfilment", "id": "order-40", "queue": "orders", "input": order});
-    stack.post("/v1/executions", start).await;
+    system.post("/v1/executions", start).await;
     let shipped = json!({"payload": {"carrier": "a bicycle"}});
-    stack.post("/v1/executions/order-40/events/shipped", shipped).await;
-    let execution = ended(&stack, "order-40", FORTY_STEPS).await;
+    system.post("/v1/executions/order-40/events/shipped", shipped).await;
+    let execution = ended(&system, "order-40", FORTY_STEPS).await;
     assert_eq!(execution["status"], "completed", "{execution}");
     assert_eq!(execution["output"]["labels"].as_array().unwrap().len(), 40);
 }

@@ -1,5 +1,5 @@
 //! Checks that the emulators' files agree: `localstack/compose.yaml` and `localstack.env` with each other and with the
-//! template, and the environments of `infra/samconfig.toml` with each other.
+//! templates, and the environments of `infra/samconfig.toml`.
 
 use std::collections::BTreeSet;
 
@@ -12,32 +12,26 @@ const VARIABLES: &str = "localstack/localstack.env";
 const SAM: &str = "infra/samconfig.toml";
 /// The services that `sam deploy` itself uses, for any template.
 const FOR_SAM: [&str; 3] = ["cloudformation", "s3", "sts"];
+/// The environments for emulators, and a line that each of them has.
+const LOCAL: [&str; 3] = ["local", "core-local", "worker-local"];
+const X86: &str = "\"Architecture=x86_64\",";
 /// The account id in emulators.
 const ACCOUNT: &str = "000000000000";
 
 pub(super) fn check() -> Result<()> {
     let compose = read(COMPOSE)?;
-    check_services(&templates()?, &compose)?;
+    check_services(&parts::all()?, &compose)?;
     check_queues(&compose, &read(VARIABLES)?)?;
     check_environments(&read(SAM)?)
 }
 
-/// All templates, as one text for each.
-fn templates() -> Result<Vec<String>> {
-    [template::FILE, parts::CORE, parts::WORKER].into_iter().map(read).collect()
-}
-
 /// `SERVICES` contains exactly the services that the templates need.
-fn check_services(templates: &[String], compose: &str) -> Result<()> {
+fn check_services(templates: &[(&str, String)], compose: &str) -> Result<()> {
     let mut needed: BTreeSet<String> = FOR_SAM.into_iter().map(str::to_owned).collect();
-    for service in templates.iter().flat_map(|template| template::services(template)) {
-        needed.insert(match service.as_str() {
-            "serverless" => "lambda".to_owned(),
-            "apigatewayv2" => "apigateway".to_owned(),
-            other => other.to_owned(),
-        });
+    for service in templates.iter().flat_map(|(_, template)| template::services(template)) {
+        needed.insert(if service == "apigatewayv2" { "apigateway".to_owned() } else { service });
     }
-    if templates.iter().any(|template| template.contains("SSESpecification")) {
+    if templates.iter().any(|(_, template)| template.contains("SSESpecification")) {
         needed.insert("kms".to_owned());
     }
     let services = setting(compose, "SERVICES: ").context("compose.yaml sets no SERVICES")?;
@@ -66,7 +60,7 @@ fn check_queues(compose: &str, variables: &str) -> Result<()> {
     Ok(())
 }
 
-/// The environments for emulators differ only in the architecture, and no command has its own parameters.
+/// No command of an environment has its own parameters, and those for emulators are for this architecture.
 fn check_environments(config: &str) -> Result<()> {
     let sections = config.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(".parameters]"));
     for section in sections.filter(|section| !section.ends_with(".global")) {
@@ -86,19 +80,11 @@ fn check_environments(config: &str) -> Result<()> {
         "{SAM}: not a section of parameters: {:?}",
         commands.collect::<Vec<_>>()
     );
-    let [local, arm64] = ["local", "local-arm64"].map(|name| environment(config, name));
-    ensure!(local.contains(&"\"Architecture=x86_64\","), "{SAM}: `local` isn't for x86_64");
-    let with_arm64: Vec<&str> = local
-        .iter()
-        .map(|line| if line.contains("Architecture=") { "\"Architecture=arm64\"," } else { line })
-        .collect();
-    ensure!(with_arm64 == arm64, "{SAM}: local {with_arm64:?}, but local-arm64 {arm64:?}");
+    for name in LOCAL {
+        let given = settings(config, name, "global");
+        ensure!(given.contains(&X86), "{SAM}: {name} isn't for x86_64, which `cargo xtask e2e` replaces");
+    }
     Ok(())
-}
-
-/// The settings of one environment, as lines.
-fn environment<'a>(config: &'a str, name: &str) -> Vec<&'a str> {
-    settings(config, name, "global")
 }
 
 /// The settings of one command in an environment, as lines.
@@ -119,24 +105,19 @@ fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn files() -> (Vec<String>, String, String, String) {
-        let [compose, variables, sam] = [COMPOSE, VARIABLES, SAM].map(|path| read(path).unwrap());
-        (templates().unwrap(), compose, variables, sam)
-    }
-
     #[test]
     fn localstack_is_given_each_service_of_the_template_and_of_its_encryption() {
-        let (template, compose, ..) = files();
-        check_services(&template, &compose).unwrap();
+        let (templates, compose) = (parts::all().unwrap(), read(COMPOSE).unwrap());
+        check_services(&templates, &compose).unwrap();
         for service in ["kms,", "scheduler,", "ssm,", ",sts"] {
-            check_services(&template, &compose.replacen(service, "", 1)).unwrap_err();
+            check_services(&templates, &compose.replacen(service, "", 1)).unwrap_err();
         }
-        check_services(&template, &compose.replace("kms,", "kms,glue,")).unwrap_err();
+        check_services(&templates, &compose.replace("kms,", "kms,glue,")).unwrap_err();
     }
 
     #[test]
     fn queues_are_where_localstack_and_the_variables_both_say() {
-        let (_, compose, variables, _) = files();
+        let [compose, variables] = [COMPOSE, VARIABLES].map(|path| read(path).unwrap());
         check_queues(&compose, &variables).unwrap();
         for strategy in ["path", "standard", "domain", "dynamic"] {
             let compose = compose.replace("\"off\"", strategy);
@@ -147,13 +128,12 @@ mod tests {
 
     #[test]
     fn what_is_built_for_an_emulator_is_what_is_deployed_there() {
-        let (.., sam) = files();
+        let sam = read(SAM).unwrap();
         check_environments(&sam).unwrap();
         check_environments(&sam.replace("x86_64", "arm64")).unwrap_err();
         check_environments(&format!(
             "{sam}\n[local.deploy.parameters]\nparameter_overrides = [\"Xray=true\"]\n"
         ))
         .unwrap_err();
-        check_environments(&sam.replacen("EventsQueue=true", "EventsQueue=false", 1)).unwrap_err();
     }
 }

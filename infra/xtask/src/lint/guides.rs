@@ -1,5 +1,5 @@
-//! Checks that the guides' commands exist: environments and parameters of `sam`, our own `cargo xtask`, and the table
-//! of the template's parameters.
+//! Checks that the guides' commands exist: environments and parameters of `sam`, our own `cargo xtask`, and the tables of
+//! the templates' parameters.
 
 use anyhow::{Context, Result, ensure};
 use clap::CommandFactory;
@@ -11,8 +11,6 @@ const SAM: &str = "infra/samconfig.toml";
 const DEPLOYMENT: &str = "infra/README.md";
 
 pub(super) fn check() -> Result<()> {
-    let parameters = template::parameters(&read(template::FILE)?);
-    ensure!(!parameters.is_empty(), "{} has no parameters", template::FILE);
     let environments = read(SAM)?;
     let everywhere = all_parameters()?;
     for guide in guide::ALL {
@@ -26,13 +24,17 @@ pub(super) fn check() -> Result<()> {
             checked.with_context(|| format!("{guide}: `{command}`"))?;
         }
     }
-    check_table(&read(DEPLOYMENT)?, &parameters)
+    let guide = read(DEPLOYMENT)?;
+    for (file, text) in parts::all()? {
+        check_table(&guide, file, &template::parameters(&text))?;
+    }
+    Ok(())
 }
 
 /// The parameters of all templates. Those of the same name have the same values.
 fn all_parameters() -> Result<Vec<template::Parameter>> {
     let mut all = vec![];
-    for file in [template::FILE, parts::CORE, parts::WORKER] {
+    for file in parts::FILES {
         all.extend(template::parameters(&read(file)?));
     }
     Ok(all)
@@ -77,24 +79,27 @@ fn check_xtask(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The guide's table contains exactly the template's parameters.
-fn check_table(guide: &str, parameters: &[template::Parameter]) -> Result<()> {
-    let (_, table) = guide.split_once("\n## Parameters\n").context("no section on parameters")?;
-    let (table, _) = table.split_once("\n## ").unwrap_or((table, ""));
+/// The guide's table of a template contains exactly the template's parameters.
+fn check_table(guide: &str, file: &str, parameters: &[template::Parameter]) -> Result<()> {
+    let name = file.trim_start_matches("infra/");
+    let begin = format!("\n| of `{name}` | default | |\n");
+    let (_, table) = guide.split_once(&begin).with_context(|| format!("no table of {name}"))?;
+    let (table, _) = table.split_once("\n\n").unwrap_or((table, ""));
+    ensure!(!parameters.is_empty(), "{file} has no parameters");
     let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
     let named: String =
         table.split('`').skip(1).step_by(2).fold(String::from(" "), |all, word| all + word + " ");
     for parameter in parameters {
         ensure!(
             named.contains(&format!(" {} ", parameter.name)),
-            "{DEPLOYMENT}: {} is missing",
+            "{DEPLOYMENT}: {} is missing in the table of {name}",
             parameter.name
         );
     }
     for (names, _) in cells {
         for name in names.split(['`', ',', ' ']).filter(|name| !name.is_empty()) {
             let is_there = parameters.iter().any(|parameter| parameter.name == name);
-            ensure!(is_there, "{DEPLOYMENT}: there is no parameter {name}");
+            ensure!(is_there, "{DEPLOYMENT}: {file} has no parameter {name}");
         }
     }
     Ok(())
@@ -107,7 +112,7 @@ mod tests {
     #[test]
     fn the_guides_name_commands_environments_and_parameters_that_exist() {
         check().unwrap();
-        let parameters = template::parameters(&read(template::FILE).unwrap());
+        let parameters = all_parameters().unwrap();
         let environments = read(SAM).unwrap();
         let sam = |command: &str| {
             check_sam(&command.split_whitespace().collect::<Vec<_>>(), &environments, &parameters)
@@ -124,6 +129,11 @@ mod tests {
         check_xtask(&["localstack", "sideways"]).unwrap_err();
         check_xtask(&["localstack", "up"]).unwrap();
         let guide = read(DEPLOYMENT).unwrap();
-        check_table(&guide.replace("`DueShards`", "`Shards`"), &parameters).unwrap_err();
+        for (file, text) in parts::all().unwrap() {
+            let parameters = template::parameters(&text);
+            for wrong in [("`System`", "`Systems`"), ("`AlarmTopicArn`", "`AlarmTopicArn`, `More`")] {
+                check_table(&guide.replace(wrong.0, wrong.1), file, &parameters).unwrap_err();
+            }
+        }
     }
 }

@@ -1,20 +1,14 @@
-//! Checks of `infra/template.yaml` that SAM and cfn-lint don't have.
+//! Reads the templates, and checks in them what cfn-lint doesn't.
 //!
-//! It is read as text, line by line: its indentation shows which lines belong together.
+//! They are read as text, line by line: the indentation shows which lines belong together.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 
-use super::read;
-
-/// The template's path from the root.
-pub(super) const FILE: &str = "infra/template.yaml";
-const FUNCTION: &str = "Type: AWS::Serverless::Function";
+const FUNCTION: &str = "Type: AWS::Lambda::Function";
 const ALLOWED: &str = "RecursiveLoop: Allow";
 const DROPPED: &str = "MetricName: RecursiveInvocationsDropped";
-/// The roles of functions that send or receive reports.
-const REPORTING: [&str; 5] = ["ScheduleRole", "ClaimRole", "CompleteRole", "GatewayRole", "WorkerRole"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
@@ -26,14 +20,9 @@ pub(super) struct Parameter {
 
 /// Each of our functions sends messages that lead back to it through other functions, so each must say that this is
 /// intended.
-pub(super) fn check_loops() -> Result<()> {
-    loops(FILE, &read(FILE)?, FUNCTION)
-}
-
-/// The same for any template, with functions of this type.
-pub(super) fn loops(file: &str, template: &str, function: &str) -> Result<()> {
+pub(super) fn loops(file: &str, template: &str) -> Result<()> {
     let functions: Vec<&str> =
-        blocks(template, "Resources").into_iter().filter(|block| block.contains(function)).collect();
+        blocks(template, "Resources").into_iter().filter(|block| block.contains(FUNCTION)).collect();
     ensure!(!functions.is_empty(), "{file} has no function");
     for function in functions {
         let name = title(function);
@@ -45,13 +34,9 @@ pub(super) fn loops(file: &str, template: &str, function: &str) -> Result<()> {
     Ok(())
 }
 
-/// A report that ends an attempt deletes the attempt's message or makes it visible again. So each function that
-/// receives reports, and the worker, which reports itself, must have the permission for both on messages of work.
-pub(super) fn check_reports() -> Result<()> {
-    reports(FILE, &read(FILE)?, &REPORTING, "${AWS::StackName}-work-*")
-}
-
-/// The same for any template with these roles, which name the queues of tasks like this.
+/// A report that ends an attempt deletes the attempt's message or makes it visible again. So the role of each function
+/// that receives reports, and the worker's, which reports itself, must have the permission for both on the messages of
+/// these queues.
 pub(super) fn reports(file: &str, template: &str, reporting: &[&str], queues: &str) -> Result<()> {
     let roles = blocks(template, "Resources");
     for name in reporting {
@@ -128,17 +113,17 @@ pub(super) fn title(block: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lint::{self, parts};
 
-    const TEMPLATE: &str = "Transform: x\n\nParameters:\n  Kind:\n    Type: String\n    Default: \"off\"\n    \
+    const TEMPLATE: &str = "Description: x\n\nParameters:\n  Kind:\n    Type: String\n    Default: \"off\"\n    \
         AllowedValues: [\"off\", carry]\n  Size:\n    Default: 3\n\nResources:\n  # Of queues.\n  Queue:\n    \
-        Type: AWS::SQS::Queue\n  Work:\n    Type: AWS::Serverless::Function\n    Properties:\n      # Why.\n      \
+        Type: AWS::SQS::Queue\n  Work:\n    Type: AWS::Lambda::Function\n    Properties:\n      # Why.\n      \
         RecursiveLoop: Allow\n  Alarm:\n    Type: AWS::CloudWatch::Alarm\n    Properties:\n      \
         MetricName: RecursiveInvocationsDropped\n\nOutputs:\n  Name:\n    Value: AWS::S3::Bucket\n";
 
     #[test]
     fn every_function_allows_its_loops_with_a_reason() {
-        check_loops().unwrap();
-        let loops = |text: &str| loops(FILE, text, FUNCTION);
+        let loops = |text: &str| loops("it", text);
         loops(TEMPLATE).unwrap();
         for (from, to) in [
             ("      RecursiveLoop: Allow\n", ""),
@@ -152,17 +137,17 @@ mod tests {
 
     #[test]
     fn each_role_for_reports_may_delete_their_messages() {
-        check_reports().unwrap();
-        let template = read(FILE).unwrap();
+        let template = lint::read(parts::CORE).unwrap();
+        let reports = |text: &str| reports(parts::CORE, text, &["ScheduleRole"], "${System}-work-*");
+        reports(&template).unwrap();
         let (before, role) = template.split_once("  ScheduleRole:").unwrap();
         let without = role.replacen("sqs:DeleteMessage, sqs:ChangeMessageVisibility", "sqs:SendMessage", 1);
-        let changed = format!("{before}  ScheduleRole:{without}");
-        reports(FILE, &changed, &REPORTING, "${AWS::StackName}-work-*").unwrap_err();
+        reports(&format!("{before}  ScheduleRole:{without}")).unwrap_err();
     }
 
     #[test]
     fn a_template_is_read_by_its_indentation() {
-        assert_eq!(services(TEMPLATE).into_iter().collect::<Vec<_>>(), ["cloudwatch", "serverless", "sqs"]);
+        assert_eq!(services(TEMPLATE).into_iter().collect::<Vec<_>>(), ["cloudwatch", "lambda", "sqs"]);
         let parameter = |name: &str, default: &str, allowed: &[&str]| Parameter {
             name: name.to_owned(),
             default: default.to_owned(),

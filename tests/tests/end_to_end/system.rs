@@ -1,4 +1,4 @@
-//! The deployed stack, and its interfaces.
+//! The deployed system, and its interfaces.
 
 use std::time::Duration;
 
@@ -9,21 +9,18 @@ use serde_json::{Value, json};
 use tickover_tests::emulator::{aws_config, endpoint};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-/// The variable in which `cargo xtask e2e` passes the stack's name.
-const STACK: &str = "TICKOVER_TEST_STACK";
+/// The variable in which `cargo xtask e2e` passes the system's name.
+const SYSTEM: &str = "TICKOVER_TEST_SYSTEM";
 /// A signature header for IAM. The emulator refuses requests without it, and doesn't check the signature.
 const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/execute-api/aws4_request, \
                          SignedHeaders=host, Signature=0";
-/// The same for `CloudFormation`.
-const CLOUDFORMATION: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, \
-                              SignedHeaders=host, Signature=0";
 /// How often a test checks for what it waits for.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How long an operation may take that waits for no schedule: functions start cold, several at once on few processors.
 pub(crate) const SOON: Duration = Duration::from_secs(90);
 
-/// The stack that all tests share.
-pub(crate) struct Stack {
+/// The system that all tests share.
+pub(crate) struct System {
     /// Its name, the prefix of all its resources' names.
     pub(crate) name: String,
     pub(crate) sqs: Sqs,
@@ -32,11 +29,11 @@ pub(crate) struct Stack {
     api_host: String,
 }
 
-impl Stack {
-    /// The stack that `cargo xtask e2e` has deployed.
+impl System {
+    /// The system that `cargo xtask e2e` has deployed.
     pub(crate) async fn deployed() -> Self {
         let name =
-            std::env::var(STACK).unwrap_or_else(|error| panic!("{STACK}: {error}. Run `cargo xtask e2e`"));
+            std::env::var(SYSTEM).unwrap_or_else(|error| panic!("{SYSTEM}: {error}. Run `cargo xtask e2e`"));
         let http = Client::builder().no_proxy().build().unwrap();
         let apis = http.get(format!("{}/v2/apis", endpoint())).send().await.unwrap();
         let apis: Value = apis.json().await.unwrap();
@@ -86,29 +83,6 @@ impl Stack {
         let answer: Value = answer.json().await.unwrap();
         assert!(!failed, "{function}: {answer}");
         answer
-    }
-
-    /// The template as `CloudFormation` has deployed it, with all transforms applied. The emulator doesn't copy the
-    /// setting for loops to the function, so `GetFunctionRecursionConfig` would only test the emulator.
-    pub(crate) async fn processed_template(&self) -> Value {
-        let form =
-            format!("Action=GetTemplate&Version=2010-05-15&StackName={}&TemplateStage=Processed", self.name);
-        let request = self.http.post(endpoint()).header("authorization", CLOUDFORMATION);
-        let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
-        let answer = request.send().await.unwrap().text().await.unwrap();
-        let (_, body) = answer.split_once("<TemplateBody>").unwrap_or_else(|| panic!("{answer}"));
-        let (body, _) = body.split_once("</TemplateBody>").unwrap();
-        let body = [
-            ("&quot;", "\""),
-            ("&#34;", "\""),
-            ("&#x27;", "'"),
-            ("&lt;", "<"),
-            ("&gt;", ">"),
-            ("&amp;", "&"),
-        ]
-        .into_iter()
-        .fold(body.to_owned(), |text, (name, letter)| text.replace(name, letter));
-        serde_json::from_str(&body).unwrap()
     }
 
     /// The URL of one of its queues.
