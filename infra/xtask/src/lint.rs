@@ -9,13 +9,14 @@ mod template;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::cargo::{root, succeed, target_dir, without_cargos_own};
-use crate::python;
 use crate::test::away_from_aws;
+use crate::{dist, python};
 
 const TEMPLATE: &str = "template.yaml";
 /// The others, which need no transform, so that SAM has nothing to add to cfn-lint.
@@ -43,8 +44,23 @@ pub(crate) fn run() -> Result<()> {
         command
     };
     succeed(tool("cfn-lint").arg(TEMPLATE).args(PLAIN)).context("cfn-lint reported a problem")?;
+    let made = made(&target.join("lint"))?;
+    succeed(tool("cfn-lint").args(made)).context("cfn-lint reported a problem of a release's templates")?;
     succeed(tool("sam").args(["validate", "--lint", "--template-file", TEMPLATE]))
         .context("SAM reported a problem")
+}
+
+/// Writes the templates that a release would have into the folder, and returns their paths.
+fn made(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = vec![];
+    for (name, text) in dist::for_lint()? {
+        let path = folder.join(name);
+        let write =
+            || fs::create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(&path, text));
+        write().with_context(|| format!("could not write {}", path.display()))?;
+        paths.push(path);
+    }
+    Ok(paths)
 }
 
 /// Checks the version that a deployment says of itself, which the tool compares with its own.
