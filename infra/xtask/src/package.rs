@@ -49,7 +49,10 @@ fn unpack(names: &[String], packed: &Path, folder: &Path) -> Result<()> {
         let package = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
         let file = packed.join(format!("{package}.crate"));
         let file = File::open(&file).with_context(|| format!("could not read {}", file.display()))?;
-        tar::Archive::new(GzDecoder::new(file)).unpack(folder)?;
+        let mut archive = tar::Archive::new(GzDecoder::new(file));
+        // All packed files have the same old time. With it, cargo would take them for those of the last check.
+        archive.set_preserve_mtime(false);
+        archive.unpack(folder)?;
         writeln!(manifest, "{name} = {{ path = \"{package}\" }}")?;
     }
     fs::write(folder.join("Cargo.toml"), manifest)?;

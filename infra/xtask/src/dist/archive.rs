@@ -12,7 +12,7 @@ pub(super) const PROGRAM: u32 = 0o755;
 /// The permissions of other files.
 pub(super) const TEXT: u32 = 0o644;
 /// The time of each file, in seconds of Unix time: 1980-01-01, the earliest that zip has. Tar prints a warning for 0.
-const TIME: u64 = 315_532_800;
+pub(super) const TIME: u64 = 315_532_800;
 
 /// A zip archive with one program.
 pub(super) fn zip(name: &str, program: &[u8]) -> Result<Vec<u8>> {

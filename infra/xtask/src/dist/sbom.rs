@@ -187,7 +187,7 @@ mod tests {
         let serde = find("serde").unwrap();
         assert!(serde.hashes.is_some() && serde.licenses.is_some() && serde.purl.is_some());
         // The tool's feature `aws` and its database; the functions; what Lambda needs.
-        for name in ["aws-sigv4", "libsqlite3-sys", "tickover-tick", "lambda_runtime"] {
+        for name in ["aws-sdk-sso", "libsqlite3-sys", "tickover-tick", "lambda_runtime"] {
             assert!(find(name).is_some(), "{name}");
         }
         // Of tests, of this program, and of the compiler.

@@ -93,11 +93,12 @@ fn a_release_has_all_archives_and_templates_and_says_what_is_left_out() {
 fn a_functions_archive_has_only_its_program_which_may_be_executed() {
     let (_around, folder) = written();
     for function in FUNCTIONS {
-        let bytes = read(&folder.join(archive("x86_64", short(function).unwrap()))).unwrap();
+        let bytes = read(&folder.join(templates::archive("x86_64", short(function).unwrap()))).unwrap();
         let mut archive = ZipArchive::new(std::io::Cursor::new(bytes)).unwrap();
         assert_eq!(archive.len(), 1);
         let mut program = archive.by_index(0).unwrap();
         assert_eq!(program.name().unwrap(), "bootstrap");
+        assert_eq!(program.last_modified(), Some(zip::DateTime::DEFAULT));
         assert_eq!(program.unix_mode().unwrap() & 0o777, 0o755);
         let mut text = String::new();
         program.read_to_string(&mut text).unwrap();
@@ -110,7 +111,12 @@ fn the_tools_archive_has_the_tool_and_the_licences() {
     let (around, folder) = written();
     let name = format!("tickover-{VERSION}-linux-x86_64");
     let bytes = read(&folder.join(format!("{name}.tar.gz"))).unwrap();
-    tar::Archive::new(GzDecoder::new(bytes.as_slice())).unpack(around.path()).unwrap();
+    let unpacked = || GzDecoder::new(bytes.as_slice());
+    assert_eq!(unpacked().header().map(flate2::GzHeader::mtime), Some(0));
+    for entry in tar::Archive::new(unpacked()).entries().unwrap() {
+        assert_eq!(entry.unwrap().header().mtime().unwrap(), archive::TIME);
+    }
+    tar::Archive::new(unpacked()).unpack(around.path()).unwrap();
     let tool = around.path().join(&name).join("tickover");
     assert_eq!(fs::read_to_string(&tool).unwrap(), "the tool");
     assert_eq!(tool.metadata().unwrap().permissions().mode() & 0o777, 0o755);
@@ -152,8 +158,4 @@ fn the_same_programs_give_the_same_bytes() {
     };
     release.write(&first).unwrap();
     assert!(contents(&first).iter().all(|(name, _)| !name.contains("x86_64")));
-}
-
-fn archive(architecture: &str, function: &str) -> String {
-    templates::archive(architecture, function)
 }
