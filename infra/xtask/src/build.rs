@@ -4,12 +4,13 @@
 //! `worker`, which have other features of them.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::cargo::{cargo, root, succeed, target_dir};
+use crate::cargo::{cargo, output, root, succeed, target_dir};
 use crate::python;
 
 /// The packages of the functions, which are also the names of their binaries.
@@ -23,6 +24,8 @@ pub(crate) const FUNCTIONS: [&str; 6] = [
 ];
 /// The function that does nothing, with which the others are compared.
 const EMPTY: &str = "tickover-empty";
+/// The package of the command-line tool.
+pub(crate) const TOOL: &str = "tickover-cli";
 
 /// The processor architecture of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,6 +37,8 @@ pub(crate) enum Architecture {
 }
 
 impl Architecture {
+    pub(crate) const ALL: [Self; 2] = [Self::Arm64, Self::X86];
+
     /// The architecture of this machine: emulators run functions on it.
     pub(crate) fn here() -> Self {
         if std::env::consts::ARCH == "aarch64" { Self::Arm64 } else { Self::X86 }
@@ -45,6 +50,21 @@ impl Architecture {
             Self::Arm64 => "arm64",
             Self::X86 => "x86_64",
         }
+    }
+
+    /// Its name for the compiler.
+    pub(crate) fn target(self) -> &'static str {
+        match self {
+            Self::Arm64 => "aarch64-unknown-linux-gnu",
+            Self::X86 => "x86_64-unknown-linux-gnu",
+        }
+    }
+
+    /// Whether programs can be built for it. The linker is there for both.
+    pub(crate) fn has_standard_library(self) -> Result<bool> {
+        let mut ask = Command::new("rustc");
+        let folder = output(ask.args(["--print", "target-libdir", "--target", self.target()]))?;
+        Ok(Path::new(folder.trim()).is_dir())
     }
 
     fn flag(self) -> &'static str {
@@ -66,16 +86,34 @@ pub(crate) fn with_empty(architecture: Architecture) -> Result<PathBuf> {
     build(architecture, &packages)
 }
 
+/// Builds the tool with its AWS parts, and returns its program. It needs no newer glibc than the functions do.
+pub(crate) fn tool(architecture: Architecture) -> Result<PathBuf> {
+    let folder = target_dir()?.join("tool").join(architecture.name());
+    let mut build = lambda(architecture, &folder)?;
+    build.args(["--package", TOOL, "--bin", "tickover", "--features", "aws"]);
+    // cargo-lambda would choose Lambda's processors, and machines of people can be older.
+    build.arg("--disable-optimizations");
+    succeed(&mut build).context("the tool could not be built")?;
+    Ok(folder.join("tickover/bootstrap"))
+}
+
 fn build(architecture: Architecture, packages: &[&str]) -> Result<PathBuf> {
     // A separate folder for each architecture: cargo-lambda would use the same one.
     let folder = target_dir()?.join("functions").join(architecture.name());
-    let mut build = cargo(&["lambda", "build", "--release", "--locked", architecture.flag(), "--bins"]);
+    let mut build = lambda(architecture, &folder)?;
+    build.arg("--bins");
     for package in packages {
         build.args(["--package", package]);
     }
-    build.arg("--lambda-dir").arg(&folder).env("PATH", path()?);
     succeed(&mut build).context("the functions could not be built")?;
     Ok(folder)
+}
+
+/// A call of cargo-lambda that writes each program as `NAME/bootstrap` into the folder.
+fn lambda(architecture: Architecture, folder: &Path) -> Result<Command> {
+    let mut build = cargo(&["lambda", "build", "--release", "--locked", architecture.flag()]);
+    build.arg("--lambda-dir").arg(folder).env("PATH", path()?);
+    Ok(build)
 }
 
 /// `PATH` with cargo-lambda, which is installed if it is missing.

@@ -5,7 +5,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, succeed, target_dir};
-use crate::{core_purity, deny, e2e, lint, localstack, measure, project, stacks, test, tidy, workers};
+use crate::{
+    core_purity, deny, e2e, lint, localstack, measure, package, project, stacks, test, tidy, workers,
+};
 
 /// One check, with the name that is printed.
 struct Step {
@@ -25,6 +27,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: clippy },
     Step { name: "docs", run: docs },
     Step { name: "test", run: tests },
+    Step { name: "package", run: package::run },
     Step { name: "example", run: example },
     Step { name: "workers", run: example_workers },
     Step { name: "e2e", run: end_to_end },

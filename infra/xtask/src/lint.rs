@@ -9,13 +9,14 @@ mod parts;
 mod template;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::cargo::{root, succeed, target_dir, without_cargos_own};
-use crate::python;
 use crate::test::away_from_aws;
+use crate::{dist, python};
 
 /// Checks all templates. A warning is an error too.
 pub(crate) fn run() -> Result<()> {
@@ -24,10 +25,25 @@ pub(crate) fn run() -> Result<()> {
     metrics::check(&parts::all()?)?;
     emulators::check()?;
     guides::check()?;
-    let python = python::install(&target_dir()?.join("sam"), &root().join("infra/tools/sam.txt"), "samcli")?;
+    let target = target_dir()?;
+    let python = python::install(&target.join("sam"), &root().join("infra/tools/sam.txt"), "samcli")?;
+    let made = made(&target.join("lint"))?;
     let mut cfn_lint = Command::new(python.with_file_name("cfn-lint"));
-    without_cargos_own(&mut cfn_lint).current_dir(root()).stdin(Stdio::null()).args(parts::FILES);
+    without_cargos_own(&mut cfn_lint).current_dir(root()).stdin(Stdio::null()).args(parts::FILES).args(made);
     succeed(away_from_aws(&mut cfn_lint)).context("cfn-lint reported a problem")
+}
+
+/// Writes the templates that a release would have into the folder, and returns their paths.
+fn made(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = vec![];
+    for (name, text) in dist::for_lint()? {
+        let path = folder.join(name);
+        let write =
+            || fs::create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(&path, text));
+        write().with_context(|| format!("could not write {}", path.display()))?;
+        paths.push(path);
+    }
+    Ok(paths)
 }
 
 /// Checks the version that a deployment says of itself, which the tool compares with its own.

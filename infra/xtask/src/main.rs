@@ -11,12 +11,14 @@ mod cargo;
 mod ci;
 mod core_purity;
 mod deny;
+mod dist;
 mod e2e;
 mod emulator;
 mod guide;
 mod lint;
 mod localstack;
 mod measure;
+mod package;
 mod project;
 mod python;
 mod stacks;
@@ -56,6 +58,8 @@ enum Command {
         #[arg(long, value_enum, default_value = "arm64")]
         architecture: build::Architecture,
     },
+    /// Make a release's archives, templates and checksums, in `target/dist/VERSION`
+    Dist(dist::DistArgs),
     /// Deploy a core, a worker and queues into a new emulator, run the end-to-end tests, delete the stacks
     E2e {
         /// Passed to the tests, such as a part of their names
@@ -79,6 +83,8 @@ enum Command {
     Lint,
     /// Check this repository's own rules that no compiler checks
     Tidy,
+    /// Pack the crates for the registry, and compile what was packed
+    Package,
     /// Run the simulation with all kinds of faults, seed by seed, and check the invariants
     Sim {
         /// `--seeds N`, `--seed S` to replay one step by step, `--bug NAME`, `--bugs` to list them
@@ -136,6 +142,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Build { architecture } => {
             println!("{}", build::run(architecture)?.display());
         }
+        Command::Dist(args) => dist::run(&args)?,
         Command::E2e { args } => return Ok(cargo::exit_code(e2e::run(&args)?)),
         Command::Stacks => stacks::run()?,
         Command::Workers { args } => return Ok(cargo::exit_code(workers::run(&args)?)),
@@ -147,6 +154,7 @@ fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Lint => lint::run()?,
         Command::Tidy => tidy::run()?,
+        Command::Package => package::run()?,
         Command::Sim { args } => return sim(&args),
         Command::MeasureFunctions => measure::run()?,
         Command::Bench { name } => return Ok(cargo::exit_code(bench::run(name.as_deref())?)),

@@ -14,7 +14,8 @@ pub(crate) use place::Place;
 
 /// How to get the tool with its AWS parts.
 #[cfg(any(test, not(feature = "aws")))]
-const WITH_AWS: &str = "in a checkout, `cargo install --locked --path shared/cli --features aws`";
+const WITH_AWS: &str = "`cargo install --locked --features aws tickover-cli`, or in a checkout `cargo install --locked \
+                        --features aws --path shared/cli`";
 
 /// Options that choose the system.
 #[derive(clap::Args, Debug)]

@@ -79,6 +79,7 @@ async fn a_new_project_has_its_files_its_name_and_no_marker() {
     has("src/main.rs", "use my_shop::{");
     has("tests/fulfil.rs", "with_each_death");
     has("README.md", "# my-shop\n");
+    has("README.md", "`cargo install --locked --features aws tickover-cli`");
     has("worker.yaml", "Default: my-shop\n");
     has("samconfig.toml", "stack_name = \"my-shop-prod\"");
     has(".gitignore", "/target\n");

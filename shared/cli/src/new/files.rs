@@ -2,8 +2,9 @@
 
 use anyhow::{Context as _, bail, ensure};
 
-/// The template of a worker's stack, which is this repository's own.
-const STACK: &str = include_str!("../../../../infra/worker.yaml");
+/// The template of a worker's stack, which is this repository's own: a link to `infra/worker.yaml`. A published crate has
+/// only the files in its folder, and cargo puts the link's target among them.
+const STACK: &str = include_str!("files/worker.yaml");
 /// What a project's `worker.yaml` has (second) in place of parts of this repository's (first). Its function is built with
 /// cargo-lambda, because `sam build` can't choose a crate's features.
 const STACK_CHANGES: &[(&str, &str)] = &[

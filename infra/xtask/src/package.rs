@@ -1,0 +1,125 @@
+//! Packs the crates for the registry as `cargo publish` does, and compiles what was packed, without the network.
+//!
+//! A package is compiled from its own files alone, so a file that it reads from elsewhere in this repository is found. All
+//! are compiled together, in a workspace that has nothing else, with the dependencies that clippy's step has built. `cargo
+//! package` would compile each of them by itself instead, and their dependencies again for many of them.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use crate::cargo::{cargo, metadata, root, succeed, target_dir};
+use crate::{project, test};
+
+/// What the registry or its users ask of each crate. Lists have at least one entry.
+const ASKED: [&str; 6] = ["description", "license", "readme", "keywords", "categories", "rust_version"];
+/// The folder of all published crates, and of no other.
+const FOLDER: &str = "shared";
+
+pub(crate) fn run() -> Result<()> {
+    let names = published(&metadata()?)?;
+    let mut package = cargo(&["package", "--locked", "--offline", "--no-verify"]);
+    // Changes that aren't committed may be checked too.
+    package.arg("--allow-dirty");
+    for name in &names {
+        package.args(["--package", name]);
+    }
+    succeed(&mut package)?;
+    let target = target_dir()?;
+    let folder = target.join("package/unpacked");
+    unpack(&names, &target.join("package"), &folder)?;
+    let mut check = cargo(&["check", "--workspace", "--offline", "--target-dir"]);
+    check.arg(&target).args(test::FEATURES).current_dir(&folder);
+    succeed(project::alike(&mut check)).context("a packed crate doesn't compile")
+}
+
+/// Makes a workspace of the packed crates, with the versions of Cargo.lock.
+fn unpack(names: &[String], packed: &Path, folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("could not remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
+    let mut manifest =
+        "[workspace]\nresolver = \"3\"\nmembers = [\"tickover*\"]\n\n[patch.crates-io]\n".to_owned();
+    for name in names {
+        let package = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
+        let file = packed.join(format!("{package}.crate"));
+        let file = File::open(&file).with_context(|| format!("could not read {}", file.display()))?;
+        let mut archive = tar::Archive::new(GzDecoder::new(file));
+        // All packed files have the same old time. With it, cargo would take them for those of the last check.
+        archive.set_preserve_mtime(false);
+        archive.unpack(folder)?;
+        writeln!(manifest, "{name} = {{ path = \"{package}\" }}")?;
+    }
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    Ok(())
+}
+
+/// The names of the crates that are published. Checks what they say of themselves.
+fn published(metadata: &Value) -> Result<Vec<String>> {
+    let root = metadata["workspace_root"].as_str().context("cargo metadata names no root")?;
+    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    let mut names = vec![];
+    for package in packages {
+        let name = package["name"].as_str().context("a package without a name")?;
+        let manifest = package["manifest_path"].as_str().context("a package without a manifest")?;
+        // Without `publish` in the manifest, this is `null`. With `publish = false` it is an empty list of registries.
+        let is_published = package["publish"].is_null();
+        let is_shared = manifest.starts_with(&format!("{root}/{FOLDER}/"));
+        ensure!(is_published == is_shared, "{name}: the crates of {FOLDER}, and no others, are published");
+        if !is_published {
+            continue;
+        }
+        let is_missing = |key: &&str| match &package[*key] {
+            Value::String(text) => text.is_empty(),
+            Value::Array(entries) => entries.is_empty(),
+            _ => true,
+        };
+        let missing: Vec<&str> = ASKED.into_iter().filter(is_missing).collect();
+        ensure!(missing.is_empty(), "{name} has no {}", missing.join(", "));
+        names.push(name.to_owned());
+    }
+    ensure!(!names.is_empty(), "no crate is published");
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_shared_crates_are_published_and_say_what_they_are() {
+        let real = metadata().unwrap();
+        let names = published(&real).unwrap();
+        assert!(
+            names.iter().any(|name| name == "tickover") && names.iter().any(|name| name == "tickover-cli")
+        );
+        assert!(!names.iter().any(|name| name == "xtask"));
+        for (key, value) in ASKED.iter().map(|key| (*key, json!(null))).chain([("keywords", json!([]))]) {
+            let mut changed = real.clone();
+            for package in changed["packages"].as_array_mut().unwrap() {
+                package[key] = value.clone();
+            }
+            let refused = published(&changed).unwrap_err().to_string();
+            assert!(refused.ends_with(key), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_crate_that_is_published_by_mistake_is_found() {
+        for publish in [json!(null), json!([])] {
+            let mut changed = metadata().unwrap();
+            for package in changed["packages"].as_array_mut().unwrap() {
+                package["publish"] = publish.clone();
+            }
+            published(&changed).unwrap_err();
+        }
+    }
+}
