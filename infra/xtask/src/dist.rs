@@ -56,6 +56,9 @@ struct Release {
 
 /// Builds, writes the folder, and prints its path.
 pub(crate) fn run(args: &DistArgs) -> Result<()> {
+    // Before the builds, which take a while: somebody may commit meanwhile.
+    let commit = git(&["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"])?;
+    let committed_at = git(&["log", "-1", "--format=%cI"])?;
     let mut built = vec![];
     let mut left_out = vec![];
     for architecture in Architecture::ALL {
@@ -76,8 +79,7 @@ pub(crate) fn run(args: &DistArgs) -> Result<()> {
     }
     ensure!(!built.is_empty(), "no architecture is left to build for");
     let targets: Vec<&str> = built.iter().map(|built| built.architecture.target()).collect();
-    let commit = git(&["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"])?;
-    let sbom = sbom::of(&targets, &git(&["log", "-1", "--format=%cI"])?)?;
+    let sbom = sbom::of(&targets, &committed_at)?;
     let folder = target_dir()?.join("dist").join(VERSION);
     Release { built, left_out, commit, sbom }.write(&folder)?;
     println!("{}", folder.display());
