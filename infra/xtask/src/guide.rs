@@ -9,7 +9,8 @@ use crate::cargo::root;
 /// The guide to emulators.
 pub(crate) const LOCAL: &str = "localstack/README.md";
 /// All guides that contain commands.
-pub(crate) const ALL: [&str; 4] = ["README.md", "CONTRIBUTING.md", "infra/README.md", LOCAL];
+pub(crate) const ALL: [&str; 5] =
+    ["README.md", "CONTRIBUTING.md", "infra/README.md", "infra/PRODUCTION.md", LOCAL];
 
 /// The only block of commands that contains this text, unchanged.
 pub(crate) fn block(guide: &str, having: &str) -> Result<String> {

@@ -72,7 +72,7 @@ struct Build {
 }
 
 /// What such a build doesn't compile, by the beginnings of the crates' names: the AWS SDK, TLS, and the stand-in for
-/// DynamoDB in tests.
+/// `DynamoDB` in tests.
 const NEVER: &[&str] = &["aws-", "rustls", "dynoxide"];
 
 /// A user's crate with the whole system in its own process, and the tool as `cargo run -- demo` builds it.
