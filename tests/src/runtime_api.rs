@@ -154,6 +154,11 @@ impl Function {
         self.process.stdout()
     }
 
+    /// Its standard error so far.
+    pub fn stderr(&self) -> String {
+        self.process.stderr()
+    }
+
     /// Waits for the end of the process, whatever its cause.
     async fn exit_error(&self) -> FunctionError {
         let status = match self.process.end().await {

@@ -206,15 +206,14 @@ async fn a_claim_and_a_heartbeat_of_a_remote_step_read_its_execution_for_half_a_
     assert!(bill.within(cost::HEARTBEAT.and(cost::PARENT)), "{bill:?}");
 }
 
-#[tokio::test]
-async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
-    let meter = meter().await;
+/// An execution that starts so many remote steps at once, waits for all of them, and closes.
+async fn fan_out(meter: &Meter, of: u16) -> Bill {
     let service = &meter.scene.service;
     let ((), bill) = meter
         .bill(Box::pin(async {
-            started(&meter, "e-1").await;
-            let (first, _) = turn(&meter).await;
-            let names: Vec<StepName> = (0..FAN_OUT).map(|place| name(format!("label[{place}]"))).collect();
+            started(meter, "e-1").await;
+            let (first, _) = turn(meter).await;
+            let names: Vec<StepName> = (0..of).map(|place| name(format!("label[{place}]"))).collect();
             let steps = names.iter().zip(0..).map(|(name, place)| RemoteStep {
                 name: name.clone(),
                 kind: TaskKind::parse("print-label").unwrap(),
@@ -222,13 +221,13 @@ async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
                 input: Json::parse(r#"{"box":"b-1"}"#),
                 retry: RetryPolicy::default(),
                 timeouts: Timeouts::default(),
-                slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item: 0, place, of: FAN_OUT }),
+                slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item: 0, place, of }),
             });
             service.start_remote(&first.execution, steps.collect()).await.unwrap();
             let begun =
                 |name: &StepName| Entry { at: service.now(), what: Happened::Remote { name: name.clone() } };
             let entries = names.iter().map(begun).collect();
-            suspended(&meter, &first, &first.execution, asleep(entries, None, true)).await;
+            suspended(meter, &first, &first.execution, asleep(entries, None, true)).await;
             service.done_with(&queue(), first.receipt.as_deref().unwrap()).await;
             let mut done = 0;
             let second = loop {
@@ -247,24 +246,37 @@ async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
                     break turn;
                 }
             };
-            assert_eq!(done, FAN_OUT, "only the last step's end wakes it");
+            assert_eq!(done, of, "only the last step's end wakes it");
             let ended = service.remote_outcomes(&second.execution, &names).await.unwrap();
-            assert_eq!(ended.len(), usize::from(FAN_OUT));
+            assert_eq!(ended.len(), usize::from(of));
             let ends = ended.into_iter().map(|(name, ended): (_, EndedStep)| Entry {
                 at: service.now(),
                 what: Happened::Step { name, outcome: ended.outcome, attempts: None },
             });
             let execution =
                 service.record_turn(&second.execution, second.lease, ends.collect(), None).await.unwrap();
-            closed(&meter, &second, &execution, vec![]).await;
+            closed(meter, &second, &execution, vec![]).await;
         }))
         .await;
+    bill
+}
+
+#[tokio::test]
+async fn a_fan_out_of_a_hundred_costs_six_and_a_half_write_units_a_step() {
+    let bill = fan_out(&meter().await, FAN_OUT).await;
     let steps = f64::from(FAN_OUT);
     assert!(bill.writes / steps <= 6.5, "{bill:?}");
     assert!(bill.reads / steps <= 3.0, "{bill:?}");
-    // The execution's own start and its wait for all of them, in addition to a message for each step.
     assert!(
-        bill.within(cost::REMOTE_STEP.times(steps).and(cost::START).and(cost::SLEEP).and(cost::CLOSE)),
+        bill.within(cost::REMOTE_STEP.times(steps).and(cost::START).and(cost::JOIN).and(cost::CLOSE)),
         "{bill:?}"
     );
+}
+
+#[tokio::test]
+async fn a_fan_out_of_two_costs_its_steps_and_one_wait() {
+    let bill = fan_out(&meter().await, 2).await;
+    let expected =
+        cost::START.and(cost::TURN).and(cost::REMOTE_STEP.times(2.0)).and(cost::JOIN).and(cost::CLOSE);
+    assert!(bill.within(expected), "{bill:?} {expected:?}");
 }

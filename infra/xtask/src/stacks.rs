@@ -20,11 +20,12 @@ const SYSTEM: &str = "tickover";
 const EXPORT: &str = "tickover-tickover-worker-policy";
 const WORKERS: [&str; 2] = ["orders", "emails"];
 
-/// Arguments: the queues with workers, the expected visibility timeouts of these queues, and the expected due shards of
-/// their functions. Prints what is wrong, one problem in a line.
+/// Arguments: the queues with workers, the expected visibility timeouts of these queues, the expected due shards of their
+/// functions, and the queue whose worker is released by versions. Prints what is wrong, one problem in a line.
 const CHECK: &str = r"
 import boto3, sys
-queues, visible, shards = (text.split(',') for text in sys.argv[1:])
+queues, visible, shards = (text.split(',') for text in sys.argv[1:4])
+released = sys.argv[4]
 functions, sqs, iam = boto3.client('lambda'), boto3.client('sqs'), boto3.client('iam')
 configured = lambda name: functions.get_function_configuration(FunctionName=name)
 variables = lambda found: found['Environment']['Variables']
@@ -43,8 +44,9 @@ for queue, visibility, shard in zip(queues, visible, shards):
     if found['VisibilityTimeout'] != visibility: print(queue, 'is visible after', found['VisibilityTimeout'])
     if int(visibility) <= worker['Timeout']: print(queue, 'is visible before', worker['Timeout'])
     if 'tickover-dead-work-' + queue not in found['RedrivePolicy']: print(queue, 'redrives', found['RedrivePolicy'])
-    sources = functions.list_event_source_mappings(FunctionName='tickover-worker-' + queue)['EventSourceMappings']
-    if [source['EventSourceArn'] for source in sources] != [found['QueueArn']]: print(queue, 'has', sources)
+    sources = functions.list_event_source_mappings(EventSourceArn=found['QueueArn'])['EventSourceMappings']
+    expected = 'tickover-worker-' + queue + (':live' if queue == released else '')
+    if [source['FunctionArn'].split(':function:')[1] for source in sources] != [expected]: print(queue, 'has', sources)
     attached = iam.list_attached_role_policies(RoleName=worker['Role'].rsplit('/', 1)[1])['AttachedPolicies']
     if not any('WorkerPolicy' in policy['PolicyName'] for policy in attached): print(queue, 'may do', attached)
 ";
@@ -93,20 +95,21 @@ impl Stacks {
         // All alarms, and the dashboard, although the environment leaves the dashboard out.
         self.deploy("core", SYSTEM, &[&LOCAL[..], &["Alarms=all", "EventsQueue=true"]].concat())?;
         self.deploy("worker", &orders, &["Architecture=x86_64", "MaxConcurrency=0", "Alarms=all"])?;
-        self.check("orders", "360", "16")?;
+        self.check("orders", "360", "16", "")?;
 
-        self.deploy("worker", &orders, &["Timeout=900"])?;
-        self.check("orders", "1200", "16")?;
+        self.deploy("worker", &orders, &["Timeout=900", "Release=1"])?;
+        self.check("orders", "1200", "16", "orders")?;
+        self.deploy("worker", &orders, &["Release=2", "StableVersion=1", "StablePart=0.9"])?;
         // The parameters that aren't named keep their values. The export, which a worker imports, doesn't change.
         self.deploy("core", SYSTEM, &["DueShards=32", "RetentionDays=9", "Alarms=essential"])?;
         self.deploy("worker", &emails, &["Queue=emails", "Architecture=x86_64", "MaxConcurrency=0"])?;
-        self.check("orders,emails", "1200,360", "16,32")?;
+        self.check("orders,emails", "1200,360", "16,32", "orders")?;
 
         let refused =
             self.python(DELETE, &[SYSTEM]).err().context("the core was deleted before its workers")?;
         ensure!(format!("{refused:#}").contains(EXPORT), "the core wasn't deleted: {refused:#}");
         self.python(DELETE, &[&emails])?;
-        self.check("orders", "1200", "16")?;
+        self.check("orders", "1200", "16", "orders")?;
         self.python(DELETE, &[&orders, SYSTEM])?;
         self.python(DELETE_TABLE, &[SYSTEM])?;
         self.nothing_is_left()
@@ -145,8 +148,8 @@ impl Stacks {
         Ok(())
     }
 
-    fn check(&self, queues: &str, visibilities: &str, shards: &str) -> Result<()> {
-        let problems = self.python(CHECK, &[queues, visibilities, shards])?;
+    fn check(&self, queues: &str, visibilities: &str, shards: &str, released: &str) -> Result<()> {
+        let problems = self.python(CHECK, &[queues, visibilities, shards, released])?;
         ensure!(problems.is_empty(), "what was deployed is wrong:\n{problems}");
         Ok(())
     }

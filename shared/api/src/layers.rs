@@ -27,19 +27,30 @@ fn panicked(_payload: Box<dyn Any + Send>) -> Response {
     Problem::internal().into_response()
 }
 
-/// Writes one log line for each request. The path is the route's pattern; ids are in the task's own log lines.
+/// Writes one log line for each request: at `info` if it was refused or failed, else at `debug`. The path is the route's
+/// pattern; ids are in the task's own log lines.
 async fn log(request: Request, next: Next) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
-    tracing::info!(
-        %method,
-        path = path.as_ref().map_or("unmatched", MatchedPath::as_str),
-        status = response.status().as_u16(),
-        { field::DURATION_MS } = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "request"
-    );
+    macro_rules! line {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                %method,
+                path = path.as_ref().map_or("unmatched", MatchedPath::as_str),
+                status = response.status().as_u16(),
+                { field::DURATION_MS } = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                "request"
+            )
+        };
+    }
+    if response.status().is_success() {
+        line!(tracing::Level::DEBUG);
+    } else {
+        line!(tracing::Level::INFO);
+    }
     response
 }
 

@@ -1,26 +1,20 @@
-//! `cost`: what a workload costs, computed from the measured units that tests check and from AWS's prices.
+//! `cost`: what a workload costs, computed from the measured units that tests check and from list prices.
 
-use clap::Args;
+mod bill;
+mod compare;
+mod prices;
+
+use clap::{Args, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
-use serde::Serialize;
-use tickover_service::cost::{
-    ATTEMPT_TIMEOUT, CLAIM, CLOSE, COMPLETE, END_BADLY, HEARTBEAT, IDLE_SHARD, INLINE_STEP, REMOTE_STEP,
-    RETRY, SCHEDULE, SLEEP, START, TIMER, TURN, Units,
-};
 
 use crate::show::{answer, print};
+use bill::{Line, bill};
+use compare::{Other, others};
+use prices::Prices;
 
-/// Ticks of a month of 30 days.
-const TICKS: f64 = 43_200.0;
-/// Requests to SQS a month for one idle queue: Lambda reads it with five long polls of 20 s at a time
-/// (`cargo xtask bench idle`).
-const POLLS: f64 = 648_000.0;
-const MILLION: f64 = 1_000_000.0;
-const MB_OF_GB: f64 = 1_024.0;
-const MS_OF_S: f64 = 1_000.0;
-
-/// The workload of a month, and the prices.
+/// The workload of a month, and the prices. Without arguments: a deployed system without work.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct CostArgs {
     /// Tasks a month
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
@@ -49,21 +43,46 @@ pub(crate) struct CostArgs {
     /// Remote steps of each execution
     #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
     remote_steps: f64,
-    /// Sleeps and waits of each execution
+    /// How often each execution waits for remote steps: once, if it starts all of them together [default: 1, if there
+    /// are any]
+    #[arg(long, value_name = "COUNT")]
+    fan_outs: Option<f64>,
+    /// Sleeps of each execution
     #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
     sleeps: f64,
+    /// Waits of each execution for an event or a child, without a deadline within minutes
+    #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
+    events: f64,
+    /// Requests to the HTTP API a month
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    http_requests: u64,
+    /// The parameter `ApiKind` is `FunctionUrl`: requests cost only their invocations, and there is no access log
+    #[arg(long)]
+    function_url: bool,
+    /// Workers that always wait for work over HTTP: each holds a function
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    waiting_workers: u16,
+    /// Stacks of `worker.yaml`: each has a queue, which Lambda polls even if it is empty, and alarms
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    workers: u16,
+    /// The parameter `Alarms` of all stacks
+    #[arg(long, value_enum, default_value_t = WhichAlarms::Essential)]
+    alarms: WhichAlarms,
+    /// The account has three other dashboards; its first three are free
+    #[arg(long)]
+    paid_dashboard: bool,
+    /// Days for which ended records are kept
+    #[arg(long, default_value_t = 7, value_name = "DAYS")]
+    retention_days: u16,
+    /// Days for which logs are kept
+    #[arg(long, default_value_t = 30, value_name = "DAYS")]
+    log_retention_days: u16,
     /// Shards of the due index, each read by every tick
     #[arg(long, default_value_t = 16, value_name = "COUNT")]
     shards: u16,
     /// Requests to SQS for each message after it is sent: receiving and deleting it, fewer in batches
     #[arg(long, default_value_t = 2.0, value_name = "COUNT")]
     requests_per_message: f64,
-    /// Queues that Lambda polls, even if they are empty
-    #[arg(long, default_value_t = 4, value_name = "COUNT")]
-    queues: u16,
-    /// Requests to the HTTP API a month
-    #[arg(long, default_value_t = 0, value_name = "COUNT")]
-    http_requests: u64,
     /// Invocations for each message: at most 1; 0.1 with full batches of ten
     #[arg(long, default_value_t = 1.0, value_name = "COUNT")]
     invocations_per_message: f64,
@@ -73,194 +92,97 @@ pub(crate) struct CostArgs {
     /// The memory of a function
     #[arg(long, default_value_t = 256.0, value_name = "MB")]
     memory_mb: f64,
-    /// US dollars for a million write units; this and the other prices are those of us-east-1, on demand
-    #[arg(long, default_value_t = 0.625, value_name = "USD")]
-    write_price: f64,
-    /// US dollars for a million read units
-    #[arg(long, default_value_t = 0.125, value_name = "USD")]
-    read_price: f64,
-    /// US dollars for a million requests to SQS
-    #[arg(long, default_value_t = 0.40, value_name = "USD")]
-    message_price: f64,
-    /// US dollars for a million requests to an HTTP API
-    #[arg(long, default_value_t = 1.0, value_name = "USD")]
-    http_price: f64,
-    /// US dollars for a million invocations
-    #[arg(long, default_value_t = 0.20, value_name = "USD")]
-    invocation_price: f64,
-    /// US dollars for a million GB-seconds of functions on arm64
-    #[arg(long, default_value_t = 13.3334, value_name = "USD")]
-    compute_price: f64,
-    /// US dollars for a million invocations of the tick by the scheduler
-    #[arg(long, default_value_t = 1.0, value_name = "USD")]
-    scheduler_price: f64,
+    /// What other services charge for the same executions
+    #[arg(long)]
+    compare: bool,
+    /// Bytes that each operation stores with another service
+    #[arg(long, default_value_t = 1024.0, value_name = "BYTES")]
+    stored_bytes: f64,
+    /// How long each execution is open, for services that bill it
+    #[arg(long, default_value_t = 1.0, value_name = "HOURS")]
+    open_hours: f64,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    prices: Prices,
 }
 
-/// A line of the bill.
-#[derive(Serialize)]
-struct Line {
-    what: &'static str,
-    write_units: f64,
-    read_units: f64,
-    sqs_requests: f64,
-    invocations: f64,
-    usd: f64,
+/// The parameter `Alarms` of the templates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WhichAlarms {
+    Essential,
+    All,
+    None,
+}
+
+impl CostArgs {
+    /// How often each execution waits for remote steps.
+    fn joins(&self) -> f64 {
+        self.fan_outs.unwrap_or(if self.remote_steps > 0.0 { 1.0 } else { 0.0 })
+    }
 }
 
 pub(crate) fn run(args: &CostArgs) -> anyhow::Result<()> {
     anyhow::ensure!((0.0..=1.0).contains(&args.failing), "--failing: must be a number from 0 to 1");
+    anyhow::ensure!(!args.compare || args.executions > 0, "--compare: needs --executions");
     let lines = bill(args);
-    let usd = lines.iter().map(|line| line.usd).sum::<f64>();
+    let usd = total(&lines);
+    let others = if args.compare { others(args) } else { vec![] };
     if args.json {
-        return answer(&serde_json::json!({ "lines": lines, "usd": usd }));
+        return answer(&serde_json::json!({ "lines": lines, "usd": usd, "others": others }));
     }
+    let bill = table_of_bill(&lines, usd);
+    let note = "Payloads over 1 KB also cost one write and one read of their size. The number \
+        and duration of invocations are those of the arguments. Prices are those of `tickover cost --help`.\n";
+    let compared = if args.compare { format!("\n{}\n", table_of_others(&others)) } else { String::new() };
+    print(&format!("{bill}\n{note}{compared}"))
+}
+
+fn total(lines: &[Line]) -> f64 {
+    lines.iter().map(|line| line.usd).sum()
+}
+
+fn table_of_bill(lines: &[Line], usd: f64) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["", "write units", "read units", "SQS requests", "invocations", "USD a month"]);
-    for line in &lines {
-        table.add_row([
-            line.what.to_owned(),
-            format!("{:.0}", line.write_units),
-            format!("{:.0}", line.read_units),
-            format!("{:.0}", line.sqs_requests),
-            format!("{:.0}", line.invocations),
-            format!("{:.2}", line.usd),
-        ]);
-    }
-    table.add_row([
-        String::from("together"),
-        String::new(),
-        String::new(),
-        String::new(),
-        String::new(),
-        format!("{usd:.2}"),
+    table.set_header([
+        "",
+        "write units",
+        "read units",
+        "SQS requests",
+        "invocations",
+        "GB-seconds",
+        "USD a month",
     ]);
+    let of = |number: f64| if number > 0.0 { format!("{number:.0}") } else { String::new() };
+    for line in lines {
+        let numbers =
+            [line.write_units, line.read_units, line.sqs_requests, line.invocations, line.gb_seconds];
+        let cells =
+            [line.what.clone()].into_iter().chain(numbers.map(of)).chain([format!("{:.2}", line.usd)]);
+        table.add_row(cells);
+    }
+    let empty = std::iter::repeat_n(String::new(), 5);
+    table.add_row([String::from("together")].into_iter().chain(empty).chain([format!("{usd:.2}")]));
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let note = "Payloads over 1 KB also cost one write and one read of their size. The number \
-        and duration of invocations are those of the arguments. Logs and storage cost extra.\n";
-    print(&format!("{table}\n{note}"))
+    table
 }
 
-fn bill(args: &CostArgs) -> Vec<Line> {
-    let line = |what, units: Units, invocations: f64| {
-        let sqs_requests = units.sends * (1.0 + args.requests_per_message);
-        let usd = units.writes * args.write_price
-            + units.reads * args.read_price
-            + sqs_requests * args.message_price
-            + invocations * of_invocation(args);
-        let usd = usd / MILLION;
-        Line { what, write_units: units.writes, read_units: units.reads, sqs_requests, invocations, usd }
-    };
-    let mut lines = Vec::new();
-    for (what, number, each) in
-        [("tasks", args.tasks, of_task(args)), ("executions", args.executions, of_execution(args))]
-    {
-        if number > 0 {
-            let units = each.times(count(number));
-            lines.push(line(what, units, units.sends * args.invocations_per_message));
-        }
+fn table_of_others(others: &[Other]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["the same executions with", "USD a month", "billed", "page, read"]);
+    for other in others {
+        table.add_row([other.service, &format!("{:.2}", other.usd), &other.billed, other.page]);
     }
-    if args.http_requests > 0 {
-        let requests = count(args.http_requests);
-        let http = line("HTTP requests", Units::default(), requests);
-        lines.push(Line { usd: http.usd + requests * args.http_price / MILLION, ..http });
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
-    let ticks = line("ticks", IDLE_SHARD.times(f64::from(args.shards) * TICKS), TICKS);
-    lines.push(Line { usd: ticks.usd + TICKS * args.scheduler_price / MILLION, ..ticks });
-    let polls = f64::from(args.queues) * POLLS;
-    let polling = line("polling", Units::default(), 0.0);
-    lines.push(Line { sqs_requests: polls, usd: polls * args.message_price / MILLION, ..polling });
-    lines
-}
-
-/// US dollars for a million invocations and their duration.
-fn of_invocation(args: &CostArgs) -> f64 {
-    let gb_seconds = args.memory_mb / MB_OF_GB * args.invocation_ms / MS_OF_S;
-    args.invocation_price + gb_seconds * args.compute_price
-}
-
-/// The units of one task, from its schedule to its end.
-fn of_task(args: &CostArgs) -> Units {
-    let attempt = if args.attempt_timeouts { CLAIM.and(ATTEMPT_TIMEOUT) } else { CLAIM };
-    let ends = COMPLETE.times(1.0 - args.failing).and(END_BADLY.times(args.failing));
-    let timer = if args.deadlines { TIMER } else { Units::default() };
-    SCHEDULE
-        .and(attempt.times(1.0 + args.retries))
-        .and(RETRY.times(args.retries))
-        .and(HEARTBEAT.times(args.heartbeats))
-        .and(timer)
-        .and(ends)
-}
-
-/// The units of one execution, from its start to its end. The result of the last inline step is in the write that
-/// closes the execution.
-fn of_execution(args: &CostArgs) -> Units {
-    START
-        .and(TURN)
-        .and(INLINE_STEP.times((args.inline_steps - 1.0).max(0.0)))
-        .and(REMOTE_STEP.times(args.remote_steps))
-        .and(SLEEP.times(args.sleeps))
-        .and(CLOSE)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
-fn count(count: u64) -> f64 {
-    count as f64
+    table
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: CostArgs,
-    }
-
-    fn usd(arguments: &[&str]) -> f64 {
-        let line = Line::parse_from(["cost"].iter().chain(arguments));
-        bill(&line.args).iter().map(|line| line.usd).sum()
-    }
-
-    fn is_about(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 1e-9, "{found} instead of {expected}");
-    }
-
-    #[test]
-    fn a_workload_costs_its_units_at_their_prices() {
-        let invocation = 0.20 + 0.25 * 0.05 * 13.3334;
-        let ticks = 43_200.0 * (16.0 * 0.5 * 0.125 + 1.0 + invocation) / 1e6;
-        let idle = ticks + 4.0 * 648_000.0 * 0.40 / 1e6;
-        is_about(usd(&[]), idle);
-        // 5 write units, one read unit, and one message with three requests and one invocation.
-        is_about(usd(&["--tasks", "1000000"]) - idle, 5.0 * 0.625 + 0.125 + 3.0 * 0.40 + invocation);
-        // 10 write units, one read unit and one message.
-        is_about(usd(&["--executions", "1000000"]) - idle, 10.0 * 0.625 + 0.125 + 3.0 * 0.40 + invocation);
-        is_about(usd(&["--http-requests", "1000000"]) - idle, 1.0 + invocation);
-        is_about(usd(&["--queues", "0"]), ticks);
-    }
-
-    #[test]
-    fn retries_timeouts_and_failures_cost_more() {
-        let plain = usd(&["--tasks", "1000"]);
-        for more in [
-            vec!["--retries", "1"],
-            vec!["--failing", "0.5"],
-            vec!["--heartbeats", "2"],
-            vec!["--deadlines"],
-            vec!["--attempt-timeouts"],
-            vec!["--invocation-ms", "51"],
-        ] {
-            let arguments: Vec<&str> = ["--tasks", "1000"].into_iter().chain(more).collect();
-            assert!(usd(&arguments) > plain, "{arguments:?}");
-        }
-    }
-}
+mod tests;

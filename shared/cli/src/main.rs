@@ -93,7 +93,7 @@ enum Command {
     /// Explain why a task or an execution is in its state, what happens next, and when
     Explain(explain::ExplainArgs),
     /// Estimate what a workload costs on AWS each month
-    Cost(cost::CostArgs),
+    Cost(Box<cost::CostArgs>),
 }
 
 #[tokio::main]

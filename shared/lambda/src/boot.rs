@@ -135,7 +135,7 @@ async fn over<F: Future<Output = SdkConfig>>(
     };
     telemetry::init(with_quiet_crates(&config.log), LogFormat::Json);
     std::panic::set_hook(Box::new(|panic| log_panic(panic.location())));
-    let metrics = Metrics::install(config.function.as_deref());
+    let metrics = Metrics::install(config.function.as_deref(), config.all_metrics);
     let (service, store) = connect(&config, AwsEnvironment::from_env(), reach).await?;
     Ok((App { service, config: Arc::new(config), metrics }, store))
 }

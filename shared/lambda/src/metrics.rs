@@ -26,8 +26,11 @@ const EVERY: Duration = Duration::from_millis(100);
 pub struct Metrics(Option<&'static Collector>);
 
 impl Metrics {
-    /// Installs the recorder of this process.
-    pub(crate) fn install(function: Option<&str>) -> Self {
+    /// Installs the recorder of this process, for all metrics or only for those of the alarms and the dashboard.
+    pub(crate) fn install(function: Option<&str>, all: bool) -> Self {
+        if !all {
+            metric::record_only_essential();
+        }
         let mut builder =
             Builder::new().cloudwatch_namespace(NAMESPACE).with_auto_flush_writer(EVERY, Lines::default);
         if let Some(function) = function {

@@ -23,6 +23,7 @@ const QUEUE_URLS: &str = "TICKOVER_QUEUE_URLS";
 const TIMERS: &str = "TICKOVER_TIMERS";
 const EVENTS: &str = "TICKOVER_EVENTS";
 const TRACE: &str = "TICKOVER_TRACE";
+const METRICS: &str = "TICKOVER_METRICS";
 /// The value of `TICKOVER_QUEUES` that means every queue of the pattern.
 const ANY: &str = "*";
 /// The value of `TICKOVER_EVENTS` that means no queue. Some places for values, such as a parameter of AWS Systems
@@ -50,6 +51,9 @@ pub struct Config {
     pub tick_budget: Millis,
     /// `TICKOVER_LOG`: which log lines are written, `info` by default.
     pub log: Targets,
+    /// `TICKOVER_METRICS`: whether all metrics are recorded (`all`), or only those of the alarms and the dashboard
+    /// (`essential`, the default).
+    pub all_metrics: bool,
     /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
     /// `TICKOVER_BATCH`, `TICKOVER_MAX_LOSSES` and `TICKOVER_TRACE`, which is `off` by default, or `carry`.
     pub limits: Limits,
@@ -97,6 +101,7 @@ impl Config {
             function: reader.optional("AWS_LAMBDA_FUNCTION_NAME"),
             tick_budget: reader.span("TICKOVER_TICK_BUDGET", Millis::from_secs(50), (second, year)),
             log: reader.log_filter("TICKOVER_LOG"),
+            all_metrics: reader.is_second(METRICS, ["essential", "all"]),
             limits: Limits {
                 lease: reader.span("TICKOVER_LEASE", defaults.lease, LEASE_RANGE),
                 retention: reader.span("TICKOVER_RETENTION", defaults.retention, (second, year)),
@@ -109,7 +114,7 @@ impl Config {
                 ),
                 batch: reader.number("TICKOVER_BATCH", defaults.batch, 1, 1_000),
                 losses: reader.number("TICKOVER_MAX_LOSSES", defaults.losses, 0, 1_000),
-                carry_trace: reader.carries_trace(),
+                carry_trace: reader.is_second(TRACE, ["off", "carry"]),
                 ..defaults
             },
         };
@@ -180,15 +185,16 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
-    fn carries_trace(&mut self) -> bool {
-        let text = self.optional(TRACE).unwrap_or_else(|| "off".to_owned());
-        match text.as_str() {
-            "carry" => true,
-            "off" => false,
-            other => {
-                self.problems.push(format!("{TRACE} must be off or carry, not {other:?}"));
+    /// Whether a variable with two possible values, of which the first is the default, has the second one.
+    fn is_second(&mut self, name: &str, values: [&str; 2]) -> bool {
+        let [first, second] = values;
+        match self.optional(name).as_deref() {
+            Some(text) if text == second => true,
+            Some(text) if text != first => {
+                self.problems.push(format!("{name} must be {first} or {second}, not {text:?}"));
                 false
             }
+            _ => false,
         }
     }
 
@@ -327,6 +333,7 @@ mod tests {
             ("TICKOVER_LEASE", "5m"),
             ("TICKOVER_DUE_SHARDS", "32"),
             ("TICKOVER_TRACE", "carry"),
+            ("TICKOVER_METRICS", "all"),
         ])
         .unwrap();
         assert_eq!(config.queues.len(), 2);
@@ -334,6 +341,7 @@ mod tests {
         assert_eq!(config.limits.lease, Millis::from_secs(300));
         assert_eq!(config.limits.due_shards, 32);
         assert!(config.limits.carry_trace && !Limits::default().carry_trace);
+        assert!(config.all_metrics && !read_own("http://q/1/timers", "none").unwrap().all_metrics);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What each operation costs in the units that AWS bills. The tests of costs check the code against these figures, so a
-//! price that is calculated from them is measured.
+//! What each operation costs in the units that AWS bills. Tests check the code, the functions and the templates against
+//! these figures, so a price that is calculated from them is measured.
 //!
 //! Write units are `DynamoDB`'s for records of up to 1 KB, including the indexes; read units are strongly consistent
 //! ones; messages are those sent to SQS. The cost of receiving and deleting a message, and of the function's own time,
-//! depends on batching and on the work: the caller adds it.
+//! depends on batching and on the work: the caller adds it. Payloads are small: a larger one adds its own size.
 
 /// The most that one operation consumes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -11,16 +11,44 @@ pub struct Units {
     pub writes: f64,
     pub reads: f64,
     pub sends: f64,
+    /// Messages among [`Units::sends`] whose function waits for the exact instant: see [`WAITED_OUT_MS`].
+    pub timed: f64,
+    /// Bytes in the functions' logs at `info`, with the essential metrics, as `CloudWatch` counts them:
+    /// [`LOG_LINE_BYTES`] more than each line has.
+    pub log_bytes: f64,
+    /// Bytes in the table and its indexes until the retention ends, as `DynamoDB` counts them: [`ITEM_BYTES`] more than
+    /// each item and each index entry has.
+    pub stored_bytes: f64,
 }
 
 impl Units {
     const fn of(writes: f64, reads: f64, sends: f64) -> Self {
-        Self { writes, reads, sends }
+        Self { writes, reads, sends, timed: 0.0, log_bytes: 0.0, stored_bytes: 0.0 }
+    }
+
+    /// All messages of the operation are for an instant.
+    const fn timed(self) -> Self {
+        Self { timed: self.sends, ..self }
+    }
+
+    const fn logging(self, log_bytes: f64) -> Self {
+        Self { log_bytes, ..self }
+    }
+
+    const fn storing(self, stored_bytes: f64) -> Self {
+        Self { stored_bytes, ..self }
     }
 
     #[must_use]
     pub fn times(self, count: f64) -> Self {
-        Self { writes: self.writes * count, reads: self.reads * count, sends: self.sends * count }
+        Self {
+            writes: self.writes * count,
+            reads: self.reads * count,
+            sends: self.sends * count,
+            timed: self.timed * count,
+            log_bytes: self.log_bytes * count,
+            stored_bytes: self.stored_bytes * count,
+        }
     }
 
     #[must_use]
@@ -29,34 +57,81 @@ impl Units {
             writes: self.writes + other.writes,
             reads: self.reads + other.reads,
             sends: self.sends + other.sends,
+            timed: self.timed + other.timed,
+            log_bytes: self.log_bytes + other.log_bytes,
+            stored_bytes: self.stored_bytes + other.stored_bytes,
         }
     }
 }
 
-pub const SCHEDULE: Units = Units::of(2.0, 0.0, 1.0);
+/// What `CloudWatch` adds to each line of a log (`PutLogEvents` in its API reference).
+pub const LOG_LINE_BYTES: f64 = 26.0;
+/// What `DynamoDB` adds to each item and index entry that is stored ("Table size" in its pricing).
+pub const ITEM_BYTES: f64 = 100.0;
+/// How long a function waits on average for the exact instant of a timed message: SQS counts whole seconds, so the
+/// message comes up to a second early.
+pub const WAITED_OUT_MS: f64 = 500.0;
+
+pub const SCHEDULE: Units = Units::of(2.0, 0.0, 1.0).logging(330.0).storing(450.0);
 /// Claiming the task from its hint.
-pub const CLAIM: Units = Units::of(1.0, 0.0, 0.0);
+pub const CLAIM: Units = Units::of(1.0, 0.0, 0.0).logging(330.0);
 /// What the claim of a remote step adds: a read of its execution.
 pub const PARENT: Units = Units::of(0.0, 0.5, 0.0);
 /// What an attempt's own timeout adds to the claim that starts it.
-pub const ATTEMPT_TIMEOUT: Units = Units::of(2.0, 0.0, 1.0);
+pub const ATTEMPT_TIMEOUT: Units = Units::of(2.0, 0.0, 1.0).timed();
 pub const HEARTBEAT: Units = Units::of(1.0, 1.0, 0.0);
-pub const COMPLETE: Units = Units::of(2.0, 1.0, 0.0);
+pub const COMPLETE: Units = Units::of(2.0, 1.0, 0.0).logging(350.0);
 /// A failure with a retry.
-pub const RETRY: Units = Units::of(1.0, 1.0, 1.0);
+pub const RETRY: Units = Units::of(1.0, 1.0, 1.0).timed().logging(620.0);
 /// A final failure, or a deadline that passed.
-pub const END_BADLY: Units = Units::of(3.0, 1.0, 0.0);
+pub const END_BADLY: Units = Units::of(3.0, 1.0, 0.0).logging(1_600.0);
 /// The timer of a deadline.
-pub const TIMER: Units = Units::of(0.0, 1.0, 1.0);
-pub const START: Units = Units::of(3.0, 0.0, 1.0);
+pub const TIMER: Units = Units::of(0.0, 1.0, 1.0).timed();
+pub const START: Units = Units::of(3.0, 0.0, 1.0).storing(700.0);
 /// Starting a turn.
-pub const TURN: Units = Units::of(1.0, 1.0, 0.0);
+pub const TURN: Units = Units::of(1.0, 1.0, 0.0).logging(330.0);
 /// Recording an inline step's result. The last one before a close or a suspension costs nothing.
-pub const INLINE_STEP: Units = Units::of(1.0, 0.0, 0.0);
-/// Suspending, and the turn that continues later: the whole of a sleep or a wait.
-pub const SLEEP: Units = Units::of(5.0, 1.0, 1.0);
+pub const INLINE_STEP: Units = Units::of(1.0, 0.0, 0.0).storing(150.0);
+/// Suspending, and the turn that continues at an event or a child's end.
+pub const WAIT: Units = Units::of(5.0, 1.0, 1.0).logging(330.0).storing(150.0);
+/// The same with an instant: the whole of a sleep.
+pub const SLEEP: Units = WAIT.timed();
 /// A remote step of a fan-out, with everything that its execution does for it.
-pub const REMOTE_STEP: Units = Units::of(6.5, 3.0, 1.0);
-pub const CLOSE: Units = Units::of(2.0, 0.0, 0.0);
+pub const REMOTE_STEP: Units = Units::of(6.5, 3.0, 1.0).logging(670.0).storing(700.0);
+/// Waiting for remote steps that were started together, however many: suspending, and the turn after the last result.
+pub const JOIN: Units = WAIT.logging(660.0);
+pub const CLOSE: Units = Units::of(2.0, 0.0, 0.0).logging(360.0);
 /// A tick with nothing due, for each shard of the due index.
 pub const IDLE_SHARD: Units = Units::of(0.0, 0.5, 0.0);
+/// A tick itself, beside its shards.
+pub const TICK: Units = Units::of(0.0, 0.0, 0.0).logging(300.0);
+/// The access log's line for a request to the HTTP API.
+pub const REQUEST: Units = Units::of(0.0, 0.0, 0.0).logging(350.0);
+
+/// Custom metrics in `CloudWatch`, with `Metrics=essential`.
+pub mod metrics {
+    /// Of the core: that the tick is alive.
+    pub const CORE: u16 = 1;
+    /// Of a queue with tasks that succeed: scheduled, how late they started, ended.
+    pub const TASKS: u16 = 3;
+    /// Of a queue with executions that succeed: how late turns started, ended.
+    pub const EXECUTIONS: u16 = 2;
+    /// Of a queue with tasks that don't: the other outcome, the timeouts, their lateness.
+    pub const FAILURES: u16 = 3;
+}
+
+/// Alarms of one template, without `EventsQueue`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alarms {
+    /// With `Alarms=essential`.
+    pub essential: u16,
+    /// With `Alarms=all`.
+    pub all: u16,
+}
+
+/// The alarms of `infra/core.yaml`.
+pub const CORE_ALARMS: Alarms = Alarms { essential: 5, all: 33 };
+/// The alarms of `infra/worker.yaml`.
+pub const WORKER_ALARMS: Alarms = Alarms { essential: 2, all: 7 };
+/// Queues of `infra/core.yaml` that Lambda polls. Each `infra/worker.yaml` adds one.
+pub const CORE_QUEUES: u16 = 3;

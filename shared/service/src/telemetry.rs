@@ -55,7 +55,8 @@ macro_rules! warn_unless_logged {
     };
 }
 
-/// Logs one line for an event of a task. Outcomes that an operator should check are warnings.
+/// Logs one line for an event of a task. Outcomes that an operator should check are warnings. The ordinary life of a task
+/// that succeeds is at `debug`: its record says the same, and each line is billed.
 pub(crate) fn log_event(event: &Event) {
     macro_rules! line {
         ($level:expr) => {
@@ -81,11 +82,11 @@ pub(crate) fn log_event(event: &Event) {
     }
     match event.what {
         EventType::TaskTimedOut { .. } | EventType::TaskFailed { .. } => line!(tracing::Level::WARN),
-        EventType::TaskScheduled { .. }
-        | EventType::TaskStarted { .. }
-        | EventType::AttemptTimedOut { .. }
+        EventType::TaskScheduled { .. } | EventType::TaskStarted { .. } | EventType::TaskCompleted { .. } => {
+            line!(tracing::Level::DEBUG);
+        }
+        EventType::AttemptTimedOut { .. }
         | EventType::TaskRetrying { .. }
-        | EventType::TaskCompleted { .. }
         | EventType::TaskCancelled { .. }
         | EventType::TaskCancelRequested
         | EventType::TaskSkipped
@@ -93,7 +94,7 @@ pub(crate) fn log_event(event: &Event) {
     }
 }
 
-/// Logs one line for an event of an execution.
+/// Logs one line for an event of an execution, at the levels of [`log_event`].
 pub(crate) fn log_execution(event: &ExecutionEvent) {
     macro_rules! line {
         ($level:expr) => {
@@ -118,10 +119,9 @@ pub(crate) fn log_execution(event: &ExecutionEvent) {
         Change::ExecutionTimedOut { .. } | Change::ExecutionFailed { .. } | Change::ExecutionStuck => {
             line!(tracing::Level::WARN);
         }
-        Change::ExecutionStarted { .. }
-        | Change::ExecutionRunStarted { .. }
+        Change::ExecutionStarted { .. } | Change::ExecutionCompleted => line!(tracing::Level::DEBUG),
+        Change::ExecutionRunStarted { .. }
         | Change::ExecutionFailing
-        | Change::ExecutionCompleted
         | Change::ExecutionCancelled { .. }
         | Change::ExecutionPaused
         | Change::ExecutionResumed => line!(tracing::Level::INFO),
@@ -208,7 +208,11 @@ pub fn init(filter: Targets, format: LogFormat) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let registry = tracing_subscriber::registry().with(filter);
     let outcome = match format {
-        LogFormat::Json => registry.with(lines.with_ansi(false).json().flatten_event(true)).try_init(),
+        LogFormat::Json => {
+            // Only the innermost span is written: a function has one, with the request's id.
+            let lines = lines.with_ansi(false).json().flatten_event(true).with_span_list(false);
+            registry.with(lines).try_init()
+        }
         LogFormat::Text => {
             let coloured = std::io::stderr().is_terminal() && !ProcessEnvironment::from_env().no_color;
             registry.with(lines.with_ansi(coloured).with_target(false)).try_init()

@@ -25,7 +25,7 @@ async fn a_scheduled_task_is_shown_described_and_listed() {
 
 #[tokio::test]
 async fn what_is_read_by_programs_has_no_colour_codes() {
-    let server = Process::tickover(&["--log", "info", "dev", "--listen", "127.0.0.1:0"]).expect("a server");
+    let server = Process::tickover(&["--log", "debug", "dev", "--listen", "127.0.0.1:0"]).expect("a server");
     let endpoint = server.address().await.expect("an address");
     let call = async |args: &[&str]| {
         let args = [&["--endpoint", &endpoint], args].concat();

@@ -106,6 +106,21 @@ impl Deployment {
         update.send().await.unwrap();
     }
 
+    /// All items of the table.
+    pub(crate) async fn items(&self) -> Vec<HashMap<String, AttributeValue>> {
+        let dynamodb = aws_sdk_dynamodb::Client::new(&aws_config().await);
+        let scan = dynamodb.scan().table_name(&self.table).consistent_read(true);
+        scan.send().await.unwrap().items.unwrap()
+    }
+
+    /// Starts the function, with the emulator as its endpoint and these variables in place of the usual ones.
+    pub(crate) async fn start_with(&self, function: &str, variables: &[(&str, &str)]) -> Function {
+        let usual = self.environment(&endpoint());
+        let usual = usual.iter().map(|(name, value)| (*name, value.as_str()));
+        let environment: Vec<_> = usual.chain(variables.iter().copied()).collect();
+        Function::start(&format!("tickover-{function}"), &environment).await.unwrap()
+    }
+
     /// Starts the function, with the emulator as its endpoint.
     pub(crate) async fn start(&self, function: &str) -> Function {
         self.start_at(function, &endpoint()).await
@@ -119,13 +134,14 @@ impl Deployment {
     }
 
     /// The environment of a process that uses this deployment.
-    pub(crate) fn environment(&self, endpoint: &str) -> [(&'static str, String); 6] {
+    pub(crate) fn environment(&self, endpoint: &str) -> [(&'static str, String); 7] {
         [
             ("AWS_ENDPOINT_URL", endpoint.to_owned()),
             ("TICKOVER_TABLE", self.table.clone()),
             ("TICKOVER_QUEUES", format!("emails={}", self.emails)),
             ("TICKOVER_TIMERS", self.timers.clone()),
             ("TICKOVER_DUE_SHARDS", "2".to_owned()),
+            ("TICKOVER_METRICS", "all".to_owned()),
             // The most detailed log: tests search it for payloads.
             ("TICKOVER_LOG", "trace".to_owned()),
         ]

@@ -12,6 +12,8 @@ mod direct;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod metrics;

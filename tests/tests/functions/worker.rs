@@ -26,21 +26,28 @@ const BRIEF: Duration = Duration::from_secs(8);
 const SHORT: Duration = Duration::from_millis(1_900);
 
 /// A worker, and the service through which tests read its deployment.
-struct Shop {
-    deployment: Deployment,
-    service: Service,
-    worker: Function,
+pub(crate) struct Shop {
+    pub(crate) deployment: Deployment,
+    pub(crate) service: Service,
+    pub(crate) worker: Function,
 }
 
 impl Shop {
     async fn open() -> Self {
+        Self::logging("trace", "all").await
+    }
+
+    /// With a worker whose log has this level and these metrics.
+    pub(crate) async fn logging(level: &str, metrics: &str) -> Self {
         let deployment = Deployment::new().await;
-        let (service, worker) = (deployment.service().await, deployment.start("worker").await);
+        let worker =
+            deployment.start_with("worker", &[("TICKOVER_LOG", level), ("TICKOVER_METRICS", metrics)]).await;
+        let service = deployment.service().await;
         assert_eq!(worker.init_error().await, None);
         Self { deployment, service, worker }
     }
 
-    async fn order(&self, id: &str, order: Value) {
+    pub(crate) async fn order(&self, id: &str, order: Value) {
         let workflow = WorkflowName::parse("order-fulfilment").unwrap();
         let mut request = StartRequest::new(workflow, QueueName::parse("emails").unwrap());
         request.id = Some(ExecutionId::parse(id).unwrap());
@@ -49,7 +56,7 @@ impl Shop {
     }
 
     /// The bodies of so many messages, received and deleted.
-    async fn messages(&self, count: usize) -> Vec<String> {
+    pub(crate) async fn messages(&self, count: usize) -> Vec<String> {
         let (sqs, url) = (aws_sdk_sqs::Client::new(&aws_config().await), self.deployment.emails());
         let mut bodies = Vec::new();
         let receive = async {
@@ -98,12 +105,12 @@ impl Shop {
     }
 
     /// Invokes the worker with messages; returns how many failed.
-    async fn deliver(&self, bodies: Vec<String>) -> usize {
+    pub(crate) async fn deliver(&self, bodies: Vec<String>) -> usize {
         let answer = self.worker.invoke_within(batch("sqs_ingress", bodies), LIMIT).await.unwrap();
         failed_messages(&answer).len()
     }
 
-    async fn record(&self, id: &str) -> Execution {
+    pub(crate) async fn record(&self, id: &str) -> Execution {
         self.service.execution(&ExecutionId::parse(id).unwrap()).await.unwrap().unwrap().execution
     }
 

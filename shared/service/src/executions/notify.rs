@@ -90,7 +90,7 @@ impl Service {
         let writes = [Write::Wake { id: execution.id.clone(), incarnation: execution.incarnation }];
         self.with_retries(|| self.ports.store.commit(&writes)).await?;
         if is_asleep(&execution) {
-            tracing::info!({ field::EXECUTION_ID } = %execution.id, "resuming");
+            tracing::debug!({ field::EXECUTION_ID } = %execution.id, "resuming");
         }
         self.send_turn(&execution.queue, TurnHint::of(&execution), Millis::ZERO).await;
         Ok(())

@@ -1,0 +1,122 @@
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct CommandLine {
+    #[command(flatten)]
+    args: CostArgs,
+}
+
+fn args(arguments: &[&str]) -> CostArgs {
+    CommandLine::parse_from(["cost"].iter().chain(arguments)).args
+}
+
+fn usd(arguments: &[&str]) -> f64 {
+    total(&bill(&args(arguments)))
+}
+
+/// The guide's month: a million orders.
+const ORDERS: [&str; 12] = [
+    "--executions",
+    "1000000",
+    "--inline-steps",
+    "3",
+    "--remote-steps",
+    "2",
+    "--sleeps",
+    "1",
+    "--events",
+    "1",
+    "--http-requests",
+    "2000000",
+];
+
+#[track_caller]
+fn is_about(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 0.005, "{found} instead of {expected}");
+}
+
+/// A million invocations of 50 ms.
+const INVOCATION: f64 = 0.20 + 0.25 * 0.05 * 13.3334;
+/// A million waits for an exact instant.
+const WAITS: f64 = 0.25 * 0.5 * 13.3334;
+
+fn logs(gigabytes: f64) -> f64 {
+    gigabytes * 1e9 / 1_073_741_824.0 * 0.53
+}
+
+fn stored(gigabytes: f64) -> f64 {
+    gigabytes * 1e9 / 1_073_741_824.0 * 7.0 / 30.0 * 0.45
+}
+
+#[test]
+fn an_idle_system_costs_its_ticks_its_polling_its_alarms_and_one_metric() {
+    let ticks = 43_200.0 * (16.0 * 0.5 * 0.125 + 1.0 + INVOCATION) / 1e6 + logs(43_200.0 * 300.0 / 1e9);
+    let polling = 648_000.0 * 0.40 / 1e6;
+    is_about(usd(&[]), ticks + 4.0 * polling + 0.30 + 0.70);
+    is_about(usd(&["--workers", "0"]), ticks + 3.0 * polling + 0.30 + 0.50);
+    is_about(usd(&["--alarms", "all"]) - usd(&[]), 3.30);
+    is_about(usd(&[]) - usd(&["--alarms", "none"]), 0.70);
+    is_about(usd(&["--paid-dashboard"]) - usd(&[]), 3.0);
+}
+
+#[test]
+fn a_workload_costs_its_units_at_their_prices() {
+    let idle = usd(&[]);
+    // 5 write units, one read unit, and one message with three requests and one invocation.
+    let task = 5.0 * 0.625 + 0.125 + 3.0 * 0.40 + INVOCATION;
+    is_about(usd(&["--tasks", "1000000"]) - idle, task + logs(1.01) + stored(0.45) + 3.0 * 0.30);
+    // 10 write units, one read unit and one message.
+    let execution = 10.0 * 0.625 + 0.125 + 3.0 * 0.40 + INVOCATION;
+    is_about(usd(&["--executions", "1000000"]) - idle, execution + logs(0.69) + stored(1.3) + 2.0 * 0.30);
+    is_about(usd(&["--http-requests", "1000000"]) - idle, 1.0 + INVOCATION + logs(0.35));
+    is_about(usd(&["--http-requests", "1000000", "--function-url"]) - idle, INVOCATION);
+    // 648,000 GB-seconds, and a claim every 20 seconds.
+    let claims = 0.1296 * (1.0 + 0.20) + 0.648 * 13.3334 + logs(0.1296 * 0.35);
+    is_about(usd(&["--waiting-workers", "1"]) - idle, claims);
+}
+
+#[test]
+fn an_instant_costs_the_wait_for_it() {
+    let with = |name| usd(&["--executions", "1000000", name, "1"]);
+    is_about(with("--sleeps") - with("--events"), WAITS);
+}
+
+#[test]
+fn the_guides_prices_are_kept() {
+    assert!(usd(&[]) < 2.50, "{}", usd(&[]));
+    let orders = usd(&ORDERS);
+    assert!(orders < 44.0, "{orders}");
+}
+
+#[test]
+fn retries_timeouts_and_failures_cost_more() {
+    let plain = usd(&["--tasks", "1000"]);
+    for more in [
+        vec!["--retries", "1"],
+        vec!["--failing", "0.5"],
+        vec!["--heartbeats", "2"],
+        vec!["--deadlines"],
+        vec!["--attempt-timeouts"],
+        vec!["--invocation-ms", "51"],
+        vec!["--retention-days", "8"],
+        vec!["--log-retention-days", "31"],
+    ] {
+        let arguments: Vec<&str> = ["--tasks", "1000"].into_iter().chain(more).collect();
+        assert!(usd(&arguments) > plain, "{arguments:?}");
+    }
+}
+
+#[test]
+fn other_services_bill_eight_operations_for_an_order() {
+    let others = others(&args(&ORDERS));
+    let usd: Vec<f64> = others.iter().map(|other| other.usd).collect();
+    let [durable, standard, express, temporal] = usd[..] else { panic!("{usd:?}") };
+    let written = 8.0 * 1.024 / 1.073_741_824;
+    is_about(durable, 64.0 + written * (0.25 + 0.15 * 7.0 / 30.0));
+    is_about(standard, 225.0);
+    // Five steps of 50 ms are three steps of 100 ms.
+    is_about(express, 1.0 + 0.3 / 16.0 * 16.67);
+    is_about(temporal, 1.1 * (400.0 + written * (0.042 + 7.0 * 24.0 * 0.001_05)));
+}
