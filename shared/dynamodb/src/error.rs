@@ -110,7 +110,7 @@ const NO_TABLE: &str = "there is no such table in this account and region: corre
 fn remedy(code: &str) -> Option<&'static str> {
     match code {
         "AccessDeniedException" => Some(
-            "this function's role may not do this: allow it for the table and its indexes, as infra/core.yaml does",
+            "the caller's role may not do this: allow it for the table and its indexes, as infra/core.yaml does",
         ),
         "ExpiredTokenException"
         | "IncompleteSignature"

@@ -14,9 +14,6 @@ use tickover_core::time::Timestamp;
 use tickover_service::condition::Stored;
 use tickover_service::ports::StoreError;
 
-/// Most records fit, so that their buffers don't grow.
-const BODY_BYTES: usize = 1_024;
-
 /// The list of crons that aren't deleted.
 pub(crate) const CRONS: &str = "crons";
 
@@ -231,11 +228,7 @@ impl Read<'_> {
 
 /// A record or part as JSON.
 pub(crate) fn body<T: Serialize>(record: &T) -> Result<String, StoreError> {
-    let mut body = Vec::with_capacity(BODY_BYTES);
-    let written = serde_json::to_writer(&mut body, record).ok();
-    // JSON is always UTF-8.
-    let body = written.and_then(|()| String::from_utf8(body).ok());
-    body.ok_or_else(|| corrupt("a record can't be serialised".to_owned()))
+    serde_json::to_string(record).map_err(|_| corrupt("a record can't be serialised".to_owned()))
 }
 
 pub(crate) fn corrupt(reason: String) -> StoreError {

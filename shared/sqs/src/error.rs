@@ -96,12 +96,12 @@ where
 fn remedy(queue: &str, code: &str) -> Option<String> {
     if DENIED.contains(&code) {
         return Some(format!(
-            "this function's role may not do this with the queue {queue:?}: allow it, as infra/core.yaml does"
+            "the caller's role may not do this with the queue {queue:?}: allow it, as infra/core.yaml does"
         ));
     }
     if DENIED_KEY.contains(&code) {
         return Some(format!(
-            "this function's role may not use the key that the queue {queue:?} is encrypted with: allow it in the \
+            "the caller's role may not use the key that the queue {queue:?} is encrypted with: allow it in the \
              key's policy"
         ));
     }

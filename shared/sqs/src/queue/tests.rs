@@ -148,8 +148,8 @@ async fn refusals_are_told_apart_by_code_and_status() {
 #[tokio::test]
 async fn a_refusal_that_will_not_pass_says_what_to_do() {
     for (code, advice) in [
-        ("AccessDenied", "this function's role may not do this with the queue \"work\""),
-        ("AccessDeniedException", "this function's role may not do this with the queue \"work\""),
+        ("AccessDenied", "the caller's role may not do this with the queue \"work\""),
+        ("AccessDeniedException", "the caller's role may not do this with the queue \"work\""),
         ("KMS.AccessDeniedException", "may not use the key that the queue \"work\" is encrypted with"),
         ("InvalidClientTokenId", "the credentials are wrong or no longer valid"),
         ("ExpiredToken", "the credentials are wrong or no longer valid"),
