@@ -1,7 +1,8 @@
 //! The HTTP API: its requests, its answers and its errors.
 //!
 //! [`calls`] are the calls without a transport: bytes in, an [`Answer`] or a [`Problem`] out. The functions use them
-//! directly. With the feature `http`, a router serves them over HTTP. The JSON types are in `tickover-wire`. This crate
+//! directly. With the feature `http`, a router serves them over HTTP; with `schema`, the `OpenAPI`
+//! document can be generated. The JSON types are in `tickover-wire`. This crate
 //! has the rules that concern several fields, and the conversions from records to answers. It never decides what
 //! happens to a task, and it never logs a payload.
 
@@ -15,7 +16,7 @@ mod http;
 #[cfg(feature = "http")]
 mod layers;
 mod name;
-#[cfg(feature = "http")]
+#[cfg(feature = "schema")]
 mod openapi;
 mod problem;
 mod request;
@@ -24,7 +25,7 @@ mod routes;
 
 pub use answer::Answer;
 pub use body::{BODY_BYTES_MAX, check};
-#[cfg(feature = "http")]
+#[cfg(feature = "schema")]
 pub use openapi::document;
 pub use problem::Problem;
 #[cfg(feature = "http")]

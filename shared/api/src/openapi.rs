@@ -1,5 +1,5 @@
-//! The `OpenAPI` document. It is generated from the routes, so that both list the same calls, and stored in a file:
-//! generating it would take longer than the rest of a function's start.
+//! Generates the `OpenAPI` document from the routes. Only tests and the example `openapi` need it: the server sends a
+//! file.
 
 use std::collections::BTreeMap;
 
@@ -40,10 +40,7 @@ pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }
 
-/// The document's text, as the server sends it.
-pub(crate) const TEXT: &str = include_str!("../openapi.json");
-
-/// The document's text, generated from the routes. The file must be equal to it.
+/// The document's text. `openapi.json` must be equal to it.
 pub fn document() -> String {
     // Maps with string keys only: it always serialises.
     let mut document = routes::documented().into_openapi();

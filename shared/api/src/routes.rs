@@ -12,94 +12,97 @@ mod workers;
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware;
-use axum::routing::on;
-use pastey::paste;
+use axum::routing::{MethodFilter, on};
 use tickover_service::Service;
-use utoipa::Path;
-use utoipa_axum::PathItemExt as _;
+#[cfg(feature = "schema")]
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::layers::layered;
-use crate::openapi;
+
+#[cfg(test)]
+pub(crate) use system::DOCUMENT;
 
 /// The API's router over a service.
 pub fn router(service: Service) -> Router {
     layered(routed().with_state(service))
 }
 
-/// Routes a documented method and path to its handler. It reads nothing else from the document.
-fn route<D: Path, H: Handler<T, Service>, T: 'static>(
+fn route<H: Handler<T, Service>, T: 'static>(
     router: Router<Service>,
-    handler: &H,
+    method: MethodFilter,
+    path: &str,
+    handler: H,
 ) -> Router<Service> {
-    D::methods().iter().fold(router, |router, method| {
-        let served = on(method.to_method_filter(), handler.clone());
-        let router = match old_names::path(&D::path()) {
-            Some(old) => router.route(&old, served.clone().layer(middleware::from_fn(old_names::answer))),
-            None => router,
-        };
-        router.route(&D::path(), served)
-    })
+    let served = on(method, handler);
+    let router = match old_names::path(path) {
+        Some(old) => router.route(&old, served.clone().layer(middleware::from_fn(old_names::answer))),
+        None => router,
+    };
+    router.route(path, served)
 }
 
 /// Makes the router and the document from one list of handlers.
 macro_rules! routes {
-    ($($module:ident::$handler:ident),* $(,)?) => {
-        /// All routes, without the document: it would be compiled into each archive that has a router.
+    ($($method:ident $path:literal => $module:ident::$handler:ident,)*) => {
+        /// The methods and paths of all routes.
+        #[cfg(test)]
+        pub(crate) const ROUTES: &[(&str, &str)] = &[$((stringify!($method), $path)),*];
+
         fn routed() -> Router<Service> {
             let router = Router::new();
-            $(let router = paste! { route::<$module::[<__path_ $handler>], _, _>(router, &$module::$handler) };)*
+            $(let router = route(router, MethodFilter::$method, $path, $module::$handler);)*
             router
         }
 
         /// All routes, with their parts of the document.
+        #[cfg(feature = "schema")]
         pub(crate) fn documented() -> OpenApiRouter<Service> {
-            OpenApiRouter::with_openapi(openapi::base())
+            OpenApiRouter::with_openapi(crate::openapi::base())
                 $(.routes(utoipa_axum::routes!($module::$handler)))*
         }
     };
 }
 
-routes!(
-    tasks::schedule,
-    tasks::list,
-    tasks::schedule_batch,
-    tasks::describe,
-    tasks::cancel,
-    tasks::retry,
-    workers::claim,
-    workers::claim_by_id,
-    workers::complete,
-    workers::complete_batch,
-    workers::fail,
-    workers::heartbeat,
-    workers::release,
-    queues::queues,
-    queues::queue,
-    queues::pause,
-    queues::resume,
-    executions::start,
-    executions::list,
-    executions::describe,
-    executions::cancel,
-    executions::terminate,
-    executions::pause,
-    executions::resume,
-    executions::restart,
-    executions::rerun,
-    executions::retry_step,
-    executions::timeline,
-    events::events,
-    events::send_event,
-    events::clear_events,
-    crons::create,
-    crons::list,
-    crons::describe,
-    crons::replace,
-    crons::delete,
-    crons::pause,
-    crons::resume,
-    crons::trigger,
-    system::health,
-    system::document,
-);
+routes! {
+    POST "/v1/tasks" => tasks::schedule,
+    GET "/v1/tasks" => tasks::list,
+    POST "/v1/tasks/batch" => tasks::schedule_batch,
+    GET "/v1/tasks/{id}" => tasks::describe,
+    POST "/v1/tasks/{id}/cancel" => tasks::cancel,
+    POST "/v1/tasks/{id}/retry" => tasks::retry,
+    POST "/v1/queues/{queue}/claim" => workers::claim,
+    POST "/v1/tasks/{id}/claim" => workers::claim_by_id,
+    POST "/v1/tasks/{id}/complete" => workers::complete,
+    POST "/v1/tasks/complete" => workers::complete_batch,
+    POST "/v1/tasks/{id}/fail" => workers::fail,
+    POST "/v1/tasks/{id}/heartbeat" => workers::heartbeat,
+    POST "/v1/tasks/{id}/release" => workers::release,
+    GET "/v1/queues" => queues::queues,
+    GET "/v1/queues/{queue}" => queues::queue,
+    POST "/v1/queues/{queue}/pause" => queues::pause,
+    POST "/v1/queues/{queue}/resume" => queues::resume,
+    POST "/v1/executions" => executions::start,
+    GET "/v1/executions" => executions::list,
+    GET "/v1/executions/{id}" => executions::describe,
+    POST "/v1/executions/{id}/cancel" => executions::cancel,
+    POST "/v1/executions/{id}/terminate" => executions::terminate,
+    POST "/v1/executions/{id}/pause" => executions::pause,
+    POST "/v1/executions/{id}/resume" => executions::resume,
+    POST "/v1/executions/{id}/restart" => executions::restart,
+    POST "/v1/executions/{id}/rerun" => executions::rerun,
+    POST "/v1/executions/{id}/steps/{name}/retry" => executions::retry_step,
+    GET "/v1/executions/{id}/timeline" => executions::timeline,
+    GET "/v1/executions/{id}/events" => events::events,
+    POST "/v1/executions/{id}/events/{name}" => events::send_event,
+    DELETE "/v1/executions/{id}/events/{name}" => events::clear_events,
+    POST "/v1/crons" => crons::create,
+    GET "/v1/crons" => crons::list,
+    GET "/v1/crons/{id}" => crons::describe,
+    PUT "/v1/crons/{id}" => crons::replace,
+    DELETE "/v1/crons/{id}" => crons::delete,
+    POST "/v1/crons/{id}/pause" => crons::pause,
+    POST "/v1/crons/{id}/resume" => crons::resume,
+    POST "/v1/crons/{id}/trigger" => crons::trigger,
+    GET "/healthz" => system::health,
+    GET "/openapi.json" => system::document,
+}

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use tickover_core::cron::expression::EXPRESSION_MAX;
 use tickover_core::limits::{
@@ -8,11 +10,26 @@ use tickover_core::limits::{
 use tickover_core::retry::{MAX_CODE_CHARS, MAX_CODES, MAX_LISTED_DELAYS};
 
 use super::*;
+use crate::routes::{DOCUMENT, ROUTES};
 
 #[test]
 fn the_document_that_is_served_is_that_of_the_routes() {
     let renew = "renew it: cargo run --package tickover-api --example openapi > shared/api/openapi.json";
-    assert!(TEXT == document(), "{renew}");
+    assert!(DOCUMENT == document(), "{renew}");
+}
+
+#[test]
+fn the_document_has_each_route_that_is_served() {
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    let paths = document["paths"].as_object().unwrap().iter();
+    let documented: BTreeSet<String> = paths
+        .flat_map(|(path, item)| {
+            let methods = item.as_object().unwrap().keys();
+            methods.map(move |method| format!("{} {path}", method.to_uppercase()))
+        })
+        .collect();
+    let served: BTreeSet<String> = ROUTES.iter().map(|(method, path)| format!("{method} {path}")).collect();
+    assert_eq!(documented, served);
 }
 
 /// The schema itself, whether inline or referenced, without the `null` of an optional field.
@@ -34,7 +51,7 @@ fn what_is_in_a_path_or_a_request_has_a_bound_unless_it_is_known_to_have_none() 
         "SteepRetries.exponentialBackoff",
         "run_at",
     ];
-    let document: Value = serde_json::from_str(TEXT).unwrap();
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let is_free =
         |place: &str| place.ends_with("traceparent") || FREE.iter().any(|free| place.ends_with(free));
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
@@ -69,7 +86,7 @@ fn what_is_in_a_path_or_a_request_has_a_bound_unless_it_is_known_to_have_none() 
 
 #[test]
 fn names_and_numbers_are_taken_at_their_bounds_and_not_beyond() {
-    let document: Value = serde_json::from_str(TEXT).unwrap();
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let bound = |schema: &str, field: &str, which: &str| {
         let schema = &document["components"]["schemas"][schema]["properties"][field];
         let schema = form(&document, schema);
@@ -102,7 +119,7 @@ fn names_and_numbers_are_taken_at_their_bounds_and_not_beyond() {
 
 #[test]
 fn every_reference_in_the_document_leads_somewhere() {
-    let document: Value = serde_json::from_str(TEXT).unwrap();
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let mut open = vec![&document];
     while let Some(value) = open.pop() {
         if let Some(target) = value.get("$ref").and_then(Value::as_str) {
@@ -118,7 +135,7 @@ fn every_reference_in_the_document_leads_somewhere() {
 
 #[test]
 fn a_result_never_admits_null() {
-    let document: Value = serde_json::from_str(TEXT).unwrap();
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let schemas = document["components"]["schemas"].as_object().unwrap();
     for (name, schema) in schemas.iter().filter(|(name, _)| !name.contains("Request")) {
         if ["View", "Answer", "Result", "Problem"].iter().any(|end| name.ends_with(end)) {
@@ -130,7 +147,7 @@ fn a_result_never_admits_null() {
 /// Compares each limit in the document with the constant that the server checks.
 #[test]
 fn every_limit_in_the_document_is_the_servers() {
-    let document: Value = serde_json::from_str(TEXT).unwrap();
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let mut said = Vec::new();
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
         limits_of(name, schema, &mut said);

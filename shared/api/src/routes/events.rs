@@ -1,21 +1,26 @@
 //! Events of executions.
 
 use axum::extract::State;
-use tickover_core::id::{EventName, ExecutionId};
 use tickover_service::Service;
 
 use crate::answer::Answer;
 use crate::calls::executions;
 use crate::http::{JsonBody, Name, Names, NoBody, QueryPairs};
-use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
+
+#[cfg(feature = "schema")]
+use crate::openapi::{CallProblems, ReadProblems};
+#[cfg(feature = "schema")]
+use tickover_core::id::{EventName, ExecutionId};
+#[cfg(feature = "schema")]
 use tickover_wire::answer::{ClearEventsAnswer, EventsAnswer, SendEventAnswer};
+#[cfg(feature = "schema")]
 use tickover_wire::request::{EventRequest, PageQuery};
 
 /// Send an event to an execution.
 ///
 /// The event is stored until the execution takes it. Events of one name are taken in the order in which they were sent.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/events/{name}",
     tag = "executions",
@@ -25,7 +30,7 @@ use tickover_wire::request::{EventRequest, PageQuery};
     ),
     request_body = Option<EventRequest>,
     responses((status = 200, description = "The event waits.", body = SendEventAnswer), CallProblems),
-)]
+))]
 pub(super) async fn send_event(
     State(service): State<Service>,
     names: Names,
@@ -35,7 +40,7 @@ pub(super) async fn send_event(
 }
 
 /// List and count an execution's pending events.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     get,
     path = "/v1/executions/{id}/events",
     tag = "executions",
@@ -44,7 +49,7 @@ pub(super) async fn send_event(
         PageQuery,
     ),
     responses((status = 200, description = "A page of events, oldest first.", body = EventsAnswer), ReadProblems),
-)]
+))]
 pub(super) async fn events(
     State(service): State<Service>,
     id: Name,
@@ -54,7 +59,7 @@ pub(super) async fn events(
 }
 
 /// Clear an execution's pending events of a name.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     delete,
     path = "/v1/executions/{id}/events/{name}",
     tag = "executions",
@@ -63,7 +68,7 @@ pub(super) async fn events(
         ("name" = EventName, Path, description = "The event's name."),
     ),
     responses((status = 200, description = "So many are gone.", body = ClearEventsAnswer), CallProblems),
-)]
+))]
 pub(super) async fn clear_events(
     State(service): State<Service>,
     names: Names,

@@ -1,24 +1,29 @@
 //! Executions, for callers that start and operate them.
 
 use axum::extract::State;
-use tickover_core::id::{ExecutionId, StepName};
 use tickover_service::Service;
 
 use crate::answer::Answer;
 use crate::calls::executions;
 use crate::http::{JsonBody, Name, Names, QueryPairs};
-use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
+
+#[cfg(feature = "schema")]
+use crate::openapi::{CallProblems, ReadProblems};
+#[cfg(feature = "schema")]
+use tickover_core::id::{ExecutionId, StepName};
+#[cfg(feature = "schema")]
 use tickover_wire::answer::{
     ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionsAnswer, TimelineAnswer,
 };
+#[cfg(feature = "schema")]
 use tickover_wire::request::{ExecutionsQuery, Nothing, RerunRequest, StartRequest, WaitQuery};
 
 /// Start an execution.
 ///
 /// `id` makes the call idempotent: if an execution with this id exists, it is the answer, unless `policy` says
 /// otherwise.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions",
     tag = "executions",
@@ -28,7 +33,7 @@ use tickover_wire::request::{ExecutionsQuery, Nothing, RerunRequest, StartReques
         (status = 200, description = "There is one of this id.", body = ExecutionAnswer),
         CallProblems,
     ),
-)]
+))]
 pub(super) async fn start(State(service): State<Service>, body: JsonBody) -> Result<Answer, Problem> {
     executions::start(&service, body.call()).await
 }
@@ -37,7 +42,7 @@ pub(super) async fn start(State(service): State<Service>, body: JsonBody) -> Res
 ///
 /// The answer has its payloads, all its instants, what it waits for, what happens next without any call, and when. With
 /// `wait`, the call answers when the execution has its outcome or when that time has passed.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     get,
     path = "/v1/executions/{id}",
     tag = "executions",
@@ -51,7 +56,7 @@ pub(super) async fn start(State(service): State<Service>, body: JsonBody) -> Res
         (status = 202, description = "It was waited for and hasn't ended yet.", body = ExecutionAnswer),
         ReadProblems,
     ),
-)]
+))]
 pub(super) async fn describe(
     State(service): State<Service>,
     id: Name,
@@ -61,14 +66,14 @@ pub(super) async fn describe(
 }
 
 /// List executions of a workflow, latest first.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     get,
     path = "/v1/executions",
     tag = "executions",
     operation_id = "list_executions",
     params(ExecutionsQuery),
     responses((status = 200, description = "A page of executions.", body = ExecutionsAnswer), ReadProblems),
-)]
+))]
 pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
     executions::list(&service, &query.0).await
 }
@@ -76,13 +81,13 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
 /// Show what happened to an execution.
 ///
 /// The answer has its start, the steps, sleeps, waits, events, fan-outs and children of its last run, and its end.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     get,
     path = "/v1/executions/{id}/timeline",
     tag = "executions",
     params(("id" = ExecutionId, Path, description = "The execution's id.")),
     responses((status = 200, description = "What happened.", body = TimelineAnswer), ReadProblems),
-)]
+))]
 pub(super) async fn timeline(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
     executions::timeline_of(&service, &id.0).await
 }
@@ -90,7 +95,7 @@ pub(super) async fn timeline(State(service): State<Service>, id: Name) -> Result
 /// Cancel an execution.
 ///
 /// An execution that sleeps or waits ends at once. If its code runs, the code stops at its next step.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/cancel",
     tag = "executions",
@@ -98,7 +103,7 @@ pub(super) async fn timeline(State(service): State<Service>, id: Name) -> Result
     params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "What became of it.", body = ExecutionCancelAnswer), CallProblems),
-)]
+))]
 pub(super) async fn cancel(
     State(service): State<Service>,
     id: Name,
@@ -108,14 +113,14 @@ pub(super) async fn cancel(
 }
 
 /// Terminate an execution: it ends at once, even while its code runs.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/terminate",
     tag = "executions",
     params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "What became of it.", body = ExecutionCancelAnswer), CallProblems),
-)]
+))]
 pub(super) async fn terminate(
     State(service): State<Service>,
     id: Name,
@@ -127,7 +132,7 @@ pub(super) async fn terminate(
 /// Pause an execution.
 ///
 /// It starts nothing new until it is resumed. Its deadlines still apply.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/pause",
     tag = "executions",
@@ -135,7 +140,7 @@ pub(super) async fn terminate(
     params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "It is paused.", body = ExecutionChangeAnswer), CallProblems),
-)]
+))]
 pub(super) async fn pause(
     State(service): State<Service>,
     id: Name,
@@ -145,7 +150,7 @@ pub(super) async fn pause(
 }
 
 /// Resume a paused execution.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/resume",
     tag = "executions",
@@ -153,7 +158,7 @@ pub(super) async fn pause(
     params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "It goes on.", body = ExecutionChangeAnswer), CallProblems),
-)]
+))]
 pub(super) async fn resume(
     State(service): State<Service>,
     id: Name,
@@ -163,14 +168,14 @@ pub(super) async fn resume(
 }
 
 /// Restart an execution that has ended: a new run with the same input and new deadlines.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/restart",
     tag = "executions",
     params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "Its new run waits.", body = ExecutionAnswer), CallProblems),
-)]
+))]
 pub(super) async fn restart(
     State(service): State<Service>,
     id: Name,
@@ -182,14 +187,14 @@ pub(super) async fn restart(
 /// Rerun an execution that has ended, with results of its last run.
 ///
 /// It starts a new run with new deadlines. Steps that failed run again, and so do the steps that the request names.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/rerun",
     tag = "executions",
     params(("id" = ExecutionId, Path, description = "The execution's id.")),
     request_body = Option<RerunRequest>,
     responses((status = 200, description = "Its new run waits.", body = ExecutionAnswer), CallProblems),
-)]
+))]
 pub(super) async fn rerun(
     State(service): State<Service>,
     id: Name,
@@ -202,7 +207,7 @@ pub(super) async fn rerun(
 ///
 /// It goes on in the same run, and the results of other steps stay. The call is rejected if the execution's own
 /// deadline has passed.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/steps/{name}/retry",
     tag = "executions",
@@ -212,7 +217,7 @@ pub(super) async fn rerun(
     ),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The run goes on.", body = ExecutionAnswer), CallProblems),
-)]
+))]
 pub(super) async fn retry_step(
     State(service): State<Service>,
     names: Names,

@@ -1,22 +1,27 @@
 //! Tasks, for callers that schedule and operate them.
 
 use axum::extract::State;
-use tickover_core::id::TaskId;
 use tickover_service::Service;
 
 use crate::answer::Answer;
 use crate::calls;
 use crate::http::{JsonBody, Name, QueryPairs};
-use crate::openapi::{CallProblems, ReadProblems};
 use crate::problem::Problem;
+
+#[cfg(feature = "schema")]
+use crate::openapi::{CallProblems, ReadProblems};
+#[cfg(feature = "schema")]
+use tickover_core::id::TaskId;
+#[cfg(feature = "schema")]
 use tickover_wire::answer::{BatchAnswer, CancelAnswer, ListAnswer, TaskAnswer};
+#[cfg(feature = "schema")]
 use tickover_wire::request::{CancelRequest, Nothing, ScheduleBatchRequest, ScheduleRequest, TasksQuery};
 
 /// Schedule a task.
 ///
 /// `id` or `idempotency_key` makes the call idempotent: repeating the same request answers with the task that it
 /// scheduled the first time.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks",
     tag = "tasks",
@@ -26,7 +31,7 @@ use tickover_wire::request::{CancelRequest, Nothing, ScheduleBatchRequest, Sched
         (status = 200, description = "The same request had scheduled it before.", body = TaskAnswer),
         CallProblems,
     ),
-)]
+))]
 pub(super) async fn schedule(State(service): State<Service>, body: JsonBody) -> Result<Answer, Problem> {
     calls::schedule(&service, body.call()).await
 }
@@ -34,13 +39,13 @@ pub(super) async fn schedule(State(service): State<Service>, body: JsonBody) -> 
 /// Schedule many tasks.
 ///
 /// Each entry succeeds or fails on its own. `results` has one result for each, in order.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/batch",
     tag = "tasks",
     request_body = ScheduleBatchRequest,
     responses((status = 200, description = "One result for each entry.", body = BatchAnswer), CallProblems),
-)]
+))]
 pub(super) async fn schedule_batch(
     State(service): State<Service>,
     body: JsonBody,
@@ -51,13 +56,13 @@ pub(super) async fn schedule_batch(
 /// Describe a task.
 ///
 /// The answer has its payloads, its last attempts, all its instants, what happens next without any call, and when.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     get,
     path = "/v1/tasks/{id}",
     tag = "tasks",
     params(("id" = TaskId, Path, description = "The task's id.")),
     responses((status = 200, description = "The task.", body = TaskAnswer), ReadProblems),
-)]
+))]
 pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
     calls::describe(&service, &id.0).await
 }
@@ -66,13 +71,13 @@ pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result
 ///
 /// Live, failed and timed-out tasks are listed through indexes. For other statuses, or without `status`, the call scans
 /// the whole table.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     get,
     path = "/v1/tasks",
     tag = "tasks",
     params(TasksQuery),
     responses((status = 200, description = "A page of tasks.", body = ListAnswer), ReadProblems),
-)]
+))]
 pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
     calls::list(&service, &query.0).await
 }
@@ -81,14 +86,14 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
 ///
 /// A task that waits ends at once. If a worker runs it, the answer to the worker's next heartbeat says that it is to be
 /// cancelled.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/{id}/cancel",
     tag = "tasks",
     params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = Option<CancelRequest>,
     responses((status = 200, description = "What became of it.", body = CancelAnswer), CallProblems),
-)]
+))]
 pub(super) async fn cancel(
     State(service): State<Service>,
     id: Name,
@@ -100,14 +105,14 @@ pub(super) async fn cancel(
 /// Retry a task that ended without a result.
 ///
 /// Its old deadline is cleared. From then on its timeout applies to each attempt separately.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/{id}/retry",
     tag = "tasks",
     params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The task waits again.", body = TaskAnswer), CallProblems),
-)]
+))]
 pub(super) async fn retry(
     State(service): State<Service>,
     id: Name,

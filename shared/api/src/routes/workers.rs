@@ -1,28 +1,33 @@
 //! The calls of workers.
 
 use axum::extract::State;
-use tickover_core::id::{QueueName, TaskId};
 use tickover_service::Service;
 
 use crate::answer::Answer;
 use crate::calls;
 use crate::http::{JsonBody, Name};
-use crate::openapi::CallProblems;
 use crate::problem::Problem;
+
+#[cfg(feature = "schema")]
+use crate::openapi::CallProblems;
+#[cfg(feature = "schema")]
+use tickover_core::id::{QueueName, TaskId};
+#[cfg(feature = "schema")]
 use tickover_wire::answer::{BatchAnswer, ClaimAnswer, HeartbeatAnswer, TaskAnswer};
+#[cfg(feature = "schema")]
 use tickover_wire::request::{
     ClaimRequest, CompleteBatchRequest, CompleteRequest, FailRequest, HeartbeatRequest, ReleaseRequest,
 };
 
 /// Claim tasks from a queue.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/queues/{queue}/claim",
     tag = "workers",
     params(("queue" = QueueName, Path, description = "The queue's name.")),
     request_body = Option<ClaimRequest>,
     responses((status = 200, description = "Tasks; none if there are none.", body = ClaimAnswer), CallProblems),
-)]
+))]
 pub(super) async fn claim(
     State(service): State<Service>,
     queue: Name,
@@ -34,7 +39,7 @@ pub(super) async fn claim(
 /// Claim one task by id.
 ///
 /// It is for workers that receive the queue's messages themselves. `max` and `wait` have no effect here.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/{id}/claim",
     tag = "workers",
@@ -44,7 +49,7 @@ pub(super) async fn claim(
         (status = 200, description = "The task; none if it can't be had now.", body = ClaimAnswer),
         CallProblems,
     ),
-)]
+))]
 pub(super) async fn claim_by_id(
     State(service): State<Service>,
     id: Name,
@@ -54,14 +59,14 @@ pub(super) async fn claim_by_id(
 }
 
 /// Report a result.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/{id}/complete",
     tag = "workers",
     params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = CompleteRequest,
     responses((status = 200, description = "The result is recorded.", body = TaskAnswer), CallProblems),
-)]
+))]
 pub(super) async fn complete(
     State(service): State<Service>,
     id: Name,
@@ -73,13 +78,13 @@ pub(super) async fn complete(
 /// Report many results.
 ///
 /// Each entry succeeds or fails on its own. `results` has one result for each, in order.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/complete",
     tag = "workers",
     request_body = CompleteBatchRequest,
     responses((status = 200, description = "One result for each entry.", body = BatchAnswer), CallProblems),
-)]
+))]
 pub(super) async fn complete_batch(
     State(service): State<Service>,
     body: JsonBody,
@@ -90,14 +95,14 @@ pub(super) async fn complete_batch(
 /// Report that an attempt failed.
 ///
 /// The task's retry policy decides whether there is another attempt, unless the error says that it isn't retryable.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/{id}/fail",
     tag = "workers",
     params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = FailRequest,
     responses((status = 200, description = "The failure is recorded.", body = TaskAnswer), CallProblems),
-)]
+))]
 pub(super) async fn fail(
     State(service): State<Service>,
     id: Name,
@@ -110,14 +115,14 @@ pub(super) async fn fail(
 ///
 /// It extends the lease and the heartbeat timeout. The answer has the time that is left and whether the task is to be
 /// cancelled. It never moves the deadline.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/{id}/heartbeat",
     tag = "workers",
     params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = HeartbeatRequest,
     responses((status = 200, description = "The lease is renewed.", body = HeartbeatAnswer), CallProblems),
-)]
+))]
 pub(super) async fn heartbeat(
     State(service): State<Service>,
     id: Name,
@@ -129,14 +134,14 @@ pub(super) async fn heartbeat(
 /// Release a task without a result.
 ///
 /// The attempt doesn't count, and another worker may claim the task at once.
-#[utoipa::path(
+#[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/{id}/release",
     tag = "workers",
     params(("id" = TaskId, Path, description = "The task's id.")),
     request_body = ReleaseRequest,
     responses((status = 200, description = "The task waits again.", body = TaskAnswer), CallProblems),
-)]
+))]
 pub(super) async fn release(
     State(service): State<Service>,
     id: Name,
