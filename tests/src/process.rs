@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use tokio::process::{Child, Command};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
 use output::Output;
 
@@ -23,6 +23,30 @@ const DRAIN_BOUND: Duration = Duration::from_secs(2);
 
 /// What `tickover dev` prints before its address, on a line of standard output.
 const LISTENING: &str = "listening on ";
+
+/// How long what a test waits for may take.
+const LOOK_BOUND: Duration = Duration::from_mins(1);
+
+/// How often a test looks for what it waits for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Waits until a look finds what it looks for.
+///
+/// # Panics
+///
+/// If that takes longer than a minute.
+pub async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+    let mut looks = interval(LOOK_EVERY);
+    let found = timeout(LOOK_BOUND, async {
+        loop {
+            looks.tick().await;
+            if let Some(found) = look().await {
+                return found;
+            }
+        }
+    });
+    found.await.unwrap_or_else(|_| panic!("waited in vain for {what:?}"))
+}
 
 /// The path of one of the workspace's binaries, in the folder in which this test was built.
 ///
@@ -113,6 +137,15 @@ impl Process {
     /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()
+    }
+
+    /// Waits until it has written this to standard error.
+    ///
+    /// # Panics
+    ///
+    /// If that takes longer than a minute.
+    pub async fn says(&self, wanted: &str) {
+        until(wanted, async || self.stderr().contains(wanted).then_some(())).await;
     }
 
     /// Kills it with SIGKILL, as abruptly as a power cut, and waits until it is gone.

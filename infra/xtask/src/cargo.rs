@@ -1,5 +1,6 @@
 //! Calls of cargo from a program that cargo has started.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
@@ -83,6 +84,14 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
     let metadata = metadata()?;
     let dir = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
     Ok(PathBuf::from(dir))
+}
+
+/// Writes a file, and makes the folders above it.
+pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, bytes))
+        .with_context(|| format!("could not write {}", path.display()))
 }
 
 /// A child's exit status as our own. If a signal ended the child, it is a failure.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::build::{self, Architecture, FUNCTIONS};
-use crate::cargo::{output, root, target_dir};
+use crate::cargo::{output, root, target_dir, write};
 pub(crate) use templates::for_lint;
 
 /// The version of all our crates.
@@ -101,10 +101,7 @@ impl Release {
         files.sort();
         files.push((CHECKSUMS.to_owned(), checksums(&files).into_bytes()));
         for (path, bytes) in files {
-            let path = folder.join(path);
-            let write =
-                || fs::create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(&path, bytes));
-            write().with_context(|| format!("could not write {}", path.display()))?;
+            write(&folder.join(path), bytes)?;
         }
         Ok(())
     }

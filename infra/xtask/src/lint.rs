@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cargo::{root, succeed, target_dir, without_cargos_own};
+use crate::cargo::{root, succeed, target_dir, without_cargos_own, write};
 use crate::test::away_from_aws;
 use crate::{dist, python};
 
@@ -38,9 +38,7 @@ fn made(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = vec![];
     for (name, text) in dist::for_lint()? {
         let path = folder.join(name);
-        let write =
-            || fs::create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(&path, text));
-        write().with_context(|| format!("could not write {}", path.display()))?;
+        write(&path, text)?;
         paths.push(path);
     }
     Ok(paths)

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::scene::{Scene, says};
+use crate::scene::Scene;
 
 #[tokio::test]
 async fn a_failing_command_is_retried_until_no_attempt_is_left() {
@@ -14,8 +14,8 @@ async fn a_failing_command_is_retried_until_no_attempt_is_left() {
     assert_eq!(task["error"], json!({"code": "exit_7", "message": "attempt 2 broke"}));
     assert_eq!(task["attempts"].as_array().expect("attempts").len(), 2);
     // The command's standard error is also shown where the worker runs.
-    says(&worker, "attempt 1 broke").await;
-    says(&worker, "the task is failed").await;
+    worker.says("attempt 1 broke").await;
+    worker.says("the task is failed").await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, is_gone, says};
+use crate::scene::{Scene, is_gone};
 
 /// A command that writes its process id and then waits until the test's folder is deleted.
 const HANG: &str = r#"echo $$ > "$DIR/pid"; while [ -e "$DIR" ]; do sleep 0.05; done"#;
@@ -72,7 +72,7 @@ async fn the_deadline_ends_the_command() {
     let task = scene.until_status(&id, "timed_out").await;
     assert_eq!(task["timeout_kind"], "schedule_to_close");
     is_gone(&pid).await;
-    says(&worker, "its deadline passed").await;
+    worker.says("its deadline passed").await;
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_cancellation_reaches_the_command_which_may_clean_up() {
     assert_eq!(task["attempt"], 1);
     assert_eq!(scene.file("cleaned").await, "cleaned");
     is_gone(&pid).await;
-    says(&worker, "cancelled  ").await;
+    worker.says("cancelled  ").await;
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn a_command_whose_lease_is_lost_is_ended_and_not_reported() {
     let ended = scene.run(&["cancel", &id, "--force"]).await;
     assert!(ended.stdout.contains("is cancelled"), "{ended:?}");
     is_gone(&pid).await;
-    says(&worker, "already_terminal").await;
+    worker.says("already_terminal").await;
     let ended = worker.interrupt().await.expect("an end");
     assert!(ended.stderr.contains("1 stopped; heartbeats: "), "{}", ended.stderr);
     assert!(ended.stderr.contains("1 refused"), "{}", ended.stderr);

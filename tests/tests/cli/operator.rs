@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tickover_tests::process::Process;
 
-use crate::scene::{Scene, says};
+use crate::scene::Scene;
 
 #[tokio::test]
 async fn a_scheduled_task_is_shown_described_and_listed() {
@@ -34,7 +34,7 @@ async fn what_is_read_by_programs_has_no_colour_codes() {
     let shown = call(&["task", "emails", "send", "1", "--id", "t1"]).await;
     let list = call(&["list"]).await;
     let wrong = call(&["list", "--no-such-option"]).await;
-    says(&server, "t1").await;
+    server.says("t1").await;
     for text in [shown.stdout, list.stdout, wrong.stderr, server.stderr()] {
         assert!(!text.is_empty() && !text.contains('\u{1b}'), "{text:?}");
     }

@@ -1,16 +1,11 @@
 //! A local server for one test, and the actions of tests on it.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tickover_tests::process::{BOUND, Ended, Process};
+use tickover_tests::process::{Ended, Process, until};
 use tokio::process::Command;
-use tokio::time::{interval, timeout};
-
-/// How often a test checks for what it waits for.
-const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// A server that listens, and a folder that scripts and tests share.
 pub(crate) struct Scene {
@@ -68,20 +63,11 @@ impl Scene {
 
     /// Waits until a task satisfies the condition.
     pub(crate) async fn until(&self, id: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut looks = interval(CHECK_EVERY);
-        let found = timeout(BOUND, async {
-            loop {
-                let task = self.task(id).await;
-                if is_wanted(&task) {
-                    return task;
-                }
-                looks.tick().await;
-            }
-        });
-        let Ok(found) = found.await else {
-            panic!("{id} never got into the wanted state: {}", self.task(id).await)
-        };
-        found
+        until(&format!("a state of {id}"), async || {
+            let task = self.task(id).await;
+            is_wanted(&task).then_some(task)
+        })
+        .await
     }
 
     pub(crate) async fn until_status(&self, id: &str, status: &str) -> Value {
@@ -115,7 +101,7 @@ impl Scene {
     /// Waits until a script has written this file, and reads it.
     pub(crate) async fn file(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
-        until(name, || async { read_line(&path) }).await
+        until(name, async || read_line(&path)).await
     }
 }
 
@@ -125,29 +111,11 @@ fn read_line(path: &Path) -> Option<String> {
     text.strip_suffix('\n').map(str::to_owned)
 }
 
-/// Waits until a process has written this to standard error.
-pub(crate) async fn says(process: &Process, wanted: &str) {
-    until(wanted, || async { process.stderr().contains(wanted).then_some(()) }).await;
-}
-
 /// Waits until there is no process with this id.
 pub(crate) async fn is_gone(pid: &str) {
-    until("the end of a process", || async {
+    until("the end of a process", async || {
         let probe = Command::new("kill").args(["-0", pid]).output().await.expect("kill runs");
         (!probe.status.success()).then_some(())
     })
     .await;
-}
-
-async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
-    let mut looks = interval(CHECK_EVERY);
-    let found = timeout(BOUND, async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            looks.tick().await;
-        }
-    });
-    found.await.unwrap_or_else(|_| panic!("waited in vain for {what:?}"))
 }

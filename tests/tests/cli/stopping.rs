@@ -3,7 +3,7 @@
 use serde_json::json;
 use tickover_tests::process::Process;
 
-use crate::scene::{Scene, is_gone, says};
+use crate::scene::{Scene, is_gone};
 
 const UNTIL_FILE: &str = r#"echo $$ > "$DIR/pid"; while [ ! -e "$DIR/go" ]; do sleep 0.05; done; echo done"#;
 
@@ -32,7 +32,7 @@ async fn ctrl_c_finishes_running_tasks_and_claims_no_new_ones() {
     let second = scene.schedule_plain("second").await;
     scene.file("pid").await;
     worker.signal("INT").await.expect("a signal");
-    says(&worker, "claiming no new ones").await;
+    worker.says("claiming no new ones").await;
     scene.signal("go");
     let ended = worker.ended().await.expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
@@ -49,7 +49,7 @@ async fn a_task_that_arrives_while_the_worker_stops_is_released() {
     let warm_up = scene.schedule_plain("warm-up").await;
     scene.until_status(&warm_up, "completed").await;
     worker.signal("TERM").await.expect("a signal");
-    says(&worker, "claiming no new ones").await;
+    worker.says("claiming no new ones").await;
     let id = scene.schedule_plain("late").await;
     let ended = worker.ended().await.expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
@@ -64,7 +64,7 @@ async fn a_second_ctrl_c_ends_running_tasks_and_releases_them() {
     let id = scene.schedule_plain("long").await;
     let pid = scene.file("pid").await;
     worker.signal("INT").await.expect("a signal");
-    says(&worker, "claiming no new ones").await;
+    worker.says("claiming no new ones").await;
     let ended = worker.interrupt().await.expect("an end");
     assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
     is_gone(&pid).await;
@@ -91,7 +91,7 @@ async fn a_worker_ends_by_itself_after_so_many_tasks_or_when_idle() {
 async fn a_worker_waits_for_a_queue_that_does_not_exist_yet() {
     let scene = Scene::start().await;
     let worker = scene.worker(&[], "true");
-    says(&worker, "waiting for the first one").await;
+    worker.says("waiting for the first one").await;
     let id = scene.schedule_plain("first").await;
     scene.until_status(&id, "completed").await;
     assert_eq!(worker.stderr().matches("waiting for the first one").count(), 1, "{}", worker.stderr());
@@ -104,10 +104,10 @@ async fn a_worker_waits_for_an_unreachable_server_and_reports_that_once() {
     let endpoint = format!("http://{gone}");
     let worker =
         Process::tickover(&["--endpoint", &endpoint, "work", "work", "--", "true"]).expect("a worker");
-    says(&worker, "trying again").await;
+    worker.says("trying again").await;
     let server = Process::tickover(&["dev", "--listen", &gone.to_string()]).expect("a server");
     server.address().await.expect("an address");
-    says(&worker, "no task was ever scheduled").await;
+    worker.says("no task was ever scheduled").await;
     let ended = worker.interrupt().await.expect("an end");
     assert!(ended.status.success());
     assert_eq!(ended.stderr.matches("trying again").count(), 1, "{}", ended.stderr);

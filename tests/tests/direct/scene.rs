@@ -1,7 +1,6 @@
 //! A table, queues and parameters as `infra/core.yaml` makes them, for one test alone, and workers that use them.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -10,12 +9,8 @@ use tickover::client::aws::Aws;
 use tickover::client::{TaskDescription, TaskHandle};
 use tickover_dynamodb::Table;
 use tickover_tests::emulator::{REGION, aws_config, endpoint, unique};
-use tickover_tests::process::{BOUND, Process, binary};
+use tickover_tests::process::{Process, binary, until};
 use tokio::process::Command;
-use tokio::time::{interval, timeout};
-
-/// How often a test checks for what it waits for.
-const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// A command that says that it runs, and waits until the test makes the file `go` or deletes its folder.
 pub(crate) const UNTIL_GO: &str = r#"echo "$TICKOVER_TASK_ID" >> "$DIR/runs"
@@ -143,22 +138,4 @@ pub(crate) async fn until_task(
         is_wanted(&found).then_some(found)
     })
     .await
-}
-
-/// Waits until a process has written this to standard error.
-pub(crate) async fn says(process: &Process, wanted: &str) {
-    until(wanted, async || process.stderr().contains(wanted).then_some(())).await;
-}
-
-pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
-    let mut looks = interval(CHECK_EVERY);
-    let found = timeout(BOUND, async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            looks.tick().await;
-        }
-    });
-    found.await.unwrap_or_else(|_| panic!("waited in vain for {what:?}"))
 }

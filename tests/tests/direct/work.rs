@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tickover::client::TaskStatus;
-use tickover_tests::process::{Process, binary};
+use tickover_tests::process::{Process, binary, until};
 use tokio::process::Command;
 
-use crate::scene::{Scene, UNTIL_GO, at_emulator, create_queue, says, tool, until, until_task};
+use crate::scene::{Scene, UNTIL_GO, at_emulator, create_queue, tool, until_task};
 
 #[tokio::test]
 async fn two_direct_workers_do_each_task_once_and_retry_failed_attempts() {
@@ -81,7 +81,7 @@ async fn a_direct_worker_that_is_asked_to_stop_finishes_its_task_and_claims_no_o
     until("the first run", async || (scene.runs().len() == 1).then_some(())).await;
     let second = scene.schedule("second").await;
     worker.signal("TERM").await.expect("a signal");
-    says(&worker, "claiming no new ones").await;
+    worker.says("claiming no new ones").await;
     let lease = first.describe().await.expect("a task").lease_expires_at;
     until_task(&first, |task| task.lease_expires_at != lease).await;
     scene.go();
@@ -100,7 +100,7 @@ async fn a_second_signal_ends_the_command_and_releases_the_task_to_another_direc
     let task = scene.schedule("mail").await;
     until("the first run", async || (scene.runs().len() == 1).then_some(())).await;
     worker.signal("TERM").await.expect("a signal");
-    says(&worker, "claiming no new ones").await;
+    worker.says("claiming no new ones").await;
     worker.signal("TERM").await.expect("a signal");
     let ended = worker.ended().await.expect("an end");
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
@@ -117,8 +117,7 @@ async fn a_direct_worker_of_a_queue_that_is_not_there_says_so_and_waits_for_it()
     let scene = Scene::start().await;
     let worker = scene.worker_of("letters", &["--max-tasks", "1"], "cat");
     let name = format!("{}-work-letters", scene.system);
-    says(&worker, &format!("there is no queue letters: waiting until SQS has one with the name {name}"))
-        .await;
+    worker.says(&format!("there is no queue letters: waiting until SQS has one with the name {name}")).await;
     create_queue(&name).await;
     let task = scene.client.task::<Value>("send", 7).queue("letters").await.expect("a task");
     assert_eq!(task.result().await.expect("a result"), json!(7));

@@ -1,7 +1,6 @@
 //! The bytes that the functions write to their logs and to the table, and their metrics, in the units of the bill.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};
 use tickover_service::cost::{self, Units, metrics};
+use tickover_tests::process::until;
 use tickover_tests::runtime_api::Function;
 
 use crate::deployment::{Deployment, batch, running_task, waiting_task};
@@ -18,8 +18,6 @@ use crate::worker::Shop;
 /// Of a bill's bytes, at least this part is really there. The rest is for longer names, and for metrics of an invocation
 /// that are written in two lines instead of one.
 const USED_PART: f64 = 0.55;
-/// How long lines may take to arrive.
-const BOUND: Duration = Duration::from_secs(30);
 
 #[expect(clippy::cast_precision_loss, reason = "a few thousand bytes")]
 fn bytes(count: usize) -> f64 {
@@ -33,15 +31,10 @@ async fn is_logged(function: &Function, before: &mut f64, units: Units, what: &s
         let log = function.stdout() + &function.stderr();
         log.lines().map(|line| bytes(line.len()) + cost::LOG_LINE_BYTES).sum::<f64>()
     };
-    let waiting = async {
-        while written() - *before < units.log_bytes * USED_PART {
-            tokio::task::yield_now().await;
-        }
-    };
-    let arrived = tokio::time::timeout(BOUND, waiting).await;
+    let is_written = async || (written() - *before >= units.log_bytes * USED_PART).then_some(());
+    until(what, is_written).await;
     let total = written();
     let new = total - std::mem::replace(before, total);
-    assert!(arrived.is_ok(), "{what}: only {new} bytes, and the bill has {}", units.log_bytes);
     assert!(new <= units.log_bytes, "{what}: {new} bytes, and the bill has {}", units.log_bytes);
 }
 

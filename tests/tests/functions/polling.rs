@@ -1,7 +1,6 @@
 //! A worker outside of Lambda: a process that polls the queues itself, is asked to stop, and dies.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -11,15 +10,11 @@ use tickover_core::payload::Json;
 use tickover_service::Service;
 use tickover_service::executions::StartRequest;
 use tickover_tests::emulator::{REGION, endpoint};
-use tickover_tests::process::{Ended, Process, binary};
+use tickover_tests::process::{self, Ended, Process, binary};
 use tokio::process::Command;
 
 use crate::deployment::Deployment;
 
-/// How long a condition may take to become true.
-const BOUND: Duration = Duration::from_mins(1);
-/// How often a condition is checked.
-const CHECK_EVERY: Duration = Duration::from_millis(50);
 /// A lease longer than any test, and one that ends soon.
 const LONG: &str = "1h";
 const SHORT: &str = "2s";
@@ -90,13 +85,7 @@ fn worker(environment: &[(&str, String)], args: &[&str]) -> Process {
 }
 
 async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    let looking = async {
-        let mut looks = tokio::time::interval(CHECK_EVERY);
-        while !is_so().await {
-            looks.tick().await;
-        }
-    };
-    assert!(tokio::time::timeout(BOUND, looking).await.is_ok(), "it took too long until {what}");
+    process::until(what, async || is_so().await.then_some(())).await;
 }
 
 /// How often a step has reached a gate.

@@ -32,10 +32,11 @@ const CORE_HEADER: &str = "\
 #
 # Made from infra/core.yaml by `cargo xtask dist`.
 ";
-const CORE_PARAMETERS: &str = "  CodeBucket:
+const BUCKET: &str = "  CodeBucket:
     Type: String
-    Description: The S3 bucket with the functions' archives, in the stack's region.
-  CodePrefix:
+    Description: The S3 bucket with the archives, in the stack's region.
+";
+const CORE_PARAMETERS: &str = "  CodePrefix:
     Type: String
     Default: tickover/
     AllowedPattern: (.*/)?
@@ -52,10 +53,7 @@ const WORKER_HEADER: &str = "\
 #
 # Made from infra/worker.yaml by `cargo xtask dist`.
 ";
-const WORKER_PARAMETERS: &str = "  CodeBucket:
-    Type: String
-    Description: The S3 bucket with the function's archive, in the stack's region.
-  CodeKey:
+const WORKER_PARAMETERS: &str = "  CodeKey:
     Type: String
     AllowedPattern: .+
     Description: The key of the function's archive in that bucket.
@@ -98,19 +96,16 @@ pub(crate) fn for_lint() -> Result<Vec<(String, String)>> {
 }
 
 fn in_bucket(name: &str, source: &str, architectures: &[Architecture]) -> Result<String> {
-    let (header, parameters) = match name {
-        "core.yaml" => (CORE_HEADER, CORE_PARAMETERS),
-        _ => (WORKER_HEADER, WORKER_PARAMETERS),
+    let (header, parameters, key): (_, _, fn(&str) -> String) = match name {
+        "core.yaml" => (CORE_HEADER, CORE_PARAMETERS, |function| {
+            let archive = archive("${Architecture}", function);
+            format!("!Sub \"${{CodePrefix}}{VERSION}/{archive}\"")
+        }),
+        _ => (WORKER_HEADER, WORKER_PARAMETERS, |_| "!Ref CodeKey".to_owned()),
     };
-    let text = with_code(source, |function| match name {
-        "core.yaml" => {
-            let key = archive("${Architecture}", function);
-            format!("{{ S3Bucket: !Ref CodeBucket, S3Key: !Sub \"${{CodePrefix}}{VERSION}/{key}\" }}")
-        }
-        _ => "{ S3Bucket: !Ref CodeBucket, S3Key: !Ref CodeKey }".to_owned(),
-    })?;
-    let text = with_architectures(&once(&text, LINT, "")?, architectures)?;
-    let text = once(&text, "  Architecture:\n", &format!("{parameters}  Architecture:\n"))?;
+    let code = |function: &str| format!("{{ S3Bucket: !Ref CodeBucket, S3Key: {} }}", key(function));
+    let text = with_architectures(&once(&with_code(source, code)?, LINT, "")?, architectures)?;
+    let text = once(&text, "  Architecture:\n", &format!("{BUCKET}{parameters}  Architecture:\n"))?;
     with_header(&text, name, header)
 }
 

@@ -53,6 +53,18 @@ pub(super) fn check(templates: &[(&str, String)]) -> Result<()> {
     for (file, text) in templates {
         check_one(text, &recorded).with_context(|| (*file).to_owned())?;
     }
+    essential(templates, &recorded)
+}
+
+/// The alarms and the dashboards watch exactly those of the service's metrics that are written by default.
+fn essential(templates: &[(&str, String)], recorded: &Recorded) -> Result<()> {
+    let mut watched = BTreeSet::new();
+    for (_, text) in templates {
+        let series = watched::all(text)?.into_iter();
+        watched.extend(series.filter(|one| one.namespace == recorded.namespace).map(|one| one.metric));
+    }
+    let written = &recorded.essential;
+    ensure!(watched == *written, "alarms and dashboards watch {watched:?}; written by default: {written:?}");
     Ok(())
 }
 
@@ -189,6 +201,19 @@ mod tests {
             let renamed = |path: &str| Ok(if path == file { text.replace(from, to) } else { read(path)? });
             let recorded = Recorded::read_by(renamed).unwrap();
             assert!(check_one(&core, &recorded).is_err(), "{file}: {from} became {to}");
+        }
+    }
+
+    #[test]
+    fn only_what_alarms_and_dashboards_watch_is_written_by_default() {
+        let templates = parts::all().unwrap();
+        essential(&templates, &Recorded::read().unwrap()).unwrap();
+        for (from, to) in [("    TICKS,\n", "    TICKS,\n    TURNS,\n"), ("    TICKS,\n", "")] {
+            let changed = |path: &str| {
+                let text = read(path)?;
+                Ok(if path == recorded::METRICS { text.replace(from, to) } else { text })
+            };
+            essential(&templates, &Recorded::read_by(changed).unwrap()).unwrap_err();
         }
     }
 }

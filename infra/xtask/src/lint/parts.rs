@@ -11,7 +11,6 @@ pub(super) const WORKER: &str = "infra/worker.yaml";
 pub(super) const QUEUE: &str = "infra/queue.yaml";
 /// The example that nests a core and a worker.
 pub(super) const NESTED: &str = "infra/template.yaml";
-const METRICS: &str = "shared/service/src/metric.rs";
 pub(super) const FILES: [&str; 4] = [CORE, WORKER, QUEUE, NESTED];
 /// What emulators get wrong. Without parameters that are lists, no list is joined either.
 const FORBIDDEN: [&str; 7] =
@@ -33,38 +32,9 @@ pub(super) fn check() -> Result<()> {
     let roles = ["ScheduleRole", "ClaimRole", "CompleteRole", "GatewayRole"];
     template::reports(CORE, &core, &roles, "${System}-work-*")?;
     template::reports(WORKER, &worker, &["WorkerRole"], "${System}-work-${Queue}")?;
-    essential(&[&core, &worker, &queue], &read(METRICS)?)?;
     is_made(&core, WORKER, &worker)?;
     is_made(&core, QUEUE, &queue)?;
     is_imported(&core, &worker)
-}
-
-/// The alarms and the dashboard use exactly the metrics that the functions write by default.
-fn essential(templates: &[&str], metrics: &str) -> Result<()> {
-    let (_, list) = metrics.split_once("pub const ESSENTIAL: ").context("no list of metrics")?;
-    let (list, _) = list.split_once("];").context("a list without an end")?;
-    let written: BTreeSet<&str> = metrics
-        .lines()
-        .filter_map(|line| line.strip_prefix("const ")?.split_once(": &str = \""))
-        .filter(|(constant, _)| list.lines().any(|line| line.trim().trim_end_matches(',') == *constant))
-        .filter_map(|(_, rest)| rest.strip_suffix("\";"))
-        .collect();
-    let used: BTreeSet<&str> = templates.iter().flat_map(|text| names(text)).collect();
-    ensure!(
-        !written.is_empty() && written == used,
-        "alarms and dashboard use {used:?}; written by default: {written:?}"
-    );
-    Ok(())
-}
-
-/// The names of metrics in a template.
-fn names(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices("tickover_").map(|(at, _)| {
-        let rest = &text[at..];
-        let end =
-            rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap_or(rest.len());
-        &rest[..end]
-    })
 }
 
 fn is_plain(text: &str) -> Result<()> {
@@ -128,15 +98,5 @@ mod tests {
             is_plain(&format!("{core}\n  X: {construct}\n")).unwrap_err();
             is_plain(&format!("{core}\n  # {construct}\n")).unwrap();
         }
-    }
-
-    #[test]
-    fn only_what_alarms_and_dashboard_use_is_written_by_default() {
-        let [core, worker, metrics] = [CORE, WORKER, METRICS].map(|file| read(file).unwrap());
-        essential(&[&core, &worker], &metrics).unwrap();
-        let more = metrics.replace("    TICKS,\n", "    TICKS,\n    TURNS,\n");
-        essential(&[&core, &worker], &more).unwrap_err();
-        let less = metrics.replace("    TICKS,\n", "");
-        essential(&[&core, &worker], &less).unwrap_err();
     }
 }

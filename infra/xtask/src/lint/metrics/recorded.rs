@@ -15,6 +15,8 @@ pub(super) const METRICS: &str = "shared/service/src/metric.rs";
 pub(super) const EMBEDDED: &str = "shared/lambda/src/metrics.rs";
 /// The files with the names of kinds of timeouts.
 pub(super) const VALUES: [&str; 2] = ["shared/core/src/timeout.rs", "shared/core/src/execution.rs"];
+/// The list of the metrics that are written by default.
+const ESSENTIAL: &str = "ESSENTIAL";
 const MACROS: [&str; 3] = ["counter", "gauge", "histogram"];
 
 /// What the functions emit.
@@ -22,6 +24,8 @@ pub(super) struct Recorded {
     pub(super) namespace: String,
     /// The texts that labels may have as their values.
     pub(super) values: BTreeSet<String>,
+    /// The metrics that are written by default.
+    pub(super) essential: BTreeSet<String>,
     /// The dimension that each metric has, beside its labels.
     function: String,
     labels: BTreeMap<String, BTreeSet<String>>,
@@ -55,11 +59,19 @@ impl Recorded {
             let known = labels.entry(metric.clone()).or_insert_with(|| recorded.clone());
             ensure!(*known == recorded, "{METRICS} records {metric} with {known:?} and with {recorded:?}");
         }
+        let essential =
+            metrics.essential.iter().filter_map(|name| metrics.constants.get(name).cloned()).collect();
         let mut values = metrics.texts;
         for path in VALUES {
             values.extend(parse(path)?.texts);
         }
-        Ok(Self { namespace: constant("NAMESPACE")?, values, function: constant("FUNCTION")?, labels })
+        Ok(Self {
+            namespace: constant("NAMESPACE")?,
+            values,
+            essential,
+            function: constant("FUNCTION")?,
+            labels,
+        })
     }
 
     /// The dimensions of a metric; `None` if nothing records it.
@@ -74,6 +86,8 @@ impl Recorded {
 struct Reader {
     /// Constants that are texts.
     constants: BTreeMap<String, String>,
+    /// The constants in the list of metrics that are written by default.
+    essential: Vec<String>,
     /// The constants of metrics, each with the labels of one record of it.
     recorded: Vec<(String, BTreeSet<String>)>,
     /// All texts in functions.
@@ -87,6 +101,15 @@ impl<'ast> Visit<'ast> for Reader {
     fn visit_item_const(&mut self, item: &'ast ItemConst) {
         if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &*item.expr {
             self.constants.insert(item.ident.to_string(), text.value());
+        }
+        if let Expr::Array(list) = &*item.expr
+            && item.ident == ESSENTIAL
+        {
+            let names = list.elems.iter().filter_map(|element| match element {
+                Expr::Path(path) => path.path.get_ident(),
+                _ => None,
+            });
+            self.essential.extend(names.map(ToString::to_string));
         }
     }
 
