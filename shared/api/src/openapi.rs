@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tickover_wire::answer::Problem;
 use tickover_wire::request::{ExecutionStatuses, TaskStatuses};
-use tickover_wire::{Cursor, PageLimit, Wait};
+use tickover_wire::{Cursor, FailureCode, Instant, Label, PageLimit, Wait};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
@@ -31,7 +31,17 @@ mod nullability;
         (name = "crons", description = "Work started again and again, by a cron expression or at an interval."),
         (name = "system", description = "The server itself."),
     ),
-    components(schemas(Problem, PageLimit, Cursor, Wait, TaskStatuses, ExecutionStatuses)),
+    components(schemas(
+        Problem,
+        PageLimit,
+        Cursor,
+        Wait,
+        TaskStatuses,
+        ExecutionStatuses,
+        Label,
+        FailureCode,
+        Instant
+    )),
 )]
 struct Base;
 

@@ -86,6 +86,13 @@ impl Problem {
         Self::new(500, "corrupt_record", "Corrupt record", "a stored record can't be read; it is unchanged")
     }
 
+    /// The store has no index of executions of all workflows.
+    pub(crate) fn no_index() -> Self {
+        let detail =
+            "a deployment on AWS keeps no list of its workflows: it would cost each execution several writes";
+        Self::new(501, "not_kept", "Not kept", detail)
+    }
+
     fn unavailable(error: &ServiceError) -> Self {
         tickover_service::warn_unless_logged!(error; %error, "a call failed: unavailable");
         let detail = "temporarily unavailable; repeating the call is safe";

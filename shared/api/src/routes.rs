@@ -83,6 +83,7 @@ routes! {
     POST "/v1/queues/{queue}/resume" => queues::resume,
     POST "/v1/executions" => executions::start,
     GET "/v1/executions" => executions::list,
+    GET "/v1/workflows" => executions::workflows,
     GET "/v1/executions/{id}" => executions::describe,
     POST "/v1/executions/{id}/cancel" => executions::cancel,
     POST "/v1/executions/{id}/terminate" => executions::terminate,

@@ -8,9 +8,10 @@ use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{ExecutionId, StepName, WorkflowName};
-use tickover_wire::OpenEnum;
+use tickover_core::time::Timestamp;
 use tickover_wire::answer::{CancelOutcome, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView};
 use tickover_wire::request::{ExecutionsQuery, RerunRequest, Statuses};
+use tickover_wire::{FailureCode, Instant, Label, OpenEnum};
 
 use crate::argument::name;
 use crate::explain::explained;
@@ -22,8 +23,10 @@ use crate::show::{answer, print};
 pub(crate) enum ExecutionCommand {
     /// Show an execution with all its instants, and what it waits for
     Show(ShowArgs),
-    /// List executions of a workflow, latest first
+    /// List executions, latest first
     List(ListArgs),
+    /// Count the executions of each workflow by status
+    Counts(CountsArgs),
     /// Show what happened to an execution
     Timeline(ShowArgs),
     /// Say why an execution is in its state, what happens next, and when
@@ -71,16 +74,36 @@ pub(crate) struct ShowArgs {
 /// Options of `tickover execution list`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ListArgs {
-    /// The workflow
+    /// The workflow; without it, those of all workflows, which only a local server can list
     #[arg(value_parser = name(WorkflowName::parse))]
-    workflow: WorkflowName,
+    workflow: Option<WorkflowName>,
     /// Only those with this status: pending, running, waiting, paused, completed, failed, `timed_out`, cancelled
     #[arg(long, value_parser = status)]
     status: Option<ExecutionStatus>,
+    /// Only those with this label
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    label: Option<Label>,
+    /// Only those that have failed with an error of this code
+    #[arg(long, value_name = "CODE")]
+    error: Option<String>,
+    /// Only those that were started at this instant or later (RFC 3339, such as 2026-01-31T08:00:00Z)
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    started_from: Option<Instant>,
+    /// Only those that were started before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    started_before: Option<Instant>,
     /// Show at most this many
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
     /// Print each execution as JSON on a line of its own
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `tickover execution counts`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct CountsArgs {
+    /// Print them as JSON
     #[arg(long)]
     json: bool,
 }
@@ -118,6 +141,10 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
             if args.json { answer(&found) } else { shown(&found) }
         }
         ExecutionCommand::List(args) => list(args, client).await,
+        ExecutionCommand::Counts(args) => {
+            let found = api.workflows().await?;
+            if args.json { answer(&found) } else { print(&show::counts(&found.workflows)) }
+        }
         ExecutionCommand::Timeline(args) => timeline(args, client).await,
         ExecutionCommand::Explain(args) => print(&explained(&find(&args.id, client).await?, client).await?),
         ExecutionCommand::Cancel(args) => ended(&api.cancel(&args.id).await?),
@@ -168,6 +195,10 @@ async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
             workflow: args.workflow.clone(),
             status: args.status.map(|status| Statuses(vec![status])),
             include_timed_out: None,
+            label: args.label.clone(),
+            error: args.error.clone().map(FailureCode),
+            started_from: args.started_from,
+            started_before: args.started_before,
             limit: Some(limit),
             cursor,
         };
@@ -180,6 +211,15 @@ async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
 async fn timeline(args: ShowArgs, client: &Client) -> anyhow::Result<()> {
     let found = client.api().timeline(&args.id).await?;
     if args.json { answer(&found) } else { print(&show::timeline(&found.entries)) }
+}
+
+fn label(text: &str) -> Result<Label, String> {
+    Label::parse(text).ok_or_else(|| "expected NAME=VALUE".to_owned())
+}
+
+fn instant(text: &str) -> Result<Instant, String> {
+    let instant = Timestamp::parse_rfc3339(text).map(Instant);
+    instant.ok_or_else(|| "expected an instant such as 2026-01-31T08:00:00Z".to_owned())
 }
 
 fn status(text: &str) -> Result<ExecutionStatus, String> {

@@ -399,6 +399,16 @@ impl Execution {
         }
     }
 
+    /// The code of the error with which it has failed.
+    pub fn error_code(&self) -> Option<&str> {
+        match &self.closed()?.outcome {
+            ExecutionOutcome::Failed { error, .. } => Some(&error.code),
+            ExecutionOutcome::Completed { .. }
+            | ExecutionOutcome::TimedOut { .. }
+            | ExecutionOutcome::Cancelled { .. } => None,
+        }
+    }
+
     /// Its outcome, if it is closing or has ended.
     pub const fn closed(&self) -> Option<&Closed> {
         match &self.state {

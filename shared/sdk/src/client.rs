@@ -237,7 +237,21 @@ impl Client {
     /// # }
     /// ```
     pub fn list(&self, workflow: impl Into<String>) -> ListExecutions {
-        ListExecutions::new(self.clone(), workflow.into())
+        ListExecutions::new(self.clone(), Some(workflow.into()))
+    }
+
+    /// Lists the executions of all workflows, newest first. Only a local server can; a deployment on AWS needs a
+    /// workflow.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let late = client.list_all().label("customer", "7").error_code("card_declined").await?;
+    /// # drop(late);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list_all(&self) -> ListExecutions {
+        ListExecutions::new(self.clone(), None)
     }
 
     /// Schedules a task of a kind when the returned value is awaited. Its worker can be written in any language. Its

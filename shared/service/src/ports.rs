@@ -7,7 +7,7 @@ use tickover_core::decision::{NewItem, Write};
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::execution::{Execution, ExecutionStatus, Parent, Slot};
 use tickover_core::id::{
     BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
 };
@@ -230,6 +230,11 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Its index of executions of all workflows, if it has one.
+    fn execution_index(&self) -> Option<&dyn ExecutionIndex> {
+        None
+    }
+
     /// Why it refuses writes now, in a short sentence for people. Only for stores that can tell without a call.
     fn trouble(&self) -> Option<String> {
         None
@@ -248,6 +253,29 @@ pub trait TaskIndex: Send + Sync {
 
     /// From when on a worker could have had the oldest task that is ready at `now`.
     fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+}
+
+/// An index of executions of all workflows. `DynamoDB` has none, because it would cost each execution several writes.
+pub trait ExecutionIndex: Send + Sync {
+    /// Ids of executions that fit a filter, latest start first. Some may be past their retention.
+    fn find(
+        &self,
+        filter: &ExecutionFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError>;
+
+    /// How many executions there are of each workflow and status, by workflow. Those past their retention count until
+    /// they are deleted.
+    fn counts(&self) -> Result<Vec<ExecutionCount>, StoreError>;
+}
+
+/// How many executions of a workflow have a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutionCount {
+    pub workflow: WorkflowName,
+    pub status: ExecutionStatus,
+    pub count: u64,
 }
 
 /// Why a call to a queue failed.
@@ -407,4 +435,33 @@ pub struct TaskFilter {
     pub queue: Option<QueueName>,
     /// Only tasks with one of these statuses; any status when empty.
     pub statuses: Vec<Status>,
+}
+
+/// A filter on executions in a list. What is absent excludes none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionFilter {
+    /// Only executions of this workflow.
+    pub workflow: Option<WorkflowName>,
+    /// Only executions with one of these statuses; any status when empty.
+    pub statuses: Vec<ExecutionStatus>,
+    /// Only executions that were started at this instant or later.
+    pub started_from: Option<Timestamp>,
+    /// Only executions that were started before this instant.
+    pub started_before: Option<Timestamp>,
+    /// Only executions with this label: its name and its value.
+    pub label: Option<(String, String)>,
+    /// Only executions that have failed with an error of this code.
+    pub error: Option<String>,
+}
+
+impl ExecutionFilter {
+    /// Whether an execution fits, apart from its labels, which may be in an item of their own.
+    pub fn fits_but_for_labels(&self, execution: &Execution) -> bool {
+        let started_at = execution.created_at;
+        self.workflow.as_ref().is_none_or(|workflow| *workflow == execution.workflow)
+            && (self.statuses.is_empty() || self.statuses.contains(&execution.status()))
+            && self.started_from.is_none_or(|from| started_at >= from)
+            && self.started_before.is_none_or(|before| started_at < before)
+            && self.error.as_deref().is_none_or(|code| execution.error_code() == Some(code))
+    }
 }

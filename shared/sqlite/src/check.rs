@@ -83,7 +83,7 @@ fn records(connection: &Connection, findings: &mut Findings) -> Result<(), rusql
     let mut counts = Kind::ALL.map(|kind| (kind.plural(), 0));
     let mut statement = connection.prepare(
         "SELECT kind, id, body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at,
-             list, list_at, queue, status, ready_at, is_open
+             list, list_at, queue, status, ready_at, is_open, error
          FROM record ORDER BY row",
     )?;
     let mut rows = statement.query([])?;
@@ -128,6 +128,7 @@ fn compare(kind: Kind, id: &str, row: &Row<'_>) -> Option<String> {
         ("status", row.get(14) == Ok(expected.status.map(str::to_owned))),
         ("ready_at", row.get(15) == Ok(expected.ready_at.map(Timestamp::as_millis))),
         ("is_open", row.get(16) == Ok(expected.is_open)),
+        ("error", row.get(17) == Ok(expected.error)),
     ];
     let (column, _) = agreements.into_iter().find(|(_, agrees)| !agrees)?;
     what(&format!("its column {column} and its body differ"))

@@ -14,7 +14,7 @@ use tickover_service::ports::{Current, StoreError};
 
 use crate::error::Failure;
 use crate::read::record as read;
-use crate::record::{Kind, NewRecord, bits, stored};
+use crate::record::{Kind, Labels, NewRecord, bits, stored};
 
 /// The writes of a commit, in the order in which they are made.
 #[derive(Debug)]
@@ -46,10 +46,12 @@ struct Decided {
 enum Change {
     /// The record is written as a whole, whether there was one or not.
     Put(NewRecord),
-    /// The record is written, but for its wakes and, unless `moves`, its due slot.
+    /// The record is written, but for its wakes, for its due slot unless that `moves`, and for the status of an
+    /// execution unless that `turns`.
     Update {
         record: NewRecord,
         moves: bool,
+        turns: bool,
     },
     Move(Due),
 }
@@ -70,7 +72,7 @@ impl Commit {
             }
             Write::UpdateTask { before, after, .. } => {
                 let (record, moves) = (NewRecord::task(after)?, before.due != after.due);
-                (Kind::Task, before.id.to_string(), Change::Update { record, moves })
+                (Kind::Task, before.id.to_string(), Change::Update { record, moves, turns: true })
             }
             Write::Rearm { task, to } => (Kind::Task, task.id.to_string(), Change::Move(*to)),
             Write::CreateExecution { execution, .. } => {
@@ -78,7 +80,8 @@ impl Commit {
             }
             Write::UpdateExecution { before, after, .. } => {
                 let (record, moves) = (NewRecord::execution(after)?, before.due != after.due);
-                (Kind::Execution, before.id.to_string(), Change::Update { record, moves })
+                let turns = before.status() != after.status();
+                (Kind::Execution, before.id.to_string(), Change::Update { record, moves, turns })
             }
             Write::RearmExecution { execution, to } => {
                 (Kind::Execution, execution.id.to_string(), Change::Move(*to))
@@ -166,8 +169,8 @@ impl Decided {
     fn run(&self, connection: &Connection, row: Option<i64>) -> Result<(), rusqlite::Error> {
         match (&self.change, row) {
             (Change::Put(record), row) => put(connection, self.kind, &self.id, record, row),
-            (Change::Update { record, moves }, Some(row)) => {
-                update(connection, self.kind, record, row, *moves)
+            (Change::Update { record, moves, turns }, Some(row)) => {
+                update(connection, self.kind, record, row, (*moves, *turns))
             }
             (Change::Move(due), Some(row)) => move_to(connection, *due, row),
             // An update's condition holds only where there is a record.
@@ -198,11 +201,11 @@ fn put(
     record: &NewRecord,
     row: Option<i64>,
 ) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue, status, ready_at, has_hint, is_open, body } = record;
+    let NewRecord { stored, list, queue, status, ready_at, has_hint, is_open, error, labels, body } = record;
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO record (row, kind, id, incarnation, version, nonce, due_shard, due_at, due_kind, wakes,
-             expires_at, list, list_at, queue, status, ready_at, has_hint, is_open, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+             expires_at, list, list_at, queue, status, ready_at, has_hint, is_open, error, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     )?;
     let due = stored.due;
     statement.execute(params![
@@ -224,8 +227,17 @@ fn put(
         ready_at.map(Timestamp::as_millis),
         has_hint,
         is_open,
+        error,
         body,
     ])?;
+    if let Some((_, at)) = list
+        && kind == Kind::Execution
+    {
+        if let Some(row) = row {
+            connection.prepare_cached("DELETE FROM label WHERE row = ?1")?.execute([row])?;
+        }
+        label(connection, id, *at, labels, row.unwrap_or_else(|| connection.last_insert_rowid()))?;
+    }
     if let Some(queue) = queue {
         let mut statement =
             connection.prepare_cached("INSERT OR IGNORE INTO queue_name (name) VALUES (?1)")?;
@@ -234,14 +246,40 @@ fn put(
     Ok(())
 }
 
+/// Writes the labels of an execution that has none yet.
+pub(crate) fn label(
+    connection: &Connection,
+    id: &str,
+    at: Timestamp,
+    labels: &Labels,
+    row: i64,
+) -> Result<(), rusqlite::Error> {
+    let read;
+    let labels = match labels {
+        Labels::Inline(labels) => labels,
+        Labels::Blob(blob) => {
+            let mut statement = connection.prepare_cached("SELECT body FROM blob WHERE id = ?1")?;
+            let body: Option<String> = statement.query_row([blob.as_bytes()], |row| row.get(0)).optional()?;
+            read = body.map(|body| Labels::within(&body)).unwrap_or_default();
+            &read
+        }
+    };
+    for (name, value) in labels {
+        let mut statement = connection
+            .prepare_cached("INSERT INTO label (name, value, at, id, row) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        statement.execute(params![name, value, at.as_millis(), id, row])?;
+    }
+    Ok(())
+}
+
 /// An update with further columns. `SQLite` writes each index anew that has a column of the statement, changed or not: so
 /// a statement has only what may change.
 macro_rules! update_with {
-    ($further:literal) => {
+    ($($further:literal),*) => {
         concat!(
-            "UPDATE record SET version = ?8, nonce = ?9, expires_at = ?10, status = ?11, is_open = ?12, body = ?13",
-            $further,
-            " WHERE row = ?14"
+            "UPDATE record SET version = ?8, nonce = ?9, expires_at = ?10, body = ?14",
+            $($further,)*
+            " WHERE row = ?15"
         )
     };
 }
@@ -251,16 +289,26 @@ fn update(
     kind: Kind,
     record: &NewRecord,
     row: i64,
-    moves: bool,
+    (moves, turns): (bool, bool),
 ) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue: _, status, ready_at, has_hint, is_open, body } = record;
-    // An execution stays in its list, and is never pending in a queue.
-    let mut statement = connection.prepare_cached(match (kind, moves) {
-        (Kind::Execution, false) => update_with!(""),
-        (Kind::Execution, true) => update_with!(", due_shard = ?1, due_at = ?2, due_kind = ?3"),
-        (_, false) => update_with!(", list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7"),
-        (_, true) => update_with!(
-            ", due_shard = ?1, due_at = ?2, due_kind = ?3, list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7"
+    let NewRecord { stored, list, queue: _, status, ready_at, has_hint, is_open, error, labels: _, body } =
+        record;
+    // An execution stays in its list, and is never pending in a queue. It alone is open or has an error, by its status.
+    let mut statement = connection.prepare_cached(match (kind, moves, turns) {
+        (Kind::Execution, false, false) => update_with!(""),
+        (Kind::Execution, false, true) => update_with!(", status = ?11, is_open = ?12, error = ?13"),
+        (Kind::Execution, true, false) => update_with!(", due_shard = ?1, due_at = ?2, due_kind = ?3"),
+        (Kind::Execution, true, true) => update_with!(
+            ", due_shard = ?1, due_at = ?2, due_kind = ?3",
+            ", status = ?11, is_open = ?12, error = ?13"
+        ),
+        (_, false, _) => {
+            update_with!(", list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7", ", status = ?11")
+        }
+        (_, true, _) => update_with!(
+            ", due_shard = ?1, due_at = ?2, due_kind = ?3",
+            ", list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7",
+            ", status = ?11"
         ),
     })?;
     let due = stored.due;
@@ -277,6 +325,7 @@ fn update(
         stored.expires_at.map(Timestamp::as_millis),
         status,
         is_open,
+        error,
         body,
         row,
     ];

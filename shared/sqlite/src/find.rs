@@ -1,4 +1,6 @@
-//! Tasks by status and queue, each status by an index of its own.
+//! Tasks by status and queue, each status by an index of its own; executions of all workflows.
+
+pub(crate) mod executions;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -182,10 +182,10 @@ pub(crate) fn crons(
 }
 
 /// A position as columns are compared with it.
-struct Bound {
-    at: i64,
+pub(crate) struct Bound {
+    pub(crate) at: i64,
     kind: i64,
-    id: String,
+    pub(crate) id: String,
 }
 
 impl Bound {
@@ -202,7 +202,7 @@ fn after(listing: &str, cursor: Option<&str>) -> Result<Bound, StoreError> {
 }
 
 /// Where a descending listing goes on. No instant that a record may have is as late as the last one.
-fn before(listing: &str, cursor: Option<&str>) -> Result<Bound, StoreError> {
+pub(crate) fn before(listing: &str, cursor: Option<&str>) -> Result<Bound, StoreError> {
     let start = Bound { at: i64::MAX, kind: 0, id: String::new() };
     cursor.map_or(Ok(start), |cursor| Ok(Bound::of(&cursor::decode(listing, cursor)?)))
 }
@@ -234,7 +234,12 @@ pub(crate) fn positions(
 }
 
 /// A page of what was found, where one more than `limit` was asked for to see whether there is more.
-fn page<T>(mut found: Vec<T>, limit: usize, listing: &str, position: impl Fn(&T) -> Position) -> Page<T> {
+pub(crate) fn page<T>(
+    mut found: Vec<T>,
+    limit: usize,
+    listing: &str,
+    position: impl Fn(&T) -> Position,
+) -> Page<T> {
     let is_last = found.len() <= limit;
     found.truncate(limit);
     let next = if is_last { None } else { found.last().map(|last| cursor::encode(listing, &position(last))) };

@@ -1,12 +1,17 @@
 //! Records as rows, and back.
 
+use std::collections::BTreeMap;
+
 use rusqlite::Row;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tickover_core::cron::{self, Cron};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::{self, Execution};
-use tickover_core::id::{CronId, ExecutionId, Incarnation, Nonce, QueueName, RecordId, TaskId, WorkflowName};
+use tickover_core::id::{
+    BlobId, CronId, ExecutionId, Incarnation, Nonce, QueueName, RecordId, TaskId, WorkflowName,
+};
+use tickover_core::payload::Payload;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::{self, State, Task};
 use tickover_core::tick::TickRecord;
@@ -17,9 +22,18 @@ use tickover_service::ports::StoreError;
 /// The list of crons that aren't deleted.
 pub(crate) const CRONS: &str = "crons";
 
+/// What the names of the lists of workflows' executions begin with.
+const WORKFLOW: &str = "workflow ";
+
 /// The list of a workflow's executions.
 pub(crate) fn list_of(workflow: &WorkflowName) -> String {
-    format!("workflow {workflow}")
+    format!("{WORKFLOW}{workflow}")
+}
+
+/// The workflow of a list of executions.
+pub(crate) fn workflow_of(list: &str) -> Result<WorkflowName, StoreError> {
+    let name = list.strip_prefix(WORKFLOW).and_then(|name| WorkflowName::parse(name).ok());
+    name.ok_or_else(|| corrupt("the list of an execution isn't one".to_owned()))
 }
 
 /// Which table of its own a record would have. The numbers are stored, and order listings as [`RecordId`] does.
@@ -81,6 +95,36 @@ impl Kind {
     }
 }
 
+/// The labels of an execution, which never change.
+#[derive(Debug)]
+pub(crate) enum Labels {
+    Inline(BTreeMap<String, String>),
+    /// They are in this item, with a memo that is too large for the record.
+    Blob(BlobId),
+}
+
+impl Labels {
+    fn of(execution: &Execution) -> Self {
+        match &execution.details {
+            Some(Payload::Inline(details)) => Self::Inline(Self::within(details.as_str())),
+            Some(Payload::Blob(at)) => Self::Blob(at.id),
+            None => Self::Inline(BTreeMap::new()),
+        }
+    }
+
+    /// The labels in an execution's details.
+    pub(crate) fn within(details: &str) -> BTreeMap<String, String> {
+        #[derive(Default, Deserialize)]
+        struct Details {
+            #[serde(default)]
+            labels: BTreeMap<String, String>,
+        }
+
+        // The service has checked them.
+        serde_json::from_str::<Details>(details).unwrap_or_default().labels
+    }
+}
+
 /// A record that is to be written.
 #[derive(Debug)]
 pub(crate) struct NewRecord {
@@ -94,6 +138,9 @@ pub(crate) struct NewRecord {
     pub(crate) has_hint: bool,
     /// Whether it is an execution that has no outcome yet.
     pub(crate) is_open: bool,
+    /// The code of the error with which it has failed, if it is an execution.
+    pub(crate) error: Option<String>,
+    pub(crate) labels: Labels,
     pub(crate) body: String,
 }
 
@@ -115,7 +162,10 @@ impl NewRecord {
         let list = Some((list_of(&execution.workflow), execution.created_at));
         let (queue, status) = (Some(execution.queue.to_string()), Some(execution.status().as_str()));
         let is_open = execution.closed().is_none();
-        Ok(Self { list, queue, status, is_open, ..Self::plain(execution.into(), body(execution)?) })
+        let error = execution.error_code().map(str::to_owned);
+        let labels = Labels::of(execution);
+        let plain = Self::plain(execution.into(), body(execution)?);
+        Ok(Self { list, queue, status, is_open, error, labels, ..plain })
     }
 
     pub(crate) fn cron(cron: &Cron) -> Result<Self, StoreError> {
@@ -144,6 +194,8 @@ impl NewRecord {
             ready_at: None,
             has_hint: false,
             is_open: false,
+            error: None,
+            labels: Labels::Inline(BTreeMap::new()),
             body,
         }
     }

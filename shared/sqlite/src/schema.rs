@@ -3,16 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, params};
 
+use crate::commit;
 use crate::error::OpenError;
+use crate::record::{Kind, NewRecord, Read, stored};
 
 /// Marks the file as Tickover's, for this program and for tools such as `file`: "tick".
 const APPLICATION_ID: i64 = 0x7469_636b;
 /// The version of the schema: the number of migrations.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// Each brings the schema from the version before it to the next one.
-const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("schema/1.sql"))];
+const MIGRATIONS: [(i64, &str); 2] = [(1, include_str!("schema/1.sql")), (2, include_str!("schema/2.sql"))];
 /// How long a reader waits while the file is being recovered or truncated.
 const BUSY: Duration = Duration::from_secs(5);
 /// Statements that a connection keeps prepared: more than there are.
@@ -130,9 +132,30 @@ fn migrate(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     for (_, migration) in MIGRATIONS.iter().filter(|(of, _)| *of > version) {
         transaction.execute_batch(migration)?;
     }
+    if version == 1 {
+        find_executions(&transaction)?;
+    }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
+}
+
+/// Fills what the second version of the schema finds executions by. One that can't be read is found as before.
+fn find_executions(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let mut statement = connection.prepare(
+        "SELECT row, id, body, incarnation, version, nonce, due_shard, due_at,
+         due_kind, wakes, expires_at FROM record WHERE kind = ?1",
+    )?;
+    let mut rows = statement.query([Kind::Execution as i64])?;
+    while let Some(row) = rows.next()? {
+        let (number, id) = (row.get(0)?, row.get_ref(1)?.as_str()?);
+        let read = Read { id, body: row.get_ref(2)?.as_str()?, stored: stored(row, 3)? };
+        let record = read.execution().and_then(|execution| NewRecord::execution(&execution));
+        let Ok(NewRecord { list: Some((_, at)), error, labels, .. }) = record else { continue };
+        connection.execute("UPDATE record SET error = ?2 WHERE row = ?1", params![number, error])?;
+        commit::label(connection, id, at, &labels, number)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -20,7 +20,10 @@ use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{Backlog, Choice, Ready};
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, TaskFilter, TaskIndex};
+use tickover_service::ports::{
+    DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, Listing, Page, Store, StoreError,
+    TaskFilter, TaskIndex,
+};
 
 use crate::commit::Commit;
 use crate::error::{Failure, OpenError, engine};
@@ -154,8 +157,27 @@ impl TaskIndex for SqliteStore {
     }
 }
 
+impl ExecutionIndex for SqliteStore {
+    fn find(
+        &self,
+        filter: &ExecutionFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.read(|connection| find::executions::matching(connection, filter, limit, cursor))
+    }
+
+    fn counts(&self) -> Result<Vec<ExecutionCount>, StoreError> {
+        self.read(find::executions::counts)
+    }
+}
+
 #[async_trait]
 impl Store for SqliteStore {
+    fn execution_index(&self) -> Option<&dyn ExecutionIndex> {
+        Some(self)
+    }
+
     fn task_index(&self) -> Option<&dyn TaskIndex> {
         Some(self)
     }

@@ -13,7 +13,7 @@ pub use cron::{
 pub use execution::{
     CauseCategory, CauseView, ClearEventsAnswer, EventView, EventsAnswer, ExecutionAnswer,
     ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, ParentView,
-    SendEventAnswer, TimelineAnswer, WaitKind, WaitView,
+    SendEventAnswer, TimelineAnswer, WaitKind, WaitView, WorkflowView, WorkflowsAnswer,
 };
 pub use problem::Problem;
 pub use task::{

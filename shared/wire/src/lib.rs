@@ -33,6 +33,6 @@ mod word;
 
 pub use number::{Attempts, ClaimCount, PageLimit, Progress, RunCount};
 pub use span::*;
-pub use text::{CronText, Cursor, FailureCode, IdempotencyKey, Labels, LeaseToken};
+pub use text::{CronText, Cursor, FailureCode, IdempotencyKey, Label, Labels, LeaseToken};
 pub use verbatim::Verbatim;
 pub use word::*;

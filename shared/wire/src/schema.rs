@@ -16,9 +16,9 @@ use tickover_core::limits::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
 
 use crate::request::{Codes, Delay, ScheduleRequest, StartRequest, Statuses};
 use crate::{
-    Attempts, ClaimCount, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant, Interval, Labels,
-    Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress, RunCount, RunTimeout, Seconds,
-    Span, Timeout, Verbatim, Wait, Word, Words,
+    Attempts, ClaimCount, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant, Interval, Label,
+    Labels, Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress, RunCount, RunTimeout,
+    Seconds, Span, Timeout, Verbatim, Wait, Word, Words,
 };
 
 fn of(kind: Type) -> ObjectBuilder {
@@ -70,6 +70,7 @@ schemas! {
     FailureCode, text(Self::MOST);
     CronText, text(Self::MOST);
     Cursor, text(Self::MOST);
+    Label, of(Type::String).min_length(Some(2)).max_length(Some(LABEL_NAME_MAX + 1 + LABEL_VALUE_MAX));
     Labels, of(Type::Object).max_properties(Some(LABELS_MAX))
         .property_names(Some(of(Type::String).min_length(Some(1)).max_length(Some(LABEL_NAME_MAX))))
         .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::from(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tickover_core::cron::expression::EXPRESSION_MAX;
 use tickover_core::error::Reject;
 use tickover_core::limits::{
@@ -88,6 +88,36 @@ impl<'de> Deserialize<'de> for Labels {
         }
 
         deserializer.deserialize_map(Pairs)
+    }
+}
+
+/// A label to look for, as `name=value`. The name ends at the first `=`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its name, which is not empty.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl Label {
+    /// The label in a text; `None` if it has no `=`, or no name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty())?;
+        Some(Self { name: name.to_owned(), value: value.to_owned() })
+    }
+}
+
+impl Serialize for Label {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}={}", self.name, self.value))
+    }
+}
+
+impl<'de> Deserialize<'de> for Label {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &"`name=value`"))
     }
 }
 

@@ -51,6 +51,29 @@ async fn a_started_execution_is_shown_described_explained_and_listed() {
     let list = scene.prints(&["execution", "list", "orders", "--status", "pending"]).await;
     assert_has(&list, &["order-7", "1 execution shown"]);
     assert_has(&scene.prints(&["execution", "list", "others"]).await, &["0 executions shown"]);
+    scene.prints(&["start", "imports", "--id", "import-1"]).await;
+    assert_has(&scene.prints(&["execution", "list"]).await, &["order-7", "import-1", "2 executions shown"]);
+    for (option, value, shown) in [
+        ("--label", "team=a", "1 execution shown"),
+        ("--label", "team=b", "0 executions shown"),
+        ("--error", "card_declined", "0 executions shown"),
+        ("--started-from", "2026-01-31T08:00:00Z", "2 executions shown"),
+        ("--started-before", "2026-01-31T08:00:00Z", "0 executions shown"),
+    ] {
+        assert_has(&scene.prints(&["execution", "list", option, value]).await, &[shown]);
+    }
+    for (option, value) in [("--label", "team"), ("--started-from", "today")] {
+        let refused = scene.run(&["execution", "list", option, value]).await;
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert_has(&refused.stderr, &["expected"]);
+    }
+    let counts = scene.prints(&["execution", "counts", "--json"]).await;
+    let expected = serde_json::json!({"workflows": [
+        {"workflow": "imports", "executions": {"pending": 1}},
+        {"workflow": "orders", "executions": {"pending": 1}},
+    ]});
+    assert_eq!(serde_json::from_str::<Value>(&counts).expect("JSON"), expected);
+    assert_has(&scene.prints(&["execution", "counts"]).await, &["imports", "orders", "2 workflows"]);
 }
 
 #[tokio::test]

@@ -52,3 +52,39 @@ async fn statuses_filter_a_list_and_failed_may_include_timed_out() {
         assert_eq!(found, expected, "{query}");
     }
 }
+
+#[tokio::test]
+async fn labels_errors_and_starts_filter_a_list() {
+    let worker = Worker::default();
+    let large = "m".repeat(4_000);
+    worker.parked("a", json!({"labels": {"customer": "7", "tier": "gold"}, "memo": large})).await;
+    worker.caller.pass(1).await;
+    worker.parked("b", json!({"labels": {"customer": "7=8"}})).await;
+    let second = worker.get("/v1/executions/b").await["execution"]["created_at"].as_str().unwrap().to_owned();
+    for (query, expected) in [
+        ("label=customer%3D7", vec!["a"]),
+        ("label=customer%3D7%3D8", vec!["b"]),
+        ("label=tier%3Dgold", vec!["a"]),
+        ("label=tier%3D", vec![]),
+        (&format!("started_from={second}"), vec!["b"]),
+        (&format!("started_before={second}"), vec!["a"]),
+        ("error=none", vec![]),
+    ] {
+        let found = ids(&worker.get(&format!("/v1/executions?workflow=orders&{query}")).await);
+        assert_eq!(found, expected, "{query}");
+    }
+    for (query, field) in [
+        ("limit=1", "workflow"),
+        ("workflow=orders&label=customer", "label"),
+        ("workflow=orders&label=%3D7", "label"),
+        ("workflow=orders&error=", "error"),
+        ("workflow=orders&started_from=yesterday", "started_from"),
+        ("workflow=orders&started_before=1", "started_before"),
+    ] {
+        let path = format!("/v1/executions?{query}");
+        let (status, answer) = worker.caller.send(axum::http::Method::GET, &path, None).await;
+        assert_eq!((status.as_u16(), answer["field"].as_str()), (400, Some(field)), "{query}: {answer}");
+    }
+    let (status, answer) = worker.caller.send(axum::http::Method::GET, "/v1/workflows", None).await;
+    assert_eq!((status.as_u16(), answer["code"].as_str()), (501, Some("not_kept")));
+}

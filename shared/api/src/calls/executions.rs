@@ -6,15 +6,20 @@ mod operate;
 pub use events::{clear_events, event, events, send_event};
 pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
 
+use std::collections::BTreeMap;
+
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::id::ExecutionId;
 use tickover_service::executions::{Described, StartRequest, Started};
+use tickover_service::ports::ExecutionCount;
 use tickover_service::transact::Prepared;
 use tickover_service::{Service, ServiceError};
 
 use super::Call;
-use tickover_wire::answer::{ExecutionAnswer, ExecutionView, ExecutionsAnswer, TimelineAnswer};
+use tickover_wire::answer::{
+    ExecutionAnswer, ExecutionView, ExecutionsAnswer, TimelineAnswer, WorkflowView, WorkflowsAnswer,
+};
 use tickover_wire::request::WaitQuery;
 use tickover_wire::{Cursor, read};
 
@@ -65,10 +70,24 @@ pub async fn describe(service: &Service, id: &str, query: &[(String, String)]) -
 /// A page of a workflow's executions. The query is a list of names and values, already percent-decoded.
 pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
     let query = request::executions(read::query(query)?);
-    let (workflow, statuses) = &query.of;
-    let page = service.executions(workflow, statuses, query.limit, query.cursor.as_deref()).await?;
+    let page = service.executions(&query.of, query.limit, query.cursor.as_deref()).await?;
     let executions = page.items.into_iter().map(|execution| inline(service, execution)).collect();
     Answer::ok(&ExecutionsAnswer { executions, cursor: page.next.map(Cursor) })
+}
+
+/// All workflows, with the number of executions of each status.
+pub fn workflows(service: &Service) -> Result<Answer, Problem> {
+    let Some(counts) = service.count_executions()? else { return Err(Problem::no_index()) };
+    let mut workflows: Vec<WorkflowView> = vec![];
+    for ExecutionCount { workflow, status, count } in counts {
+        if workflows.last().is_none_or(|last| last.workflow != workflow) {
+            workflows.push(WorkflowView { workflow, executions: BTreeMap::new() });
+        }
+        if let Some(last) = workflows.last_mut() {
+            last.executions.insert(status.as_str().to_owned(), count);
+        }
+    }
+    Answer::ok(&WorkflowsAnswer { workflows })
 }
 
 /// The timeline of an execution.

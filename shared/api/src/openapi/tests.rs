@@ -175,6 +175,7 @@ fn every_limit_in_the_document_is_the_servers() {
         ("Cursor".to_owned(), json!({"minLength": 1})),
         ("TaskStatusList".to_owned(), json!({"minLength": 1})),
         ("ExecutionStatusList".to_owned(), json!({"minLength": 1})),
+        ("Label".to_owned(), json!({"minLength": 2, "maxLength": LABEL_NAME_MAX + 1 + LABEL_VALUE_MAX})),
         ("Labels".to_owned(), json!({"maxProperties": LABELS_MAX})),
         ("Labels.propertyNames".to_owned(), json!({"minLength": 1, "maxLength": LABEL_NAME_MAX})),
         ("Labels.additionalProperties".to_owned(), json!({"maxLength": LABEL_VALUE_MAX})),

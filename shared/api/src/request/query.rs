@@ -1,12 +1,11 @@
 //! The queries of lists.
 
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::WorkflowName;
 use tickover_core::limits::PAGE_DEFAULT;
 use tickover_core::task::Status;
-use tickover_service::ports::TaskFilter;
+use tickover_service::ports::{ExecutionFilter, TaskFilter};
 use tickover_wire::request::{ExecutionsQuery, PageQuery, Statuses, TasksQuery};
-use tickover_wire::{Cursor, PageLimit};
+use tickover_wire::{Cursor, FailureCode, Instant, Label, PageLimit};
 
 /// The filter of a list, and the page of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +21,19 @@ pub(crate) fn tasks(given: TasksQuery) -> ListQuery<TaskFilter> {
     list(TaskFilter { queue: given.queue, statuses }, given.limit, given.cursor)
 }
 
-/// A query for executions: of a workflow, in these statuses, or in any status if there are none.
-pub(crate) fn executions(given: ExecutionsQuery) -> ListQuery<(WorkflowName, Vec<ExecutionStatus>)> {
+/// A query for executions.
+pub(crate) fn executions(given: ExecutionsQuery) -> ListQuery<ExecutionFilter> {
     let failed = (ExecutionStatus::Failed, ExecutionStatus::TimedOut);
     let statuses = statuses(given.status, given.include_timed_out, failed);
-    list((given.workflow, statuses), given.limit, given.cursor)
+    let filter = ExecutionFilter {
+        workflow: given.workflow,
+        statuses,
+        started_from: given.started_from.map(|Instant(at)| at),
+        started_before: given.started_before.map(|Instant(at)| at),
+        label: given.label.map(|Label { name, value }| (name, value)),
+        error: given.error.map(|FailureCode(code)| code),
+    };
+    list(filter, given.limit, given.cursor)
 }
 
 /// A query for a page of a list without filters.

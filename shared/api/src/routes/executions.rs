@@ -14,7 +14,8 @@ use crate::openapi::{CallProblems, ReadProblems};
 use tickover_core::id::{ExecutionId, StepName};
 #[cfg(feature = "schema")]
 use tickover_wire::answer::{
-    ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionsAnswer, TimelineAnswer,
+    ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionsAnswer, Problem as ProblemBody,
+    TimelineAnswer, WorkflowsAnswer,
 };
 #[cfg(feature = "schema")]
 use tickover_wire::request::{ExecutionsQuery, Nothing, RerunRequest, StartRequest, WaitQuery};
@@ -76,6 +77,24 @@ pub(super) async fn describe(
 ))]
 pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
     executions::list(&service, &query.0).await
+}
+
+/// List all workflows with the number of executions of each status.
+///
+/// Only a local server can. A deployment on AWS keeps no such list: it would cost each execution several writes.
+#[cfg_attr(feature = "schema", utoipa::path(
+    get,
+    path = "/v1/workflows",
+    tag = "executions",
+    responses(
+        (status = 200, description = "The workflows, by name.", body = WorkflowsAnswer),
+        (status = 501, description = "`not_kept`: this deployment keeps no such list.", body = ProblemBody,
+            content_type = "application/problem+json"),
+        ReadProblems,
+    ),
+))]
+pub(super) async fn workflows(State(service): State<Service>) -> Result<Answer, Problem> {
+    executions::workflows(&service)
 }
 
 /// Show what happened to an execution.

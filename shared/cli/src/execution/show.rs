@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use comfy_table::{Table, presets};
 use serde_json::Value;
+use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{EventId, StepName};
-use tickover_wire::answer::{EventView, ExecutionView, TimelineEntryView, WaitView};
+use tickover_wire::answer::{EventView, ExecutionView, TimelineEntryView, WaitView, WorkflowView};
 use tickover_wire::{Instant, Length};
 
 use crate::show::{count, excerpt, instant, next, words};
@@ -83,6 +84,18 @@ pub(super) fn table(executions: &[ExecutionView]) -> String {
     format!("{table}\n{} shown\n", count(executions.len(), "execution"))
 }
 
+/// A table of workflows, with the number of executions of each status.
+pub(super) fn counts(workflows: &[WorkflowView]) -> String {
+    let statuses = ExecutionStatus::ALL.map(ExecutionStatus::as_str);
+    let mut table = new_table(std::iter::once("workflow").chain(statuses));
+    for WorkflowView { workflow, executions } in workflows {
+        let count = |status: &str| executions.get(status).map_or_else(String::new, u64::to_string);
+        let row = std::iter::once(workflow.to_string()).chain(statuses.map(count));
+        table.add_row(row);
+    }
+    format!("{table}\n{}\n", count(workflows.len(), "workflow"))
+}
+
 /// A table of pending events.
 pub(super) fn events(events: &[EventView]) -> String {
     let mut table = new_table(["event", "sent", "id", "payload"]);
@@ -126,10 +139,10 @@ pub(crate) fn waited(wait: &WaitView) -> String {
     }
 }
 
-fn new_table<const N: usize>(header: [&str; N]) -> Table {
+fn new_table(header: impl IntoIterator<Item = &'static str>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(header);
+    table.set_header(header.into_iter().collect::<Vec<_>>());
     table
 }
 

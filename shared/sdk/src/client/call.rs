@@ -67,6 +67,7 @@ pub(super) enum Route<'a> {
     Start,
     Execution(&'a ExecutionId),
     Executions,
+    Workflows,
     Timeline(&'a ExecutionId),
     Cancel(&'a ExecutionId),
     Terminate(&'a ExecutionId),

@@ -46,6 +46,7 @@ impl Direct {
             Route::Start => executions::start(service, body).await,
             Route::Execution(id) => executions::describe(service, id.as_str(), query).await,
             Route::Executions => executions::list(service, query).await,
+            Route::Workflows => executions::workflows(service),
             Route::Timeline(id) => executions::timeline_of(service, id.as_str()).await,
             Route::Cancel(id) => executions::cancel(service, id.as_str(), body).await,
             Route::Terminate(id) => executions::terminate(service, id.as_str(), body).await,

@@ -5,9 +5,10 @@ use std::pin::Pin;
 
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::WorkflowName;
-use tickover_wire::Cursor;
+use tickover_core::time::Timestamp;
 use tickover_wire::answer::ExecutionsAnswer as Executions;
 use tickover_wire::request::{ExecutionsQuery, Statuses};
+use tickover_wire::{Cursor, FailureCode, Instant, Label};
 
 use super::request::page;
 use super::{Client, ClientError};
@@ -20,20 +21,58 @@ pub(super) const LIMIT_DEFAULT: usize = 50;
 #[derive(Debug)]
 pub struct ListExecutions {
     client: Client,
-    workflow: String,
+    workflow: Option<String>,
     statuses: Vec<ExecutionStatus>,
+    label: Option<Label>,
+    error: Option<FailureCode>,
+    started_from: Option<Timestamp>,
+    started_before: Option<Timestamp>,
     limit: usize,
     cursor: Option<String>,
 }
 
 impl ListExecutions {
-    pub(super) const fn new(client: Client, workflow: String) -> Self {
-        Self { client, workflow, statuses: vec![], limit: LIMIT_DEFAULT, cursor: None }
+    pub(super) const fn new(client: Client, workflow: Option<String>) -> Self {
+        Self {
+            client,
+            workflow,
+            statuses: vec![],
+            label: None,
+            error: None,
+            started_from: None,
+            started_before: None,
+            limit: LIMIT_DEFAULT,
+            cursor: None,
+        }
     }
 
     /// Only executions with this status. Further calls add more statuses.
     pub fn status(mut self, status: ExecutionStatus) -> Self {
         self.statuses.push(status);
+        self
+    }
+
+    /// Only executions with this label. It replaces the label of an earlier call.
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.label = Some(Label { name: name.into(), value: value.into() });
+        self
+    }
+
+    /// Only executions that have failed with an error of this code.
+    pub fn error_code(mut self, code: impl Into<String>) -> Self {
+        self.error = Some(FailureCode(code.into()));
+        self
+    }
+
+    /// Only executions that were started at this instant or later.
+    pub const fn started_from(mut self, instant: Timestamp) -> Self {
+        self.started_from = Some(instant);
+        self
+    }
+
+    /// Only executions that were started before this instant.
+    pub const fn started_before(mut self, instant: Timestamp) -> Self {
+        self.started_before = Some(instant);
         self
     }
 
@@ -56,12 +95,26 @@ impl IntoFuture for ListExecutions {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let Self { client, workflow, statuses, limit, cursor } = self;
-            let workflow = WorkflowName::parse(workflow);
+            let Self {
+                client,
+                workflow,
+                statuses,
+                label,
+                error,
+                started_from,
+                started_before,
+                limit,
+                cursor,
+            } = self;
+            let workflow = workflow.map(WorkflowName::parse).transpose();
             let query = ExecutionsQuery {
                 workflow: workflow.map_err(|problem| ClientError::invalid("workflow", problem))?,
                 status: (!statuses.is_empty()).then_some(Statuses(statuses)),
                 include_timed_out: None,
+                label,
+                error,
+                started_from: started_from.map(Instant::from),
+                started_before: started_before.map(Instant::from),
                 limit: Some(page(limit)?),
                 cursor: cursor.map(Cursor),
             };

@@ -1,18 +1,20 @@
 //! Reading executions: one with its payloads, its result when it comes, or pages of many.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures::future::{Either, select};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tickover_core::duration::Millis;
-use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionStatus};
-use tickover_core::id::{ExecutionId, WorkflowName};
+use tickover_core::error::Reject;
+use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::id::ExecutionId;
 use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::{Json, Payload};
 
 use crate::error::ServiceError;
-use crate::ports::Page;
+use crate::ports::{ExecutionCount, ExecutionFilter, ExecutionIndex, Page};
 use crate::service::Service;
 
 /// The wait before the second read of an execution that isn't closed yet; it doubles each time.
@@ -113,11 +115,13 @@ impl Service {
         }
     }
 
-    /// Executions of a workflow with any of these statuses (any status when empty), latest first.
+    /// Executions that fit a filter, latest start first, a page at a time.
+    ///
+    /// Without an index of executions of all workflows, the filter must name a workflow, and each of that workflow's
+    /// executions is read.
     pub async fn executions(
         &self,
-        workflow: &WorkflowName,
-        statuses: &[ExecutionStatus],
+        filter: &ExecutionFilter,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<Execution>, ServiceError> {
@@ -126,21 +130,65 @@ impl Service {
         for _ in 0..PAGES_MAX {
             // No more entries than are still needed: an answer never has to stop inside a page.
             let wanted = (limit - items.len()).min(READ_AT_ONCE);
-            let page = self
-                .with_retries(|| self.ports.store.list_executions(workflow, wanted, cursor.as_deref()))
-                .await?;
-            let mut found = self.with_retries(|| self.ports.store.executions(&page.items)).await?;
-            found.sort_by_cached_key(|execution| page.items.iter().position(|id| *id == execution.id));
-            let now = self.now();
-            found.retain(|execution| {
-                !execution.is_gone(now) && (statuses.is_empty() || statuses.contains(&execution.status()))
-            });
-            items.extend(found);
-            cursor = page.next;
+            let page = self.execution_ids(filter, wanted, cursor.as_deref()).await?;
+            let found = self.executions_of(&page.items).await?;
+            // Latest first: those behind the last one have started earlier still.
+            let is_over = found.last().is_some_and(|last| filter.started_from > Some(last.created_at));
+            for execution in found {
+                if !execution.is_gone(self.now())
+                    && filter.fits_but_for_labels(&execution)
+                    && self.has_label(&execution, filter.label.as_ref()).await?
+                {
+                    items.push(execution);
+                }
+            }
+            cursor = page.next.filter(|_| !is_over);
             if cursor.is_none() || items.len() >= limit {
                 break;
             }
         }
         Ok(Page { items, next: cursor })
+    }
+
+    async fn execution_ids(
+        &self,
+        filter: &ExecutionFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, ServiceError> {
+        if let Some(index) = self.ports.store.execution_index() {
+            return Ok(index.find(filter, limit, cursor)?);
+        }
+        let Some(workflow) = &filter.workflow else {
+            let expected = "expected a workflow: this store lists the executions of one workflow at a time";
+            return Err(Reject::field("workflow", expected).into());
+        };
+        Ok(self.with_retries(|| self.ports.store.list_executions(workflow, limit, cursor)).await?)
+    }
+
+    /// The executions with these ids that exist, in this order.
+    async fn executions_of(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, ServiceError> {
+        let mut found = self.with_retries(|| self.ports.store.executions(ids)).await?;
+        found.sort_by_cached_key(|execution| ids.iter().position(|id| *id == execution.id));
+        Ok(found)
+    }
+
+    async fn has_label(
+        &self,
+        execution: &Execution,
+        label: Option<&(String, String)>,
+    ) -> Result<bool, ServiceError> {
+        let Some((name, value)) = label else { return Ok(true) };
+        let details = self.payload(execution.details.as_ref()).await?;
+        let labels = details.and_then(|json| serde_json::from_str::<Details>(json.as_str()).ok()?.labels);
+        let labels =
+            labels.and_then(|labels| serde_json::from_str::<BTreeMap<String, String>>(labels.get()).ok());
+        Ok(labels.is_some_and(|labels| labels.get(name) == Some(value)))
+    }
+
+    /// How many executions there are of each workflow and status, by workflow; `None` if the store doesn't know.
+    pub fn count_executions(&self) -> Result<Option<Vec<ExecutionCount>>, ServiceError> {
+        let index = self.ports.store.execution_index();
+        Ok(index.map(ExecutionIndex::counts).transpose()?)
     }
 }

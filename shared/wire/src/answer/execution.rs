@@ -239,6 +239,25 @@ pub struct ExecutionsAnswer {
     pub cursor: Option<Cursor>,
 }
 
+/// The workflows that executions were started of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct WorkflowsAnswer {
+    /// The workflows, by name.
+    pub workflows: Vec<WorkflowView>,
+}
+
+/// A workflow, and how many executions of it there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct WorkflowView {
+    /// Its name.
+    pub workflow: WorkflowName,
+    /// The number of executions of each status. A status that none has is absent. Those past their retention count
+    /// until they are deleted.
+    pub executions: BTreeMap<String, u64>,
+}
+
 /// The outcome of a cancellation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -10,7 +10,7 @@ use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{QueueName, WorkflowName};
 use tickover_core::task::Status;
 
-use crate::{Cursor, PageLimit, Wait, Words};
+use crate::{Cursor, FailureCode, Instant, Label, PageLimit, Wait, Words};
 
 /// A query for tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,18 +35,31 @@ pub struct TasksQuery {
 }
 
 /// A query for executions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExecutionsQuery {
-    /// The workflow's name.
-    pub workflow: WorkflowName,
+    /// Only executions of this workflow. A deployment on AWS needs it; a local server lists those of all workflows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowName>,
     /// Only records with these statuses, separated by commas; may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ExecutionStatuses>,
     /// Whether `failed` includes `timed_out`: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_timed_out: Option<bool>,
+    /// Only executions with this label: `name=value`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    /// Only executions that have failed with an error of this code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<FailureCode>,
+    /// Only executions that were started at this instant or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_from: Option<Instant>,
+    /// Only executions that were started before this instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_before: Option<Instant>,
     /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,

@@ -1,6 +1,7 @@
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::limits::{PAGE_DEFAULT, WAIT_MAX};
+use tickover_service::ports::ExecutionFilter;
 use tickover_wire::read;
 use tickover_wire::request::WaitQuery;
 
@@ -119,16 +120,15 @@ fn a_wait_is_a_duration_of_at_most_twenty_seconds() {
 }
 
 #[test]
-fn a_list_is_of_one_workflow_and_failed_may_include_timed_out() {
+fn a_list_may_be_of_one_workflow_and_failed_may_include_timed_out() {
     let read = |query: &[(&str, &str)]| read::query(&pairs(query)).map(executions);
-    let ListQuery { of: (_, statuses), limit, .. } = read(&[("workflow", "w")]).unwrap();
+    let ListQuery { of: ExecutionFilter { statuses, .. }, limit, .. } = read(&[("workflow", "w")]).unwrap();
     assert_eq!((statuses, limit), (vec![], PAGE_DEFAULT));
     let query = [("workflow", "w"), ("status", "failed,waiting"), ("include_timed_out", "true")];
     let expected = [ExecutionStatus::Waiting, ExecutionStatus::Failed, ExecutionStatus::TimedOut];
-    assert_eq!(read(&query).unwrap().of.1, expected);
+    assert_eq!(read(&query).unwrap().of.statuses, expected);
     for (query, field) in [
-        (&[][..], "workflow"),
-        (&[("workflow", "a b")], "workflow"),
+        (&[("workflow", "a b")][..], "workflow"),
         (&[("workflow", "w"), ("status", "skipped")], "status"),
         (&[("workflow", "w"), ("limit", "501")], "limit"),
         (&[("workflow", "w"), ("queue", "q")], "queue"),

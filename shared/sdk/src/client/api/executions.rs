@@ -6,7 +6,7 @@ use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_wire::Word;
 use tickover_wire::answer::{
     ClearEventsAnswer, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
-    ExecutionsAnswer, SendEventAnswer, TimelineAnswer,
+    ExecutionsAnswer, SendEventAnswer, TimelineAnswer, WorkflowsAnswer,
 };
 use tickover_wire::request::{
     EventRequest, ExecutionsQuery, PageQuery, RerunRequest, StartRequest, WaitQuery,
@@ -47,6 +47,12 @@ impl Api {
     /// A page of executions.
     pub async fn executions(&self, query: &ExecutionsQuery) -> Result<ExecutionsAnswer, ClientError> {
         self.ask(Call::find(Route::Executions, query)).await
+    }
+
+    /// All workflows, with the number of executions of each status. Only a local server can tell: a deployment on AWS
+    /// answers with the problem `not_kept`.
+    pub async fn workflows(&self) -> Result<WorkflowsAnswer, ClientError> {
+        self.ask(Call::read(Route::Workflows)).await
     }
 
     /// What happened to an execution.

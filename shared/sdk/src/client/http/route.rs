@@ -30,6 +30,7 @@ impl<'a> Route<'a> {
             Self::Start => (Method::POST, &["v1", "executions"]),
             Self::Execution(id) => (Method::GET, &["v1", "executions", id.as_str()]),
             Self::Executions => (Method::GET, &["v1", "executions"]),
+            Self::Workflows => (Method::GET, &["v1", "workflows"]),
             Self::Timeline(id) => (Method::GET, &["v1", "executions", id.as_str(), "timeline"]),
             Self::Cancel(id) => (Method::POST, &["v1", "executions", id.as_str(), "cancel"]),
             Self::Terminate(id) => (Method::POST, &["v1", "executions", id.as_str(), "terminate"]),
