@@ -29,8 +29,15 @@ const QUEUES: [&str; 2] = ["default", "emails"];
 /// The emulator's account.
 const EMULATORS_ACCOUNT: &str = "000000000000";
 const EMULATORS_REGION: &str = "us-east-1";
-/// The emulator fills in no scheduled time.
-const EMULATORS_TICK: &str = "TickSource=SchedulerWithoutInput";
+/// The emulator fills in no scheduled time, and receives no messages if concurrency is limited.
+const EMULATORS_CORE: &str = "TickSource=SchedulerWithoutInput MaxTimerConcurrency=0 MaxConcurrency=0";
+
+/// Prints the number of the account that the credentials belong to.
+const ACCOUNT: &str = r#"
+import boto3, sys
+try: print(boto3.client("sts").get_caller_identity()["Account"])
+except Exception as error: sys.exit(str(error))
+"#;
 
 /// Where everything is deployed.
 struct Place {
@@ -111,6 +118,11 @@ fn check_confirmed(confirmed: Option<&str>, account: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether a worker has this parameter of the core, too.
+fn is_of_worker(parameter: &str) -> bool {
+    ["Architecture=", "MaxConcurrency="].iter().any(|name| parameter.starts_with(name))
+}
+
 impl Place {
     fn accept(&self, confirmed: Option<&str>, args: &[String]) -> Result<ExitStatus> {
         let account = self.account()?;
@@ -141,10 +153,9 @@ impl Place {
 
     /// The number of the account that the credentials belong to.
     fn account(&self) -> Result<String> {
-        let asked = r#"import boto3; print(boto3.client("sts").get_caller_identity()["Account"])"#;
         let mut python = Command::new(&self.sam.python);
-        let account =
-            output(self.at(python.args(["-c", asked]))).context("no valid AWS credentials are found")?;
+        let account = output(self.at(python.args(["-c", ACCOUNT])));
+        let account = account.context("there are no valid AWS credentials")?;
         Ok(account.trim().to_owned())
     }
 
@@ -159,7 +170,9 @@ impl Place {
         let core = self.core_parameters();
         let core: Vec<&str> = core.split(' ').collect();
         self.deploy_stack(steps, "core", "", &[&[system.as_str()], &core[..]].concat())?;
-        self.deploy_stack(steps, "worker", "-worker-orders", &[&system, &architecture])?;
+        let worker = core.into_iter().filter(|parameter| is_of_worker(parameter));
+        let worker: Vec<&str> = worker.chain([system.as_str()]).collect();
+        self.deploy_stack(steps, "worker", "-worker-orders", &worker)?;
         for queue in QUEUES {
             let suffix = format!("-queue-{queue}");
             self.deploy_stack(steps, "queue", &suffix, &[&system, &format!("Queue={queue}")])?;
@@ -169,8 +182,8 @@ impl Place {
 
     /// The core's parameters beside its name.
     fn core_parameters(&self) -> String {
-        let tick = if self.emulator.is_some() { format!(" {EMULATORS_TICK}") } else { String::new() };
-        format!("Architecture={}{tick}", self.architecture.name())
+        let emulators = if self.emulator.is_some() { format!(" {EMULATORS_CORE}") } else { String::new() };
+        format!("Architecture={}{emulators}", self.architecture.name())
     }
 
     fn deploy_stack(&self, steps: &Steps, template: &str, suffix: &str, parameters: &[&str]) -> Result<()> {

@@ -27,9 +27,12 @@ impl Life {
         Self { system, archives: name(), core }
     }
 
+    /// The worker's parameters: those that the core has, too.
     fn worker(&self) -> Vec<String> {
-        let architecture = self.core.iter().filter(|parameter| parameter.starts_with("Architecture="));
-        architecture.cloned().chain([format!("System={}", self.system)]).collect()
+        let has = |parameter: &&String| {
+            ["Architecture=", "MaxConcurrency=", "System="].iter().any(|name| parameter.starts_with(name))
+        };
+        self.core.iter().filter(has).cloned().collect()
     }
 
     fn stack(&self, environment: &str) -> String {
