@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::scene::{Scene, says, tool};
 
-/// The answer of SSM, DynamoDB and SQS alike.
+/// The answer of all services alike.
 const REFUSAL: &str = r#"{"__type":"com.amazon.coral.service#ExpiredTokenException",
     "message":"The security token included in the request is expired"}"#;
 

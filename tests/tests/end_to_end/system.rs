@@ -47,15 +47,12 @@ impl System {
         let config = Target::here().config().await;
         let outputs = OUTPUTS.get_or_init(async || outputs(&name).await).await;
         let output = |key: &str| outputs[key].as_str().unwrap_or_else(|| panic!("no {key}: {outputs}"));
-        let (api, lambda, host) = match Target::here().endpoint() {
-            Some(emulator) => {
-                let host = format!("{}.execute-api.localhost", output("ApiId"));
-                (emulator.clone(), emulator, Some(host))
-            }
-            None => {
-                let lambda = format!("https://lambda.{}.amazonaws.com", config.region().unwrap());
-                (output("ApiUrl").to_owned(), lambda, None)
-            }
+        let (api, lambda, host) = if let Some(emulator) = Target::here().endpoint() {
+            let host = format!("{}.execute-api.localhost", output("ApiId"));
+            (emulator.clone(), emulator, Some(host))
+        } else {
+            let lambda = format!("https://lambda.{}.amazonaws.com", config.region().unwrap());
+            (output("ApiUrl").to_owned(), lambda, None)
         };
         let http = Client::builder();
         let http = if host.is_some() { http.no_proxy() } else { http };

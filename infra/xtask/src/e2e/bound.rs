@@ -23,7 +23,7 @@ const TASKS: u32 = 100;
 /// Tests that wait at the same time, and the requests of each in a second.
 const WAITING_TESTS: u64 = 20;
 const LOOKS_A_SECOND: u64 = 2;
-/// Metrics that CloudWatch looks at when the dashboard is read once a minute, and its price for a thousand of them
+/// Metrics that are read if the dashboard is looked at once a minute, and the price of reading a thousand
 /// (aws.amazon.com/cloudwatch/pricing, June 2026).
 const METRICS_A_MINUTE: f64 = 500.0;
 const THOUSAND_METRICS_PRICE: f64 = 0.01;

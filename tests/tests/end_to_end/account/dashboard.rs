@@ -11,16 +11,15 @@ use crate::system::{SOON, System, task, until};
 use crate::target::{Check, Target, aws};
 use crate::workflow::ended;
 
-/// CloudWatch takes up to a quarter of an hour to find a metric that it hasn't seen before. `until` takes four times this
-/// on AWS.
+/// A search takes up to a quarter of an hour to find a metric that is new. `until` takes four times this on AWS.
 const FOUND: Duration = Duration::from_mins(6);
-/// CloudWatch charges for each look.
+/// Each look is charged.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
 /// Measured only when AWS refuses something.
 const ONLY_IN_TROUBLE: [&str; 2] = ["Throttles", "WriteThrottleEvents"];
 const HOUR_SECONDS: i64 = 3600;
 
-/// Metrics of the dashboard, as queries to CloudWatch. Each has the name of its metric.
+/// Metrics of the dashboard, as queries. Each has the name of its metric.
 fn queries(dashboard: &Value) -> Vec<(String, Value)> {
     let widgets = dashboard["widgets"].as_array().unwrap();
     let of_widget = |widget: &Value| {
