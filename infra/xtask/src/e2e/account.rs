@@ -210,9 +210,10 @@ impl Place {
         let mut python = Command::new(&self.sam.python);
         python.arg(root().join("infra/tools/clean_up.py")).arg(system);
         let cleaned = Steps::unstoppable().succeed(self.at(&mut python));
-        let left = self.left_overs()?;
-        ensure!(left.is_empty(), "the clean-up is incomplete. Delete this by hand:\n{left}");
-        cleaned?;
+        let again = || format!("the clean-up failed; do it again: infra/tools/clean_up.py {system}");
+        let left = self.left_overs().with_context(again)?;
+        ensure!(left.is_empty(), "{}\nThis is left:\n{left}", again());
+        cleaned.with_context(again)?;
         println!("e2e: nothing is left of {system}");
         Ok(())
     }
