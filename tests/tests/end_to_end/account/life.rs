@@ -1,14 +1,19 @@
 //! The life of a system of its own: a first deployment that fails, the same repeated, a second one, the deletion.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
-use crate::system::name;
+use crate::system::{name, until};
 use crate::target::{Check, Target, aws, python, sam};
 
 /// The variable in which `cargo xtask e2e --account` passes the core's parameters beside its name.
 const PARAMETERS: &str = "TICKOVER_TEST_PARAMETERS";
 /// A key that no account has.
 const NO_KEY: &str = "00000000-0000-0000-0000-000000000000";
+
+/// SQS lets nobody create a queue with the name of one that was deleted in the last minute.
+const NAMES_ARE_FREE_AFTER: Duration = Duration::from_mins(1);
 
 /// A core and a worker beside the shared system.
 struct Life {
@@ -113,6 +118,11 @@ async fn a_system_is_undone_if_it_fails_deployed_again_unchanged_and_deleted() {
         let account = found[0]["Account"].as_str().unwrap();
         let key = format!("KmsKeyArn=arn:aws:kms:{region}:{account}:key/{NO_KEY}");
         life.fails("core", &[&life.core[..], &[key]].concat()).await;
+        let undone_at = Instant::now();
+        until("the names of the queues", NAMES_ARE_FREE_AFTER, async || {
+            (undone_at.elapsed() > NAMES_ARE_FREE_AFTER).then_some(())
+        })
+        .await;
     }
     for (environment, parameters) in [("core", &life.core), ("worker", &life.worker())] {
         life.deploy(environment, parameters).await.unwrap();
