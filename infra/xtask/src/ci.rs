@@ -94,7 +94,7 @@ fn example_workers() -> Result<()> {
 }
 
 fn end_to_end() -> Result<()> {
-    let status = e2e::run(&[])?;
+    let status = e2e::run(&e2e::E2eArgs::default())?;
     if !status.success() {
         bail!("the tests of the deployed stack ended with {status}");
     }

@@ -1,12 +1,20 @@
-//! `cargo xtask e2e`: deploys a core, a worker and queues into a new emulator with the exact commands of
-//! `localstack/README.md`, runs the end-to-end tests, deletes the stacks, and checks that nothing is left of them.
+//! `cargo xtask e2e`: deploys a core, a worker and queues, runs the end-to-end tests, deletes the stacks, and checks that
+//! nothing is left of them.
+//!
+//! By default it does so in a new emulator, with the exact commands of `localstack/README.md`. With `--account`, it does so
+//! in an AWS account: that is the acceptance before a release.
+
+mod account;
+mod bound;
+mod steps;
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 
 use crate::build::{self, Architecture};
 use crate::cargo::{cargo, output, root, status, succeed, target_dir, without_cargos_own};
@@ -14,65 +22,85 @@ use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
 use crate::{guide, python};
 
-/// The system's name, with which all names of stacks and resources start.
+/// The system's name in an emulator, with which all names of stacks and resources start.
 const SYSTEM: &str = "tickover";
 /// The settings of the guide's commands.
 const SETTINGS: &str = "infra/samconfig.toml";
 /// The variable in which the tests find the system's name.
 const SYSTEM_VARIABLE: &str = "TICKOVER_TEST_SYSTEM";
+/// The variable in which the tests find a Python with boto3, and SAM beside it.
+const PYTHON_VARIABLE: &str = "TICKOVER_TEST_PYTHON";
 
 /// Argument: the system's name. Prints what is left of it, one resource in a line.
-pub(crate) const LEFT_OVERS: &str = r"
-import boto3, sys
-system = sys.argv[1]
-aws = lambda service: boto3.client(service)
-stacks = aws('cloudformation').describe_stacks()['Stacks']
-for kind, names in {
-    'stack': [found['StackName'] for found in stacks if found['StackStatus'] != 'DELETE_COMPLETE'],
-    'table': aws('dynamodb').list_tables()['TableNames'],
-    'queue': aws('sqs').list_queues().get('QueueUrls', []),
-    'function': [found['FunctionName'] for found in aws('lambda').list_functions()['Functions']],
-    'event source': [found['FunctionArn'] for found in aws('lambda').list_event_source_mappings()['EventSourceMappings']],
-    'schedule': [found['Name'] for found in aws('scheduler').list_schedules()['Schedules']],
-    'rule': [found['Name'] for found in aws('events').list_rules()['Rules']],
-    'API': [found['Name'] for found in aws('apigatewayv2').get_apis()['Items']],
-    'role': [found['RoleName'] for found in aws('iam').list_roles()['Roles']],
-    'alarm': [found['AlarmName'] for found in aws('cloudwatch').describe_alarms()['MetricAlarms']],
-    'parameter': [found['Name'] for found in aws('ssm').describe_parameters()['Parameters']],
-    'policy': [found['PolicyName'] for found in aws('iam').list_policies(Scope='Local')['Policies']],
-    'log group': [found['logGroupName'] for found in aws('logs').describe_log_groups()['logGroups']],
-    'dashboard': [found['DashboardName'] for found in aws('cloudwatch').list_dashboards()['DashboardEntries']],
-}.items():
-    for name in names:
-        if system in name: print(kind, name)
-";
+pub(crate) const LEFT_OVERS: &str = include_str!("../../tools/left_overs.py");
 
 /// Argument: the table, which its stack keeps. Deletes it, and fails if it isn't there.
 pub(crate) const DELETE_TABLE: &str =
     "import boto3, sys; boto3.client('dynamodb').delete_table(TableName=sys.argv[1])";
 
-/// Builds, deploys and calls the deployed API with the guide's commands, runs `cargo test --test end_to_end ARGS`, and
-/// deletes the stacks. Returns the tests' exit status.
-pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
+/// Options of `cargo xtask e2e`.
+#[derive(Args, Default)]
+pub(crate) struct E2eArgs {
+    /// Use your AWS account instead of an emulator, with your own credentials: the acceptance before a release. It deploys
+    /// two systems, PREFIX and PREFIX-again, each with a core and a worker, and PREFIX with two queues. All their names
+    /// begin with PREFIX. At every end, also after Ctrl-C, it deletes their stacks, tables, log groups and archives. First
+    /// it prints the account and what the run may cost at most. It refuses a PREFIX of which there is anything already
+    #[arg(long, num_args = 2, value_names = ["REGION", "PREFIX"])]
+    account: Vec<String>,
+    /// The number of the account that may be used. Without it, `--account` only prints what it would do
+    #[arg(long, value_name = "ACCOUNT-ID", requires = "account")]
+    confirm: Option<String>,
+    /// Do in a new emulator what `--account` does, and skip aloud what an emulator can't show
+    #[arg(long, conflicts_with = "account")]
+    rehearse: bool,
+    /// Passed to the tests, such as a part of their names
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<String>,
+}
+
+/// Builds, deploys, runs `cargo test --test end_to_end ARGS`, and deletes the stacks. Returns the tests' exit status.
+pub(crate) fn run(args: &E2eArgs) -> Result<ExitStatus> {
+    if args.rehearse {
+        return account::rehearse(&args.args);
+    }
+    match args.account.as_slice() {
+        [] => in_emulator(&args.args),
+        [region, prefix] => account::run(region, prefix, args.confirm.as_deref(), &args.args),
+        _ => anyhow::bail!("--account needs a region and a prefix"),
+    }
+}
+
+/// Deploys with the guide's commands, and calls the deployed API with them. If a test fails, the emulator ends with what
+/// was deployed.
+fn in_emulator(args: &[String]) -> Result<ExitStatus> {
     let sam = Sam::install()?;
     // Built before the emulator starts.
-    let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-fail-fast"]);
-    tests.args(test::FEATURES);
-    succeed(
-        cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-run"]).args(test::FEATURES),
-    )?;
-
+    build_tests()?;
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
     for having in ["sam build", "ApiKind=HttpApi"] {
         sam.follow_the_guide(having, &emulator)?;
     }
-    at_emulator(&mut tests, &emulator).env(SYSTEM_VARIABLE, SYSTEM);
-    let ended = status(tests.arg("--").args(args))?;
+    let mut tests = tests(SYSTEM, &sam.python, args);
+    let ended = status(at_emulator(&mut tests, &emulator))?;
     if ended.success() {
         sam.delete(&emulator)?;
     }
     Ok(ended)
+}
+
+fn build_tests() -> Result<()> {
+    succeed(
+        cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-run"]).args(test::FEATURES),
+    )
+}
+
+/// `cargo test` of the end-to-end tests with this system.
+fn tests(system: &str, python: &Path, args: &[String]) -> Command {
+    let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "end_to_end", "--no-fail-fast"]);
+    tests.args(test::FEATURES).arg("--").args(args);
+    tests.env(SYSTEM_VARIABLE, system).env(PYTHON_VARIABLE, python);
+    tests
 }
 
 /// SAM, and the `PATH` for it.
@@ -105,11 +133,15 @@ impl Sam {
         };
         let mut shell = Command::new("sh");
         // Prints each command (`-x`), and stops at the first that fails (`-e`).
-        without_cargos_own(shell.args(["-exc", &block])).current_dir(root()).stdin(Stdio::null());
-        shell.env("PATH", &self.path).env("SAM_CLI_TELEMETRY", "0");
-        // SAM would otherwise use a folder in the user's home.
-        shell.env("__SAM_CLI_APP_DIR", self.folder.join("sam"));
+        self.environment(shell.args(["-exc", &block])).current_dir(root()).stdin(Stdio::null());
         succeed(at(&mut shell, emulator)).with_context(|| format!("{}: `{having}`", guide::LOCAL))
+    }
+
+    /// The environment of `sam`.
+    fn environment<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        without_cargos_own(command).env("PATH", &self.path).env("SAM_CLI_TELEMETRY", "0");
+        // SAM would otherwise use a folder in the user's home.
+        command.env("__SAM_CLI_APP_DIR", self.folder.join("sam"))
     }
 
     /// SAM's options for the same settings with functions for arm64, before an environment's name.

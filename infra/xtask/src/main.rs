@@ -60,12 +60,8 @@ enum Command {
     },
     /// Make a release's archives, templates and checksums, in `target/dist/VERSION`
     Dist(dist::DistArgs),
-    /// Deploy a core, a worker and queues into a new emulator, run the end-to-end tests, delete the stacks
-    E2e {
-        /// Passed to the tests, such as a part of their names
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        args: Vec<String>,
-    },
+    /// Deploy a core, a worker and queues into a new emulator or an account, run the end-to-end tests, delete the stacks
+    E2e(e2e::E2eArgs),
     /// Deploy the core and its workers into a new emulator, unbuilt, update them, delete them
     Stacks,
     /// Run a persistent emulator on port 4566, with the table and the queues of a deployment
@@ -143,7 +139,7 @@ fn run(command: Command) -> Result<ExitCode> {
             println!("{}", build::run(architecture)?.display());
         }
         Command::Dist(args) => dist::run(&args)?,
-        Command::E2e { args } => return Ok(cargo::exit_code(e2e::run(&args)?)),
+        Command::E2e(args) => return Ok(cargo::exit_code(e2e::run(&args)?)),
         Command::Stacks => stacks::run()?,
         Command::Workers { args } => return Ok(cargo::exit_code(workers::run(&args)?)),
         Command::Localstack { what: Localstack::Up } => localstack::up()?,

@@ -8,7 +8,7 @@ use crate::cargo::{cargo, status, succeed};
 use crate::emulator::Emulator;
 
 /// The variable in which the tests find the emulator's address.
-const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
+pub(crate) const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
 
 /// What the whole workspace is tested with: the tool as it is released.
 pub(crate) const FEATURES: &[&str] = &["--features", "tickover-cli/aws"];

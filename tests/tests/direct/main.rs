@@ -3,5 +3,6 @@
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
 mod bad_input;
+mod expired;
 mod scene;
 mod work;

@@ -2,52 +2,70 @@
 
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_sqs::Client as Sqs;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
-use tickover_tests::emulator::{aws_config, endpoint};
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+
+use crate::http::sign_for;
+use crate::target::{Target, aws};
 
 /// The variable in which `cargo xtask e2e` passes the system's name.
 const SYSTEM: &str = "TICKOVER_TEST_SYSTEM";
-/// A signature header for IAM. The emulator refuses requests without it, and doesn't check the signature.
-const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/execute-api/aws4_request, \
-                         SignedHeaders=host, Signature=0";
 /// How often a test checks for what it waits for.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
 /// How long an operation may take that waits for no schedule: functions start cold, several at once on few processors.
 pub(crate) const SOON: Duration = Duration::from_secs(90);
+/// On AWS, changes of settings take up to a minute, and Lambda polls with backoff after failures.
+const SLOWER_ON_AWS: u32 = 4;
+
+/// The outputs of the core's stack. All tests share them.
+static OUTPUTS: OnceCell<Value> = OnceCell::const_new();
 
 /// The system that all tests share.
 pub(crate) struct System {
     /// Its name, the prefix of all its resources' names.
     pub(crate) name: String,
     pub(crate) sqs: Sqs,
+    config: SdkConfig,
     http: Client,
-    /// The host name by which the emulator recognises the HTTP API.
-    api_host: String,
+    /// The HTTP API's address. An emulator has one address for everything.
+    api: String,
+    /// The address of Lambda.
+    lambda: String,
+    /// The host name by which an emulator recognises the HTTP API.
+    host: Option<String>,
 }
 
 impl System {
     /// The system that `cargo xtask e2e` has deployed.
     pub(crate) async fn deployed() -> Self {
-        let name =
-            std::env::var(SYSTEM).unwrap_or_else(|error| panic!("{SYSTEM}: {error}. Run `cargo xtask e2e`"));
-        let http = Client::builder().no_proxy().build().unwrap();
-        let apis = http.get(format!("{}/v2/apis", endpoint())).send().await.unwrap();
-        let apis: Value = apis.json().await.unwrap();
-        let ours = apis["items"].as_array().unwrap().iter().find(|api| api["name"] == name.as_str());
-        let id = ours.and_then(|api| api["apiId"].as_str()).unwrap_or_else(|| panic!("no API: {apis}"));
-        let api_host = format!("{id}.execute-api.localhost");
-        Self { sqs: Sqs::new(&aws_config().await), http, api_host, name }
+        let name = name();
+        let config = Target::here().config().await;
+        let outputs = OUTPUTS.get_or_init(async || outputs(&name).await).await;
+        let output = |key: &str| outputs[key].as_str().unwrap_or_else(|| panic!("no {key}: {outputs}"));
+        let (api, lambda, host) = if let Some(emulator) = Target::here().endpoint() {
+            let host = format!("{}.execute-api.localhost", output("ApiId"));
+            (emulator.clone(), emulator, Some(host))
+        } else {
+            let lambda = format!("https://lambda.{}.amazonaws.com", config.region().unwrap());
+            (output("ApiUrl").to_owned(), lambda, None)
+        };
+        let http = Client::builder();
+        let http = if host.is_some() { http.no_proxy() } else { http };
+        Self { sqs: Sqs::new(&config), config, http: http.build().unwrap(), api, lambda, host, name }
     }
 
     /// Calls the HTTP API; returns the answer's status and body.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
-        let request = self.request(method, path).header("authorization", SIGNATURE);
+        let request = self.request(method, path);
         let request = if let Some(body) = body { request.json(&body) } else { request };
-        let answer = request.send().await.unwrap();
+        let mut request = request.build().unwrap();
+        sign_for("execute-api", &self.config, &mut request).await;
+        let answer = self.http.execute(request).await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
@@ -57,8 +75,11 @@ impl System {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}{path}", endpoint()));
-        request.header("host", &self.api_host)
+        let request = self.http.request(method, format!("{}{path}", self.api));
+        match &self.host {
+            Some(host) => request.header("host", host),
+            None => request,
+        }
     }
 
     /// Posts a body; the request must be accepted.
@@ -77,8 +98,10 @@ impl System {
 
     /// Invokes a function directly; returns its answer.
     pub(crate) async fn invoke(&self, function: &str, event: &Value) -> Value {
-        let path = format!("/2015-03-31/functions/{}-{function}/invocations", self.name);
-        let answer = self.http.post(format!("{}{path}", endpoint())).json(event).send().await.unwrap();
+        let url = format!("{}/2015-03-31/functions/{}-{function}/invocations", self.lambda, self.name);
+        let mut request = self.http.post(url).json(event).build().unwrap();
+        sign_for("lambda", &self.config, &mut request).await;
+        let answer = self.http.execute(request).await.unwrap();
         let failed = answer.headers().contains_key("x-amz-function-error");
         let answer: Value = answer.json().await.unwrap();
         assert!(!failed, "{function}: {answer}");
@@ -109,8 +132,24 @@ impl System {
     }
 }
 
+/// The name that `cargo xtask e2e` has given the system.
+pub(crate) fn name() -> String {
+    std::env::var(SYSTEM).unwrap_or_else(|error| panic!("{SYSTEM}: {error}. Run `cargo xtask e2e`"))
+}
+
+/// The outputs of a core's stack, by their names.
+async fn outputs(stack: &str) -> Value {
+    let found = aws(vec![json!(["cloudformation", "describe_stacks", {"StackName": stack}])]).await;
+    let outputs = found[0]["Stacks"][0]["Outputs"].as_array().unwrap();
+    outputs
+        .iter()
+        .map(|output| (output["OutputKey"].as_str().unwrap().to_owned(), output["OutputValue"].clone()))
+        .collect()
+}
+
 /// Calls `look` until it returns a value.
 pub(crate) async fn until<T>(what: &str, within: Duration, look: impl AsyncFn() -> Option<T>) -> T {
+    let within = if Target::here() == Target::Account { within * SLOWER_ON_AWS } else { within };
     let end = Instant::now() + within;
     let mut looks = interval(CHECK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -10,7 +10,7 @@ use crate::system::{SOON, System, until};
 /// Eighty invocations, on a busy machine.
 const FORTY_STEPS: Duration = Duration::from_mins(5);
 
-async fn ended(system: &System, id: &str, within: Duration) -> Value {
+pub(crate) async fn ended(system: &System, id: &str, within: Duration) -> Value {
     let what = format!("{id} to end");
     until(&what, within, async || {
         let (_, mut answer) = system.call(Method::GET, &format!("/v1/executions/{id}"), None).await;
@@ -69,17 +69,21 @@ async fn an_order_and_its_event_may_arrive_by_message() {
     assert_eq!((&execution["status"], &execution["output"]), (&json!("completed"), &receipt(8)));
 }
 
-/// Each label takes two invocations of the worker, one after the other: the step's own, and the turn that follows.
 #[tokio::test]
 async fn a_workflow_goes_on_for_forty_steps_one_after_the_other() {
-    let system = System::deployed().await;
+    forty_steps(&System::deployed().await, "order-40").await;
+}
+
+/// Runs an order with forty labels. Each label takes two invocations of the worker, one after the other: the step's own,
+/// and the turn that follows.
+pub(crate) async fn forty_steps(system: &System, id: &str) {
     let boxes: Vec<String> = (0..40).map(|number| format!("box {number}")).collect();
     let order = json!({"number": 40, "boxes": boxes, "express": true, "one_by_one": true});
-    let start = json!({"workflow": "order-fulfilment", "id": "order-40", "queue": "orders", "input": order});
+    let start = json!({"workflow": "order-fulfilment", "id": id, "queue": "orders", "input": order});
     system.post("/v1/executions", start).await;
     let shipped = json!({"payload": {"carrier": "a bicycle"}});
-    system.post("/v1/executions/order-40/events/shipped", shipped).await;
-    let execution = ended(&system, "order-40", FORTY_STEPS).await;
+    system.post(&format!("/v1/executions/{id}/events/shipped"), shipped).await;
+    let execution = ended(system, id, FORTY_STEPS).await;
     assert_eq!(execution["status"], "completed", "{execution}");
     assert_eq!(execution["output"]["labels"].as_array().unwrap().len(), 40);
 }

@@ -1,0 +1,308 @@
+//! What each function's role may do, and that it may do nothing else of what the functions together can do.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::policies;
+use crate::system::System;
+use crate::target::{Check, Target, aws};
+
+/// What a function's role may do: actions, each with what it may do it with. Everything else is denied.
+pub(super) struct Role {
+    pub(super) function: &'static str,
+    may: &'static [(&'static str, &'static [&'static str])],
+}
+
+const ALL_WORK: &[&str] = &["work-orders", "work-emails"];
+const SENT: &[&str] = &["work-orders", "work-emails", "timers"];
+const DECIDED: &[&str] = &["task", "exec", "queue", "key"];
+const DECIDED_AND_BLOB: &[&str] = &["task", "exec", "queue", "key", "blob"];
+const CHANGED: &[&str] = &["task", "exec", "join", "key", "blob"];
+const ALL: &[&str] = &["task", "exec", "queue", "key", "cron", "join", "tick", "blob"];
+
+/// As `infra/SECURITY.md` says in words.
+pub(super) const ROLES: [Role; 6] = [
+    Role {
+        function: "schedule",
+        may: &[
+            ("dynamodb:GetItem", DECIDED_AND_BLOB),
+            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:PutItem", DECIDED_AND_BLOB),
+            ("dynamodb:UpdateItem", CHANGED),
+            ("dynamodb:Query", &["exec", "list:queue"]),
+            ("sqs:SendMessage", SENT),
+            ("sqs:ReceiveMessage", &["ingress"]),
+            ("sqs:DeleteMessage", &["work-orders", "work-emails", "ingress"]),
+            ("sqs:ChangeMessageVisibility", ALL_WORK),
+            ("sqs:GetQueueAttributes", &["work-orders", "work-emails", "ingress"]),
+            ("logs:CreateLogStream", &["log:schedule"]),
+            ("logs:PutLogEvents", &["log:schedule"]),
+        ],
+    },
+    Role {
+        function: "claim",
+        may: &[
+            ("dynamodb:GetItem", DECIDED_AND_BLOB),
+            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:PutItem", &["queue"]),
+            ("dynamodb:UpdateItem", CHANGED),
+            ("sqs:SendMessage", SENT),
+            ("sqs:ReceiveMessage", ALL_WORK),
+            ("sqs:DeleteMessage", ALL_WORK),
+            ("sqs:ChangeMessageVisibility", ALL_WORK),
+            ("sqs:GetQueueAttributes", ALL_WORK),
+            ("logs:CreateLogStream", &["log:claim"]),
+            ("logs:PutLogEvents", &["log:claim"]),
+        ],
+    },
+    Role {
+        function: "complete",
+        may: &[
+            ("dynamodb:GetItem", DECIDED),
+            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:PutItem", &["blob"]),
+            ("dynamodb:UpdateItem", CHANGED),
+            ("sqs:SendMessage", SENT),
+            ("sqs:ReceiveMessage", &["completions"]),
+            ("sqs:DeleteMessage", &["work-orders", "work-emails", "completions"]),
+            ("sqs:ChangeMessageVisibility", ALL_WORK),
+            ("sqs:GetQueueAttributes", &["completions"]),
+            ("logs:CreateLogStream", &["log:complete"]),
+            ("logs:PutLogEvents", &["log:complete"]),
+        ],
+    },
+    Role {
+        function: "tick",
+        may: &[
+            ("dynamodb:GetItem", &["task", "exec", "queue", "key", "cron", "tick", "blob"]),
+            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:PutItem", &["task", "exec", "queue", "key", "cron", "tick", "blob"]),
+            ("dynamodb:UpdateItem", CHANGED),
+            ("dynamodb:Query", &["exec", "due:0", "list:queue"]),
+            ("sqs:SendMessage", SENT),
+            ("sqs:ReceiveMessage", &["timers"]),
+            ("sqs:DeleteMessage", &["timers"]),
+            ("sqs:GetQueueAttributes", &["work-orders", "work-emails", "timers"]),
+            ("logs:CreateLogStream", &["log:tick"]),
+            ("logs:PutLogEvents", &["log:tick"]),
+        ],
+    },
+    Role {
+        function: "gateway",
+        may: &[
+            ("dynamodb:GetItem", ALL),
+            ("dynamodb:BatchGetItem", ALL),
+            ("dynamodb:PutItem", ALL),
+            ("dynamodb:UpdateItem", ALL),
+            (
+                "dynamodb:Query",
+                &[
+                    "task",
+                    "exec",
+                    "queue",
+                    "key",
+                    "cron",
+                    "join",
+                    "tick",
+                    "blob",
+                    "due:0",
+                    "list:queue",
+                    "list:exec",
+                ],
+            ),
+            ("dynamodb:Scan", &["table"]),
+            ("sqs:SendMessage", SENT),
+            ("sqs:ReceiveMessage", ALL_WORK),
+            ("sqs:DeleteMessage", ALL_WORK),
+            ("sqs:ChangeMessageVisibility", ALL_WORK),
+            ("sqs:GetQueueAttributes", ALL_WORK),
+            ("logs:CreateLogStream", &["log:gateway"]),
+            ("logs:PutLogEvents", &["log:gateway"]),
+        ],
+    },
+    Role {
+        function: "worker-orders",
+        may: &[
+            ("dynamodb:GetItem", DECIDED_AND_BLOB),
+            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:PutItem", DECIDED_AND_BLOB),
+            ("dynamodb:UpdateItem", CHANGED),
+            ("dynamodb:Query", &["exec", "list:queue"]),
+            ("sqs:SendMessage", SENT),
+            ("sqs:ReceiveMessage", &["work-orders"]),
+            ("sqs:DeleteMessage", &["work-orders"]),
+            ("sqs:ChangeMessageVisibility", &["work-orders"]),
+            ("sqs:GetQueueAttributes", ALL_WORK),
+            ("logs:CreateLogStream", &["log:worker-orders"]),
+            ("logs:PutLogEvents", &["log:worker-orders"]),
+        ],
+    },
+];
+
+/// What only administrators may do, with the kind of resource.
+const NOBODY: [(&str, &str); 17] = [
+    ("dynamodb:BatchWriteItem", "table"),
+    ("dynamodb:UpdateTable", "table"),
+    ("dynamodb:DeleteTable", "table"),
+    ("dynamodb:UpdateTimeToLive", "table"),
+    ("dynamodb:ExportTableToPointInTime", "table"),
+    ("sqs:CreateQueue", "work-orders"),
+    ("sqs:DeleteQueue", "work-orders"),
+    ("sqs:PurgeQueue", "work-orders"),
+    ("sqs:SetQueueAttributes", "work-orders"),
+    ("lambda:InvokeFunction", "*"),
+    ("lambda:UpdateFunctionCode", "*"),
+    ("iam:PassRole", "*"),
+    ("sts:AssumeRole", "*"),
+    ("ssm:GetParameters", "*"),
+    ("kms:Decrypt", "*"),
+    ("s3:GetObject", "*"),
+    ("logs:CreateLogGroup", "*"),
+];
+
+/// Everything that is asked for each role: kinds of resources, each with actions.
+fn questions() -> Vec<(String, Vec<&'static str>)> {
+    let items = [
+        "dynamodb:GetItem",
+        "dynamodb:BatchGetItem",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteItem",
+        "dynamodb:Query",
+    ];
+    let mut questions: Vec<(String, Vec<&'static str>)> =
+        ALL.iter().map(|kind| ((*kind).to_owned(), items.to_vec())).collect();
+    for index in ["due:0", "list:queue", "list:exec"] {
+        questions.push((index.to_owned(), vec!["dynamodb:Query"]));
+    }
+    questions.push(("table".to_owned(), vec!["dynamodb:Scan"]));
+    for queue in ["work-orders", "work-emails", "ingress", "completions", "timers", "events", "dead-ingress"]
+    {
+        let actions = [
+            "sqs:SendMessage",
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:ChangeMessageVisibility",
+            "sqs:GetQueueAttributes",
+        ];
+        questions.push((queue.to_owned(), actions.to_vec()));
+    }
+    for role in &ROLES {
+        let log = format!("log:{}", role.function);
+        questions.push((log, vec!["logs:CreateLogStream", "logs:PutLogEvents", "logs:GetLogEvents"]));
+    }
+    for (action, resource) in NOBODY {
+        questions.push((resource.to_owned(), vec![action]));
+    }
+    questions
+}
+
+/// A resource beside a function: its ARN, and the key of the record that a call is about.
+fn resource(system: &str, function_arn: &str, kind: &str) -> (String, Option<String>) {
+    let parts: Vec<&str> = function_arn.split(':').collect();
+    let arn =
+        |service: &str, name: &str| format!("arn:{}:{service}:{}:{}:{name}", parts[1], parts[3], parts[4]);
+    let table = arn("dynamodb", &format!("table/{system}"));
+    match kind.split_once(':') {
+        Some(("log", function)) => {
+            let stream =
+                format!("log-group:/aws/lambda/{system}-{function}:log-stream:2026/11/01/[$LATEST]0");
+            (arn("logs", &stream), None)
+        }
+        Some((index, key)) => (format!("{table}/index/{index}"), Some(format!("{key}#1"))),
+        None if kind == "*" => ("*".to_owned(), None),
+        None if kind == "table" => (table, None),
+        None if ALL.contains(&kind) => (table, Some(format!("{kind}#1"))),
+        None => (arn("sqs", &format!("{system}-{kind}")), None),
+    }
+}
+
+#[tokio::test]
+async fn each_role_may_do_what_its_function_does_and_nothing_else() {
+    let system = System::deployed().await;
+    let target = Target::here();
+    let is_asked = target.shows(Check::Roles);
+    let functions = ROLES.map(|role| format!("{}-{}", system.name, role.function));
+    let found = functions
+        .iter()
+        .map(|name| json!(["lambda", "get_function_configuration", {"FunctionName": name}]))
+        .chain([json!(["lambda", "list_functions", {}])]);
+    let mut found = aws(found.collect()).await;
+    let listed = found.pop().unwrap();
+    let listed: BTreeSet<&str> = listed["Functions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|function| function["FunctionName"].as_str())
+        .filter(|name| name.starts_with(&format!("{}-", system.name)) && !name.contains("-again-"))
+        .collect();
+    assert_eq!(listed, functions.iter().map(String::as_str).collect(), "each function's role has its row");
+
+    let mut wrong = vec![];
+    for (role, function) in ROLES.iter().zip(&found) {
+        let arn = function["Role"].as_str().unwrap();
+        let beside = function["FunctionArn"].as_str().unwrap();
+        let questions = questions();
+        let decided = if is_asked {
+            simulated(arn, &system.name, beside, &questions).await
+        } else {
+            let documents = policies::of(arn.rsplit('/').next().unwrap()).await;
+            let decide = |(kind, actions): &(String, Vec<&str>)| {
+                let (resource, key) = resource(&system.name, beside, kind);
+                let allows = |action: &&str| policies::allow(&documents, action, &resource, key.as_deref());
+                actions.iter().map(allows).collect()
+            };
+            questions.iter().map(decide).collect()
+        };
+        for ((kind, actions), decided) in questions.iter().zip(decided) {
+            for (action, is_allowed) in actions.iter().zip(decided) {
+                let may = role.may.iter().find(|(named, _)| named == action);
+                let is_expected = may.is_some_and(|(_, kinds)| kinds.contains(&kind.as_str()));
+                if is_allowed != is_expected {
+                    let said = if is_allowed { "may" } else { "may not" };
+                    wrong.push(format!("{} {said} {action} with {kind}", role.function));
+                }
+            }
+        }
+        // A row that no question covers couldn't fail.
+        for (action, kinds) in role.may {
+            for kind in *kinds {
+                let is_covered =
+                    questions.iter().any(|(asked, actions)| asked == kind && actions.contains(action));
+                assert!(is_covered, "{}: nobody asks for {action} with {kind}", role.function);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// AWS's own decisions on the questions.
+async fn simulated(
+    role: &str,
+    system: &str,
+    beside: &str,
+    questions: &[(String, Vec<&'static str>)],
+) -> Vec<Vec<bool>> {
+    let calls = questions.iter().map(|(kind, actions)| {
+        let (resource, key) = resource(system, beside, kind);
+        let keys = key.iter().map(|key| {
+            json!({"ContextKeyName": "dynamodb:LeadingKeys", "ContextKeyType": "stringList",
+                   "ContextKeyValues": [key]})
+        });
+        json!(["iam", "simulate_principal_policy", {
+            "PolicySourceArn": role, "ActionNames": actions, "ResourceArns": [resource],
+            "ContextEntries": keys.collect::<Vec<_>>(),
+        }])
+    });
+    let answers = aws(calls.collect()).await;
+    let decided = |(answer, (_, actions)): (&Value, &(String, Vec<&str>))| {
+        let results = answer["EvaluationResults"].as_array().unwrap();
+        let decision = |action: &&str| {
+            let result = results.iter().find(|result| result["EvalActionName"] == *action);
+            result.unwrap_or_else(|| panic!("no decision on {action}: {answer}"))["EvalDecision"] == "allowed"
+        };
+        actions.iter().map(decision).collect()
+    };
+    answers.iter().zip(questions).map(decided).collect()
+}
