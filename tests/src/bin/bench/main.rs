@@ -3,7 +3,7 @@
 //! ```text
 //! bench            all of them
 //! bench NAME       those with NAME in their names: lives-memory, lives-file, http-memory,
-//!                  http-file, backlog-memory, backlog-file, idle-local, sweep-memory, sweep-file, idle,
+//!                  http-file, backlog-memory, backlog-file, lists, idle-local, sweep-memory, sweep-file, idle,
 //!                  keys, workflows-memory, workflows-file, fan-out, waits, lateness-dev, lateness-sqs
 //! ```
 
@@ -14,6 +14,7 @@ mod flows;
 mod idle;
 mod keys;
 mod lateness;
+mod lists;
 mod lives;
 mod local;
 mod raw;
@@ -56,6 +57,9 @@ async fn main() -> Result<()> {
     }
     if wanted("backlog-file") {
         local::backlog("backlog-file", &Disk::file()?, 1_000_000).await?;
+    }
+    if wanted("lists") {
+        lists::run("lists", &Disk::file()?, 100_000).await?;
     }
     if wanted("sweep-memory") {
         sweep::run("sweep-memory", &Disk::memory(), 20_000).await?;
