@@ -213,6 +213,12 @@ async fn without_an_index_one_workflow_is_found_by_every_filter() {
     assert_eq!(service.count_executions().unwrap(), None);
 }
 
+/// How many labels a file has.
+fn labels(path: &Path) -> usize {
+    let file = Connection::open(path).unwrap();
+    file.query_row("SELECT count(*) FROM label", [], |row| row.get(0)).unwrap()
+}
+
 fn counted(all: &[Known]) -> Vec<ExecutionCount> {
     let mut counts = BTreeMap::new();
     for Known { record, .. } in all {
@@ -223,7 +229,9 @@ fn counted(all: &[Known]) -> Vec<ExecutionCount> {
 
 #[tokio::test]
 async fn executions_are_counted_by_workflow_and_status_until_they_are_deleted() {
-    let store = Arc::new(SqliteStore::memory().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let store = Arc::new(SqliteStore::file(&path).unwrap());
     let all = write_all(&*store).await;
     let service = service(store.clone());
     assert_eq!(service.count_executions().unwrap(), Some(counted(&all)));
@@ -238,12 +246,17 @@ async fn executions_are_counted_by_workflow_and_status_until_they_are_deleted() 
     let gold =
         ExecutionFilter { label: Some(("tier".to_owned(), "gold".to_owned())), ..ExecutionFilter::default() };
     assert_eq!(found(&service, &gold).await.len(), expected(&open, &gold).len());
+    // Each has two labels or none.
+    let labelled = open.iter().filter(|known| known.customer.is_some()).count();
+    assert_eq!(labels(&path), 2 * labelled);
 }
 
 /// A new execution with an id that another one had has only its own labels.
 #[tokio::test]
 async fn an_id_that_is_used_again_leaves_its_earlier_labels() {
-    let store = Arc::new(SqliteStore::memory().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let store = Arc::new(SqliteStore::file(&path).unwrap());
     let labelled = |value: &str, created_at: Timestamp, nonce: u8| {
         let details = Json::parse(format!(r#"{{"labels":{{"customer":{value:?}}}}}"#)).unwrap();
         let nonce = Nonce::from_bytes([nonce; 8]);
@@ -273,6 +286,7 @@ async fn an_id_that_is_used_again_leaves_its_earlier_labels() {
     };
     assert_eq!(found(&service, &of("old")).await, []);
     assert_eq!(found(&service, &of("new")).await, [second.id]);
+    assert_eq!(labels(&path), 1);
 }
 
 /// Takes from a file what the second version of the schema has added.
