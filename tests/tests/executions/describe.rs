@@ -6,7 +6,10 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::Stuck;
 use tickover_core::execution::command::ReleaseReason;
 use tickover_core::execution::journal::Happened;
+use tickover_core::limits::WAIT_MAX;
+use tickover_core::payload::Json;
 use tickover_service::ports::Clock as _;
+use tickover_tests::process::BOUND;
 
 use crate::worker::{Worker, completed, name};
 
@@ -27,6 +30,20 @@ async fn waiting_for_a_result_answers_202_until_there_is_one() {
     assert_eq!((status, &answer["execution"]["output"]), (StatusCode::OK, &json!({"receipt": 7})));
     assert_eq!(wait("/v1/executions/nobody?wait=1s").await.0, StatusCode::NOT_FOUND);
     assert_eq!(wait("/v1/executions/e?wait=21s").await.0, StatusCode::BAD_REQUEST);
+}
+
+/// The clock stands still: the caller learns of the end by no later read.
+#[tokio::test]
+async fn a_caller_in_the_process_of_the_end_gets_the_result_at_once() {
+    let worker = Worker::default();
+    worker.start("e", json!({})).await;
+    let turn = worker.take("e").await;
+    let id = turn.execution.id.clone();
+    let wait = worker.caller.scene.service.wait_for_execution(&id, WAIT_MAX);
+    let both = async { tokio::join!(wait, worker.close(turn, vec![], completed(&json!(7)))) };
+    let (waited, _) = tokio::time::timeout(BOUND, both).await.expect("the end wasn't told");
+    let output = waited.expect("an answer").expect("an execution").output;
+    assert_eq!(output.as_ref().map(Json::as_str), Some("7"));
 }
 
 #[tokio::test]
