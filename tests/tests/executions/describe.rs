@@ -39,11 +39,14 @@ async fn a_caller_in_the_process_of_the_end_gets_the_result_at_once() {
     worker.start("e", json!({})).await;
     let turn = worker.take("e").await;
     let id = turn.execution.id.clone();
+    let before = worker.caller.scene.clock.now();
     let wait = worker.caller.scene.service.wait_for_execution(&id, WAIT_MAX);
-    let both = async { tokio::join!(wait, worker.close(turn, vec![], completed(&json!(7)))) };
-    let (waited, _) = tokio::time::timeout(BOUND, both).await.expect("the end wasn't told");
+    let both = async { tokio::join!(wait, worker.try_close(&turn, vec![], completed(&json!(7)))) };
+    let (waited, closed) = tokio::time::timeout(BOUND, both).await.expect("the end wasn't told");
+    closed.expect("a close");
     let output = waited.expect("an answer").expect("an execution").output;
     assert_eq!(output.as_ref().map(Json::as_str), Some("7"));
+    assert_eq!(worker.caller.scene.clock.now(), before);
 }
 
 #[tokio::test]
