@@ -14,12 +14,14 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use clap::Args;
 use tickover::client::{ClientError, Http};
+use tickover_core::duration::Millis;
 use tickover_dashboard::Settings;
 use tickover_embedded::{Bounds, HostName};
 use tickover_service::stop::stop_requested;
 use tickover_wire::answer::Problem;
 use tokio::net::TcpListener;
 
+use crate::argument::duration;
 use crate::system::SystemArgs;
 
 /// Options of `tickover dashboard`.
@@ -34,6 +36,9 @@ pub(crate) struct DashboardArgs {
     /// Also answer callers that use this host name or address for this machine; may be repeated
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     allow_host: Vec<HostName>,
+    /// How often the page asks for new data while its window is visible
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    refresh: Millis,
     /// Refuse all calls that change something
     #[arg(long)]
     read_only: bool,
@@ -57,6 +62,7 @@ pub(crate) async fn run(args: DashboardArgs, system: SystemArgs) -> anyhow::Resu
         place: Some(place),
         command: options.command(&http),
         metrics: false,
+        refresh_ms: args.refresh.as_u64(),
         ..Settings::default()
     };
     println!("listening on http://{}", listener.local_addr()?);

@@ -23,7 +23,7 @@ export class Problem extends Error {
 export class Unreachable extends Error {}
 
 /** What the server says about itself; the crate's `Settings`. */
-export let settings = { read_only: true, command: ['tickover'], place: null, metrics: false, version: '' };
+export let settings = { read_only: true, command: ['tickover'], place: null, metrics: false, refresh_ms: 2000, version: '' };
 
 export async function loadSettings() {
   settings = await answer('GET', new URL('dashboard/settings.json', document.baseURI));

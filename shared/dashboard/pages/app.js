@@ -31,6 +31,9 @@ const PAUSE_MAX = 10_000;
 /** From which difference on the page says that the clocks disagree, in milliseconds. */
 const SKEW_SHOWN = 5000;
 
+/** The mark of the first view with data, for measurements. */
+const FIRST_VIEW = 'tickover-first-view';
+
 const main = document.getElementById('main');
 const connection = document.getElementById('connection');
 let leaving = new AbortController();
@@ -91,6 +94,7 @@ function live(load, draw, everyMs, signal) {
       // Nothing is drawn again if nothing has changed: selections and focus stay.
       const text = JSON.stringify(data);
       if (text !== drawn) draw(data);
+      if (drawn === null) performance.mark(FIRST_VIEW);
       drawn = text;
       showSkew();
     } catch (error) {
@@ -100,7 +104,7 @@ function live(load, draw, everyMs, signal) {
       complain(error, draw, failures);
     }
   };
-  const pause = () => (failures === 0 ? everyMs : Math.min(1000 * 2 ** (failures - 1), PAUSE_MAX));
+  const pause = () => (failures === 0 ? Math.max(everyMs, settings.refresh_ms) : Math.min(1000 * 2 ** (failures - 1), PAUSE_MAX));
   const again = async () => {
     clearTimeout(timer);
     running ??= once().finally(() => { running = null; });

@@ -40,6 +40,8 @@ pub struct Settings {
     pub command: Vec<String>,
     /// Whether the server has metrics, in Prometheus' text format, at `/metrics`.
     pub metrics: bool,
+    /// How long the page waits at least before it asks for new data, in milliseconds.
+    pub refresh_ms: u64,
     /// The version of the program that has the page.
     pub version: &'static str,
 }
@@ -47,7 +49,14 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let command = vec!["tickover".to_owned()];
-        Self { read_only: false, place: None, command, metrics: true, version: env!("CARGO_PKG_VERSION") }
+        Self {
+            read_only: false,
+            place: None,
+            command,
+            metrics: true,
+            refresh_ms: 2000,
+            version: env!("CARGO_PKG_VERSION"),
+        }
     }
 }
 

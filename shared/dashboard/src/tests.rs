@@ -86,7 +86,7 @@ async fn the_page_is_told_how_it_is_served() {
     assert_eq!(settings.headers()[CACHE_CONTROL], "no-store");
     let settings: Value = serde_json::from_str(&text(settings).await).unwrap();
     let version = env!("CARGO_PKG_VERSION");
-    let expected = json!({"read_only": false, "command": ["tickover"], "metrics": true, "version": version});
+    let expected = json!({"read_only": false, "command": ["tickover"], "metrics": true, "refresh_ms": 2000, "version": version});
     assert_eq!(settings, expected);
     assert_eq!(answer("POST", "/", None).await.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(answer("GET", "/dashboard/../Cargo.toml", None).await.status(), StatusCode::NOT_FOUND);
