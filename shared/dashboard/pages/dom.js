@@ -56,7 +56,7 @@ export function facts(rows) {
 
 /** A table. `columns` are the headings; each row is a list of cells. */
 export function table(caption, columns, rows) {
-  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption, 'data-key': `table ${caption}` },
+  return h('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': caption, 'data-key': `table ${caption}` },
     h('table', {},
       h('caption', { class: 'hidden' }, caption),
       h('thead', {}, h('tr', {}, columns.map((column) => h('th', { scope: 'col' }, column)))),

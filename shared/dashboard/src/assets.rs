@@ -1,5 +1,6 @@
 //! The files of the page, as they are in `pages/`.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// A file of the page.
@@ -7,16 +8,25 @@ pub(crate) struct Asset {
     /// Its address.
     pub(crate) route: &'static str,
     pub(crate) media_type: &'static str,
-    pub(crate) text: &'static str,
+    pub(crate) compiled: &'static str,
+    /// Where it is in the checkout.
+    path: &'static str,
 }
 
 impl Asset {
-    /// A tag that differs when the text does.
-    pub(crate) fn tag(&self) -> String {
-        let mut hasher = DefaultHasher::new();
-        self.text.hash(&mut hasher);
-        format!("\"{:016x}\"", hasher.finish())
+    /// Its text. A program that was built for development reads the file each time, so that a change of a page needs a
+    /// reload only.
+    pub(crate) fn text(&self) -> Cow<'static, str> {
+        let found = if cfg!(debug_assertions) { std::fs::read_to_string(self.path).ok() } else { None };
+        found.map_or(Cow::Borrowed(self.compiled), Cow::Owned)
     }
+}
+
+/// A tag that differs when the text does.
+pub(crate) fn tag(text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("\"{:016x}\"", hasher.finish())
 }
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -24,15 +34,22 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
+macro_rules! asset {
+    ($route:expr, $media_type:ident, $file:literal) => {
+        Asset {
+            route: $route,
+            media_type: $media_type,
+            compiled: include_str!(concat!("../pages/", $file)),
+            path: concat!(env!("CARGO_MANIFEST_DIR"), "/pages/", $file),
+        }
+    };
+}
+
 macro_rules! assets {
     ($($media_type:ident $file:literal,)*) => {
         &[
-            Asset { route: "/", media_type: HTML, text: include_str!("../pages/index.html") },
-            $(Asset {
-                route: concat!("/dashboard/", $file),
-                media_type: $media_type,
-                text: include_str!(concat!("../pages/", $file)),
-            },)*
+            asset!("/", HTML, "index.html"),
+            $(asset!(concat!("/dashboard/", $file), $media_type, $file),)*
         ]
     };
 }

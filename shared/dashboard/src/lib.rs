@@ -18,7 +18,7 @@ use axum::routing::{MethodRouter, get};
 use axum::{Json, Router};
 use serde::Serialize;
 
-use assets::{ASSETS, Asset};
+use assets::{ASSETS, Asset, tag};
 
 /// Scripts, styles, images and calls from this server only; no frames, no forms, and no text that becomes markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
@@ -71,8 +71,9 @@ pub fn router(settings: Settings) -> Router {
 
 /// Answers with a file of the page, or with 304 if the browser has it.
 fn serve(asset: &'static Asset) -> MethodRouter {
-    let tag = asset.tag();
     get(async move |request: HeaderMap| -> Response {
+        let text = asset.text();
+        let tag = tag(&text);
         let known = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
         let is_known = known.flat_map(|tags| tags.split(',')).any(|known| is_same(known, &tag));
         // It is asked for each time, so that a page never has files of two versions.
@@ -82,7 +83,7 @@ fn serve(asset: &'static Asset) -> MethodRouter {
             return (StatusCode::NOT_MODIFIED, headers(), cached, tagged).into_response();
         }
         let media_type = [(CONTENT_TYPE, HeaderValue::from_static(asset.media_type))];
-        (headers(), cached, tagged, media_type, asset.text).into_response()
+        (headers(), cached, tagged, media_type, text).into_response()
     })
 }
 

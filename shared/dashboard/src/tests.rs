@@ -40,7 +40,7 @@ fn every_file_of_the_folder_is_served_and_together_they_are_small() {
     found.sort();
     served.sort();
     assert_eq!(served, found);
-    let bytes: usize = ASSETS.iter().map(|asset| asset.text.len()).sum();
+    let bytes: usize = ASSETS.iter().map(|asset| asset.compiled.len()).sum();
     assert!(bytes < BYTES_MAX, "{bytes} bytes");
 }
 
@@ -67,7 +67,7 @@ async fn a_file_that_the_browser_has_is_not_sent_again() {
         assert_eq!(first.headers()[CONTENT_TYPE], asset.media_type);
         assert_eq!(first.headers()[CACHE_CONTROL], "no-cache");
         let tag = first.headers()[ETAG].to_str().unwrap().to_owned();
-        assert_eq!(text(first).await, asset.text);
+        assert_eq!(text(first).await, asset.compiled);
         for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
             let again = answer("GET", asset.route, Some(&known)).await;
             assert_eq!(
@@ -96,7 +96,7 @@ async fn the_page_is_told_how_it_is_served() {
 fn no_file_has_an_address_of_another_host_or_makes_markup_of_text() {
     for asset in ASSETS {
         // The one address is the name of the format of the icon.
-        let text = asset.text.replace("http://www.w3.org/2000/svg", "");
+        let text = asset.compiled.replace("http://www.w3.org/2000/svg", "");
         for forbidden in [
             "innerHTML",
             "outerHTML",

@@ -113,7 +113,7 @@ async fn each_button_of_a_queue_and_of_a_cron_makes_its_call() {
         browser.press("Delete nightly").await;
         browser.press("Yes, delete").await;
         browser.sees("Delete nightly: done").await;
-        assert_eq!(site.get("crons/nightly").await["code"], "unknown_cron");
+        assert_eq!(site.get("crons/nightly").await["code"], "not_found");
     })
     .await;
 }

@@ -14,7 +14,7 @@ async fn an_execution_is_started_with_a_form_that_checks_its_json() {
         browser.fill("start-input", "{\"number\": 7,").await;
         browser.sees("Not JSON").await;
         browser.press("Start").await;
-        assert_eq!(site.get("executions/order-7").await["code"], "unknown_execution");
+        assert_eq!(site.get("executions/order-7").await["code"], "not_found");
         browser
             .fill("start-input", "{\"number\": 7, \"big\": 12345678901234567890123, \"exact\": 1.50}")
             .await;

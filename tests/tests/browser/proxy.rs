@@ -51,7 +51,7 @@ async fn the_dashboard_of_another_system_passes_its_calls_on() {
         browser.sees("It was cancelled").await;
         // The problems of the system arrive as they are.
         browser.open("#/tasks/never-there").await;
-        browser.sees("unknown_task").await;
+        browser.sees("not_found").await;
         browser.open("#/").await;
         browser.sees("This system has no metrics at this address").await;
     })

@@ -11,6 +11,7 @@ use chrono::DateTime;
 use serde_json::{Value, json};
 use tickover::Client;
 use tickover::test::TestEnv;
+use tickover_core::id::{QueueName, WorkflowName};
 use tickover_dashboard::Settings;
 use tickover_embedded::Bounds;
 use tickover_service::Service;
@@ -92,6 +93,12 @@ impl Site {
 
     /// Starts an order `order-N`, and lets it run as far as it comes by itself within a minute.
     pub(crate) async fn order(&self, number: u32) {
+        // As a worker does when it starts.
+        let routes = [("order", "workflows"), ("note", "workflows")];
+        let routes = routes.map(|(workflow, queue)| {
+            (WorkflowName::parse(workflow).unwrap(), QueueName::parse(queue).unwrap())
+        });
+        self.env.service().announce_routes(&routes.into()).await.unwrap();
         let placed = Order { number, note: "handle with care".to_owned() };
         self.client()
             .start(&order, placed)

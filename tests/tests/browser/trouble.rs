@@ -34,11 +34,11 @@ async fn a_record_that_is_gone_is_named_and_one_that_goes_while_it_is_shown_stay
     site.failed_task("lost").await;
     browse(&site.url(), async |browser| {
         browser.open("#/executions/never-there").await;
-        browser.sees("unknown_execution").await;
+        browser.sees("not_found").await;
         browser.open("#/tasks/never-there").await;
-        browser.sees("unknown_task").await;
+        browser.sees("not_found").await;
         browser.open("#/crons/never-there").await;
-        browser.sees("unknown_cron").await;
+        browser.sees("not_found").await;
 
         browser.open("#/executions/order-13").await;
         browser.sees("Its step charge failed").await;

@@ -268,5 +268,5 @@ export class Timeline {
 function spoken(lane) {
   const took = lane.bars.length > 0 ? `, ${length(lane.bars.at(-1).to - lane.bars[0].from)}` : '';
   const attempts = lane.bars.filter((bar) => bar.tone === 'failed' || bar.tone === 'lost').length;
-  return [lane.kind, lane.name, lane.status, attempts > 0 ? `${attempts} failed or lost` : ''].filter(Boolean).join(' ') + took;
+  return [lane.kind === lane.name ? '' : lane.kind, lane.name, lane.status, attempts > 0 ? `${attempts} failed or lost` : ''].filter(Boolean).join(' ') + took;
 }
