@@ -77,13 +77,16 @@ export function wait(one) {
   switch (one.kind) {
     case 'step': return `the remote step${name}`;
     case 'child': return `the child${name}`;
-    case 'timer': return `the timer${name}`;
+    case 'timer': return awaitedEvent(one) ? `the event ${awaitedEvent(one)}, at most for a time` : `the timer${name}`;
     case 'attempt': return `attempt ${one.attempt} of the step${name}`;
     case 'retry': return `the next attempt of the step${name}`;
-    case 'event': return `an event${name}`;
+    case 'event': return 'an event, without a time limit';
     default: return `${one.kind}${name}`;
   }
 }
+
+/** The event that a wait is for: its name in the run is `event:shipped`, or `event:shipped[2]` for a later one. */
+export const awaitedEvent = (one) => one.name?.match(/^event:(.+?)(\[\d+\])?$/)?.[1] ?? null;
 
 /** Which part of a workflow or a kind of task failed, and the code of its error: what failures are grouped by. */
 export function failureKey(record) {

@@ -15,10 +15,10 @@ async fn each_button_of_an_execution_makes_its_call() {
     browse(&site.url(), async |browser| {
         browser.open("#/executions/order-7").await;
         browser.press("Pause order-7").await;
-        browser.sees("Nothing, until an operator resumes it").await;
+        browser.sees("An operator holds it").await;
         assert_eq!(site.execution("order-7").await["status"], "paused");
         browser.press("Resume order-7").await;
-        browser.misses("Nothing, until an operator resumes it").await;
+        browser.misses("An operator holds it").await;
         assert_eq!(site.execution("order-7").await["status"], "waiting");
 
         // What can't be undone is asked about first, and not done if the answer is no.

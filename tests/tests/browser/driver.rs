@@ -56,9 +56,16 @@ async fn browse_in(site: &str, driver: &str, test: impl AsyncFnOnce(&Browser)) {
         }
         std::panic::resume_unwind(panic);
     }
-    // The browser reports each answer that isn't a success, which the page handles.
-    let wrong: Vec<String> =
-        log.into_iter().filter(|line| !line.contains("Failed to load resource")).collect();
+    // The browser reports each answer that isn't a success, which the page handles, and the calls of foreign pages.
+    let expected = [
+        "Failed to load resource",
+        "blocked by CORS policy",
+        "Refused to display",
+        "frame-ancestors",
+        "requires 'Trusted",
+    ];
+    let is_wrong = |line: &String| !expected.iter().any(|expected| line.contains(expected));
+    let wrong: Vec<String> = log.into_iter().filter(is_wrong).collect();
     assert_eq!(wrong, Vec::<String>::new(), "errors of the page");
     drop(driver);
 }
@@ -137,7 +144,8 @@ impl Browser {
         // A view that is drawn anew meanwhile has the same button as another element.
         for _ in 0..5 {
             let found = self.client.wait().for_element(Locator::XPath(&path)).await;
-            match found.unwrap_or_else(|error| panic!("no button {name}: {error}")).click().await {
+            let Ok(found) = found else { panic!("no button {name}\n{}", self.text().await) };
+            match found.click().await {
                 Ok(()) => return,
                 Err(error) if is_stale(&error) => {}
                 Err(error) => panic!("{name}: {error}"),

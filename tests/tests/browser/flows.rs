@@ -14,7 +14,7 @@ pub(crate) struct Order {
 }
 
 /// Fails once for each order, and always for one.
-#[tickover::step(retry = "fixed(1, 2s)")]
+#[tickover::step(retry = "fixed(1, 1m)")]
 pub(crate) async fn charge(placed: Order) -> Result<String, Failure> {
     if placed.number == DECLINED || step_info().is_some_and(|info| info.attempt == 1) {
         return Err(Failure::new("declined", "the bank says no"));
@@ -43,18 +43,4 @@ pub(crate) async fn order(ctx: Ctx, placed: Order) -> Result<String> {
     ctx.sleep("settle", "3d").await?;
     let carrier: String = ctx.wait_for_event("shipped", within("20d")).await?;
     Ok(format!("{charge} with {carrier} and a note of {length}"))
-}
-
-#[tickover::step]
-async fn tiny(number: u32) -> Result<u32> {
-    Ok(number)
-}
-
-/// As many steps as it is told.
-#[tickover::workflow("many")]
-pub(crate) async fn many(ctx: Ctx, steps: u32) -> Result<u32> {
-    for number in 0..steps {
-        ctx.step(tiny(number).named(format!("tiny-{number}"))).await?;
-    }
-    Ok(steps)
 }

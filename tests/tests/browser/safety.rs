@@ -55,7 +55,7 @@ async fn a_name_that_was_made_to_lead_here_gets_neither_the_page_nor_the_api() {
 #[tokio::test]
 async fn markup_in_names_payloads_and_errors_is_shown_as_text() {
     let site = Site::empty().await;
-    site.task("bad", &json!({"input": {"html": SCRIPT}, "labels": {SCRIPT: SCRIPT}})).await;
+    site.task("bad", &json!({"input": {"html": SCRIPT}, "labels": {"<b>x</b>": SCRIPT}})).await;
     let lease = site.claim("bad").await;
     let error = json!({"code": "x", "message": SCRIPT, "retryable": false});
     site.post("tasks/bad/fail", json!({"lease": lease, "error": error})).await;
@@ -64,7 +64,7 @@ async fn markup_in_names_payloads_and_errors_is_shown_as_text() {
         json!({"workflow": "order", "id": "bad-1", "input": {"number": 13, "note": SCRIPT}, "memo": SCRIPT}),
     )
     .await;
-    site.env.run_until_idle().await.unwrap();
+    site.env.advance("1m").await.unwrap();
     site.post("executions", json!({"workflow": "order", "id": "bad-2", "input": {"number": 7}})).await;
     site.post("executions/bad-2/events/shipped", json!({"payload": SCRIPT})).await;
     browse(&site.url(), async |browser| {

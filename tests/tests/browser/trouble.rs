@@ -88,15 +88,15 @@ async fn ids_with_every_allowed_character_work_everywhere() {
         browser.press(id).await;
         browser.press(&format!("Pause {id}")).await;
         browser.sees(&format!("Pause {id}: done")).await;
-        browser.open("#/executions").await;
+        browser.open("#/executions?workflow=order").await;
         browser.press(id).await;
         browser.press(&format!("Pause {id}")).await;
-        browser.sees("Nothing, until an operator resumes it").await;
+        browser.sees("An operator holds it").await;
         // The step's name has brackets.
         browser.press_on("[data-key='lane step label[0]']").await;
         browser.press_on(".details a[href^='#/tasks/']").await;
         browser.sees("It has a result").await;
-        browser.open(&format!("#/queues")).await;
+        browser.open("#/queues").await;
         browser.press(&format!("Pause {id}")).await;
         browser.sees(&format!("Pause {id}: done")).await;
         // A browser can't call these: they are steps in a path.

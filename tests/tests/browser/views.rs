@@ -66,7 +66,7 @@ const FULL: &[(&str, &[&str])] = &[
     ("#/queues", &["emails", "reports", "Its tasks aren’t given to workers", "queue resume reports"]),
     ("#/crons", &["nightly", "0 3 * * *", "daily"]),
     ("#/crons/nightly", &["Next occurrence", "cron trigger nightly", "It has had no run"]),
-    ("#/events?id=order-7", &["It waits for:", "shipped", "Send an event"]),
+    ("#/events?id=order-7", &["the event shipped, at most for a time", "Send an event"]),
     ("#/start?what=task", &["Schedule a task", "Kind"]),
 ];
 

@@ -35,7 +35,8 @@ export function lanesOf(entries, until) {
 
 function laneOf(entry, lane) {
   const { kind, name } = entry;
-  if (/^child_/.test(kind)) return lane('child', name);
+  // The name of a child's entry begins with its kind.
+  if (/^child_/.test(kind)) return lane('child', name.replace(/^child:/, ''));
   if (/^step_/.test(kind)) return lane('step', name);
   if (kind === 'event_sent' || kind === 'events_cleared') return lane('event', entry.event);
   if (/^(timer|wait)_/.test(kind)) return lane('timer', name);

@@ -127,9 +127,14 @@ export class Timeline {
     const [from, to] = this.#window;
     const marks = [];
     const span = this.#scale.instant(to) - this.#scale.instant(from);
+    let before = '';
     for (let tick = 0; tick < TICKS; tick += 1) {
-      const instant = this.#scale.instant(from + ((to - from) * tick) / TICKS);
+      const position = from + ((to - from) * tick) / TICKS;
+      const instant = this.#scale.instant(position);
       const text = span < 10_000 ? `+${((instant - this.#scale.from) / 1000).toFixed(span < 100 ? 4 : 2)} s` : local(instant);
+      // A fold has its length instead of instants; equal texts say nothing.
+      if (text === before || this.#scale.pieces.some((one) => one.isFold && position > one.start && position < one.end)) continue;
+      before = text;
       const mark = h('span', { class: 'tick', title: utc(instant) }, text);
       mark.style.left = `${(tick / TICKS) * 100}%`;
       marks.push(mark);
@@ -163,7 +168,7 @@ export class Timeline {
     const kind = KINDS[lane.kind];
     const row = h('li', { 'aria-setsize': this.#shown.length, 'aria-posinset': index + 1 },
       h('button', { type: 'button', class: 'lane', 'data-key': `lane ${lane.key}`, 'data-index': index, 'aria-pressed': String(this.#chosen?.key === lane.key), 'aria-label': spoken(lane) },
-        h('span', { class: 'name' }, kind ? h('span', { class: 'kind' }, kind) : null, lane.name), track));
+        h('span', { class: 'name' }, kind ? [h('span', { class: 'kind' }, kind), ' '] : null, lane.name), track));
     row.style.top = `${index * ROW}px`;
     return row;
   }
@@ -268,5 +273,5 @@ export class Timeline {
 function spoken(lane) {
   const took = lane.bars.length > 0 ? `, ${length(lane.bars.at(-1).to - lane.bars[0].from)}` : '';
   const attempts = lane.bars.filter((bar) => bar.tone === 'failed' || bar.tone === 'lost').length;
-  return [lane.kind === lane.name ? '' : lane.kind, lane.name, lane.status, attempts > 0 ? `${attempts} failed or lost` : ''].filter(Boolean).join(' ') + took;
+  return [KINDS[lane.kind], lane.name, lane.status, attempts > 0 ? `${attempts} failed or lost` : ''].filter(Boolean).join(' ') + took;
 }

@@ -7,7 +7,7 @@ import { badge, h, link, notify, replace, section, table } from '../dom.js';
 import { jsonField, payload, textField } from '../payload.js';
 import { problem } from '../problem.js';
 import { at, near } from '../time.js';
-import { wait } from '../words.js';
+import { awaitedEvent, wait } from '../words.js';
 
 export function show(page) {
   const id = page.query.id ?? '';
@@ -61,15 +61,15 @@ export function show(page) {
       return;
     }
     const { execution, events } = data;
-    const awaited = (execution.waits_for ?? []).filter((one) => one.kind === 'timer' || one.kind === 'event');
-    const names = [...new Set([...awaited.map((one) => one.name).filter(Boolean), ...Object.keys(events.counts)])];
+    const awaited = (execution.waits_for ?? []).filter((one) => awaitedEvent(one) || one.kind === 'event');
+    const names = [...new Set([...awaited.map(awaitedEvent).filter(Boolean), ...Object.keys(events.counts)])];
     name.element.querySelector('datalist').replaceChildren(...names.map((one) => h('option', { value: one })));
     replace(waits, h('p', {}, link(['executions', id]), ' of ', execution.workflow, ' ', badge(execution.status)),
       execution.ended_at ? h('p', { class: 'problem' }, 'It has ended: it takes no more events.') : null,
-      awaited.length > 0 ? h('div', {}, h('p', {}, 'It waits for:'), h('ul', {}, awaited.map((one) => h('li', {}, one.name ? h('button', {
-        type: 'button', class: 'linkish', 'data-key': `wait ${one.name}`, onclick: () => { name.input.value = one.name; shellCommand(); },
+      awaited.length > 0 ? h('div', {}, h('p', {}, 'It waits for:'), h('ul', {}, awaited.map((one) => h('li', {}, awaitedEvent(one) ? h('button', {
+        type: 'button', class: 'linkish', 'data-key': `wait ${one.name}`, onclick: () => { name.input.value = awaitedEvent(one); shellCommand(); },
       }, wait(one)) : wait(one), one.until ? [', ', near(one.until)] : null)))) : null,
-      h('p', { class: 'quiet' }, 'The API knows the names of waits, not of the events that end them. In most workflows they are the same. An event that nobody waits for yet is kept until the code asks for it.'));
+      h('p', { class: 'quiet' }, 'Of a wait without a time limit the API doesn’t know the event’s name. An event that the code doesn’t wait for yet is kept until it does.'));
     replace(pending, section('Events that wait for it', events.events.length === 0 ? h('p', { class: 'quiet' }, 'None.') : [
       table('Events that wait for it', ['Name', 'Id', 'Sent', 'Payload'], events.events.map((event) => [event.name, event.event_id ?? '', at(event.sent_at), payload('Payload', event.payload, event.name, false) ?? ''])),
       h('ul', { class: 'actions' }, Object.entries(events.counts).map(([one, count]) => h('li', {},

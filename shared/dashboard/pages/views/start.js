@@ -36,7 +36,7 @@ function execution(names, queues) {
   };
   const input = jsonField('start-input', 'Input (JSON)', { hint: 'Without one, the input is null' });
   const labels = jsonField('start-labels', 'Labels (JSON object of texts, optional)', { rows: 2 });
-  return filled('Start an execution', 'Start', [fields.workflow, input, fields.id, fields.queue, fields.execution_timeout, fields.delay, labels], {
+  return filled('Start an execution', 'Start the execution', [fields.workflow, input, fields.id, fields.queue, fields.execution_timeout, fields.delay, labels], {
     request: () => body(fields, { input, labels }),
     send: async (request) => {
       const answer = await post(['executions'], request);
@@ -58,7 +58,7 @@ function task(queues) {
   };
   const input = jsonField('task-input', 'Input (JSON)', { hint: 'Without one, it has no input' });
   const labels = jsonField('task-labels', 'Labels (JSON object of texts, optional)', { rows: 2 });
-  return filled('Schedule a task', 'Schedule', [fields.queue, fields.kind, input, fields.id, fields.timeout, fields.retry, fields.delay, labels], {
+  return filled('Schedule a task', 'Schedule the task', [fields.queue, fields.kind, input, fields.id, fields.timeout, fields.retry, fields.delay, labels], {
     request: () => body(fields, { input, labels }),
     send: async (request) => ['tasks', (await post(['tasks'], request)).task.id],
     command: () => commands.schedule(fields.queue.value() || 'QUEUE', fields.kind.value() || 'KIND', { id: fields.id.value(), input: input.value(), timeout: fields.timeout.value(), retry: fields.retry.value() }),
