@@ -32,7 +32,8 @@ export class Scale {
     const folds = [];
     for (const gap of gaps) {
       const ms = gap[1] - gap[0];
-      if (ms < left * SHARE || folds.length === FOLDS_MAX) break;
+      // Something is left to be shown: a timeline of gaps alone keeps its shortest ones.
+      if (ms < left * SHARE || left - ms < 1 || folds.length === FOLDS_MAX) break;
       folds.push(gap);
       left -= ms;
     }
