@@ -53,7 +53,7 @@ fn find_browser() -> Result<()> {
     if missing().is_none() {
         return Ok(());
     }
-    if std::env::var("CI").is_ok_and(|ci| ci == "true") && is_root() {
+    if is_ci() && is_root() {
         println!("xtask: installing {}", PACKAGES.join(" and "));
         let apt = |args: &[&str]| {
             let mut apt = Command::new("apt-get");
@@ -69,6 +69,14 @@ fn find_browser() -> Result<()> {
             PACKAGES.join(" ")
         ),
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the convention of continuous integration, not a setting of Tickover"
+)]
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|ci| ci == "true")
 }
 
 fn is_there(program: &str) -> bool {

@@ -1,7 +1,7 @@
 //! `tickover`: the whole system on a laptop, any program as a worker, and the calls of operators.
 //!
-//! All commands except `dev`, `demo`, `data` and `new` use HTTP only, so they work with a deployed endpoint and with the
-//! local server. Calls to a deployment on AWS are signed, with the feature `aws`. With that feature, `work --direct` uses
+//! All commands except `dev`, `demo`, `data` and `new` call over HTTP only, so they work with a deployed endpoint and with
+//! the local server. Calls to a deployment on AWS are signed, with the feature `aws`. With that feature, `work --direct` uses
 //! a deployment's table and queues instead of HTTP.
 //! Results go to standard output, messages to standard error. The exit status is 0, 1 after an error, 2 after wrong
 //! usage, and 130 if a second Ctrl-C interrupted the work.

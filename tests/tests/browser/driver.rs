@@ -116,9 +116,9 @@ impl Browser {
                 check();
             }})"
         );
-        if self.value(&wait).await != true {
-            panic!("never: {expression}\n{}", self.text().await);
-        }
+        let is_true = self.value(&wait).await == true;
+        let text = if is_true { String::new() } else { self.text().await };
+        assert!(is_true, "never: {expression}\n{text}");
     }
 
     /// Waits until the page shows a text.

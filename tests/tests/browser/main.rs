@@ -1,5 +1,10 @@
 //! The dashboard in a real browser. `cargo xtask browser` installs what is missing, and runs these tests.
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "helpers of tests are tests"
+)]
 
 mod calls;
 mod driver;
