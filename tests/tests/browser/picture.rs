@@ -18,11 +18,9 @@ async fn a_picture_of_an_execution_is_small() {
     let settings = Settings { metrics: false, place, command, ..Settings::default() };
     let server = Server::start("127.0.0.1:0", router(site.env.service(), settings)).await;
     browse(&server.url(), async |browser| {
-        browser.look("light", 1100).await;
+        browser.look("light", 1000).await;
         browser.open("#/executions/order-7").await;
         browser.sees("settle").await;
-        browser.press_on("[data-key='lane step charge']").await;
-        browser.sees("the bank says no").await;
         browser.value("document.getElementById('part-calls').scrollIntoView()").await;
         let picture = browser.picture().await;
         assert!(picture.len() < BYTES_MAX, "{} bytes", picture.len());
