@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, succeed, target_dir};
 use crate::{
-    core_purity, deny, e2e, lint, localstack, measure, package, project, stacks, test, tidy, workers,
+    browser, core_purity, deny, e2e, lint, localstack, measure, package, project, stacks, test, tidy, workers,
 };
 
 /// One check, with the name that is printed.
@@ -30,6 +30,7 @@ const STEPS: &[Step] = &[
     Step { name: "package", run: package::run },
     Step { name: "example", run: example },
     Step { name: "workers", run: example_workers },
+    Step { name: "browser", run: in_browser },
     Step { name: "e2e", run: end_to_end },
     Step { name: "functions", run: measure::run },
     Step { name: "demo", run: || succeed(&mut cargo(&["run", "--locked", "--", "demo"])) },
@@ -58,7 +59,17 @@ fn clippy() -> Result<()> {
     let all = ["clippy", "--workspace", "--all-targets", "--locked"];
     succeed(cargo(&all).args(test::FEATURES).args(["--", "-D", "warnings"]))?;
     // Separate from `--all-targets`, because `cargo test` must not run them.
-    let apart = ["clippy", "--workspace", "--test", "end_to_end", "--test", "workers", "--locked"];
+    let apart = [
+        "clippy",
+        "--workspace",
+        "--test",
+        "end_to_end",
+        "--test",
+        "workers",
+        "--test",
+        "browser",
+        "--locked",
+    ];
     succeed(cargo(&apart).args(test::FEATURES).args(["--", "-D", "warnings"]))
 }
 
@@ -89,6 +100,14 @@ fn example_workers() -> Result<()> {
     let status = workers::run(&[])?;
     if !status.success() {
         bail!("the tests of the example workers ended with {status}");
+    }
+    Ok(())
+}
+
+fn in_browser() -> Result<()> {
+    let status = browser::run(&[])?;
+    if !status.success() {
+        bail!("the tests of the dashboard ended with {status}");
     }
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! The automation of this repository: `cargo xtask COMMAND`.
 //!
-//! It needs only Rust and Python 3, and Node for the example workers. It runs the same on a laptop and in continuous
-//! integration. It must contain no logic of Tickover itself: it only builds, checks and starts programs.
+//! It needs only Rust and Python 3, Node for the example workers, and Node and Chromium for the tests of the dashboard. It
+//! runs the same on a laptop and in continuous integration. It must contain no logic of Tickover itself: it only builds,
+//! checks and starts programs.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool reports to its terminal")]
 
 mod bench;
+mod browser;
 mod build;
 mod cargo;
 mod ci;
@@ -75,6 +77,14 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Run the dashboard's tests in a real browser
+    Browser {
+        /// Passed to the tests, such as a part of their names
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Take the dashboard's picture for the README again
+    Screenshots,
     /// Check the infrastructure's templates with cfn-lint and against the code, the emulators and the guides
     Lint,
     /// Check this repository's own rules that no compiler checks
@@ -142,6 +152,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::E2e(args) => return Ok(cargo::exit_code(e2e::run(&args)?)),
         Command::Stacks => stacks::run()?,
         Command::Workers { args } => return Ok(cargo::exit_code(workers::run(&args)?)),
+        Command::Browser { args } => return Ok(cargo::exit_code(browser::run(&args)?)),
+        Command::Screenshots => browser::screenshots()?,
         Command::Localstack { what: Localstack::Up } => localstack::up()?,
         Command::Localstack { what: Localstack::Down } => localstack::down()?,
         Command::Localstack { what: Localstack::Check } => localstack::check()?,

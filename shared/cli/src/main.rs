@@ -1,7 +1,7 @@
 //! `tickover`: the whole system on a laptop, any program as a worker, and the calls of operators.
 //!
-//! All commands except `dev`, `demo`, `data` and `new` use HTTP only, so they work with a deployed endpoint and with the
-//! local server. Calls to a deployment on AWS are signed, with the feature `aws`. With that feature, `work --direct` uses
+//! All commands except `dev`, `demo`, `data` and `new` call over HTTP only, so they work with a deployed endpoint and with
+//! the local server. Calls to a deployment on AWS are signed, with the feature `aws`. With that feature, `work --direct` uses
 //! a deployment's table and queues instead of HTTP.
 //! Results go to standard output, messages to standard error. The exit status is 0, 1 after an error, 2 after wrong
 //! usage, and 130 if a second Ctrl-C interrupted the work.
@@ -11,6 +11,7 @@ mod argument;
 mod cancel;
 mod cost;
 mod cron;
+mod dashboard;
 mod data;
 mod demo;
 mod describe;
@@ -21,6 +22,7 @@ mod explain;
 mod list;
 mod new;
 mod page;
+mod queue;
 mod retry;
 mod show;
 mod start;
@@ -55,6 +57,8 @@ enum Command {
     New(new::NewArgs),
     /// Run the whole system in this process, as a server for development
     Dev(dev::DevArgs),
+    /// Show a system in the browser: serve the dashboard on this machine, and pass its calls on
+    Dashboard(dashboard::DashboardArgs),
     /// Show the system at work: tasks, retries, a killed worker and a deadline, in seconds
     Demo(demo::DemoArgs),
     /// Make any program a worker: run a command for each task of a queue
@@ -84,6 +88,9 @@ enum Command {
     Cancel(cancel::CancelArgs),
     /// Retry a task that ended without a result
     Retry(retry::RetryArgs),
+    /// List, show, pause and resume queues
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
     /// Create, list, show, pause, resume, trigger and delete crons
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
@@ -118,6 +125,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cost(args) => cost::run(&args)?,
         Command::New(args) => new::run(args)?,
         Command::Dev(args) => dev::run(args).await?,
+        Command::Dashboard(args) => dashboard::run(args, system).await?,
         Command::Demo(args) => demo::run(args).await?,
         Command::Work(args) => {
             let (client, place) = system.for_worker(args.direct).await?;
@@ -130,6 +138,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Describe(args) => describe::run(args, &system.client().await?).await?,
         Command::List(args) => list::run(args, &system.client().await?).await?,
         Command::Cancel(args) => cancel::run(args, &system.client().await?).await?,
+        Command::Queue(command) => queue::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,
         Command::Data(command) => data::run(&command)?,
         Command::Retry(args) => retry::run(args, &system.client().await?).await?,

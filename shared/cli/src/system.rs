@@ -82,7 +82,33 @@ enum Access {
     Nothing,
 }
 
+/// The options that a command needs to call the same system. Secrets aren't among them.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) stack: Option<String>,
+    others: Vec<(&'static str, String)>,
+}
+
+impl Options {
+    /// The program with these options.
+    pub(crate) fn command(self, http: &Http) -> Vec<String> {
+        let place = match self.stack {
+            Some(stack) => ["--stack".to_owned(), stack],
+            None => ["--endpoint".to_owned(), http.url().to_owned()],
+        };
+        let others = self.others.into_iter().flat_map(|(name, value)| [format!("--{name}"), value]);
+        std::iter::once("tickover".to_owned()).chain(place).chain(others).collect()
+    }
+}
+
 impl SystemArgs {
+    /// The options that chose the system.
+    pub(crate) fn options(&self) -> Options {
+        let others = [("region", &self.region), ("profile", &self.profile)].into_iter();
+        let others = others.filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+        Options { stack: self.stack.clone(), others }
+    }
+
     /// The system's endpoint, with what its calls need.
     pub(crate) async fn http(self) -> anyhow::Result<Http> {
         let token = self.token.clone();

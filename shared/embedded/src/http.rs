@@ -8,10 +8,16 @@ mod connection;
 mod connections;
 mod permits;
 
+use std::io;
 use std::time::Duration;
 
+use axum::Router;
+use tokio::net::TcpListener;
+
 pub use access::{HostName, HostNameError};
-pub(crate) use connections::serve;
+
+/// How long requests under way are waited for at the end; a long poll is cut off.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// How long a caller may send nothing, and how much memory and how many connections callers may use together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,4 +45,30 @@ impl Default for Bounds {
             large_bodies_bytes: 64 * 1024 * 1024,
         }
     }
+}
+
+/// Serves a router until `stop` resolves, to callers that know the server by a loopback address, `localhost` or one of the
+/// allowed names. Requests of other sites' pages are refused.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    allowed: Vec<HostName>,
+    bounds: Bounds,
+    stop: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let (stopping, stopped) = tokio::sync::watch::channel(false);
+    let mut server = tokio::spawn(connections::serve(listener, router, allowed, bounds, stopped));
+    let ended = tokio::select! {
+        ended = &mut server => ended,
+        () = stop => {
+            stopping.send_replace(true);
+            if let Ok(ended) = tokio::time::timeout(GRACE, &mut server).await {
+                ended
+            } else {
+                server.abort();
+                Ok(())
+            }
+        }
+    };
+    ended.map_err(io::Error::other)
 }

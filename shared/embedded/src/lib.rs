@@ -11,6 +11,6 @@ pub mod data {
     pub use tickover_sqlite::{BackupError, Findings, OpenError, backup, check, compact};
 }
 
-pub use http::{Bounds, HostName, HostNameError};
+pub use http::{Bounds, HostName, HostNameError, serve};
 pub use local::{Local, LocalError, Storage};
 pub use time::Ticks;

@@ -25,8 +25,6 @@ use crate::time::{Ticks, fire_forever, tick_forever};
 const HINTS_KEPT: u64 = 2_000;
 /// How often expired records are deleted.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
-/// How long requests under way are waited for at the end; a long poll is cut off.
-const GRACE: Duration = Duration::from_secs(3);
 
 /// Where a local system keeps its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,9 +118,8 @@ impl Local {
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), LocalError> {
         let router = tickover_api::router(self.service.clone())
-            .merge(metrics::router(self.service.clone(), Arc::clone(&self.store)));
-        let (stopping, stopped) = tokio::sync::watch::channel(false);
-        let server = http::serve(listener, router, self.allowed, self.bounds, stopped);
+            .merge(metrics::router(self.service.clone(), Arc::clone(&self.store)))
+            .merge(tickover_dashboard::router(tickover_dashboard::Settings::default()));
         // All of it ends with this call.
         let mut background = JoinSet::new();
         background.spawn(tick_forever(self.service.clone(), ticks));
@@ -130,20 +127,7 @@ impl Local {
         background.spawn(hint_all(self.service.clone()));
         background.spawn(sweep_forever(self.service.clone(), Arc::clone(&self.store)));
         background.spawn(metrics::keep_forever());
-        let mut server = tokio::spawn(server);
-        let ended = tokio::select! {
-            ended = &mut server => ended,
-            () = stop => {
-                stopping.send_replace(true);
-                if let Ok(ended) = tokio::time::timeout(GRACE, &mut server).await {
-                    ended
-                } else {
-                    server.abort();
-                    Ok(())
-                }
-            }
-        };
-        ended.map_err(|error| LocalError::Server(std::io::Error::other(error)))
+        Ok(http::serve(listener, router, self.allowed, self.bounds, stop).await?)
     }
 }
 

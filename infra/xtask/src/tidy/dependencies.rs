@@ -21,7 +21,11 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("shared/sqs", &["tickover-core", "tickover-service"]),
     ("shared/api", &["tickover-core", "tickover-service", "tickover-wire"]),
     ("shared/sqlite", &["tickover-core", "tickover-service"]),
-    ("shared/embedded", &["tickover-core", "tickover-service", "tickover-sqlite", "tickover-api"]),
+    ("shared/dashboard", &[]),
+    (
+        "shared/embedded",
+        &["tickover-core", "tickover-service", "tickover-sqlite", "tickover-api", "tickover-dashboard"],
+    ),
     (
         "shared/lambda",
         &["tickover-core", "tickover-service", "tickover-dynamodb", "tickover-sqs", "tickover-api"],
@@ -41,7 +45,17 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "tickover-api",
         ],
     ),
-    ("shared/cli", &["tickover", "tickover-core", "tickover-service", "tickover-wire", "tickover-embedded"]),
+    (
+        "shared/cli",
+        &[
+            "tickover",
+            "tickover-core",
+            "tickover-service",
+            "tickover-wire",
+            "tickover-embedded",
+            "tickover-dashboard",
+        ],
+    ),
     ("functions/worker", &["tickover"]),
     ("functions", &["tickover-core", "tickover-service", "tickover-api", "tickover-lambda"]),
     ("infra/empty", &[]),

@@ -41,7 +41,7 @@ struct Server {
 }
 
 /// Serves the router until it is asked to stop, then until the running requests are answered.
-pub(crate) async fn serve(
+pub(super) async fn serve(
     listener: TcpListener,
     router: Router,
     allowed: Vec<HostName>,

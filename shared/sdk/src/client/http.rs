@@ -4,6 +4,7 @@
 
 mod gateway;
 mod host;
+mod relay;
 mod route;
 
 use std::time::Duration;
@@ -192,6 +193,21 @@ impl Http {
         url
     }
 
+    /// Adds the signature, if calls are signed.
+    #[cfg(feature = "client-aws")]
+    async fn sign(&self, request: &mut reqwest::Request) -> Result<(), ClientError> {
+        match &self.signer {
+            Some(signer) => Ok(signer.sign(request).await?),
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "client-aws"))]
+    #[expect(clippy::unused_async, reason = "with the feature it signs")]
+    async fn sign(&self, _: &mut reqwest::Request) -> Result<(), ClientError> {
+        Ok(())
+    }
+
     async fn send_once(&self, call: &Call<'_>) -> Result<Vec<u8>, ClientError> {
         let (method, path) = call.route.address();
         let mut url = self.address(&path);
@@ -208,12 +224,8 @@ impl Http {
             place: self.endpoint.to_string(),
             reason: chain(&error.without_url()),
         };
-        #[cfg_attr(not(feature = "client-aws"), expect(unused_mut, reason = "only a signature is added"))]
         let mut request = request.build().map_err(unavailable)?;
-        #[cfg(feature = "client-aws")]
-        if let Some(signer) = &self.signer {
-            signer.sign(&mut request).await?;
-        }
+        self.sign(&mut request).await?;
         let response = self.sender.execute(request).await.map_err(unavailable)?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(unavailable)?;

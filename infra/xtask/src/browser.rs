@@ -1,0 +1,116 @@
+//! `cargo xtask browser`: the tests of the dashboard in a real browser; `cargo xtask screenshots`: the README's picture.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo::{cargo, output, root, status, succeed, target_dir};
+use crate::test::{FEATURES, away_from_aws};
+
+/// The packages of Debian and Ubuntu.
+const PACKAGES: &[&str] = &["chromium", "chromium-driver"];
+/// The programs in them.
+const PROGRAMS: &[&str] = &["chromium", "chromedriver"];
+/// The folder with the pinned version of axe-core. Its licence (MPL-2.0) allows the use; it isn't part of Tickover.
+const AXE: &str = "infra/xtask/axe";
+/// The variable in which the tests find axe-core.
+const AXE_VARIABLE: &str = "TICKOVER_TEST_AXE";
+/// The variable that says where to write the picture, and where it is.
+const PICTURE_VARIABLE: &str = "TICKOVER_PICTURE";
+const PICTURE: &str = "shared/dashboard/picture.png";
+/// The test that takes it.
+const PICTURE_TEST: &str = "picture::";
+
+/// Installs what is missing, then runs `cargo test --test browser ARGS`. Returns the tests' exit status.
+pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
+    status(tests()?.args(args))
+}
+
+/// Takes the picture again.
+pub(crate) fn screenshots() -> Result<()> {
+    succeed(tests()?.env(PICTURE_VARIABLE, root().join(PICTURE)).arg(PICTURE_TEST))?;
+    println!("xtask: wrote {PICTURE}");
+    Ok(())
+}
+
+/// The command that runs the tests.
+fn tests() -> Result<Command> {
+    find_browser()?;
+    let axe = install_axe()?;
+    // The tests start `tickover`. As in `cargo xtask test`, the whole workspace is built with the same features.
+    succeed(cargo(&["build", "--workspace", "--bins", "--locked"]).args(FEATURES))?;
+    let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "browser", "--no-fail-fast"]);
+    tests.args(FEATURES).arg("--");
+    away_from_aws(&mut tests).env(AXE_VARIABLE, axe);
+    Ok(tests)
+}
+
+/// Checks that there is a browser with its driver. In continuous integration they are installed.
+fn find_browser() -> Result<()> {
+    let missing = || PROGRAMS.iter().find(|program| !is_there(program));
+    if missing().is_none() {
+        return Ok(());
+    }
+    if is_ci() && is_root() {
+        println!("xtask: installing {}", PACKAGES.join(" and "));
+        let apt = |args: &[&str]| {
+            let mut apt = Command::new("apt-get");
+            output(apt.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null())).map(drop)
+        };
+        apt(&["update", "-qq"])?;
+        apt(&[&["install", "-y", "-qq", "--no-install-recommends"], PACKAGES].concat())?;
+    }
+    match missing() {
+        None => Ok(()),
+        Some(program) => bail!(
+            "`{program}` is missing: install Chromium and its driver, on Debian `apt-get install --no-install-recommends {}`",
+            PACKAGES.join(" ")
+        ),
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the convention of continuous integration, not a setting of Tickover"
+)]
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|ci| ci == "true")
+}
+
+fn is_there(program: &str) -> bool {
+    let version = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Installs axe-core outside of the repository, with the checksum of its lock file. Returns the script's path.
+fn install_axe() -> Result<PathBuf> {
+    let folder = target_dir()?.join("axe");
+    let script = folder.join("node_modules/axe-core/axe.min.js");
+    let stamp = folder.join("stamp");
+    let lock = read(&root().join(AXE).join("package-lock.json"))?;
+    if script.is_file() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(script);
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("could not create {}", folder.display()))?;
+    for (file, text) in
+        [("package.json", read(&root().join(AXE).join("package.json"))?), ("package-lock.json", lock.clone())]
+    {
+        fs::write(folder.join(file), text)?;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder).stdin(Stdio::null());
+    output(&mut npm).context("this needs Node 20 or newer with npm (https://nodejs.org)")?;
+    fs::write(stamp, lock)?;
+    Ok(script)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
+}

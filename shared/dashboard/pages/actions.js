@@ -1,0 +1,168 @@
+// The calls of operators: each with what it does, a confirmation where it can't be undone, and its command.
+
+import { post, remove, settings } from './api.js';
+import { commands, line } from './commands.js';
+import { copier, h, notify } from './dom.js';
+
+const isLive = (record) => !record.ended_at;
+const hasEnded = (record) => !isLive(record) && record.status !== 'completed' && record.status !== 'skipped';
+
+/** The calls on an execution. `when` says in which state one is offered, `final` why it can't be undone. */
+const EXECUTION = [
+  {
+    name: 'Pause', says: 'It starts nothing new until it is resumed. Its deadlines keep running.',
+    when: (one) => isLive(one) && one.status !== 'paused',
+    call: (one) => post(['executions', one.id, 'pause']), command: (one) => commands.pauseExecution(one.id),
+  },
+  {
+    name: 'Resume', says: 'It continues where it was paused or stuck.',
+    when: (one) => isLive(one) && (one.status === 'paused' || one.stuck),
+    call: (one) => post(['executions', one.id, 'resume']), command: (one) => commands.resumeExecution(one.id),
+  },
+  {
+    name: 'Retry the step', says: 'Only the step that failed runs again, in the same run.',
+    when: (one) => one.status === 'failed' && one.cause?.step,
+    call: (one) => post(['executions', one.id, 'steps', one.cause.step, 'retry']), command: (one) => commands.retryStep(one.id, one.cause.step),
+  },
+  {
+    name: 'Rerun', says: 'A new run keeps the results of the last one. Steps that failed run again.',
+    when: (one) => !isLive(one),
+    call: (one) => post(['executions', one.id, 'rerun']), command: (one) => commands.rerun(one.id),
+  },
+  {
+    name: 'Restart', says: 'A new run from the beginning, with the same input and new deadlines. Steps that succeeded run again too.',
+    when: (one) => !isLive(one), final: 'Work that the steps have done, such as payments, is done again unless they are idempotent.',
+    call: (one) => post(['executions', one.id, 'restart']), command: (one) => commands.restart(one.id),
+  },
+  {
+    name: 'Cancel', says: 'Its code stops at its next step; at once if it waits. Running steps may finish.',
+    when: (one) => isLive(one), final: 'A cancelled execution doesn’t continue. It can only be run again.',
+    call: (one) => post(['executions', one.id, 'cancel']), command: (one) => commands.cancelExecution(one.id),
+  },
+  {
+    name: 'Terminate', says: 'It ends at once, even while its code runs. No code of the workflow sees that.',
+    when: (one) => isLive(one), final: 'Nothing is cleaned up: no compensation and no failure handler runs.',
+    call: (one) => post(['executions', one.id, 'terminate']), command: (one) => commands.terminate(one.id),
+  },
+];
+
+const TASK = [
+  {
+    name: 'Retry', says: 'It becomes pending again, with its input and all its attempts. Its old deadline no longer applies.',
+    when: hasEnded,
+    call: (one) => post(['tasks', one.id, 'retry']), command: (one) => commands.retryTask(one.id),
+  },
+  {
+    name: 'Cancel', says: 'It ends at once if it waits. A worker that has it is asked to stop.',
+    when: isLive, final: 'It doesn’t run, unless an operator retries it.',
+    call: (one) => post(['tasks', one.id, 'cancel']), command: (one) => commands.cancelTask(one.id),
+  },
+  {
+    name: 'Cancel by force', says: 'It ends at once. The result of the worker that has it will be refused.',
+    when: (one) => isLive(one) && one.status === 'running', final: 'The worker may go on for a while, and its result is lost.',
+    call: (one) => post(['tasks', one.id, 'cancel'], { force: true }), command: (one) => commands.forceCancelTask(one.id),
+  },
+];
+
+const QUEUE = [
+  {
+    name: 'Pause', says: 'Its tasks aren’t given to workers until it is resumed. Their deadlines keep running.',
+    when: (one) => !one.paused,
+    call: (one) => post(['queues', one.name, 'pause']), command: (one) => commands.pauseQueue(one.name),
+  },
+  {
+    name: 'Resume', says: 'Its tasks are given to workers again, within some seconds.',
+    when: (one) => one.paused,
+    call: (one) => post(['queues', one.name, 'resume']), command: (one) => commands.resumeQueue(one.name),
+  },
+];
+
+const CRON = [
+  {
+    name: 'Trigger', says: 'A run starts now, beside the planned ones.',
+    when: (one) => one.status !== 'deleted', final: 'The work of a run that has started isn’t undone.',
+    call: (one) => post(['crons', one.id, 'trigger']), command: (one) => commands.triggerCron(one.id),
+  },
+  {
+    name: 'Pause', says: 'It starts no planned runs until it is resumed.',
+    when: (one) => one.status === 'active',
+    call: (one) => post(['crons', one.id, 'pause']), command: (one) => commands.pauseCron(one.id),
+  },
+  {
+    name: 'Resume', says: 'It continues with its next occurrence. Those that passed meanwhile are left out.',
+    when: (one) => one.status === 'paused',
+    call: (one) => post(['crons', one.id, 'resume']), command: (one) => commands.resumeCron(one.id),
+  },
+  {
+    name: 'Delete', says: 'It starts nothing any more. Work that it has started isn’t changed.',
+    when: (one) => one.status !== 'deleted', final: 'The cron and the list of its runs are gone.',
+    call: (one) => remove(['crons', one.id]), command: (one) => commands.deleteCron(one.id),
+  },
+];
+
+export const actions = { execution: EXECUTION, task: TASK, queue: QUEUE, cron: CRON };
+
+/** The calls that fit a record's state, each with its text and its command. `done` is called after one succeeded. */
+export function panel(kind, record, done) {
+  const fitting = actions[kind].filter((action) => action.when(record));
+  if (fitting.length === 0) return h('p', { class: 'quiet' }, 'No call applies in this state.');
+  const note = settings.read_only ? h('p', { class: 'quiet' }, 'This dashboard is read-only: the commands work where you may call the system.') : null;
+  const id = record.id ?? record.name;
+  return [note, h('ul', { class: 'actions' }, fitting.map((action) => h('li', {},
+    button(action, record, done, `${kind} ${id} ${action.name}`),
+    h('span', { class: 'says' }, action.says),
+    command(action.command(record)))))];
+}
+
+/** One call as a button. */
+export function button(action, record, done, key) {
+  const run = (event) => perform(action, record, event.currentTarget, done);
+  const name = record.id ?? record.name;
+  return h('button', {
+    type: 'button', class: action.final ? 'danger' : '', disabled: settings.read_only, onclick: run, 'data-key': key,
+    title: settings.read_only ? 'This dashboard is read-only' : action.says, 'aria-label': `${action.name} ${name}`,
+  }, action.name);
+}
+
+/** A command with its button to copy it. */
+export function command(args) {
+  const text = line(args);
+  return h('span', { class: 'command' }, h('code', {}, text), copier(text, text));
+}
+
+async function perform(action, record, pressed, done) {
+  if (action.final && !(await confirmed(action.name, record.id ?? record.name, [action.says, action.final], action.command(record)))) return;
+  pressed.disabled = true;
+  try {
+    const answer = await action.call(record);
+    notify(outcome(action, record, answer));
+  } catch (error) {
+    notify(`${action.name} ${record.id ?? record.name}: ${error.title ? `${error.title}. ` : 'no answer. '}${error.detail ?? error.message} (${error.code ?? 'unreachable'})`, true);
+  }
+  pressed.disabled = false;
+  await done();
+}
+
+function outcome(action, record, answer) {
+  const name = record.id ?? record.name;
+  if (answer.outcome === 'already_finished') return `${name} had ended before.`;
+  if (answer.outcome === 'requested') return `${action.name} ${name}: requested. Its worker is told.`;
+  if (answer.run && typeof answer.run === 'string') return `${action.name} ${name}: started ${answer.run}.`;
+  return `${action.name} ${name}: done.`;
+}
+
+/** Asks in a dialog. Resolves to whether it was confirmed. */
+export function confirmed(name, id, texts, args = null) {
+  return new Promise((resolve) => {
+    const close = () => dialog.close('no');
+    const dialog = h('dialog', { 'aria-labelledby': 'confirm-title', onclose: () => { dialog.remove(); resolve(dialog.returnValue === 'yes'); } },
+      h('h2', { id: 'confirm-title' }, `${name} ${id}?`),
+      texts.map((text) => h('p', {}, text)),
+      args ? command(args) : null,
+      h('div', { class: 'buttons' },
+        h('button', { type: 'button', onclick: close, autofocus: true }, 'No, go back'),
+        h('button', { type: 'button', class: 'danger', id: 'confirm-yes', onclick: () => dialog.close('yes') }, `Yes, ${name.toLowerCase()}`)));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

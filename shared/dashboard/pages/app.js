@@ -1,0 +1,198 @@
+// The page: which view is shown, its data kept fresh, and whether the API answers.
+
+import { Problem, Unreachable, loadSettings, settings } from './api.js';
+import { address, h, link, replace } from './dom.js';
+import { length, refresh, skew } from './time.js';
+import * as crons from './views/crons.js';
+import * as events from './views/events.js';
+import * as execution from './views/execution.js';
+import * as executions from './views/executions.js';
+import * as failures from './views/failures.js';
+import * as overview from './views/overview.js';
+import * as queues from './views/queues.js';
+import * as start from './views/start.js';
+import * as task from './views/task.js';
+import * as tasks from './views/tasks.js';
+
+/** The views by the first part of their addresses. `one` shows a single record. */
+const VIEWS = {
+  '': { name: 'Overview', all: overview },
+  executions: { name: 'Executions', all: executions, one: execution },
+  tasks: { name: 'Tasks', all: tasks, one: task },
+  failures: { name: 'Failures', all: failures },
+  queues: { name: 'Queues', all: queues },
+  crons: { name: 'Crons', all: crons, one: crons },
+  events: { name: 'Events', all: events },
+  start: { name: 'Start', all: start },
+};
+
+/** The longest pause between two tries while the API doesn't answer, in milliseconds. */
+const PAUSE_MAX = 10_000;
+/** From which difference on the page says that the clocks disagree, in milliseconds. */
+const SKEW_SHOWN = 5000;
+
+/** The mark of the first view with data, for measurements. */
+const FIRST_VIEW = 'tickover-first-view';
+
+const main = document.getElementById('main');
+const connection = document.getElementById('connection');
+let leaving = new AbortController();
+
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+  const parts = path.split('/').filter(Boolean).map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  return { parts, query: Object.fromEntries(new URLSearchParams(query ?? '')) };
+}
+
+function open() {
+  leaving.abort();
+  leaving = new AbortController();
+  const { parts, query } = route();
+  const [first = '', id] = parts;
+  const found = Object.hasOwn(VIEWS, first) ? VIEWS[first] : null;
+  const shown = id === undefined ? found?.all : found?.one;
+  const title = id ?? found?.name ?? 'No such view';
+  document.title = `${title} · Tickover`;
+  const heading = h('h1', {}, title);
+  const root = h('div', { class: 'view' });
+  main.replaceChildren(heading, root);
+  nav(first);
+  connection.replaceChildren();
+  if (!shown) {
+    replace(root, h('p', {}, 'There is no such view. ', link([''], 'Back to the overview')));
+    return;
+  }
+  shown.show(page(root, heading, id, query, leaving.signal));
+}
+
+/** What a view has: its place, its address, and [`live`]. */
+function page(root, heading, id, query, signal) {
+  const go = (path, values) => { location.hash = address(path, values); };
+  /** Changes the view's query without leaving it. */
+  const requery = (values) => go([...route().parts], { ...query, ...values });
+  return { root, heading, id, query, signal, go, requery, live: (load, draw, everyMs) => live(load, draw, everyMs, signal) };
+}
+
+/** Loads and draws, again and again while the page is visible. Returns a function that does so at once. */
+function live(load, draw, everyMs, signal) {
+  let failures = 0;
+  let drawn = null;
+  let timer = null;
+  let running = null;
+  const once = async () => {
+    try {
+      const data = await load(signal);
+      if (signal.aborted) return;
+      failures = 0;
+      connection.replaceChildren();
+      // Nothing is drawn again if nothing has changed: selections and focus stay.
+      const text = JSON.stringify(data);
+      if (text !== drawn) draw(data);
+      if (drawn === null) performance.mark(FIRST_VIEW);
+      drawn = text;
+      showSkew();
+    } catch (error) {
+      if (signal.aborted) return;
+      failures += 1;
+      drawn = null;
+      complain(error, draw, failures);
+    }
+  };
+  const pause = () => (failures === 0 ? Math.max(everyMs, settings.refresh_ms) : Math.min(1000 * 2 ** (failures - 1), PAUSE_MAX));
+  const again = async () => {
+    clearTimeout(timer);
+    running ??= once().finally(() => { running = null; });
+    await running;
+    if (signal.aborted || (everyMs === null && failures === 0)) return;
+    timer = setTimeout(document.hidden ? wait : again, pause());
+  };
+  const wait = () => document.addEventListener('visibilitychange', again, { once: true, signal });
+  signal.addEventListener('abort', () => clearTimeout(timer));
+  again();
+  return async () => {
+    // A load that began before a change may not show it.
+    await running;
+    await again();
+  };
+}
+
+/** Shows why there is nothing new: beside the last data if the API doesn't answer, instead of it if it refuses. */
+function complain(error, draw, failures) {
+  const seconds = Math.min(2 ** (failures - 1), PAUSE_MAX / 1000);
+  if (error instanceof Unreachable || (error instanceof Problem && error.isTransient)) {
+    const why = error instanceof Unreachable ? 'The API doesn’t answer.' : `The API can’t answer: ${error.title}. ${error.detail}`;
+    connection.replaceChildren(h('p', { class: 'banner wrong' }, `${why} What you see may be old. Trying again in ${seconds} s.`));
+  } else if (error instanceof Problem) {
+    connection.replaceChildren();
+    draw(error);
+  } else {
+    console.error(error);
+    connection.replaceChildren(h('p', { class: 'banner wrong' }, `This page has a defect: ${error.message}`));
+  }
+}
+
+function showSkew() {
+  const ahead = skew();
+  if (Math.abs(ahead) < SKEW_SHOWN) return;
+  const text = `This machine’s clock is ${length(Math.abs(ahead))} ${ahead > 0 ? 'behind' : 'ahead of'} the server’s. Times to go count by the server’s clock.`;
+  connection.replaceChildren(h('p', { class: 'banner' }, text));
+}
+
+function nav(current) {
+  const items = Object.entries(VIEWS).map(([path, { name }]) => link([path], name, { 'aria-current': path === current ? 'page' : null }));
+  replace(document.getElementById('views'), items);
+}
+
+/** Finds what has an id: an execution, a task or a cron. */
+function find(id) {
+  location.hash = address(['executions', id], { find: '1' });
+}
+
+document.getElementById('search').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const field = document.getElementById('search-id');
+  if (field.value.trim()) find(field.value.trim());
+  field.value = '';
+});
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
+document.addEventListener('keydown', (event) => {
+  const isTyping = event.target.closest('input, textarea, select, dialog');
+  if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    document.getElementById('search-id').focus();
+  }
+});
+let shownPath = '';
+window.addEventListener('hashchange', () => {
+  const path = route().parts.join('/');
+  const field = path === shownPath ? document.activeElement?.id : '';
+  shownPath = path;
+  open();
+  // A filter keeps the focus; a new view begins at its heading.
+  (field ? document.getElementById(field) ?? main : main).focus();
+});
+setInterval(refresh, 1000);
+
+async function begin() {
+  try {
+    await loadSettings();
+  } catch {
+    setTimeout(begin, 2000);
+    connection.replaceChildren(h('p', { class: 'banner wrong' }, 'The dashboard’s server doesn’t answer. Trying again in 2 s.'));
+    return;
+  }
+  const place = settings.place ?? location.host;
+  replace(document.getElementById('place'), place, settings.read_only ? h('span', { class: 'badge paused' }, 'read-only') : null);
+  shownPath = route().parts.join('/');
+  open();
+}
+begin();

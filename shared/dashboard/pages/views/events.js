@@ -1,0 +1,93 @@
+// Sends an event to an execution, and shows which events wait for it.
+
+import { get, post, remove, settings } from '../api.js';
+import { command, confirmed } from '../actions.js';
+import { commands } from '../commands.js';
+import { badge, h, link, notify, replace, section, table } from '../dom.js';
+import { jsonField, payload, textField } from '../payload.js';
+import { problem } from '../problem.js';
+import { at, near } from '../time.js';
+import { awaitedEvent, wait } from '../words.js';
+
+export function show(page) {
+  const id = page.query.id ?? '';
+  const choose = textField('event-execution', 'Execution', { value: id, required: true, hint: 'The id of an execution that is open' });
+  const known = h('div');
+  const chosen = (event) => {
+    event.preventDefault();
+    page.requery({ id: choose.value() });
+  };
+  replace(page.root, h('form', { class: 'form', onsubmit: chosen }, choose.element, h('div', { class: 'buttons' }, h('button', {}, 'Choose'))), known);
+  if (!id) {
+    replace(known, h('p', { class: 'quiet' }, 'Choose an execution first: its page and the ', link(['executions'], 'list of executions'), ' have the ids.'));
+    return;
+  }
+
+  const waits = h('div');
+  const pending = h('div');
+  const answer = h('div');
+  const name = textField('event-name', 'Event', { required: true, list: [], hint: 'The name that the workflow’s code waits for' });
+  const body = jsonField('event-payload', 'Payload (JSON)', { hint: 'Without one, the event has no payload' });
+  const eventId = textField('event-id', 'Id of the event (optional)', { hint: 'Of two events with one id only the first counts, so the call can be repeated' });
+  const shell = h('p');
+  const send = async (event) => {
+    event.preventDefault();
+    const text = body.value();
+    if (text === null || !name.value()) return;
+    const fields = [text ? `"payload":${text}` : null, eventId.value() ? `"event_id":${JSON.stringify(eventId.value())}` : null].filter(Boolean);
+    try {
+      const sent = await post(['executions', id, 'events', name.value()], `{${fields.join(',')}}`);
+      replace(answer, h('p', { class: 'fine' }, sent.duplicate ? 'An event with this id was sent before; the first one counts.' : 'Sent.', ` ${sent.pending} events wait for it now. `, link(['executions', id], 'See what it does')));
+    } catch (error) {
+      replace(answer, problem(error));
+    }
+    await refresh();
+  };
+  const form = h('form', { class: 'form', onsubmit: send, oninput: () => shellCommand() }, name.element, body.element, eventId.element,
+    h('div', { class: 'buttons' }, h('button', { id: 'send-event', class: 'primary', disabled: settings.read_only }, 'Send the event')), shell, answer);
+  const shellCommand = () => replace(shell, command(commands.sendEvent(id, name.value() || 'NAME', body.value())));
+  replace(known, waits, section('Send an event', form), pending);
+  shellCommand();
+
+  const load = async (signal) => {
+    const [{ execution }, events] = await Promise.all([get(['executions', id], {}, signal), get(['executions', id, 'events'], {}, signal)]);
+    return { execution, events };
+  };
+
+  const draw = (data) => {
+    if (data.code) {
+      replace(waits, problem(data));
+      replace(pending);
+      return;
+    }
+    const { execution, events } = data;
+    const awaited = (execution.waits_for ?? []).filter((one) => awaitedEvent(one) || one.kind === 'event');
+    const names = [...new Set([...awaited.map(awaitedEvent).filter(Boolean), ...Object.keys(events.counts)])];
+    name.element.querySelector('datalist').replaceChildren(...names.map((one) => h('option', { value: one })));
+    replace(waits, h('p', {}, link(['executions', id]), ' of ', execution.workflow, ' ', badge(execution.status)),
+      execution.ended_at ? h('p', { class: 'problem' }, 'It has ended: it takes no more events.') : null,
+      awaited.length > 0 ? h('div', {}, h('p', {}, 'It waits for:'), h('ul', {}, awaited.map((one) => h('li', {}, awaitedEvent(one) ? h('button', {
+        type: 'button', class: 'linkish', 'data-key': `wait ${one.name}`, onclick: () => { name.input.value = awaitedEvent(one); shellCommand(); },
+      }, wait(one)) : wait(one), one.until ? [', ', near(one.until)] : null)))) : null,
+      h('p', { class: 'quiet' }, 'Of a wait without a time limit the API doesn’t know the event’s name. An event that the code doesn’t wait for yet is kept until it does.'));
+    replace(pending, section('Events that wait for it', events.events.length === 0 ? h('p', { class: 'quiet' }, 'None.') : [
+      table('Events that wait for it', ['Name', 'Id', 'Sent', 'Payload'], events.events.map((event) => [event.name, event.event_id ?? '', at(event.sent_at), payload('Payload', event.payload, event.name, false) ?? ''])),
+      h('ul', { class: 'actions' }, Object.entries(events.counts).map(([one, count]) => h('li', {},
+        h('button', { type: 'button', class: 'danger', disabled: settings.read_only, 'data-key': `clear ${one}`, onclick: () => clear(one, count) }, `Clear ${one}`),
+        h('span', { class: 'says' }, `All ${count} events of this name are removed. The workflow doesn’t get them.`), command(commands.clearEvents(id, one))))),
+    ]));
+  };
+
+  async function clear(one, count) {
+    if (!(await confirmed('Clear', one, [`${count} events of this name are removed. The workflow doesn’t get them.`], commands.clearEvents(id, one)))) return;
+    try {
+      const { cleared } = await remove(['executions', id, 'events', one]);
+      notify(`${cleared} events of ${one} are removed.`);
+    } catch (error) {
+      notify(`${error.title ?? 'No answer'}: ${error.detail ?? error.message}`, true);
+    }
+    await refresh();
+  }
+
+  const refresh = page.live(load, draw, 3000);
+}

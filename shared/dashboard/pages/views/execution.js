@@ -1,0 +1,129 @@
+// One execution: its state, what happens next, its timeline, its payloads, and the calls on it.
+
+import { Problem, get } from '../api.js';
+import { command, panel } from '../actions.js';
+import { commands } from '../commands.js';
+import { badge, facts, h, link, replace, section } from '../dom.js';
+import { remember } from '../known.js';
+import { payload } from '../payload.js';
+import { problem } from '../problem.js';
+import { at, both, length, millis, near, now } from '../time.js';
+import { Timeline } from '../timeline/view.js';
+import { errorText, next, reason, wait } from '../words.js';
+
+/** After how many entries of a timeline it is asked for only when the execution has changed. */
+const LONG = 500;
+
+export function show(page) {
+  const { root, id } = page;
+  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'timeline', 'payloads', 'more'].map((name) => [name, h('div')]));
+  const timeline = new Timeline(id);
+  let known = null;
+
+  const load = async (signal) => {
+    const { execution } = await get(['executions', id], {}, signal);
+    const [entries, events] = await Promise.all([
+      isSame(known, execution) && known.entries.length > LONG ? known.entries : get(['executions', id, 'timeline'], {}, signal).then((answer) => answer.entries),
+      execution.pending_events > 0 ? get(['executions', id, 'events'], {}, signal).then((answer) => answer.counts) : {},
+    ]);
+    return { execution, entries, events };
+  };
+
+  const draw = (data) => {
+    if (data instanceof Problem) return refused(data);
+    const { execution, entries, events } = data;
+    const isFirst = known === null;
+    known = data;
+    if (isFirst) {
+      remember(execution.workflow);
+      replace(root, Object.values(parts));
+      parts.timeline.replaceChildren(section('Timeline', timeline.element));
+    }
+    parts.gone.replaceChildren();
+    replace(parts.state, state(execution));
+    replace(parts.next, section('What happens next', h('p', { class: 'next' }, next(execution)), waits(execution), pending(execution, events)));
+    replace(parts.actions, section('Calls', panel('execution', execution, refresh)));
+    timeline.update(execution, entries);
+    replace(parts.payloads, payloads(execution));
+    replace(parts.more, section('In a shell', [commands.explain(id), commands.timeline(id)].map((args) => h('p', {}, command(args)))));
+  };
+
+  /** The execution isn't there: it never was, it was deleted, or the id is that of something else. */
+  async function refused(refusal) {
+    if (known) {
+      replace(parts.gone, problem(refusal), h('p', {}, 'It was deleted meanwhile. What follows is its last known state.'));
+      replace(parts.actions);
+      return;
+    }
+    if (refusal.status === 404 && page.query.find) {
+      for (const kind of ['tasks', 'crons']) {
+        const found = await get([kind, id], {}, page.signal).catch(() => null);
+        if (found) return location.replace(`#/${kind}/${encodeURIComponent(id)}`);
+      }
+    }
+    replace(root, problem(refusal), h('p', {}, page.query.find
+      ? 'No execution, task or cron has this id. It may have been deleted after its retention.'
+      : 'It may have been deleted after its retention, or it is the id of a task: ', page.query.find ? null : link(['tasks', id], `look for the task ${id}`)));
+  }
+
+  const refresh = page.live(load, draw, 2000);
+}
+
+function isSame(known, execution) {
+  return known !== null && JSON.stringify(known.execution) === JSON.stringify(execution);
+}
+
+function state(execution) {
+  return h('div', { class: 'state' },
+    h('p', {}, badge(execution.status), ' ', reason(execution), execution.closing ? ' Its open steps and children are being ended.' : ''),
+    execution.stuck ? h('p', { class: 'problem' }, h('strong', {}, 'Stuck: '), errorText(execution.stuck)) : null,
+    execution.failing ? h('p', { class: 'problem' }, h('strong', {}, 'Failed'), execution.failing.error ? ` with ${errorText(execution.failing.error)}` : '', '. Its failure handler must end by ', both(execution.failing.deadline_at), '.') : null,
+    execution.cancel_requested && !execution.ended_at ? h('p', {}, 'A cancellation was requested: its code stops at its next step.') : null,
+    execution.error ? h('p', { class: 'problem' }, h('strong', {}, execution.error.code), ` ${execution.error.message}`) : null,
+    facts([
+      ['Workflow', h('a', { href: `#/executions?workflow=${encodeURIComponent(execution.workflow)}` }, execution.workflow)],
+      ['Queue', execution.queue],
+      ['Started', both(execution.created_at)],
+      ['Ended', both(execution.ended_at)],
+      ['Took', execution.ended_at ? length(millis(execution.ended_at) - millis(execution.created_at)) : null],
+      ['Deadline', execution.ended_at ? null : deadline(execution.deadline_at)],
+      ['Deadline of this run', execution.ended_at ? null : deadline(execution.run_deadline_at)],
+      ['Run', execution.run > 1 ? [`${execution.run}, since `, at(execution.run_started_at)] : null],
+      ['Worker', execution.worker],
+      ['Parent', execution.parent ? link(['executions', execution.parent.id]) : null],
+      ['Labels', labels(execution.labels)],
+    ]));
+}
+
+/** A deadline with the time that is left. */
+export function deadline(instant) {
+  if (!instant) return null;
+  const left = millis(instant) - now();
+  return h('span', { class: left < 60_000 ? 'soon' : '' }, at(instant), left > 0 ? [', ', near(instant)] : [', passed ', near(instant)]);
+}
+
+/** Labels as name=value. */
+export function labels(values) {
+  const pairs = Object.entries(values ?? {});
+  return pairs.length > 0 ? pairs.map(([name, value]) => h('span', { class: 'label' }, `${name}=${value}`)) : null;
+}
+
+function waits(execution) {
+  const all = execution.waits_for ?? [];
+  if (all.length === 0) return null;
+  const shown = all.slice(0, 20).map((one) => h('li', {}, wait(one), one.task ? [', task ', link(['tasks', one.task])] : null, one.execution ? [', execution ', link(['executions', one.execution])] : null, one.until ? [', ', near(one.until)] : null));
+  return [h('p', {}, 'It waits for:'), h('ul', {}, shown, all.length > 20 ? h('li', {}, `and ${all.length - 20} more`) : null)];
+}
+
+function pending(execution, counts) {
+  const names = Object.entries(counts);
+  const send = execution.ended_at ? null : h('p', {}, h('a', { href: `#/events?id=${encodeURIComponent(execution.id)}` }, 'Send it an event'));
+  if (names.length === 0) return send;
+  return [h('p', {}, 'Events that its code hasn’t taken: ', names.map(([name, count]) => h('span', { class: 'label' }, `${name} × ${count}`))), send];
+}
+
+function payloads(execution) {
+  const all = [payload('Input', execution.input, execution.id), payload('Output', execution.output, execution.id), payload('Memo', execution.memo, execution.id)];
+  return section('Input and output', all.some(Boolean) ? all : h('p', { class: 'quiet' }, 'It has none.'));
+}
+

@@ -1,0 +1,43 @@
+// All queues: their depth, and pausing them.
+
+import { get } from '../api.js';
+import { command, panel } from '../actions.js';
+import { commands } from '../commands.js';
+import { badge, empty, facts, h, link, replace, section } from '../dom.js';
+import { refused } from '../problem.js';
+import { both } from '../time.js';
+
+/** Of how many queues the oldest task is asked for. */
+const ASKED = 50;
+
+export function show(page) {
+  const load = async (signal) => {
+    const { queues } = await get(['queues'], {}, signal);
+    const asked = queues.slice(0, ASKED).map(({ name }) => get(['queues', name], {}, signal).then((answer) => answer.queue));
+    return { queues: [...(await Promise.all(asked)), ...queues.slice(ASKED)] };
+  };
+
+  const draw = (data) => {
+    if (refused(page.root, data)) return;
+    if (data.queues.length === 0) {
+      replace(page.root, empty('There is no queue yet. A queue exists after its first task or execution:'), command(commands.schedule('emails', 'welcome', {})));
+      return;
+    }
+    replace(page.root, data.queues.map(one), h('p', { class: 'quiet' }, 'The numbers count messages, and are approximate. The same in a shell: ', command(commands.listQueues())));
+  };
+
+  function one(queue) {
+    return section(queue.name,
+      queue.paused ? h('p', {}, badge('paused'), ' Its tasks aren’t given to workers.') : null,
+      facts([
+        ['Waiting for a worker', h('a', { href: `#/tasks?status=pending&queue=${encodeURIComponent(queue.name)}` }, String(queue.depth))],
+        ['With workers', h('a', { href: `#/tasks?status=running&queue=${encodeURIComponent(queue.name)}` }, String(queue.in_flight))],
+        ['Starting within 15 minutes', String(queue.delayed)],
+        ['Oldest waits since', both(queue.oldest_at)],
+        ['Workflows of its workers', queue.workflows?.length ? queue.workflows.map((name) => [link(['executions'], name, { href: `#/executions?workflow=${encodeURIComponent(name)}` }), ' ']) : null],
+      ]),
+      panel('queue', queue, refresh));
+  }
+
+  const refresh = page.live(load, draw, 3000);
+}

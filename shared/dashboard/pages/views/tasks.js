@@ -1,0 +1,56 @@
+// Tasks: those that need attention, or those of a status.
+
+import { get } from '../api.js';
+import { command } from '../actions.js';
+import { commands } from '../commands.js';
+import { badge, empty, h, link, replace, table } from '../dom.js';
+import { PAGE, choice, errorCell, idCell, matches, pages, rowFilter, startedCell } from '../lists.js';
+import { refused } from '../problem.js';
+import { nextShort } from '../words.js';
+
+const STATUSES = [
+  ['', 'Open and failed'], ['pending,running', 'Open'], ['failed,timed_out', 'Failed only'], ['pending', 'Pending'], ['running', 'Running'],
+  ['failed', 'Failed'], ['timed_out', 'Timed out'], ['completed', 'Completed'], ['cancelled', 'Cancelled'], ['skipped', 'Skipped'],
+];
+/** Tasks with these statuses are in no index. */
+const SCANNED = ['completed', 'cancelled', 'skipped'];
+
+export function show(page) {
+  const { queue = '', status = '', cursor } = page.query;
+  let shown = null;
+
+  const load = async (signal) => {
+    const [{ queues }, list] = await Promise.all([
+      get(['queues'], {}, signal),
+      get(['tasks'], { queue, status: status || 'pending,running,failed,timed_out', limit: PAGE, cursor }, signal),
+    ]);
+    return { names: queues.map((one) => one.name), ...list };
+  };
+
+  const draw = (data) => {
+    if (refused(page.root, data, h('p', {}, link(['tasks'], 'Show all tasks')))) return;
+    shown = data;
+    const rows = data.tasks.filter((one) => matches(one, page.rows));
+    const names = queue && !data.names.includes(queue) ? [queue, ...data.names] : data.names;
+    replace(page.root,
+      h('div', { class: 'filters' },
+        choice('queue', 'Queue', [['', 'All'], ...names.map((name) => [name, name])], queue, (value) => page.requery({ queue: value, cursor: null })),
+        choice('status', 'Status', STATUSES, status, (value) => page.requery({ status: value, cursor: null })),
+        rowFilter(page, () => draw(shown))),
+      SCANNED.includes(status) ? h('p', { class: 'quiet' }, `No index has tasks that are ${status}: on AWS each page scans a part of the table, and may be empty though others follow.`) : null,
+      rows.length > 0
+        ? table('Tasks', ['Task', 'Kind', 'Queue', 'Status', 'Attempt', 'Next', 'Scheduled', 'Error'], rows.map((one) => [
+          idCell(one), one.kind, one.queue, badge(one.status), String(one.attempt), nextShort(one), startedCell(one), errorCell(one),
+        ]))
+        : none(),
+      pages(page, data.cursor),
+      h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listTasks())));
+  };
+
+  function none() {
+    if (queue || status || cursor || page.rows) return empty('No task matches these filters on this page.');
+    return empty('There is no task that is open or has failed.', h('p', {}, 'Schedule one ', link(['start'], 'with a form'), ', or in a shell:'), command(commands.schedule('emails', 'welcome', { input: '{"to": "ada@example.com"}' })));
+  }
+
+  page.live(load, draw, status === 'completed' ? 15_000 : 3000);
+}

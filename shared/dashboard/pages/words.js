@@ -1,0 +1,111 @@
+// Answers of the API in words: why something is in its state, what happens next, and when.
+
+import { both, near } from './time.js';
+
+const REASONS = {
+  pending: 'It waits for a worker.',
+  running: 'A worker has it.',
+  waiting: 'Nothing runs until an event, a timer or other work wakes it.',
+  paused: 'An operator holds it. Its deadlines keep running.',
+  completed: 'It has a result.',
+  cancelled: 'It was cancelled.',
+  skipped: 'It was never run, as its policy says.',
+};
+
+const TIMEOUTS = {
+  schedule_to_close: 'The deadline over all attempts passed.',
+  schedule_to_start: 'No worker claimed it in time.',
+  start_to_close: 'An attempt ran too long.',
+  heartbeat: 'Its worker sent no heartbeat in time.',
+  execution: 'The deadline over all its runs passed.',
+  run: 'The deadline of its run passed.',
+};
+
+/** `code: message`. */
+export const errorText = (error) => (error.message ? `${error.code}: ${error.message}` : error.code);
+
+/** Why a task or an execution is in its state. */
+export function reason(record) {
+  const { status, cause } = record;
+  if (status === 'timed_out') return TIMEOUTS[record.timeout_kind] ?? 'A timeout passed.';
+  if (status === 'failed' && cause?.step) {
+    return cause.retries_exhausted ? `Its step ${cause.step} failed at the last of its attempts.` : `Its step ${cause.step} failed.`;
+  }
+  if (status === 'failed') return record.workflow ? 'Its code returned an error.' : 'Its last attempt failed.';
+  if (status === 'cancelled' && cause?.category === 'terminated') return 'It was terminated.';
+  if (status === 'running' && record.worker) return `The worker ${record.worker} has it.`;
+  return REASONS[status] ?? '';
+}
+
+/** What happens next by itself, as texts and instants. */
+export function next(record) {
+  const { what, at } = record.next;
+  const when = at ? both(at) : '';
+  const workers = `a worker of the queue ${record.queue}`;
+  switch (what) {
+    case 'becomes_available': return [`From `, when, ` on, ${workers} may take it.`];
+    case 'waits_for_worker': return [`The first of its workers that asks takes it. It needs ${workers}.`];
+    case 'lease_expires': return ['Its worker must report or send a heartbeat by ', when, '; otherwise another worker takes over.'];
+    case 'step_times_out': return ['The time of a step’s attempt is over ', when, '. If its worker doesn’t report that, another one takes over.'];
+    case 'wakes_up': return ['It continues by itself ', when, '.'];
+    case 'looks_again': return ['It checks whether the work that it waits for has ended ', when, '.'];
+    case 'waits_for_others': return ['It continues with an event, or when what it waits for has ended. Nothing limits the wait.'];
+    case 'waits_for_operator': return ['Nothing, until an operator resumes it.'];
+    case 'execution_timeout': return ['Unless it has ended by ', when, ', it times out.'];
+    case 'run_timeout': return ['Unless its run has ended by ', when, ', it times out.'];
+    case 'on_failure_timeout': return ['Unless its code for failures has ended by ', when, ', it ends as failed.'];
+    case 'closes': return ['The steps and children that it left open are being ended.'];
+    case 'schedule_to_close_timeout': return ['Unless it has ended by ', when, ', it times out for good.'];
+    case 'schedule_to_start_timeout': return ['Unless a worker claims it by ', when, ', this attempt times out.'];
+    case 'heartbeat_timeout': return ['Unless its worker sends a heartbeat by ', when, ', this attempt times out.'];
+    case 'start_to_close_timeout': return ['Unless this attempt has ended by ', when, ', it times out.'];
+    case 'deleted': return ['Nothing. The record is deleted ', when, '.'];
+    default: return [what.replaceAll('_', ' '), ' ', when];
+  }
+}
+
+/** The same in a few words, for a list. */
+export function nextShort(record) {
+  const { what, at } = record.next;
+  if (what === 'deleted') return record.ended_at ? ['ended ', near(record.ended_at)] : '';
+  return [what.replaceAll('_', ' '), at ? [' ', near(at)] : ''];
+}
+
+/** What an execution waits for, one of its waits. */
+export function wait(one) {
+  const name = one.name ? ` ${one.name}` : '';
+  switch (one.kind) {
+    case 'step': return `the remote step${name}`;
+    case 'child': return `the child${name}`;
+    case 'timer': return awaitedEvent(one) ? `the event ${awaitedEvent(one)}, at most for a time` : `the timer${name}`;
+    case 'attempt': return `attempt ${one.attempt} of the step${name}`;
+    case 'retry': return `the next attempt of the step${name}`;
+    case 'event': return 'an event, without a time limit';
+    default: return `${one.kind}${name}`;
+  }
+}
+
+/** The event that a wait is for: its name in the run is `event:shipped`, or `event:shipped[2]` for a later one. */
+export const awaitedEvent = (one) => one.name?.match(/^event:(.+?)(\[\d+\])?$/)?.[1] ?? null;
+
+/** Which part of a workflow or a kind of task failed, and the code of its error: what failures are grouped by. */
+export function failureKey(record) {
+  const code = record.error?.code ?? record.timeout_kind ?? record.status;
+  if (!record.workflow) return { what: 'task', of: record.kind, step: null, code };
+  return { what: 'execution', of: record.workflow, step: record.cause?.step?.replace(/\[\d+\]$/, '[…]') ?? null, code };
+}
+
+/** Records in groups by what failed, the largest group first. */
+export function grouped(records) {
+  const groups = new Map();
+  for (const record of records) {
+    const key = failureKey(record);
+    const id = [key.what, key.of, key.step ?? '', key.code].join(' ');
+    if (!groups.has(id)) groups.set(id, { ...key, id, records: [] });
+    groups.get(id).records.push(record);
+  }
+  return [...groups.values()].sort((one, other) => other.records.length - one.records.length || one.id.localeCompare(other.id));
+}
+
+/** The latest end first. */
+export const byEnd = (one, other) => Date.parse(other.ended_at ?? other.created_at) - Date.parse(one.ended_at ?? one.created_at);

@@ -1,0 +1,212 @@
+//! Every button makes its call, and its command is one of the tool.
+
+use serde_json::{Value, json};
+use tickover_tests::process::Process;
+
+use crate::driver::browse;
+use crate::site::Site;
+
+#[tokio::test]
+async fn each_button_of_an_execution_makes_its_call() {
+    let site = Site::empty().await;
+    site.order(7).await;
+    site.order(13).await;
+    site.order(8).await;
+    browse(&site.url(), async |browser| {
+        browser.open("#/executions/order-7").await;
+        browser.press("Pause order-7").await;
+        browser.sees("An operator holds it").await;
+        assert_eq!(site.execution("order-7").await["status"], "paused");
+        browser.press("Resume order-7").await;
+        browser.misses("An operator holds it").await;
+        assert_eq!(site.execution("order-7").await["status"], "waiting");
+
+        // What can't be undone is asked about first, and not done if the answer is no.
+        browser.press("Cancel order-7").await;
+        browser.sees("A cancelled execution doesn’t continue").await;
+        browser.press("No, go back").await;
+        browser.until("document.querySelector('dialog') === null").await;
+        assert_eq!(site.execution("order-7").await["status"], "waiting");
+        browser.press("Cancel order-7").await;
+        browser.press("Yes, cancel").await;
+        browser.sees("It was cancelled").await;
+        assert_eq!(site.execution("order-7").await["status"], "cancelled");
+
+        browser.press("Restart order-7").await;
+        browser.press("Yes, restart").await;
+        browser.sees("This is run 2").await;
+        browser.press("Terminate order-7").await;
+        browser.press("Yes, terminate").await;
+        browser.sees("It was terminated").await;
+        assert_eq!(site.execution("order-7").await["cause"]["category"], "terminated");
+        browser.press("Rerun order-7").await;
+        browser.sees("This is run 3").await;
+
+        browser.open("#/executions/order-13").await;
+        browser.press("Retry the step order-13").await;
+        browser.until("!document.body.innerText.includes('Its step charge failed')").await;
+        assert!(site.execution("order-13").await.get("ended_at").is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn each_button_of_a_task_makes_its_call() {
+    let site = Site::empty().await;
+    site.failed_task("lost").await;
+    site.task("running", &json!({})).await;
+    site.claim("running").await;
+    site.task("waiting", &json!({})).await;
+    let status = async |id: &str| site.get(&format!("tasks/{id}")).await["task"]["status"].take();
+    browse(&site.url(), async |browser| {
+        browser.open("#/tasks/lost").await;
+        browser.press("Retry lost").await;
+        browser.sees("It needs a worker of the queue emails").await;
+        assert_eq!(status("lost").await, "pending");
+
+        browser.open("#/tasks/waiting").await;
+        browser.press("Cancel waiting").await;
+        browser.press("Yes, cancel").await;
+        browser.sees("It was cancelled").await;
+        assert_eq!(status("waiting").await, "cancelled");
+
+        browser.open("#/tasks/running").await;
+        browser.sees("ada").await;
+        browser.press("Cancel running").await;
+        browser.press("Yes, cancel").await;
+        browser.sees("Its worker is told").await;
+        assert_eq!(status("running").await, "running");
+        browser.press("Cancel by force running").await;
+        browser.press("Yes, cancel by force").await;
+        browser.sees("It was cancelled").await;
+        assert_eq!(status("running").await, "cancelled");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn each_button_of_a_queue_and_of_a_cron_makes_its_call() {
+    let site = Site::full().await;
+    let is_paused = async || site.get("queues/emails").await["queue"]["paused"].take();
+    let cron = async || site.get("crons/nightly").await["cron"].take();
+    browse(&site.url(), async |browser| {
+        browser.open("#/queues").await;
+        browser.press("Pause emails").await;
+        browser.sees("Pause emails: done").await;
+        assert_eq!(is_paused().await, true);
+        browser.press("Resume emails").await;
+        browser.sees("Resume emails: done").await;
+        assert_eq!(is_paused().await, false);
+
+        browser.open("#/crons").await;
+        browser.press("nightly").await;
+        browser.press("Pause nightly").await;
+        browser.sees("Pause nightly: done").await;
+        assert_eq!(cron().await["status"], "paused");
+        browser.press("Resume nightly").await;
+        browser.sees("Resume nightly: done").await;
+        assert_eq!(cron().await["status"], "active");
+        browser.press("Trigger nightly").await;
+        browser.press("Yes, trigger").await;
+        browser.sees("(triggered)").await;
+        assert_eq!(cron().await["runs"][0]["manual"], true);
+        browser.press("Delete nightly").await;
+        browser.press("Yes, delete").await;
+        browser.sees("Delete nightly: done").await;
+        assert_eq!(site.get("crons/nightly").await["code"], "not_found");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_group_of_failures_is_retried_with_progress_and_refusals_are_named() {
+    let site = Site::empty().await;
+    for number in 0..30 {
+        site.failed_task(&format!("lost-{number}")).await;
+    }
+    site.order(13).await;
+    browse(&site.url(), async |browser| {
+        browser.open("#/failures").await;
+        browser.press("task welcome").await;
+        browser.sees("lost-29").await;
+        // Somebody else was faster with one of them.
+        browser.press("Retry all").await;
+        browser.sees("30 calls, one after the other").await;
+        browser.press("Yes, retry all").await;
+        browser.sees("30 of 30 done").await;
+        browser.sees("Nothing of this group has failed any more").await;
+        let open = site.get("tasks?status=pending&limit=100").await;
+        assert_eq!(open["tasks"].as_array().unwrap().len(), 30);
+
+        browser.open("#/failures").await;
+        browser.press("workflow order, step charge").await;
+        browser.press("Retry the step of all").await;
+        browser.sees("1 call,").await;
+        // Meanwhile the execution is restarted elsewhere: it has no failed step any more.
+        site.post("executions/order-13/restart", json!({})).await;
+        browser.press("Yes, retry the step of all").await;
+        browser.sees("0 of 1 done, 1 refused").await;
+        browser.sees("Refused calls").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_group_can_be_stopped_between_two_calls() {
+    let site = Site::empty().await;
+    for number in 0..200 {
+        site.failed_task(&format!("lost-{number}")).await;
+    }
+    browse(&site.url(), async |browser| {
+        browser.open("#/failures?group=task+welcome++no_such_address").await;
+        browser.press("Retry all").await;
+        browser.press("Yes, retry all").await;
+        browser.press("Stop").await;
+        browser.sees(" of 200 done, stopped").await;
+        let failed = site.get("tasks?status=failed&limit=500").await["tasks"].as_array().unwrap().len();
+        assert!((1..200).contains(&failed), "{failed} have still failed");
+    })
+    .await;
+}
+
+/// Each command that the page shows is run by the tool against a real server. Wrong usage has the exit status 2.
+#[tokio::test]
+async fn each_command_of_the_page_is_one_of_the_tool() {
+    let dev = Process::tickover(&["dev", "--listen", "127.0.0.1:0"]).unwrap();
+    let address = dev.address().await.unwrap();
+    browse(&address, async |browser| {
+        browser.open("#/").await;
+        browser.sees("Nothing has been scheduled yet").await;
+        let all = browser
+            .value(
+                "import(new URL('dashboard/commands.js', document.baseURI)).then(({commands, line}) => {
+                    const sample = {
+                        start: ['order', {id: 'x-1', queue: 'q', input: '{\"a\": 1}'}],
+                        schedule: ['q', 'k', {id: 'x-1', input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
+                        sendEvent: ['x-1', 'shipped', '{}'], retryStep: ['x-1', 'label[3]'],
+                    };
+                    return Object.entries(commands).map(([name, make]) => {
+                        const args = make(...(sample[name] ?? ['x-1', 'y']));
+                        return {name, args, line: line(args)};
+                    });
+                })",
+            )
+            .await;
+        let all = all.as_array().unwrap();
+        assert!(all.len() > 25, "{all:?}");
+        for command in all {
+            let args: Vec<&str> = command["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            let run = Process::tickover(&[&args[..], &["--endpoint", &address]].concat()).unwrap();
+            let ended = run.ended().await.unwrap();
+            assert_ne!(ended.status.code(), Some(2), "{command}: {}", ended.stderr);
+            // As it is pasted into a shell, it is the same.
+            let line = command["line"].as_str().unwrap();
+            let shell = format!("tickover() {{ printf '%s\\n' \"$@\"; }}; {line}");
+            let pasted = Process::from_command(tokio::process::Command::new("sh").args(["-c", &shell])).unwrap();
+            let pasted = pasted.ended().await.unwrap().stdout;
+            let expected = [&["--endpoint", &address], &args[..]].concat().join("\n");
+            assert_eq!(pasted.trim_end(), expected, "{line}");
+        }
+    })
+    .await;
+}
