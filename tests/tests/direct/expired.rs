@@ -8,7 +8,7 @@ use tickover_tests::emulator::endpoint;
 use tickover_tests::process::Process;
 use tokio::net::TcpListener;
 
-use crate::scene::{Scene, says, tool};
+use crate::scene::{Scene, tool};
 
 /// The answer of all services alike.
 const REFUSAL: &str = r#"{"__type":"com.amazon.coral.service#ExpiredTokenException",
@@ -57,7 +57,7 @@ async fn a_direct_worker_whose_credentials_have_expired_at_its_start_ends_and_sa
 async fn a_direct_worker_whose_credentials_expire_says_how_to_renew_them_and_tries_again() {
     let scene = Scene::start().await;
     let worker = worker(&scene, "SQS").await;
-    says(&worker, "ExpiredTokenException").await;
-    says(&worker, "the credentials are wrong or no longer valid: renew them").await;
-    says(&worker, "trying again").await;
+    worker.says("ExpiredTokenException").await;
+    worker.says("the credentials are wrong or no longer valid: renew them").await;
+    worker.says("trying again").await;
 }

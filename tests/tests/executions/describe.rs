@@ -1,15 +1,22 @@
 //! Reading one execution, and waiting for it.
 
+use std::sync::Arc;
+
 use axum::http::{Method, StatusCode};
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Stuck;
 use tickover_core::execution::command::ReleaseReason;
 use tickover_core::execution::journal::Happened;
-use tickover_core::limits::WAIT_MAX;
-use tickover_core::payload::Json;
+use tickover_core::id::WorkflowName;
+use tickover_core::limits::{Limits, WAIT_MAX};
+use tickover_service::executions::StartRequest;
+use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::Clock as _;
+use tickover_service::system::SystemIds;
+use tickover_service::{Ports, Service};
 use tickover_tests::process::BOUND;
+use tickover_tests::scene::{START, queue_name};
 
 use crate::worker::{Worker, completed, name};
 
@@ -32,21 +39,20 @@ async fn waiting_for_a_result_answers_202_until_there_is_one() {
     assert_eq!(wait("/v1/executions/e?wait=21s").await.0, StatusCode::BAD_REQUEST);
 }
 
-/// The clock stands still: the caller learns of the end by no later read.
+/// The clock stands still: no later read can tell the caller of the end.
 #[tokio::test]
-async fn a_caller_in_the_process_of_the_end_gets_the_result_at_once() {
-    let worker = Worker::default();
-    worker.start("e", json!({})).await;
-    let turn = worker.take("e").await;
-    let id = turn.execution.id.clone();
-    let before = worker.caller.scene.clock.now();
-    let wait = worker.caller.scene.service.wait_for_execution(&id, WAIT_MAX);
-    let both = async { tokio::join!(wait, worker.try_close(&turn, vec![], completed(&json!(7)))) };
-    let (waited, closed) = tokio::time::timeout(BOUND, both).await.expect("the end wasn't told");
-    closed.expect("a close");
-    let output = waited.expect("an answer").expect("an execution").output;
-    assert_eq!(output.as_ref().map(Json::as_str), Some("7"));
-    assert_eq!(worker.caller.scene.clock.now(), before);
+async fn a_caller_in_the_process_of_the_end_is_told_of_it() {
+    let clock = Arc::new(ManualClock::new(START));
+    let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+    let ports = Ports { store: Arc::new(MemoryStore::new()), queue, clock, ids: Arc::new(SystemIds) };
+    let service = Service::new(ports, Limits::default());
+    let workflow = WorkflowName::parse("orders").expect("a name");
+    let started = service.start(StartRequest::new(workflow, queue_name("work"))).await.expect("a start");
+    let id = started.execution.id;
+    let both = async { tokio::join!(service.wait_for_execution(&id, WAIT_MAX), service.terminate(&id)) };
+    let (waited, terminated) = tokio::time::timeout(BOUND, both).await.expect("nobody told it");
+    let execution = waited.expect("an answer").expect("an execution").execution;
+    assert_eq!(execution, terminated.expect("an end").0);
 }
 
 #[tokio::test]
