@@ -5,7 +5,9 @@ import { settings } from './api.js';
 /** By their names, the arguments of `tickover` for each call. */
 export const commands = {
   showExecution: (id) => ['execution', 'show', id],
-  listExecutions: (workflow) => ['execution', 'list', workflow],
+  listExecutions: (workflow, { status, label, error, from } = {}) => [
+    'execution', 'list', ...(workflow ? [workflow] : []), ...option('--status', status), ...option('--label', label), ...option('--error', error), ...option('--started-from', from),
+  ],
   timeline: (id) => ['execution', 'timeline', id],
   explain: (id) => ['explain', id],
   cancelExecution: (id) => ['execution', 'cancel', id],

@@ -1,5 +1,6 @@
-// Which workflows there are. The API lists executions of one workflow at a time, so the page must know their names: from
-// the workers' announcements, and from what this browser has seen.
+// Which workflows there are. A local server lists them, and the executions of all of them. A deployment on AWS lists the
+// executions of one workflow at a time, so there the page must know their names: from the workers' announcements, and
+// from what this browser has seen.
 
 import { get } from './api.js';
 
@@ -34,14 +35,46 @@ export function forget(workflow) {
   }
 }
 
+/** What the system itself lists: its workflows with the number of executions of each status. `null` where it doesn't. */
+export let counted = null;
+let isCounting = true;
+
+async function count(signal) {
+  if (!isCounting) return null;
+  try {
+    counted = (await get(['workflows'], {}, signal)).workflows;
+  } catch (error) {
+    // An earlier version has no such address.
+    if (![404, 501].includes(error.status)) throw error;
+    isCounting = false;
+  }
+  return counted;
+}
+
+/** How many executions of a workflow, or of all, have one of these statuses. `null` where the system doesn't count. */
+export function total(statuses, workflow = null) {
+  if (!counted) return null;
+  const chosen = counted.filter((one) => !workflow || one.workflow === workflow);
+  return chosen.reduce((sum, one) => sum + statuses.reduce((count, status) => count + (one.executions[status] ?? 0), 0), 0);
+}
+
 /** All known names, sorted. */
 export async function workflows(signal, queues = null) {
+  const own = await count(signal);
+  if (own) return own.map((one) => one.workflow);
   const listed = queues ?? (await get(['queues'], {}, signal)).queues;
   return [...new Set([...listed.flatMap((queue) => queue.workflows ?? []), ...stored()])].sort();
 }
 
-/** The latest executions of all these workflows, the latest first. Each list is asked for its first page only. */
+/**
+ * The latest executions of all these workflows, the latest first: a page of them with its cursor, where the system lists
+ * them itself; otherwise each list's first page.
+ */
 export async function latest(names, query, signal) {
+  if (counted) {
+    const { executions, cursor } = await get(['executions'], query, signal);
+    return { executions, cursor, hasMore: Boolean(cursor) };
+  }
   const pages = await Promise.all(names.map((workflow) => get(['executions'], { ...query, workflow }, signal)));
   const executions = pages.flatMap((page) => page.executions);
   executions.sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at));

@@ -11,6 +11,7 @@ mod driver;
 mod flows;
 mod forms;
 mod keyboard;
+mod lists;
 mod live;
 mod picture;
 mod proxy;

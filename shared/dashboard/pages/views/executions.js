@@ -1,13 +1,13 @@
-// Executions of one workflow, or the latest of all known ones.
+// Executions of one workflow, or of all; where the system can't list those, the latest of all known workflows.
 
 import { get } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, table } from '../dom.js';
-import { forget, latest, remember, workflows } from '../known.js';
+import { counted, forget, latest, remember, total, workflows } from '../known.js';
 import { PAGE, choice, errorCell, idCell, matches, pages, rowFilter, startedCell } from '../lists.js';
 import { refused } from '../problem.js';
-import { millis, now } from '../time.js';
+import { now } from '../time.js';
 import { nextShort } from '../words.js';
 
 const LIVE = 'pending,running,waiting,paused';
@@ -18,25 +18,25 @@ const STATUSES = [
 const SINCE = [['', 'Any time'], ['1', 'Last hour'], ['24', 'Last 24 hours'], ['168', 'Last 7 days']];
 
 export function show(page) {
-  const { workflow = '', status = '', since = '', cursor } = page.query;
+  const { workflow = '', status = '', since = '', from = '', label = '', error = '', cursor } = page.query;
+  const isFiltered = Boolean(status || from || label || error || cursor);
   let shown = null;
 
   const load = async (signal) => {
     const names = await workflows(signal);
-    const query = { status, limit: PAGE };
-    if (!workflow) return { names, ...(names.length > 0 ? await latest(names, query, signal) : { executions: [] }) };
+    const query = { status, label, error, started_from: from, limit: PAGE };
+    if (!workflow) return { names, ...(names.length > 0 ? await latest(names, { ...query, cursor }, signal) : { executions: [] }) };
     const list = await get(['executions'], { ...query, workflow, cursor }, signal);
     if (list.executions.length > 0) remember(workflow);
-    else if (!status && !cursor && !names.includes(workflow)) forget(workflow);
+    else if (!isFiltered && !names.includes(workflow)) forget(workflow);
     return { names, ...list };
   };
 
   const draw = (data) => {
     if (refused(page.root, data)) return;
     shown = data;
-    const isYoung = (one) => !since || millis(one.created_at) >= now() - Number(since) * 3_600_000;
-    const rows = data.executions.filter((one) => isYoung(one) && matches(one, page.rows));
-    replace(page.root, filters(data.names), counts(rows), list(rows), pages(page, data.cursor), limits(data));
+    const rows = data.executions.filter((one) => matches(one, page.rows));
+    replace(page.root, filters(data.names), counts(rows, workflow), list(rows), pages(page, data.cursor), limits(data));
   };
 
   function filters(names) {
@@ -47,11 +47,23 @@ export function show(page) {
       if (other.value.trim()) page.requery({ workflow: other.value.trim(), cursor: null });
     };
     return h('div', { class: 'filters' },
-      choice('workflow', 'Workflow', [['', 'All known'], ...all.map((name) => [name, name])], workflow, (value) => page.requery({ workflow: value, cursor: null })),
+      choice('workflow', 'Workflow', [['', counted ? 'All' : 'All known'], ...all.map((name) => [name, name])], workflow, (value) => page.requery({ workflow: value, cursor: null })),
       choice('status', 'Status', STATUSES, status, (value) => page.requery({ status: value, cursor: null })),
-      choice('since', 'Started', SINCE, since, (value) => page.requery({ since: value, cursor: null })),
+      choice('since', 'Started', SINCE, since, (value) => page.requery({ since: value, from: value && instant(value), cursor: null })),
+      search('label', 'Label', 'name=value', label),
+      search('error', 'Error code', 'card_declined', error),
       rowFilter(page, () => draw(shown)),
-      h('form', { class: 'field', onsubmit: typed }, h('label', { for: 'other-workflow' }, 'Another workflow'), h('span', { class: 'joined' }, other, h('button', {}, 'Show'))));
+      counted ? null : h('form', { class: 'field', onsubmit: typed }, h('label', { for: 'other-workflow' }, 'Another workflow'), h('span', { class: 'joined' }, other, h('button', {}, 'Show'))));
+  }
+
+  /** A field whose text is a part of the address. */
+  function search(name, text, example, value) {
+    const input = h('input', { id: `by-${name}`, value, placeholder: example, autocomplete: 'off', spellcheck: 'false' });
+    const asked = (event) => {
+      event.preventDefault();
+      page.requery({ [name]: input.value.trim(), cursor: null });
+    };
+    return h('form', { class: 'field', onsubmit: asked }, h('label', { for: `by-${name}` }, text), h('span', { class: 'joined' }, input, h('button', { 'aria-label': `Find by ${text.toLowerCase()}` }, 'Find')));
   }
 
   function list(rows) {
@@ -60,7 +72,7 @@ export function show(page) {
         idCell(one), link(['executions'], one.workflow, { href: `#/executions?workflow=${encodeURIComponent(one.workflow)}` }), badge(one.status), nextShort(one), startedCell(one), errorCell(one),
       ]));
     }
-    if (status || since || cursor || page.rows) return empty('No execution matches these filters on this page.');
+    if (isFiltered || page.rows) return empty('No execution matches these filters on this page.');
     return empty(workflow ? `There is no execution of ${workflow}.` : 'No workflow is known yet.',
       h('p', {}, 'Start the first one ', link(['start'], 'with a form'), ', or in a shell:'),
       command(commands.start(workflow || 'my-workflow', { input: '{"number": 7}' })));
@@ -70,14 +82,22 @@ export function show(page) {
 
   /** What this list can't show, and why. */
   function limits(data) {
-    if (workflow) return h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listExecutions(workflow)));
+    if (workflow || counted) {
+      const only = status.includes(',') ? '' : status;
+      return h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from })));
+    }
     const more = data.hasMore ? `These are the latest ${PAGE} of each workflow: choose one to see all of its executions. ` : '';
     return h('p', { class: 'quiet' }, more, 'The API lists executions of one workflow at a time. Known workflows are those that workers have announced, and those that were shown in this browser; type the name of another one above.');
   }
 }
 
-function counts(rows) {
-  const by = new Map();
-  for (const row of rows) by.set(row.status, (by.get(row.status) ?? 0) + 1);
-  return h('p', { class: 'counts' }, `${rows.length} shown`, [...by].sort().map(([status, count]) => [' ', badge(status), ` ${count}`]));
+/** The instant this many hours ago, as an address keeps it: pages of a list need the same one. */
+const instant = (hours) => new Date(now() - Number(hours) * 3_600_000).toISOString();
+
+/** How many there are of each status, by the system's own count or among those that are shown. */
+function counts(rows, workflow) {
+  const among = (status) => total([status], workflow) ?? rows.filter((row) => row.status === status).length;
+  const by = ['pending', 'running', 'waiting', 'paused', 'completed', 'failed', 'timed_out', 'cancelled'].map((status) => [status, among(status)]);
+  const found = by.filter(([, count]) => count > 0).map(([status, count]) => [' ', badge(status), ` ${count}`]);
+  return h('p', { class: 'counts' }, `${rows.length} shown`, counted ? '. In all:' : '', found);
 }

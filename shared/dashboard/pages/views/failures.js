@@ -4,7 +4,7 @@ import { get, post, settings } from '../api.js';
 import { confirmed } from '../actions.js';
 import { commands, line } from '../commands.js';
 import { address, badge, copier, empty, h, link, replace, section, table } from '../dom.js';
-import { latest, workflows } from '../known.js';
+import { counted, latest, workflows } from '../known.js';
 import { idCell, startedCell } from '../lists.js';
 import { refused } from '../problem.js';
 import { near } from '../time.js';
@@ -53,7 +53,7 @@ export function show(page) {
     const groups = grouped(data.records);
     const chosen = page.query.group ? groups.find((group) => group.id === page.query.group) : null;
     const more = data.hasMore ? `Only the latest ${READ} of each list are grouped. ` : '';
-    const note = h('p', { class: 'quiet' }, more, 'Executions are of the workflows that workers have announced or that this browser has seen.');
+    const note = h('p', { class: 'quiet' }, more, counted ? '' : 'Executions are of the workflows that workers have announced or that this browser has seen.');
     if (page.query.group && !chosen) {
       replace(body, empty('Nothing of this group has failed any more.', h('p', {}, link(['failures'], 'All failures'))));
     } else if (chosen) {

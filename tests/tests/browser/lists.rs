@@ -1,0 +1,52 @@
+//! The executions of all workflows, as a local server lists them.
+
+use serde_json::{Value, json};
+use tickover_tests::process::Process;
+
+use crate::driver::browse;
+
+async fn post(address: &str, path: &str, body: Value) {
+    let request = reqwest::Client::new().post(format!("{address}/v1/{path}")).json(&body);
+    let answer = request.send().await.unwrap();
+    assert!(answer.status().is_success(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_local_server_shows_all_executions_by_page_label_and_status_and_counts_them() {
+    let dev = Process::tickover(&["dev", "--listen", "127.0.0.1:0"]).unwrap();
+    let address = dev.address().await.unwrap();
+    for number in 0..60 {
+        let workflow = ["order", "import"][number % 2];
+        let labels = json!({"customer": (number % 3).to_string()});
+        let id = format!("e-{number:02}");
+        post(&address, "executions", json!({"workflow": workflow, "id": id, "labels": labels})).await;
+    }
+    for id in ["e-00", "e-01"] {
+        post(&address, &format!("executions/{id}/terminate"), json!({})).await;
+    }
+    browse(&address, async |browser| {
+        browser.open("#/").await;
+        browser.sees("58").await;
+        browser.open("#/executions").await;
+        browser.sees("50 shown. In all: pending 58 cancelled 2").await;
+        browser.sees("tickover --endpoint").await;
+        browser.is_accessible("#/executions").await;
+        browser.press("Next page").await;
+        browser.sees("10 shown").await;
+        browser.sees("e-00").await;
+        browser.choose("status", "cancelled").await;
+        browser.sees("2 shown").await;
+        browser.choose("status", "").await;
+        browser.choose("since", "1").await;
+        browser.fill("by-label", "customer=2").await;
+        browser.press("Find by label").await;
+        browser.sees("20 shown").await;
+        browser.sees("--label customer=2 --started-from").await;
+        browser.fill("by-error", "card_declined").await;
+        browser.press("Find by error code").await;
+        browser.sees("No execution matches these filters").await;
+        browser.open("#/executions?label=customer").await;
+        browser.sees("expected `name=value`").await;
+    })
+    .await;
+}
