@@ -1,6 +1,7 @@
 //! Executions of all workflows: by label, by error, or by status, and those that have completed by their workflow.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use rusqlite::{Connection, ToSql};
 use tickover_core::execution::ExecutionStatus;
@@ -63,7 +64,7 @@ pub(crate) fn matching(
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<Page<ExecutionId>, Failure> {
-    let listing = format!("{filter:?}");
+    let listing = name_of(filter);
     let mut start = before(&listing, cursor)?;
     if let Some(before) = filter.started_before.map(Timestamp::as_millis)
         && start.at >= before
@@ -106,6 +107,13 @@ pub(crate) fn matching(
         RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
+}
+
+/// A name for the list of a filter, in its cursors.
+fn name_of(filter: &ExecutionFilter) -> String {
+    let mut hasher = DefaultHasher::new();
+    format!("{filter:?}").hash(&mut hasher);
+    format!("executions {:x}", hasher.finish())
 }
 
 /// The lists of all workflows: one look into the index for each.

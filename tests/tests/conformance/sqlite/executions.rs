@@ -219,6 +219,19 @@ fn labels(path: &Path) -> usize {
     file.query_row("SELECT count(*) FROM label", [], |row| row.get(0)).unwrap()
 }
 
+#[tokio::test]
+async fn a_cursor_is_for_its_own_filter_only() {
+    let store = Arc::new(SqliteStore::memory().unwrap());
+    write_all(&*store).await;
+    let service = service(store);
+    let all = ExecutionFilter::default();
+    let cursor = service.executions(&all, PAGE, None).await.unwrap().next;
+    assert!(service.executions(&all, PAGE, cursor.as_deref()).await.is_ok());
+    let failed = ExecutionFilter { statuses: vec![ExecutionStatus::Failed], ..all };
+    let refused = service.executions(&failed, PAGE, cursor.as_deref()).await.unwrap_err();
+    assert!(refused.to_string().starts_with("cursor: "), "{refused}");
+}
+
 fn counted(all: &[Known]) -> Vec<ExecutionCount> {
     let mut counts = BTreeMap::new();
     for Known { record, .. } in all {
