@@ -8,13 +8,13 @@ use tickover::client::wire::answer::TimelineAnswer;
 use tickover::client::{ExecutionId, TimelineEntry as TimelineEntryView};
 use tickover_dashboard::Settings;
 
-use crate::driver::browse;
+use crate::driver::{Browser, browse};
 use crate::site::{Server, Site, router};
 
 /// How many entries the long timeline has, each of a step of its own.
-const STEPS: u32 = 20_000;
-/// How long its page may take, in milliseconds.
-const BOUND_MS: f64 = 2000.0;
+const STEPS: usize = 20_000;
+/// How many times the time of a timeline of a hundredth of its entries it may take.
+const SLOWER_MAX: f64 = 30.0;
 
 #[tokio::test]
 async fn a_long_gap_is_folded_and_can_be_unfolded() {
@@ -100,9 +100,9 @@ async fn the_axis_is_zoomed_and_the_lanes_are_filtered_and_listed() {
 
 /// A system whose timeline of one execution has this many entries. So long a journal would take a minute to write, and the
 /// test is about the page.
-async fn long(site: &Site) -> Server {
+async fn long(site: &Site, steps: usize) -> Server {
     let started = site.execution("order-7").await["created_at"].as_str().unwrap().to_owned();
-    let entries = (0..STEPS).map(move |number| {
+    let entries = (0..steps).map(move |number| {
         let entry = json!({
             "at": started, "kind": "step_completed", "name": format!("tiny-{number}"), "attempts": 1, "duration_ms": 3, "output": number,
         });
@@ -117,36 +117,44 @@ async fn long(site: &Site) -> Server {
     Server::start("127.0.0.1:0", router(site.env.service(), settings).merge(long)).await
 }
 
+/// How long it takes until a timeline of so many steps is shown, in milliseconds.
+async fn shown_ms(browser: &Browser, steps: &str) -> f64 {
+    browser.open("#/").await;
+    browser.sees("Queues").await;
+    let shows = format!(
+        "new Promise((resolve) => {{
+            const began = performance.now();
+            location.hash = '#/executions/order-7';
+            const check = () => document.querySelector('.lane') && document.getElementById('timeline-range')?.textContent.includes('{steps} entries')
+                ? resolve(performance.now() - began) : requestAnimationFrame(check);
+            check();
+        }})"
+    );
+    browser.value(&shows).await.as_f64().unwrap()
+}
+
+/// Times depend on the machine's hour. So it is compared with a timeline of a hundredth of its length, in the same run.
 #[tokio::test]
-async fn a_timeline_of_20000_entries_is_shown_within_two_seconds() {
+async fn a_timeline_of_20000_entries_is_shown_nearly_as_soon_as_one_of_200() {
     let site = Site::empty().await;
     site.order(7).await;
-    let server = long(&site).await;
+    let short = long(&site, STEPS / 100).await;
+    let mut short_ms = 0.0;
+    browse(&short.url(), async |browser| short_ms = shown_ms(browser, "200").await).await;
+    short.stop().await;
+    let server = long(&site, STEPS).await;
     browse(&server.url(), async |browser| {
-        browser.open("#/").await;
-        browser.sees("Queues").await;
-        let took = browser
-            .value(
-                "new Promise((resolve) => {
-                    const began = performance.now();
-                    location.hash = '#/executions/order-7';
-                    const check = () => document.querySelector('.lane') && document.getElementById('timeline-range').textContent.includes('20,000 entries')
-                        ? resolve(performance.now() - began) : requestAnimationFrame(check);
-                    check();
-                })",
-            )
-            .await;
-        assert!(took.as_f64().unwrap() < BOUND_MS, "{took} ms");
-        // Only the lanes in sight are elements, wherever one scrolls, and a scroll is drawn within a frame or two.
+        let long_ms = shown_ms(browser, "20,000").await;
+        eprintln!("200 entries after {short_ms:.0} ms, 20,000 after {long_ms:.0} ms");
+        assert!(long_ms < SLOWER_MAX * short_ms, "{short_ms} ms, {long_ms} ms");
+        // Only the lanes in sight are elements, wherever one scrolls.
         let scroll = "new Promise((resolve) => {
             const lanes = document.querySelector('.viewport');
-            const began = performance.now();
             lanes.scrollTop = lanes.scrollHeight;
-            const check = () => document.querySelector('[data-key=\"lane step tiny-19999\"]') ? resolve(performance.now() - began) : requestAnimationFrame(check);
+            const check = () => document.querySelector('[data-key=\"lane step tiny-19999\"]') ? resolve(true) : requestAnimationFrame(check);
             check();
         })";
-        let took = browser.value(scroll).await;
-        assert!(took.as_f64().unwrap() < 500.0, "{took} ms");
+        assert_eq!(browser.value(scroll).await, true);
         browser.until("document.querySelectorAll('.lane').length < 100").await;
         browser.press_on("#as-list").await;
         browser.sees("Page 1 of 200").await;
