@@ -92,6 +92,7 @@ routes! {
     POST "/v1/executions/{id}/restart" => executions::restart,
     POST "/v1/executions/{id}/rerun" => executions::rerun,
     POST "/v1/executions/{id}/steps/{name}/retry" => executions::retry_step,
+    GET "/v1/executions/{id}/export" => executions::export,
     GET "/v1/executions/{id}/timeline" => executions::timeline,
     GET "/v1/executions/{id}/events" => events::events,
     POST "/v1/executions/{id}/events/{name}" => events::send_event,

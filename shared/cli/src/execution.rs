@@ -29,6 +29,8 @@ pub(crate) enum ExecutionCommand {
     Counts(CountsArgs),
     /// Show what happened to an execution
     Timeline(ShowArgs),
+    /// Export an execution's current run as JSON, so that its code can be replayed in a test
+    Export(ExportArgs),
     /// Say why an execution is in its state, what happens next, and when
     Explain(OneArgs),
     /// Cancel an execution: its code stops at its next step; at once if it waits
@@ -100,6 +102,17 @@ pub(crate) struct ListArgs {
     json: bool,
 }
 
+/// Options of `tickover execution export`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// The execution's id
+    #[arg(value_parser = name(ExecutionId::parse))]
+    id: ExecutionId,
+    /// With its inputs and results, which a replay needs; without them, each is null
+    #[arg(long)]
+    payloads: bool,
+}
+
 /// Options of `tickover execution counts`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CountsArgs {
@@ -141,6 +154,7 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
             if args.json { answer(&found) } else { shown(&found) }
         }
         ExecutionCommand::List(args) => list(args, client).await,
+        ExecutionCommand::Export(args) => answer(&api.export(&args.id, args.payloads).await?),
         ExecutionCommand::Counts(args) => {
             let found = api.workflows().await?;
             if args.json { answer(&found) } else { print(&show::counts(&found.workflows)) }

@@ -436,6 +436,19 @@ impl Execution {
         }
     }
 
+    /// The same, to be changed.
+    pub const fn output_mut(&mut self) -> Option<&mut Payload> {
+        let (ExecutionState::Closing(closed) | ExecutionState::Ended(closed)) = &mut self.state else {
+            return None;
+        };
+        match &mut closed.outcome {
+            ExecutionOutcome::Completed { output } => output.as_mut(),
+            ExecutionOutcome::Failed { .. }
+            | ExecutionOutcome::TimedOut { .. }
+            | ExecutionOutcome::Cancelled { .. } => None,
+        }
+    }
+
     /// Whether no turn may start until an operator resumes it.
     pub const fn needs_operator(&self) -> bool {
         self.paused || matches!(self.stuck, Some(Stuck::Unreadable(_)))

@@ -24,6 +24,10 @@ impl Json {
         Self(serde_json::Value::from(text).to_string())
     }
 
+    pub fn null() -> Self {
+        Self("null".to_owned())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

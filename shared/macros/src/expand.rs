@@ -138,7 +138,7 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
         quote! {
             .on_failure({
                 #[allow(unused_variables, reason = "a workflow may have no input")]
-                fn on_failure(
+                fn __on_failure(
                     ctx: ::tickover::Ctx,
                     input: #input_type,
                     cause: ::tickover::Cause,
@@ -146,7 +146,7 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
                     #handler
                     ::tickover::__private::boxed(handler(ctx, #input cause))
                 }
-                on_failure
+                __on_failure
             })
         }
     });
@@ -158,14 +158,14 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
             #code
 
             #[allow(unused_variables, reason = "a workflow may have no input")]
-            fn body(
+            fn __body(
                 ctx: ::tickover::Ctx,
                 input: #input_type,
             ) -> ::tickover::__private::BoxFuture<'static, ::tickover::Result<#output>> {
                 ::tickover::__private::boxed(#code_name(ctx, #input))
             }
 
-            ::tickover::Workflow::new(#name, body) #settings #on_failure
+            ::tickover::Workflow::new(#name, __body) #settings #on_failure
         };
     })
 }

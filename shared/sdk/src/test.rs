@@ -34,6 +34,7 @@ mod each_death;
 mod example;
 mod ledger;
 mod ports;
+mod replay;
 mod run;
 mod setup;
 mod steer;
@@ -63,6 +64,7 @@ pub use death::Death;
 pub use each_death::with_each_death;
 #[doc(hidden)]
 pub use example::outcome;
+pub use replay::{ReplayError, Replayed};
 pub use run::Run;
 
 use crate::client::{Client, ClientError, StartExecution};

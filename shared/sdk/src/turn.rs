@@ -15,6 +15,8 @@ mod inline;
 pub(crate) mod need;
 pub(crate) mod panics;
 mod plan;
+#[cfg(feature = "test")]
+pub(crate) mod retrace;
 pub(crate) mod shared;
 pub(crate) mod state;
 mod store;

@@ -203,3 +203,30 @@ fn calling_a_step_function_creates_a_step_and_runs_nothing() {
     let step: Step<u32, steps::PaymentError> = charge(Order { id: 1, amount: 2 }).named("charge[1]");
     assert!(format!("{step:?}").contains("charge[1]"));
 }
+
+mod plain_names {
+    use tickover::prelude::*;
+
+    /// The generated code mustn't hide a function of the user's.
+    async fn body(input: u32) -> Result<u32> {
+        if input > 1 { Ok(input) } else { Err(Failure::new("too_small", "").into()) }
+    }
+
+    async fn on_failure(_ctx: Ctx, input: u32, _cause: Cause) -> Result<Option<u32>> {
+        Ok(Some(body(input + 5).await?))
+    }
+
+    #[tickover::workflow(on_failure = on_failure)]
+    pub(crate) async fn story(_ctx: Ctx, input: u32) -> Result<u32> {
+        body(input).await
+    }
+}
+
+#[tokio::test]
+async fn a_workflow_calls_the_functions_of_its_module_whatever_their_names() {
+    let env = tickover::test::TestEnv::new().workflow(plain_names::story);
+    for (input, output) in [(7, 7), (1, 6)] {
+        let run = env.start(&plain_names::story, input).await.expect("a start");
+        assert_eq!(run.result().await.expect("a result"), output);
+    }
+}

@@ -11,9 +11,9 @@ pub use cron::{
     CronAnswer, CronStatus, CronView, CronsAnswer, DeletedAnswer, RunState, RunView, TriggerAnswer,
 };
 pub use execution::{
-    CauseCategory, CauseView, ClearEventsAnswer, EventView, EventsAnswer, ExecutionAnswer,
-    ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, FailingView, ParentView,
-    SendEventAnswer, TimelineAnswer, WaitKind, WaitView, WorkflowView, WorkflowsAnswer,
+    CauseCategory, CauseView, ClearEventsAnswer, EXPORT_FORMAT, EventView, EventsAnswer, ExecutionAnswer,
+    ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, ExportAnswer, FailingView,
+    ParentView, SendEventAnswer, TimelineAnswer, WaitKind, WaitView, WorkflowView, WorkflowsAnswer,
 };
 pub use problem::Problem;
 pub use task::{

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 pub use cron::CronRequest;
 pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
 pub use query::{
-    ExecutionStatuses, ExecutionsQuery, PageQuery, Statuses, TaskStatuses, TasksQuery, WaitQuery, pairs,
+    ExecutionStatuses, ExecutionsQuery, ExportQuery, PageQuery, Statuses, TaskStatuses, TasksQuery,
+    WaitQuery, pairs,
 };
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,

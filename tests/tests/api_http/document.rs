@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 42] = [
+const ROUTES: [&str; 43] = [
     "delete /v1/executions/{id}/events/{name}",
     "delete /v1/crons/{id}",
     "get /healthz",
@@ -15,6 +15,7 @@ const ROUTES: [&str; 42] = [
     "get /v1/executions",
     "get /v1/executions/{id}",
     "get /v1/executions/{id}/events",
+    "get /v1/executions/{id}/export",
     "get /v1/executions/{id}/timeline",
     "get /v1/queues",
     "get /v1/queues/{queue}",
@@ -231,6 +232,7 @@ async fn answers_of_an_executions_life_are_as_the_document_says() {
     call("/v1/executions/e/events", "/{id}/events", None).await;
     call("/v1/executions/e", "/{id}", None).await;
     call("/v1/executions/e?wait=1ms", "/{id}", None).await;
+    call("/v1/executions/e/export?payloads=true", "/{id}/export", None).await;
     call("/v1/executions/e/pause", "/{id}/pause", Some(json!({}))).await;
     call("/v1/executions/e/resume", "/{id}/resume", Some(json!({}))).await;
     call("/v1/executions?workflow=w&limit=1", "", None).await;

@@ -67,6 +67,12 @@ async fn a_started_execution_is_shown_described_explained_and_listed() {
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
         assert_has(&refused.stderr, &["expected"]);
     }
+    let export = scene.prints(&["execution", "export", "order-7", "--payloads"]).await;
+    let export: Value = serde_json::from_str(&export).expect("JSON");
+    assert_eq!((&export["execution"]["id"], &export["payloads"]), (&"order-7".into(), &true.into()));
+    let plain = scene.prints(&["execution", "export", "order-7"]).await;
+    assert!(!plain.contains("boxes"), "{plain}");
+    assert_has(&scene.run(&["execution", "export", "nobody"]).await.stderr, &["not_found"]);
     let counts = scene.prints(&["execution", "counts", "--json"]).await;
     let expected = serde_json::json!({"workflows": [
         {"workflow": "imports", "executions": {"pending": 1}},

@@ -8,9 +8,11 @@ pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::id::ExecutionId;
+use tickover_core::payload::Json;
 use tickover_service::executions::{Described, StartRequest, Started};
 use tickover_service::ports::ExecutionCount;
 use tickover_service::transact::Prepared;
@@ -18,10 +20,11 @@ use tickover_service::{Service, ServiceError};
 
 use super::Call;
 use tickover_wire::answer::{
-    ExecutionAnswer, ExecutionView, ExecutionsAnswer, TimelineAnswer, WorkflowView, WorkflowsAnswer,
+    EXPORT_FORMAT, ExecutionAnswer, ExecutionView, ExecutionsAnswer, ExportAnswer, TimelineAnswer,
+    WorkflowView, WorkflowsAnswer,
 };
-use tickover_wire::request::WaitQuery;
-use tickover_wire::{Cursor, read};
+use tickover_wire::request::{ExportQuery, WaitQuery};
+use tickover_wire::{Cursor, Verbatim, read};
 
 use crate::answer::Answer;
 use crate::problem::Problem;
@@ -88,6 +91,29 @@ pub fn workflows(service: &Service) -> Result<Answer, Problem> {
         }
     }
     Answer::ok(&WorkflowsAnswer { workflows })
+}
+
+/// A part of the export of an execution's current run.
+pub async fn export(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
+    let id = name::execution_id(id)?;
+    let ExportQuery { payloads, cursor } = read::query(query)?;
+    let payloads = payloads == Some(true);
+    let page = service.export(&id, payloads, cursor.as_ref().map(|Cursor(cursor)| cursor.as_str())).await?;
+    let entries: Result<_, Problem> = page.entries.iter().map(stored).collect();
+    Answer::ok(&ExportAnswer {
+        format: EXPORT_FORMAT,
+        exported_at: page.at.into(),
+        payloads,
+        execution: stored(&page.execution)?,
+        entries: entries?,
+        cursor: page.next.map(Cursor),
+    })
+}
+
+/// A record or an entry as it is stored.
+fn stored<T: Serialize>(part: &T) -> Result<Verbatim, Problem> {
+    let text = serde_json::to_string(part).ok().and_then(Json::parse);
+    text.map(Verbatim).ok_or_else(|| Problem::corrupt("a stored record can't be written as JSON"))
 }
 
 /// The timeline of an execution.

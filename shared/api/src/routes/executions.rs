@@ -14,11 +14,11 @@ use crate::openapi::{CallProblems, ReadProblems};
 use tickover_core::id::{ExecutionId, StepName};
 #[cfg(feature = "schema")]
 use tickover_wire::answer::{
-    ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionsAnswer, Problem as ProblemBody,
-    TimelineAnswer, WorkflowsAnswer,
+    ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionsAnswer, ExportAnswer,
+    Problem as ProblemBody, TimelineAnswer, WorkflowsAnswer,
 };
 #[cfg(feature = "schema")]
-use tickover_wire::request::{ExecutionsQuery, Nothing, RerunRequest, StartRequest, WaitQuery};
+use tickover_wire::request::{ExecutionsQuery, ExportQuery, Nothing, RerunRequest, StartRequest, WaitQuery};
 
 /// Start an execution.
 ///
@@ -77,6 +77,27 @@ pub(super) async fn describe(
 ))]
 pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> Result<Answer, Problem> {
     executions::list(&service, &query.0).await
+}
+
+/// Export an execution's current run, so that its code can be replayed elsewhere.
+///
+/// The answer has the record and the journal as they are stored. The command-line tool joins its parts to one file.
+#[cfg_attr(feature = "schema", utoipa::path(
+    get,
+    path = "/v1/executions/{id}/export",
+    tag = "executions",
+    params(
+        ("id" = ExecutionId, Path, description = "The execution's id."),
+        ExportQuery,
+    ),
+    responses((status = 200, description = "A part of the export.", body = ExportAnswer), ReadProblems),
+))]
+pub(super) async fn export(
+    State(service): State<Service>,
+    id: Name,
+    query: QueryPairs,
+) -> Result<Answer, Problem> {
+    executions::export(&service, &id.0, &query.0).await
 }
 
 /// List all workflows with the number of executions of each status.

@@ -340,6 +340,32 @@ impl Entry {
             | Happened::Note { .. } => None,
         }
     }
+
+    /// The same, to be changed.
+    pub const fn payload_mut(&mut self) -> Option<&mut Payload> {
+        match &mut self.what {
+            Happened::Step { outcome, .. } => match outcome {
+                StepOutcome::Completed { output } => output.as_mut(),
+                StepOutcome::Failed { error } | StepOutcome::Exhausted { error } => Some(error),
+                StepOutcome::TimedOut
+                | StepOutcome::DeadlineExceeded
+                | StepOutcome::Cancelled
+                | StepOutcome::ResultExpired => None,
+            },
+            Happened::Captured { value, .. } => Some(value),
+            Happened::Event { payload, .. } => payload.as_mut(),
+            Happened::Attempt { .. }
+            | Happened::Remote { .. }
+            | Happened::Child { .. }
+            | Happened::Reopened { .. }
+            | Happened::Until { .. }
+            | Happened::Fired { .. }
+            | Happened::Waited { .. }
+            | Happened::EventsCleared { .. }
+            | Happened::Patches { .. }
+            | Happened::Note { .. } => None,
+        }
+    }
 }
 
 /// The remote steps and children of a journal that have started and haven't ended. The latest entry of a name counts.

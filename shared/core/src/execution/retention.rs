@@ -192,7 +192,7 @@ pub(super) fn note(execution: &mut Execution, progress: Progress) {
 
 /// An entry that is carried into another run of the same execution. Its blob is kept as long as the other items.
 pub(super) fn carry_over(mut entry: super::journal::Entry, kept: Option<Timestamp>) -> super::journal::Entry {
-    if let (Some(kept), Some(Payload::Blob(at))) = (kept, blobs::payload_mut(&mut entry)) {
+    if let (Some(kept), Some(Payload::Blob(at))) = (kept, entry.payload_mut()) {
         at.expires_at = at.expires_at.max(kept);
     }
     entry

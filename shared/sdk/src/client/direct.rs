@@ -48,6 +48,7 @@ impl Direct {
             Route::Executions => executions::list(service, query).await,
             Route::Workflows => executions::workflows(service),
             Route::Timeline(id) => executions::timeline_of(service, id.as_str()).await,
+            Route::Export(id) => executions::export(service, id.as_str(), query).await,
             Route::Cancel(id) => executions::cancel(service, id.as_str(), body).await,
             Route::Terminate(id) => executions::terminate(service, id.as_str(), body).await,
             Route::Pause(id) => executions::pause(service, id.as_str(), body).await,

@@ -322,7 +322,7 @@ fn unreadable<T>(state: &mut State, name: &str, problem: &str) {
         type_name: type_name::<T>().to_owned(),
         problem: problem.to_owned(),
     };
-    state.verdict.get_or_insert(Verdict::Unreadable(error.failure().into()));
+    state.verdict.get_or_insert(Verdict::Unreadable(error.failure().into(), Some(name.to_owned())));
 }
 
 /// Reads a stored error of the step's own type. If it isn't of that type, returns it as a failure: a panic, a worker

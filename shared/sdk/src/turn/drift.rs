@@ -16,6 +16,16 @@ use crate::options::OnDrift;
 /// How many names are reported for one run.
 const REPORTED_MAX: usize = 20;
 
+/// The code hasn't asked for these names of the journal.
+pub(super) fn unasked(names: &[StepName]) -> task::Failure {
+    let names: Vec<String> = names.iter().take(REPORTED_MAX).map(|name| format!("`{name}`")).collect();
+    let text = format!(
+        "the code doesn't ask for the stored results of {}: it isn't the code that ran before",
+        names.join(", ")
+    );
+    task::Failure::new(DRIFT, text)
+}
+
 impl Driver {
     /// Checks for drift when the replay is complete for the first time in this turn. Returns whether the run stops
     /// because of it.
@@ -23,21 +33,19 @@ impl Driver {
         if std::mem::replace(&mut self.is_replayed, true) {
             return false;
         }
-        let unused: Vec<StepName> = {
-            let state = self.shared.lock();
-            state.replay.unused().filter(|name| state.is_of_this_code(name)).cloned().collect()
-        };
+        let unused = self.unused();
         self.report_drift(&unused, now);
         if unused.is_empty() || self.workflow.options.on_drift == OnDrift::GoOn {
             return false;
         }
-        let names: Vec<String> = unused.iter().take(REPORTED_MAX).map(|name| format!("`{name}`")).collect();
-        let text = format!(
-            "the code doesn't ask for the stored results of {}: it isn't the code that ran before",
-            names.join(", ")
-        );
-        self.shared.lock().verdict = Some(Verdict::Unreadable(task::Failure::new(DRIFT, text)));
+        self.shared.lock().verdict = Some(Verdict::Unreadable(unasked(&unused), None));
         true
+    }
+
+    /// The names in the journal that the code hasn't asked for.
+    pub(super) fn unused(&self) -> Vec<StepName> {
+        let state = self.shared.lock();
+        state.replay.unused().filter(|name| state.is_of_this_code(name)).cloned().collect()
     }
 
     /// Checks for drift when the code has ended. This includes results that were kept from an earlier run.

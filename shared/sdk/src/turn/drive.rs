@@ -392,7 +392,7 @@ impl Driver {
                 self.close(Ending::ContinueAsNew { input, events }).await
             }
             Verdict::Stuck(failure) => Err(Halt::Stuck(failure)),
-            Verdict::Unreadable(failure) => {
+            Verdict::Unreadable(failure, _) => {
                 self.stop_steps();
                 self.finish_jobs().await?;
                 self.park(failure).await
@@ -441,7 +441,7 @@ fn null() -> Json {
 }
 
 /// Yields to other tasks once.
-async fn yield_once() {
+pub(super) async fn yield_once() {
     let mut made = false;
     poll_fn(|context| {
         if std::mem::replace(&mut made, true) {

@@ -72,8 +72,8 @@ pub(crate) enum Verdict {
     ContinueAsNew(Json),
     /// The run fails with this error.
     Failed(Error),
-    /// A stored result doesn't fit its type. The execution waits for an operator.
-    Unreadable(task::Failure),
+    /// A stored result, the one of this name if it is one, doesn't fit the code. The execution waits for an operator.
+    Unreadable(task::Failure, Option<String>),
     /// The worker lacks something that the code needs. Another worker, or the next deployment, may have it.
     Stuck(task::Failure),
 }

@@ -188,7 +188,7 @@ impl Service {
 }
 
 /// The position in a run's journal at which a page starts. Another run has other positions.
-fn place_of(cursor: &str, run: u32) -> Result<usize, Reject> {
+pub(super) fn place_of(cursor: &str, run: u32) -> Result<usize, Reject> {
     let place = cursor.split_once('.').filter(|(of, _)| of.parse() == Ok(run));
     place.and_then(|(_, place)| place.parse().ok()).ok_or_else(|| {
         Reject::field("cursor", "expected the cursor of an earlier answer about this execution's run")

@@ -239,6 +239,31 @@ pub struct ExecutionsAnswer {
     pub cursor: Option<Cursor>,
 }
 
+/// The version of [`ExportAnswer`].
+pub const EXPORT_FORMAT: u8 = 1;
+
+/// A part of the export of an execution's current run. `tickover execution export` joins the parts to one of this form,
+/// without a cursor, which [`TestEnv::replay`] of the crate `tickover` reads.
+///
+/// [`TestEnv::replay`]: https://docs.rs/tickover/latest/tickover/test/struct.TestEnv.html
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ExportAnswer {
+    /// The version of this form, which is [`EXPORT_FORMAT`].
+    pub format: u8,
+    /// When it was made.
+    pub exported_at: Instant,
+    /// Whether the inputs and results are in it. Otherwise each is `null`.
+    pub payloads: bool,
+    /// The record as it is stored, without its journal.
+    pub execution: Verbatim,
+    /// The journal's entries as they are stored, oldest first.
+    pub entries: Vec<Verbatim>,
+    /// Where the next part begins; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+}
+
 /// The workflows that executions were started of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

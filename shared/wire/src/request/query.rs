@@ -81,6 +81,19 @@ pub struct PageQuery {
     pub cursor: Option<Cursor>,
 }
 
+/// A query for the export of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct ExportQuery {
+    /// Whether the inputs and results are wanted, too: `false` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payloads: Option<bool>,
+    /// The `cursor` of the part before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+}
+
 /// How long an answer may wait for the execution's end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,10 +6,10 @@ use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_wire::Word;
 use tickover_wire::answer::{
     ClearEventsAnswer, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
-    ExecutionsAnswer, SendEventAnswer, TimelineAnswer, WorkflowsAnswer,
+    ExecutionsAnswer, ExportAnswer, SendEventAnswer, TimelineAnswer, WorkflowsAnswer,
 };
 use tickover_wire::request::{
-    EventRequest, ExecutionsQuery, PageQuery, RerunRequest, StartRequest, WaitQuery,
+    EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, StartRequest, WaitQuery,
 };
 
 use super::Api;
@@ -58,6 +58,20 @@ impl Api {
     /// What happened to an execution.
     pub async fn timeline(&self, id: &ExecutionId) -> Result<TimelineAnswer, ClientError> {
         self.ask(Call::read(Route::Timeline(id))).await
+    }
+
+    /// The export of an execution's current run, for [`TestEnv::replay`](crate::test::TestEnv::replay): its record and
+    /// its journal, with its inputs and results only if `payloads` says so.
+    pub async fn export(&self, id: &ExecutionId, payloads: bool) -> Result<ExportAnswer, ClientError> {
+        let mut query = ExportQuery { payloads: Some(payloads), cursor: None };
+        let mut whole: ExportAnswer = self.ask(Call::find(Route::Export(id), &query)).await?;
+        while let Some(cursor) = whole.cursor.take() {
+            query.cursor = Some(cursor);
+            let part: ExportAnswer = self.ask(Call::find(Route::Export(id), &query)).await?;
+            whole.entries.extend(part.entries);
+            whole.cursor = part.cursor;
+        }
+        Ok(whole)
     }
 
     /// Asks an execution to end: its code stops at its next step.

@@ -1,0 +1,120 @@
+//! A replay without a turn: today's code against the journal of another system. It writes nothing and starts nothing.
+
+use std::collections::HashSet;
+
+use tickover_core::execution::journal::{DRIFT, Entry, Happened};
+use tickover_core::execution::{Execution, ExecutionState, Ready};
+use tickover_core::id::{LeaseId, StepName};
+use tickover_core::payload::{Json, Payload};
+use tickover_core::task;
+use tickover_core::time::Timestamp;
+use tickover_service::Service;
+use tickover_service::executions::StartedTurn;
+
+use super::TurnSettings;
+use super::body::Progress;
+use super::drift::unasked;
+use super::drive::{Driver, Halt, yield_once};
+use super::state::Verdict;
+use crate::error::Error;
+use crate::registry::Registry;
+
+/// How often the code may wake itself, or wait for a future of its own, before it counts as hanging.
+const ROUNDS_MAX: usize = 100_000;
+
+/// How a replay ended.
+#[derive(Debug)]
+pub(crate) enum Retraced {
+    /// The code has received all that the journal has, and waits for these names.
+    Waits(Vec<StepName>),
+    /// The code has ended.
+    Ended(Result<Option<Json>, Error>),
+    /// The code has continued in a new run.
+    ContinuedAsNew,
+    /// A stored result doesn't fit the code, the one of this name, or the code doesn't ask for some of them.
+    Misfit(task::Failure, Option<String>),
+    /// The code has panicked, or can't go on for a reason that isn't the journal's.
+    Broken(String),
+    /// The code isn't there.
+    Unknown,
+}
+
+/// Runs the code of a run until it has received all that the journal has.
+pub(crate) async fn retrace(
+    service: &Service,
+    registry: &Registry,
+    execution: Execution,
+    journal: Vec<Entry>,
+) -> Retraced {
+    let input = match &execution.input {
+        Some(Payload::Inline(input)) => Some(input.clone()),
+        Some(Payload::Blob(_)) | None => None,
+    };
+    let noted = journal.iter().filter_map(|entry| match &entry.what {
+        Happened::Note { kind, name: Some(name) } if kind == DRIFT => Some(name.clone()),
+        _ => None,
+    });
+    let noted: HashSet<StepName> = noted.collect();
+    // No instant has passed: what the journal doesn't have hasn't happened.
+    let execution = Execution {
+        state: ExecutionState::Pending(Ready { available_at: Timestamp::EPOCH, hint_later: false }),
+        cancel_requested: false,
+        ..execution
+    };
+    let lease = LeaseId::from_bytes([0; 16]);
+    let taken = StartedTurn { execution, journal, input, lease, receipt: None };
+    let settings = TurnSettings { heartbeats: false, ..TurnSettings::default() };
+    match Driver::new(service, registry, taken, &settings) {
+        Ok(driver) => driver.retrace(&noted).await,
+        Err(_unknown) => Retraced::Unknown,
+    }
+}
+
+impl Driver {
+    /// `noted` has the names of which the run is known not to ask any more.
+    async fn retrace(mut self, noted: &HashSet<StepName>) -> Retraced {
+        let retraced = self.retrace_all().await;
+        self.shared.lock().is_over = true;
+        let unused: Vec<StepName> = self.unused().into_iter().filter(|name| !noted.contains(name)).collect();
+        match retraced {
+            Retraced::Waits(_) | Retraced::Ended(_) | Retraced::ContinuedAsNew if !unused.is_empty() => {
+                Retraced::Misfit(unasked(&unused), None)
+            }
+            retraced => retraced,
+        }
+    }
+
+    async fn retrace_all(&mut self) -> Retraced {
+        let now = Timestamp::EPOCH;
+        for _ in 0..ROUNDS_MAX {
+            match self.poll_body() {
+                Ok(()) => {}
+                Err(Halt::Panicked(message)) => {
+                    return Retraced::Broken(format!("the code panicked: {message}"));
+                }
+                Err(Halt::Stuck(failure)) => return Retraced::Broken(failure.message),
+                Err(Halt::Limit(reject)) => return Retraced::Broken(reject.to_string()),
+                Err(Halt::Broken(error)) => return Retraced::Broken(error.to_string()),
+                Err(Halt::Lost) => return Retraced::Broken("the turn was lost".to_owned()),
+            }
+            let verdict = self.shared.lock().verdict.take();
+            match verdict {
+                None => {}
+                Some(Verdict::Unreadable(failure, name)) => return Retraced::Misfit(failure, name),
+                Some(Verdict::Stuck(failure)) => return Retraced::Broken(failure.message),
+                Some(Verdict::Failed(error)) => return Retraced::Ended(Err(error)),
+                Some(Verdict::ContinueAsNew(_)) => return Retraced::ContinuedAsNew,
+            }
+            if let Some(answer) = self.answer.take() {
+                return Retraced::Ended(answer);
+            }
+            let is_idle = matches!(self.progress(now), Progress::Idle);
+            if is_idle && self.is_replayed && !self.wake_flag.is_woken() {
+                let state = self.shared.lock();
+                return Retraced::Waits(state.open().map(|need| need.name().clone()).collect());
+            }
+            yield_once().await;
+        }
+        Retraced::Broken("the code waits for a future that isn't of its context".to_owned())
+    }
+}
