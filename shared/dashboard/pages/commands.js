@@ -8,6 +8,7 @@ export const commands = {
   listExecutions: (workflow, { status, label, error, from } = {}) => [
     'execution', 'list', ...(workflow ? [workflow] : []), ...option('--status', status), ...option('--label', label), ...option('--error', error), ...option('--started-from', from),
   ],
+  exportRun: (id) => ['execution', 'export', id, '--payloads'],
   timeline: (id) => ['execution', 'timeline', id],
   explain: (id) => ['explain', id],
   cancelExecution: (id) => ['execution', 'cancel', id],

@@ -20,14 +20,16 @@ export function payload(title, value, name, isOpen = true) {
     isCut ? h('p', { class: 'quiet' }, `The first ${SHOWN.toLocaleString()} of ${text.length.toLocaleString()} characters. Download it to see all.`) : null);
 }
 
+/** Saves a text as a file. */
+export function save(text, name) {
+  const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
+  h('a', { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
 /** A button that saves a text as a file. */
 export function download(text, name) {
-  const save = () => {
-    const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
-    h('a', { href: address, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
-  };
-  return h('button', { type: 'button', class: 'copy', onclick: save, 'aria-label': `Download ${name}` }, 'Download');
+  return h('button', { type: 'button', class: 'copy', onclick: () => save(text, name), 'aria-label': `Download ${name}` }, 'Download');
 }
 
 function size(characters) {

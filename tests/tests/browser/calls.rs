@@ -1,10 +1,36 @@
 //! Every button makes its call, and its command is one of the tool.
 
 use serde_json::{Value, json};
+use tickover::test::Replayed;
 use tickover_tests::process::Process;
 
 use crate::driver::browse;
 use crate::site::Site;
+
+#[tokio::test]
+async fn an_execution_is_exported_with_or_without_its_payloads() {
+    let site = Site::full().await;
+    browse(&site.url(), async |browser| {
+        browser.open("#/executions/order-7").await;
+        browser.sees("execution export order-7 --payloads").await;
+        let keep = "(() => {
+            const make = URL.createObjectURL;
+            URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return make.call(URL, blob); };
+            return true;
+        })()";
+        assert_eq!(browser.value(keep).await, true);
+        browser.press("Export").await;
+        browser.until("window.saved.includes('handle with care')").await;
+        let saved: Value = serde_json::from_str(browser.value("window.saved").await.as_str().unwrap()).unwrap();
+        assert_eq!((&saved["execution"]["id"], &saved["payloads"]), (&json!("order-7"), &json!(true)));
+        let replayed = site.env.replay(&saved.to_string()).await.unwrap();
+        assert!(matches!(replayed, Replayed::Waits(_)), "{replayed:?}");
+        browser.press_on("#export-payloads").await;
+        browser.press("Export").await;
+        browser.until("window.saved.includes('\"payloads\":false') && !window.saved.includes('handle with care')").await;
+    })
+    .await;
+}
 
 #[tokio::test]
 async fn each_button_of_an_execution_makes_its_call() {

@@ -3,9 +3,9 @@
 import { Problem, get } from '../api.js';
 import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
-import { badge, facts, h, link, replace, section } from '../dom.js';
+import { badge, facts, h, link, notify, replace, section } from '../dom.js';
 import { remember } from '../known.js';
-import { payload } from '../payload.js';
+import { payload, save } from '../payload.js';
 import { problem } from '../problem.js';
 import { at, both, length, millis, near, now } from '../time.js';
 import { Timeline } from '../timeline/view.js';
@@ -16,7 +16,7 @@ const LONG = 500;
 
 export function show(page) {
   const { root, id } = page;
-  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'timeline', 'payloads', 'more'].map((name) => [name, h('div')]));
+  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'timeline', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
   const timeline = new Timeline(id);
   let known = null;
 
@@ -38,6 +38,7 @@ export function show(page) {
       remember(execution.workflow);
       replace(root, Object.values(parts));
       parts.timeline.replaceChildren(section('Timeline', timeline.element));
+      parts.export.replaceChildren(exporting(id));
     }
     parts.gone.replaceChildren();
     replace(parts.state, state(execution));
@@ -67,6 +68,37 @@ export function show(page) {
   }
 
   const refresh = page.live(load, draw, 2000);
+}
+
+/** Saves the history of the current run, with or without its payloads. */
+function exporting(id) {
+  const payloads = h('input', { type: 'checkbox', id: 'export-payloads', checked: true });
+  const button = h('button', { type: 'button' }, 'Export');
+  button.onclick = async () => {
+    button.disabled = true;
+    try {
+      const run = await whole(id, payloads.checked);
+      save(JSON.stringify(run), `${id}.json`);
+    } catch (error) {
+      notify(`${error.title ?? 'No answer'}: ${error.message}`, true);
+    }
+    button.disabled = false;
+  };
+  return section('Export',
+    h('p', {}, 'The history of its run as a file. A test replays it with today’s code, before a deployment.'),
+    h('p', { class: 'tools' }, button, ' ', payloads, h('label', { for: 'export-payloads' }, ' with inputs and results, which a replay needs')),
+    h('p', {}, command(commands.exportRun(id))));
+}
+
+/** All parts of an export as one. */
+async function whole(id, payloads) {
+  const run = await get(['executions', id, 'export'], { payloads });
+  while (run.cursor) {
+    const { entries, cursor } = await get(['executions', id, 'export'], { payloads, cursor: run.cursor });
+    run.entries.push(...entries);
+    run.cursor = cursor;
+  }
+  return run;
 }
 
 function isSame(known, execution) {
