@@ -208,17 +208,19 @@ mod plain_names {
     use tickover::prelude::*;
 
     /// The generated code mustn't hide a function of the user's.
-    async fn body(input: u32) -> Result<u32> {
+    fn body(input: u32) -> Result<u32> {
         if input > 1 { Ok(input) } else { Err(Failure::new("too_small", "").into()) }
     }
 
-    async fn on_failure(_ctx: Ctx, input: u32, _cause: Cause) -> Result<Option<u32>> {
-        Ok(Some(body(input + 5).await?))
+    async fn on_failure(ctx: Ctx, input: u32, _cause: Cause) -> Result<Option<u32>> {
+        let more = ctx.capture("more", || 5).await?;
+        Ok(Some(body(input + more)?))
     }
 
     #[tickover::workflow(on_failure = on_failure)]
-    pub(crate) async fn story(_ctx: Ctx, input: u32) -> Result<u32> {
-        body(input).await
+    pub(crate) async fn story(ctx: Ctx, input: u32) -> Result<u32> {
+        let nothing = ctx.capture("nothing", || 0).await?;
+        body(input + nothing)
     }
 }
 

@@ -82,8 +82,8 @@ mod other_type {
     }
 
     #[tickover::step]
-    pub async fn charge(_cents: u32) -> Result<Receipt> {
-        Ok(Receipt { number: 1 })
+    pub async fn charge(cents: u32) -> Result<Receipt> {
+        Ok(Receipt { number: cents })
     }
 
     #[tickover::workflow]
@@ -199,7 +199,7 @@ async fn what_cannot_be_replayed_says_why() {
 #[tickover::workflow]
 async fn many(ctx: Ctx, count: u32) -> Result<u32> {
     for number in 0..count {
-        ctx.capture(&format!("number-{number}"), move || number).await?;
+        ctx.capture(format!("number-{number}"), move || number).await?;
     }
     ctx.wait_for_event::<u32>("end", forever()).await?;
     Ok(count)
