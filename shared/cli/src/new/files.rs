@@ -5,17 +5,11 @@ use anyhow::{Context as _, bail, ensure};
 /// The template of a worker's stack, which is this repository's own: a link to `infra/worker.yaml`. A published crate has
 /// only the files in its folder, and cargo puts the link's target among them.
 const STACK: &str = include_str!("files/worker.yaml");
+/// Where the template's first comment turns to this repository's folder, and where the comment ends.
+const STACK_COMMENT: (&str, &str) = ("# Like core.yaml, ", "AWSTemplateFormatVersion:");
 /// What a project's `worker.yaml` has (second) in place of parts of this repository's (first). Its function is built with
 /// cargo-lambda, because `sam build` can't choose a crate's features.
 const STACK_CHANGES: &[(&str, &str)] = &[
-    (
-        "# Like core.yaml, it has no transform, no loop and no parameter that is a list, and its `Code` is a folder that\n\
-      # `sam build` builds. For a worker of your own, copy the file into your crate, and change `Code` and `Binary`.\n\
-      #\n\
-      # Deploy it from this folder: `sam build --config-env worker && sam deploy --config-env worker`. For another worker, give\n\
-      # another --stack-name, and `--parameter-overrides Queue=NAME`.\n",
-        "# README.md has the commands that build and deploy it.\n",
-    ),
     ("    Default: orders\n", "    Default: {{name}}\n"),
     (
         "    Metadata:\n      BuildMethod: rust-cargolambda\n      BuildProperties: { Binary: tickover-worker }\n",
@@ -50,7 +44,10 @@ pub(super) fn of(values: &[(&str, &str)]) -> anyhow::Result<Vec<(&'static str, S
 
 /// The template of a project's stack, with markers.
 fn stack() -> anyhow::Result<String> {
-    let mut text = STACK.to_owned();
+    let (begin, end) = STACK_COMMENT;
+    let parts = STACK.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
+    let (before, after) = parts.with_context(|| format!("infra/worker.yaml has no comment from {begin:?} to {end}"))?;
+    let mut text = format!("{before}# README.md has the commands that build and deploy it.\n{end}{after}");
     for (ours, theirs) in STACK_CHANGES {
         ensure!(text.matches(ours).count() == 1, "infra/worker.yaml has not exactly once: {ours}");
         text = text.replace(ours, theirs);
@@ -103,7 +100,9 @@ mod tests {
         for part in ["Default: my-shop\n", "Code: target/lambda/my-shop\n", "{{resolve:ssm:"] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert!(!text.contains("functions/worker") && !text.contains("BuildMethod"), "{text}");
+        for left_out in ["functions/worker", "BuildMethod", "sam build"] {
+            assert!(!text.contains(left_out), "{left_out} in {text}");
+        }
     }
 
     #[test]
