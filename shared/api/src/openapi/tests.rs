@@ -217,8 +217,9 @@ fn limits_of(place: &str, schema: &Value, said: &mut Vec<(String, Value)>) {
         ["minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties"];
     match schema {
         Value::Object(fields) => {
-            let is_of_a_type =
-                fields.get("format").is_some_and(|format| format.as_str().unwrap().starts_with("int"));
+            // A schema's properties may have one of the name "format".
+            let format = fields.get("format").and_then(Value::as_str);
+            let is_of_a_type = format.is_some_and(|format| format.starts_with("int"));
             let limits: serde_json::Map<_, _> = fields
                 .iter()
                 .filter(|(name, value)| LIMITS.contains(&name.as_str()) && value.is_number() && !is_of_a_type)

@@ -46,7 +46,8 @@ pub(super) fn of(values: &[(&str, &str)]) -> anyhow::Result<Vec<(&'static str, S
 fn stack() -> anyhow::Result<String> {
     let (begin, end) = STACK_COMMENT;
     let parts = STACK.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
-    let (before, after) = parts.with_context(|| format!("infra/worker.yaml has no comment from {begin:?} to {end}"))?;
+    let (before, after) =
+        parts.with_context(|| format!("infra/worker.yaml has no comment from {begin:?} to {end}"))?;
     let mut text = format!("{before}# README.md has the commands that build and deploy it.\n{end}{after}");
     for (ours, theirs) in STACK_CHANGES {
         ensure!(text.matches(ours).count() == 1, "infra/worker.yaml has not exactly once: {ours}");

@@ -73,7 +73,10 @@ pub(crate) enum Verdict {
     /// The run fails with this error.
     Failed(Error),
     /// A stored result, the one of this name if it is one, doesn't fit the code. The execution waits for an operator.
-    Unreadable(task::Failure, Option<String>),
+    Unreadable(
+        task::Failure,
+        #[cfg_attr(not(feature = "test"), expect(dead_code, reason = "a replay says it"))] Option<String>,
+    ),
     /// The worker lacks something that the code needs. Another worker, or the next deployment, may have it.
     Stuck(task::Failure),
 }
