@@ -3,7 +3,9 @@
 #[cfg(feature = "http")]
 use tickover_core::duration::MAX_QUOTED_CHARS;
 use tickover_core::error::Reject;
-use tickover_core::id::{CronId, EventName, ExecutionId, NameError, QueueName, StepName, TaskId};
+use tickover_core::id::{
+    CronId, EventName, ExecutionId, NameError, OperationId, QueueName, StepName, TaskId,
+};
 
 /// Path segments that URL parsers remove.
 const DOTS: [&str; 2] = [".", ".."];
@@ -40,6 +42,11 @@ pub(crate) fn step(text: &str) -> Result<StepName, Reject> {
 /// A cron's id in a path.
 pub(crate) fn cron_id(text: &str) -> Result<CronId, Reject> {
     parse("id", text, CronId::parse)
+}
+
+/// An operation's id in a path.
+pub(crate) fn operation_id(text: &str) -> Result<OperationId, Reject> {
+    parse("id", text, OperationId::parse)
 }
 
 /// Rejects a task id that can't be part of a path.

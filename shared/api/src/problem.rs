@@ -138,12 +138,16 @@ impl From<Reject> for Problem {
     fn from(reject: Reject) -> Self {
         let (status, title) = match &reject {
             Reject::InvalidRequest { .. } => (400, "Invalid request"),
-            Reject::NotFound | Reject::NoExecution | Reject::NoCron => (404, "Not found"),
+            Reject::NotFound | Reject::NoExecution | Reject::NoCron | Reject::NoOperation => {
+                (404, "Not found")
+            }
             Reject::UnknownQueue { .. } => (404, "Unknown queue"),
             Reject::UnknownStep { .. } => (404, "Unknown step"),
             Reject::LeaseLost | Reject::TurnLost => (409, "Lease lost"),
             Reject::DeadlineExceeded { .. } | Reject::ExecutionDeadline { .. } => (409, "Deadline exceeded"),
-            Reject::AlreadyTerminal { .. } | Reject::ExecutionClosed { .. } => (409, "Already finished"),
+            Reject::AlreadyTerminal { .. } | Reject::ExecutionClosed { .. } | Reject::EndedLater => {
+                (409, "Already finished")
+            }
             Reject::NotTerminal { .. } | Reject::ExecutionOpen { .. } => (409, "Not finished"),
             Reject::IdConflict => (409, "Id in use"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
@@ -162,6 +166,8 @@ impl From<Reject> for Problem {
             Reject::NotFound
             | Reject::NoExecution
             | Reject::NoCron
+            | Reject::NoOperation
+            | Reject::EndedLater
             | Reject::UnknownQueue { .. }
             | Reject::UnknownStep { .. }
             | Reject::LeaseLost

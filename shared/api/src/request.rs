@@ -2,12 +2,14 @@
 
 mod cron;
 mod execution;
+mod operation;
 mod query;
 mod report;
 mod task;
 
 pub(crate) use cron::cron;
 pub(crate) use execution::{Event, event, rerun, start};
+pub(crate) use operation::operation;
 #[cfg(test)]
 pub(crate) use query::ListQuery;
 pub(crate) use query::{executions, page, tasks};

@@ -4,6 +4,7 @@ mod crons;
 mod events;
 mod executions;
 mod old_names;
+mod operations;
 mod queues;
 mod system;
 mod tasks;
@@ -105,6 +106,10 @@ routes! {
     POST "/v1/crons/{id}/pause" => crons::pause,
     POST "/v1/crons/{id}/resume" => crons::resume,
     POST "/v1/crons/{id}/trigger" => crons::trigger,
+    POST "/v1/operations" => operations::start,
+    GET "/v1/operations" => operations::list,
+    GET "/v1/operations/{id}" => operations::describe,
+    POST "/v1/operations/{id}/stop" => operations::stop,
     GET "/healthz" => system::health,
     GET "/openapi.json" => system::document,
 }

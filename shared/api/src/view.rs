@@ -3,10 +3,12 @@
 mod attempt;
 mod crons;
 mod execution;
+mod operation;
 mod queue;
 mod task;
 
 pub use crons::cron;
 pub use execution::{event, events, execution, timeline};
+pub use operation::operation;
 pub use queue::queue;
 pub use task::{claimed, task};

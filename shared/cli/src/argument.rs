@@ -9,7 +9,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::payload::Json;
-use tickover_wire::{Labels, Verbatim, read};
+use tickover_core::time::Timestamp;
+use tickover_wire::{Instant, Label, Labels, Verbatim, Words, read};
 
 /// Makes an argument parser from a type's `parse` function.
 pub(crate) fn name<N, E: std::fmt::Display>(
@@ -22,6 +23,23 @@ pub(crate) fn name<N, E: std::fmt::Display>(
 pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Reads a label to look for.
+pub(crate) fn wanted_label(text: &str) -> Result<Label, String> {
+    Label::parse(text).ok_or_else(|| "expected NAME=VALUE".to_owned())
+}
+
+/// Reads an instant.
+pub(crate) fn instant(text: &str) -> Result<Instant, String> {
+    let instant = Timestamp::parse_rfc3339(text).map(Instant);
+    instant.ok_or_else(|| "expected an instant such as 2026-01-31T08:00:00Z".to_owned())
+}
+
+/// Reads one of the words of an enumeration.
+pub(crate) fn word<T: Words>(text: &str) -> Result<T, String> {
+    let words = || T::ALL.iter().map(Words::as_word).collect::<Vec<_>>().join(", ");
+    T::of_word(text).ok_or_else(|| format!("expected one of {}", words()))
 }
 
 /// Reads a duration such as `1s` or `1h 30m`.

@@ -8,12 +8,11 @@ use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{ExecutionId, StepName, WorkflowName};
-use tickover_core::time::Timestamp;
 use tickover_wire::answer::{CancelOutcome, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView};
 use tickover_wire::request::{ExecutionsQuery, RerunRequest, Statuses};
 use tickover_wire::{FailureCode, Instant, Label, OpenEnum};
 
-use crate::argument::name;
+use crate::argument::{self, name};
 use crate::explain::explained;
 use crate::page;
 use crate::show::{answer, print};
@@ -80,19 +79,19 @@ pub(crate) struct ListArgs {
     #[arg(value_parser = name(WorkflowName::parse))]
     workflow: Option<WorkflowName>,
     /// Only those with this status: pending, running, waiting, paused, completed, failed, `timed_out`, cancelled
-    #[arg(long, value_parser = status)]
+    #[arg(long, value_parser = argument::word::<ExecutionStatus>)]
     status: Option<ExecutionStatus>,
     /// Only those with this label
-    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = argument::wanted_label)]
     label: Option<Label>,
     /// Only those that have failed with an error of this code
     #[arg(long, value_name = "CODE")]
     error: Option<String>,
     /// Only those that were started at this instant or later (RFC 3339, such as 2026-01-31T08:00:00Z)
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
     started_from: Option<Instant>,
     /// Only those that were started before this instant
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
     started_before: Option<Instant>,
     /// Show at most this many
     #[arg(long, default_value_t = 50, value_name = "N")]
@@ -225,18 +224,4 @@ async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
 async fn timeline(args: ShowArgs, client: &Client) -> anyhow::Result<()> {
     let found = client.api().timeline(&args.id).await?;
     if args.json { answer(&found) } else { print(&show::timeline(&found.entries)) }
-}
-
-fn label(text: &str) -> Result<Label, String> {
-    Label::parse(text).ok_or_else(|| "expected NAME=VALUE".to_owned())
-}
-
-fn instant(text: &str) -> Result<Instant, String> {
-    let instant = Timestamp::parse_rfc3339(text).map(Instant);
-    instant.ok_or_else(|| "expected an instant such as 2026-01-31T08:00:00Z".to_owned())
-}
-
-fn status(text: &str) -> Result<ExecutionStatus, String> {
-    let names = || ExecutionStatus::ALL.map(ExecutionStatus::as_str).join(", ");
-    ExecutionStatus::parse(text).ok_or_else(|| format!("expected one of {}", names()))
 }

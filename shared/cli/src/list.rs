@@ -1,11 +1,12 @@
 //! `tickover list`: lists tasks.
 
 use tickover::Client;
-use tickover_core::id::QueueName;
+use tickover_core::id::{QueueName, TaskKind};
 use tickover_core::task::Status;
 use tickover_wire::request::{Statuses, TasksQuery};
+use tickover_wire::{FailureCode, Instant, Label};
 
-use crate::argument::name;
+use crate::argument::{self, name};
 use crate::{page, show};
 
 /// Options of `tickover list`.
@@ -15,8 +16,23 @@ pub(crate) struct ListArgs {
     #[arg(long, value_parser = name(QueueName::parse))]
     queue: Option<QueueName>,
     /// Only tasks with this status: pending, running, completed, failed, `timed_out`, cancelled, skipped
-    #[arg(long, value_parser = status)]
+    #[arg(long, value_parser = argument::word::<Status>)]
     status: Option<Status>,
+    /// Only tasks of this kind
+    #[arg(long, value_parser = name(TaskKind::parse))]
+    kind: Option<TaskKind>,
+    /// Only those with this label
+    #[arg(long, value_name = "NAME=VALUE", value_parser = argument::wanted_label)]
+    label: Option<Label>,
+    /// Only those that have failed or timed out with an error of this code
+    #[arg(long, value_name = "CODE")]
+    error: Option<String>,
+    /// Only those that were scheduled at this instant or later (RFC 3339, such as 2026-01-31T08:00:00Z)
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    created_from: Option<Instant>,
+    /// Only those that were scheduled before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    created_before: Option<Instant>,
     /// Show at most this many
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
@@ -33,6 +49,11 @@ pub(crate) async fn run(args: ListArgs, client: &Client) -> anyhow::Result<()> {
             queue: args.queue.clone(),
             status,
             include_timed_out: None,
+            kind: args.kind.clone(),
+            label: args.label.clone(),
+            error: args.error.clone().map(FailureCode),
+            created_from: args.created_from,
+            created_before: args.created_before,
             limit: Some(limit),
             cursor,
         };
@@ -40,9 +61,4 @@ pub(crate) async fn run(args: ListArgs, client: &Client) -> anyhow::Result<()> {
     });
     let tasks = tasks.await?;
     if args.json { tasks.iter().try_for_each(show::answer) } else { show::print(&show::table(&tasks)) }
-}
-
-fn status(text: &str) -> Result<Status, String> {
-    let names = || Status::ALL.map(Status::as_str).join(", ");
-    Status::parse(text).ok_or_else(|| format!("expected one of {}", names()))
 }

@@ -21,6 +21,7 @@ mod execution;
 mod explain;
 mod list;
 mod new;
+mod operation;
 mod page;
 mod queue;
 mod retry;
@@ -94,6 +95,9 @@ enum Command {
     /// Create, list, show, pause, resume, trigger and delete crons
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
+    /// Do the same with many executions or tasks; list, show and stop such operations
+    #[command(subcommand)]
+    Operation(operation::OperationCommand),
     /// Check, compact and copy the data file of a local server
     #[command(subcommand)]
     Data(data::DataCommand),
@@ -140,6 +144,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cancel(args) => cancel::run(args, &system.client().await?).await?,
         Command::Queue(command) => queue::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,
+        Command::Operation(command) => operation::run(command, &system.client().await?).await?,
         Command::Data(command) => data::run(&command)?,
         Command::Retry(args) => retry::run(args, &system.client().await?).await?,
         Command::Explain(args) => explain::run(args, &system.client().await?).await?,

@@ -7,6 +7,7 @@ use crate::execution::Execution;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
 use crate::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
+use crate::operation::Operation;
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
 use crate::queue::{KeyRecord, QueueRecord};
@@ -164,6 +165,8 @@ pub enum Write {
     PutQueue { record: QueueRecord },
     /// Condition: the tick's record has the version before this one, or is absent for version 1.
     PutTick { record: TickRecord },
+    /// Condition: the operation's record has the version before this one, or is absent for version 1.
+    PutOperation { record: Box<Operation> },
     /// Condition: no cron has this id, or the record is still exactly the one decided on.
     PutCron {
         /// The record decided on.
@@ -207,6 +210,7 @@ impl Write {
             | Self::PutKey { .. }
             | Self::PutQueue { .. }
             | Self::PutTick { .. }
+            | Self::PutOperation { .. }
             | Self::ExtendBlob { .. }
             | Self::ExtendSegment { .. }
             | Self::ExtendKey { .. } => None,

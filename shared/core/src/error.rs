@@ -24,6 +24,9 @@ pub enum Reject {
     /// No cron has this id.
     #[error("there is no cron with this id")]
     NoCron,
+    /// No operation has this id, or its retention has passed.
+    #[error("there is no operation with this id")]
+    NoOperation,
     /// The execution has already ended.
     #[error("the execution has already ended: it is {status}", status = .status.as_str())]
     ExecutionClosed {
@@ -73,6 +76,9 @@ pub enum Reject {
         /// The status it ended with.
         status: crate::task::Status,
     },
+    /// The record ended after an operation on many records was asked for, which leaves it alone.
+    #[error("it ended after the operation was asked for")]
+    EndedLater,
     /// The task has not ended, so an operator can't retry it.
     #[error("the task has not ended: it is {status}", status = .status.as_str())]
     NotTerminal { status: crate::task::Status },
@@ -95,12 +101,14 @@ impl Reject {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::InvalidRequest { .. } => "invalid_request",
-            Self::NotFound | Self::NoExecution | Self::NoCron => "not_found",
+            Self::NotFound | Self::NoExecution | Self::NoCron | Self::NoOperation => "not_found",
             Self::UnknownStep { .. } => "unknown_step",
             Self::UnknownQueue { .. } => "unknown_queue",
             Self::LeaseLost | Self::TurnLost => "lease_lost",
             Self::DeadlineExceeded { .. } | Self::ExecutionDeadline { .. } => "deadline_exceeded",
-            Self::AlreadyTerminal { .. } | Self::ExecutionClosed { .. } => "already_terminal",
+            Self::AlreadyTerminal { .. } | Self::ExecutionClosed { .. } | Self::EndedLater => {
+                "already_terminal"
+            }
             Self::NotTerminal { .. } | Self::ExecutionOpen { .. } => "not_terminal",
             Self::IdConflict => "id_conflict",
             Self::LimitExceeded { .. } => "limit_exceeded",

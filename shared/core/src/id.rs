@@ -224,6 +224,11 @@ name!(
     EVENT_ID_MAX
 );
 name!(CronId, EXECUTION_ID_MAX);
+name!(
+    /// The id of an operation on many records, chosen by its caller, or random. An event that it sends has it as its id.
+    OperationId,
+    EVENT_ID_MAX
+);
 
 /// The name of a step, sleep, wait or captured value within a run. `label[3]` is the fourth of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -285,6 +290,8 @@ pub enum RecordId {
     Cron(CronId),
     /// A resumed queue, while hints of parked records are still to be sent.
     Queue(QueueName),
+    /// An operation that isn't over.
+    Operation(OperationId),
 }
 
 impl From<TaskId> for RecordId {
@@ -307,6 +314,7 @@ impl RecordId {
             Self::Execution(id) => id.as_str(),
             Self::Cron(id) => id.as_str(),
             Self::Queue(name) => name.as_str(),
+            Self::Operation(id) => id.as_str(),
         }
     }
 }

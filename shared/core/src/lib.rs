@@ -17,6 +17,7 @@ pub mod failure;
 pub mod id;
 pub mod limits;
 pub mod natural;
+pub mod operation;
 pub mod parent;
 pub mod payload;
 pub mod policy;

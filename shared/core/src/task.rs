@@ -311,7 +311,8 @@ impl Ending {
 }
 
 /// A task's state without its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     Pending,
     /// A worker has a lease on it.
@@ -370,6 +371,14 @@ impl fmt::Display for Status {
 }
 
 impl Task {
+    /// The code of the error with which it has failed or timed out.
+    pub fn error_code(&self) -> Option<&str> {
+        match &self.ended()?.outcome {
+            Outcome::Failed { error, .. } | Outcome::TimedOut { error, .. } => Some(&error.code),
+            Outcome::Completed { .. } | Outcome::Cancelled { .. } | Outcome::Skipped => None,
+        }
+    }
+
     pub const fn status(&self) -> Status {
         match &self.state {
             State::Pending(_) => Status::Pending,

@@ -100,7 +100,15 @@ const CRON = [
   },
 ];
 
-export const actions = { execution: EXECUTION, task: TASK, queue: QUEUE, cron: CRON };
+const OPERATION = [
+  {
+    name: 'Stop', says: 'The page of 100 records under way is its last one. Nothing is undone.',
+    when: (one) => one.status === 'running',
+    call: (one) => post(['operations', one.id, 'stop']), command: (one) => commands.stopOperation(one.id),
+  },
+];
+
+export const actions = { execution: EXECUTION, task: TASK, queue: QUEUE, cron: CRON, operation: OPERATION };
 
 /** The calls that fit a record's state, each with its text and its command. `done` is called after one succeeded. */
 export function panel(kind, record, done) {
@@ -127,7 +135,8 @@ export function button(action, record, done, key) {
 /** A command with its button to copy it. */
 export function command(args) {
   const text = line(args);
-  return h('span', { class: 'command' }, h('code', {}, text), copier(text, text));
+  const isLong = text.length > 300;
+  return h('span', { class: 'command' }, h('code', {}, isLong ? `${text.slice(0, 300)}…` : text), copier(text, isLong ? 'the command' : text));
 }
 
 async function perform(action, record, pressed, done) {

@@ -8,6 +8,7 @@ import * as events from './views/events.js';
 import * as execution from './views/execution.js';
 import * as executions from './views/executions.js';
 import * as failures from './views/failures.js';
+import * as operations from './views/operations.js';
 import * as overview from './views/overview.js';
 import * as queues from './views/queues.js';
 import * as start from './views/start.js';
@@ -20,6 +21,7 @@ const VIEWS = {
   executions: { name: 'Executions', all: executions, one: execution },
   tasks: { name: 'Tasks', all: tasks, one: task },
   failures: { name: 'Failures', all: failures },
+  operations: { name: 'Operations', all: operations, one: operations },
   queues: { name: 'Queues', all: queues },
   crons: { name: 'Crons', all: crons, one: crons },
   events: { name: 'Events', all: events },

@@ -1,6 +1,5 @@
-// Which workflows there are. A local server lists them, and the executions of all of them. A deployment on AWS lists the
-// executions of one workflow at a time, so there the page must know their names: from the workers' announcements, and
-// from what this browser has seen.
+// Which workflows there are. A deployment on AWS lists the executions of one workflow at a time, so there the page must know
+// their names: from the workers' announcements, and from what this browser has seen.
 
 import { get } from './api.js';
 

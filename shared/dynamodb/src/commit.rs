@@ -227,6 +227,7 @@ fn part(write: &Write) -> CommitPhase {
         | Write::RearmExecution { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutOperation { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. } => CommitPhase::Decided,
     }

@@ -3,7 +3,9 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::{Parent, Slot};
-use tickover_core::id::{BlobId, CronId, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
+use tickover_core::id::{
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, Nonce, OperationId, QueueName, TaskId,
+};
 
 use crate::attribute::{PK, SK};
 use crate::item::Item;
@@ -17,6 +19,7 @@ const QUEUE: &str = "queue";
 const KEY: &str = "key";
 const TICK: &str = "tick";
 const CRON: &str = "cron";
+const OPERATION: &str = "op";
 
 pub(crate) const TASK_SK: &str = TASK;
 
@@ -65,6 +68,10 @@ impl Key {
 
     pub(crate) fn cron(id: &CronId) -> Self {
         Self::of(CRON, id.as_str())
+    }
+
+    pub(crate) fn operation(id: &OperationId) -> Self {
+        Self::of(OPERATION, id.as_str())
     }
 
     /// All ticks share one record.
@@ -117,6 +124,11 @@ pub(crate) fn queue_name(pk: &str) -> Option<QueueName> {
 /// The id in a cron's partition key; `None` if it is another record's key.
 pub(crate) fn cron_id(pk: &str) -> Option<CronId> {
     CronId::parse(suffix(pk, CRON)?).ok()
+}
+
+/// The id in an operation's partition key; `None` if it is another record's key.
+pub(crate) fn operation_id(pk: &str) -> Option<OperationId> {
+    OperationId::parse(suffix(pk, OPERATION)?).ok()
 }
 
 fn suffix<'a>(pk: &'a str, what: &str) -> Option<&'a str> {

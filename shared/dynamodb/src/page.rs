@@ -6,14 +6,14 @@ pub(crate) mod list;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use tickover_core::due::DueKind;
-use tickover_core::id::{CronId, ExecutionId, QueueName, RecordId, TaskId, WorkflowName};
+use tickover_core::id::{CronId, ExecutionId, OperationId, QueueName, RecordId, TaskId, WorkflowName};
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
 use crate::error::Failure;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
-use crate::key::{TASK_SK, cron_id, execution_id, queue_name, task_id};
+use crate::key::{TASK_SK, cron_id, execution_id, operation_id, queue_name, task_id};
 use crate::store::DynamoStore;
 use cursor::Walk;
 use list::List;
@@ -79,6 +79,15 @@ impl DynamoStore {
         cursor: Option<&str>,
     ) -> Result<Page<CronId>, StoreError> {
         self.list_ids(List::Crons, limit, cursor, cron_id).await
+    }
+
+    /// Ids of operations, latest first.
+    pub(crate) async fn operation_page(
+        &self,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<OperationId>, StoreError> {
+        self.list_ids(List::Operations, limit, cursor, operation_id).await
     }
 
     pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, StoreError> {
@@ -178,7 +187,8 @@ fn due_entry(item: &Item) -> Option<DueEntry> {
     let execution = || execution_id(pk).map(RecordId::from);
     let cron = || cron_id(pk).map(RecordId::Cron);
     let queue = || queue_name(pk).map(RecordId::Queue);
-    let record = task().or_else(execution).or_else(cron).or_else(queue)?;
+    let operation = || operation_id(pk).map(RecordId::Operation);
+    let record = task().or_else(execution).or_else(cron).or_else(queue).or_else(operation)?;
     let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
     // A kind that only a newer build knows must not hide the entry, or other entries of the shard: to read the record
     // shows the error.

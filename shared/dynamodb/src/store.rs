@@ -8,8 +8,9 @@ use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
 };
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
@@ -20,6 +21,7 @@ use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreErr
 use crate::error::{Failure, unbuildable};
 use crate::item::cron::to_cron;
 use crate::item::execution::to_execution;
+use crate::item::operation::to_operation;
 use crate::item::row::{of_blob, to_blob, to_key, to_queue, to_tick};
 use crate::item::{Item, to_task};
 use crate::key::Key;
@@ -193,6 +195,18 @@ impl Store for DynamoStore {
         let mut queues: Vec<QueueRecord> = items.into_iter().map(to_queue).collect::<Result<_, _>>()?;
         queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(queues)
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
+        self.read(Key::operation(id), Consistency::Strong).await?.map(to_operation).transpose()
+    }
+
+    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
+        let Page { items: ids, next } = self.operation_page(limit, cursor).await?;
+        let items = self.read_all(ids.iter().map(Key::operation)).await?;
+        let mut found: Vec<Operation> = items.into_iter().map(to_operation).collect::<Result<_, _>>()?;
+        found.sort_unstable_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
+        Ok(Page { items: found, next })
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::id::{Fingerprint, Nonce};
+use tickover_core::operation::Operation;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -18,6 +19,7 @@ use crate::attribute::{DUE_AT, DUE_KIND, PK, TTL, row, task as field};
 use crate::expression::{Placeholders, Statement, assignment};
 use crate::item::cron::of_cron;
 use crate::item::execution::{of_execution, to_execution};
+use crate::item::operation::of_operation;
 use crate::item::row::{of_key, of_queue, of_tick};
 use crate::item::{Item, millis, number, of_task, seconds, string, to_task};
 use crate::key::Key;
@@ -37,6 +39,7 @@ pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
         Write::Wake { id, incarnation } => Ok(record::wake(id, *incarnation)),
         Write::PutKey { record, replaces } => put_key(record, replaces.as_ref()),
         Write::PutQueue { record } => put_queue(record),
+        Write::PutOperation { record } => put_operation(record),
         Write::PutTick { record } => put_tick(record),
         Write::PutCron { before, after } => put_cron(after, before.as_ref().map(|before| before.nonce)),
         Write::ExtendBlob { at } => Ok(extend(Key::blob(&at.id), at.expires_at)),
@@ -65,6 +68,7 @@ pub(crate) fn is_already_applied(write: &Write, old: &Item) -> bool {
         | Write::Wake { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutOperation { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
@@ -85,6 +89,7 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
         Write::UpdateExecution { after, .. } => Some(after.nonce),
         Write::PutKey { record, .. } => Some(record.nonce),
         Write::PutQueue { record } => Some(record.nonce),
+        Write::PutOperation { record } => Some(record.nonce),
         Write::PutTick { record } => Some(record.nonce),
         Write::PutCron { after, .. } => Some(after.nonce),
         Write::Rearm { .. }
@@ -110,6 +115,7 @@ pub(crate) fn current(write: &Write, old: Option<&Item>) -> Option<Result<Curren
         | Write::Wake { .. } => old().map(|old| Ok(Current::Execution(Box::new(to_execution(old)?)))),
         Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutOperation { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
@@ -140,6 +146,13 @@ fn put_queue(record: &QueueRecord) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
     let condition = follows(record.version, &mut with);
     Ok(Statement::put(of_queue(record)?, condition, with))
+}
+
+/// As for a queue.
+fn put_operation(record: &Operation) -> Result<Statement, StoreError> {
+    let mut with = Placeholders::default();
+    let condition = follows(record.version, &mut with);
+    Ok(Statement::put(of_operation(record)?, condition, with))
 }
 
 /// As for a queue.

@@ -20,6 +20,7 @@ mod handle;
 #[cfg(feature = "client-local")]
 mod http;
 mod list;
+mod operation;
 mod outcome;
 mod request;
 mod retries;
@@ -44,6 +45,7 @@ pub use handle::{Ended, Handle, Rerun};
 #[cfg(feature = "client-local")]
 pub use http::Http;
 pub use list::ListExecutions;
+pub use operation::{OnExecutions, OnTasks, OperationHandle};
 pub use outcome::Outcome;
 #[cfg(feature = "test")]
 pub(crate) use outcome::null;
@@ -52,8 +54,10 @@ pub use task::{ListTasks, ScheduleTask, TaskHandle, TaskOutcome};
 pub use tickover_core::cron::plan::{Missed, Overlap};
 pub use tickover_core::execution::{DeadlineKind, ExecutionStatus};
 pub use tickover_core::id::{
-    CronId, EventId, EventName, ExecutionId, StepName, TaskId, TaskKind, WorkerName, WorkflowName,
+    CronId, EventId, EventName, ExecutionId, OperationId, StepName, TaskId, TaskKind, WorkerName,
+    WorkflowName,
 };
+pub use tickover_core::operation::Action;
 pub use tickover_core::retry::MaxAttempts;
 pub use tickover_core::task::Status as TaskStatus;
 pub use tickover_core::timeout::TimeoutKind;
@@ -62,8 +66,9 @@ pub use tickover_wire as wire;
 pub use wire::answer::{
     AttemptOutcome, AttemptView as Attempt, CronStatus, CronView as CronDescription, CronsAnswer as Crons,
     EventView as Event, ExecutionView as Description, ExecutionsAnswer as Executions, ListAnswer as Tasks,
-    NextView as Next, Problem, RunState, RunView as CronRun, SendEventAnswer as EventSent,
-    TaskView as TaskDescription, TimelineEntryView as TimelineEntry, WaitView as Wait,
+    NextView as Next, OperationStatus, OperationView as OperationDescription, Problem, RunState,
+    RunView as CronRun, SendEventAnswer as EventSent, TaskView as TaskDescription,
+    TimelineEntryView as TimelineEntry, WaitView as Wait,
 };
 
 use crate::step::Step;
@@ -317,6 +322,60 @@ impl Client {
     /// ```
     pub fn list_tasks(&self) -> ListTasks {
         ListTasks::new(self.clone())
+    }
+
+    /// Does the same with many executions: retries, restarts, cancels or terminates those that fit what is asked for.
+    /// The system carries it out, page by page, also if processes die. See [`OperationHandle`].
+    ///
+    /// ```no_run
+    /// # use tickover::client::Action;
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let declined = || client.on_executions(Action::Retry).workflow("order").error_code("card_declined");
+    /// println!("{} of them", declined().dry_run().await?.ended().await?.matched);
+    /// let retried = declined().await?.ended().await?;
+    /// println!("{} retried, refused: {:?}", retried.changed, retried.refused);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_executions(&self, action: Action) -> OnExecutions {
+        OnExecutions::new(self.clone(), action)
+    }
+
+    /// Sends an event to many executions that are open. Each takes it once.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// client.send_event_to_many("prices-changed", &7).workflow("order").await?.ended().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn send_event_to_many(&self, name: &str, payload: &(impl Serialize + ?Sized)) -> OnExecutions {
+        self.on_executions(Action::SendEvent).event(name, payload)
+    }
+
+    /// Does the same with many tasks: retries, cancels or terminates those that fit what is asked for.
+    ///
+    /// ```no_run
+    /// # use tickover::client::Action;
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// client.on_tasks(Action::Cancel).queue("mail").kind("newsletter").await?.ended().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_tasks(&self, action: Action) -> OnTasks {
+        OnTasks::new(self.clone(), action)
+    }
+
+    /// The operation with this id. This makes no call: the operation may not exist.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// client.operation("retry-of-monday")?.stop().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn operation(&self, id: impl Into<String>) -> Result<OperationHandle, ClientError> {
+        OperationHandle::new(self.clone(), id)
     }
 
     /// The cron with this id. This makes no call: the cron may not exist.

@@ -6,6 +6,7 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::{Incarnation, Nonce};
+use tickover_core::operation::Operation;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
@@ -66,6 +67,13 @@ impl From<&QueueRecord> for Stored {
     fn from(queue: &QueueRecord) -> Self {
         let QueueRecord { version, nonce, .. } = *queue;
         Self { incarnation: None, version, nonce, due: queue.due(), wakes: 0, expires_at: None }
+    }
+}
+
+impl From<&Operation> for Stored {
+    fn from(operation: &Operation) -> Self {
+        let Operation { version, nonce, due, .. } = *operation;
+        Self { incarnation: None, version, nonce, due, wakes: 0, expires_at: operation.expires_at() }
     }
 }
 
@@ -159,6 +167,9 @@ impl Condition {
                 Some(Self::WrittenBy { before, nonce: after.nonce })
             }
             Write::PutQueue { record } => {
+                Some(Self::Follows { version: record.version, nonce: record.nonce })
+            }
+            Write::PutOperation { record } => {
                 Some(Self::Follows { version: record.version, nonce: record.nonce })
             }
             Write::PutTick { record } => Some(Self::Follows { version: record.version, nonce: record.nonce }),

@@ -5,6 +5,7 @@
 //! store recognises by its nonce. Both are bounded. What differs between the kinds of record is in their `Drive`.
 
 mod cron;
+pub(crate) mod ended_by;
 mod execution;
 mod task;
 

@@ -16,6 +16,7 @@ pub mod executions;
 pub mod lease;
 pub mod memory;
 pub mod metric;
+pub mod operations;
 pub mod ports;
 pub mod queues;
 pub mod skew;

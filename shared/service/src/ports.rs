@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use serde::{Deserialize, Serialize};
 use tickover_core::cron::Cron;
 use tickover_core::decision::{NewItem, Write};
 use tickover_core::due::DueKind;
@@ -9,8 +10,10 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionStatus, Parent, Slot};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, RecordId, TaskId,
+    TaskKind, WorkflowName,
 };
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::{Status, Task};
@@ -221,6 +224,12 @@ pub trait Store: Send + Sync {
     /// All queues that have a record, by name.
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError>;
 
+    /// An operation by id, read consistently. Its retention may have passed: the caller checks.
+    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError>;
+
+    /// Operations, latest first.
+    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError>;
+
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError>;
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError>;
@@ -428,17 +437,41 @@ pub trait Ids: Send + Sync {
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// A filter on tasks in a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A filter on tasks in a list. What is absent excludes none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TaskFilter {
     /// Only tasks of this queue.
     pub queue: Option<QueueName>,
     /// Only tasks with one of these statuses; any status when empty.
     pub statuses: Vec<Status>,
+    /// Only tasks of this kind.
+    pub kind: Option<TaskKind>,
+    /// Only tasks that were scheduled at this instant or later.
+    pub created_from: Option<Timestamp>,
+    /// Only tasks that were scheduled before this instant.
+    pub created_before: Option<Timestamp>,
+    /// Only tasks with this label: its name and its value.
+    pub label: Option<(String, String)>,
+    /// Only tasks that have failed or timed out with an error of this code.
+    pub error: Option<String>,
+}
+
+impl TaskFilter {
+    /// Whether a task fits, apart from its labels, which may be in an item of their own.
+    pub fn fits_but_for_labels(&self, task: &Task) -> bool {
+        self.queue.as_ref().is_none_or(|queue| *queue == task.queue)
+            && (self.statuses.is_empty() || self.statuses.contains(&task.status()))
+            && self.kind.as_ref().is_none_or(|kind| *kind == task.kind)
+            && self.created_from.is_none_or(|from| task.created_at >= from)
+            && self.created_before.is_none_or(|before| task.created_at < before)
+            && self.error.as_deref().is_none_or(|code| task.error_code() == Some(code))
+    }
 }
 
 /// A filter on executions in a list. What is absent excludes none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ExecutionFilter {
     /// Only executions of this workflow.
     pub workflow: Option<WorkflowName>,

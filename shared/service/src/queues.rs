@@ -260,7 +260,11 @@ impl Service {
         if let Some(index) = self.ports.store.task_index() {
             return Ok(index.oldest(name, self.now())?);
         }
-        let filter = TaskFilter { queue: Some(name.clone()), statuses: vec![Status::Pending] };
+        let filter = TaskFilter {
+            queue: Some(name.clone()),
+            statuses: vec![Status::Pending],
+            ..TaskFilter::default()
+        };
         let page = self.list(&filter, OLDEST_READ_MAX, None).await?;
         let now = self.now();
         let waiting = page.items.iter().filter_map(|task| match &task.state {

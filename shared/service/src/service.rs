@@ -8,7 +8,9 @@ use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::{self, Execution};
-use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, TaskId, WorkflowName};
+use tickover_core::id::{
+    BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, TaskId, WorkflowName,
+};
 use tickover_core::limits::Limits;
 use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
@@ -165,6 +167,12 @@ impl Service {
         let text = format!("{:032x}", u128::from_be_bytes(self.random()));
         #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]
         ExecutionId::parse(text).expect("hexadecimal is a name")
+    }
+
+    pub(crate) fn new_operation_id(&self) -> OperationId {
+        let text = format!("{:032x}", u128::from_be_bytes(self.random()));
+        #[expect(clippy::expect_used, reason = "hexadecimal digits are allowed in every id")]
+        OperationId::parse(text).expect("hexadecimal is a name")
     }
 
     /// The trace, if this deployment carries traces; else `None`, even if a record still has a trace.

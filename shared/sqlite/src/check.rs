@@ -149,6 +149,10 @@ fn expected(kind: Kind, read: &Read<'_>) -> Result<(String, NewRecord), StoreErr
             let cron = read.cron()?;
             (cron.id.to_string(), NewRecord::cron(&cron)?)
         }
+        Kind::Operation => {
+            let operation = read.operation()?;
+            (operation.id.to_string(), NewRecord::operation(&operation)?)
+        }
         Kind::Queue => {
             let queue = read.queue()?;
             (queue.name.to_string(), NewRecord::queue(&queue)?)

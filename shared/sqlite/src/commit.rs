@@ -92,6 +92,9 @@ impl Commit {
             Write::PutQueue { record } => {
                 (Kind::Queue, record.name.to_string(), Change::Put(NewRecord::queue(record)?))
             }
+            Write::PutOperation { record } => {
+                (Kind::Operation, record.id.to_string(), Change::Put(NewRecord::operation(record)?))
+            }
             Write::PutTick { record } => (Kind::Tick, String::new(), Change::Put(NewRecord::tick(record)?)),
             Write::PutCron { after, .. } => {
                 (Kind::Cron, after.id.to_string(), Change::Put(NewRecord::cron(after)?))
@@ -189,7 +192,7 @@ impl Decided {
                 let execution = read(connection, Kind::Execution, &self.id, |read| read.execution())?;
                 Ok(execution.map(|execution| Current::Execution(Box::new(execution))))
             }
-            Kind::Cron | Kind::Queue | Kind::Key | Kind::Tick => Ok(None),
+            Kind::Cron | Kind::Queue | Kind::Key | Kind::Tick | Kind::Operation => Ok(None),
         }
     }
 }

@@ -3,13 +3,14 @@
 use rusqlite::{Connection, Row, ToSql, params};
 use tickover_core::cron::Cron;
 use tickover_core::id::{ExecutionId, RecordId, TaskId, WorkflowName};
+use tickover_core::operation::Operation;
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_service::cursor::{self, Position};
 use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
 
 use crate::error::Failure;
-use crate::record::{CRONS, Kind, Read, due, list_of, stored};
+use crate::record::{CRONS, Kind, OPERATIONS, Read, due, list_of, stored};
 
 /// A query for whole records, in the columns that `parse_row` reads.
 macro_rules! select_records {
@@ -141,7 +142,7 @@ pub(crate) fn tasks(
     let page = page(positions, limit, &name, Position::clone);
     let task = |position: Position| match position.record {
         RecordId::Task(id) => Some(id),
-        RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
+        RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(task).collect(), next: page.next })
 }
@@ -157,7 +158,7 @@ pub(crate) fn executions(
     let page = page(list(connection, &name, &before(&name, cursor)?, limit)?, limit, &name, Position::clone);
     let execution = |position: Position| match position.record {
         RecordId::Execution(id) => Some(id),
-        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
+        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
 }
@@ -179,6 +180,26 @@ pub(crate) fn crons(
     }
     let position = |cron: &Cron| Position { at: cron.created_at, record: RecordId::Cron(cron.id.clone()) };
     Ok(page(found, limit, CRONS, position))
+}
+
+/// Operations, latest first.
+pub(crate) fn operations(
+    connection: &Connection,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Page<Operation>, Failure> {
+    let before = before(OPERATIONS, cursor)?;
+    let mut statement = connection.prepare_cached(select_records!(
+        "WHERE list = ?1 AND (list_at, id) < (?2, ?3) ORDER BY list_at DESC, id DESC LIMIT ?4"
+    ))?;
+    let mut rows = statement.query(params![OPERATIONS, before.at, before.id, limit + 1])?;
+    let mut found = vec![];
+    while let Some(row) = rows.next()? {
+        found.push(parse_row(row, |read| read.operation())?);
+    }
+    let position =
+        |one: &Operation| Position { at: one.created_at, record: RecordId::Operation(one.id.clone()) };
+    Ok(page(found, limit, OPERATIONS, position))
 }
 
 /// A position as columns are compared with it.

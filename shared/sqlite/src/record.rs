@@ -9,8 +9,9 @@ use tickover_core::cron::{self, Cron};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::{self, Execution};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Incarnation, Nonce, QueueName, RecordId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Incarnation, Nonce, OperationId, QueueName, RecordId, TaskId, WorkflowName,
 };
+use tickover_core::operation::{self, Operation};
 use tickover_core::payload::Payload;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::{self, State, Task};
@@ -21,6 +22,9 @@ use tickover_service::ports::StoreError;
 
 /// The list of crons that aren't deleted.
 pub(crate) const CRONS: &str = "crons";
+
+/// The list of operations.
+pub(crate) const OPERATIONS: &str = "operations";
 
 /// What the names of the lists of workflows' executions begin with.
 const WORKFLOW: &str = "workflow ";
@@ -45,11 +49,12 @@ pub(crate) enum Kind {
     Queue = 3,
     Key = 4,
     Tick = 5,
+    Operation = 6,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Task, Self::Execution, Self::Cron, Self::Queue, Self::Key, Self::Tick];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Task, Self::Execution, Self::Cron, Self::Queue, Self::Key, Self::Tick, Self::Operation];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -59,6 +64,7 @@ impl Kind {
             Self::Queue => "queue",
             Self::Key => "idempotency key",
             Self::Tick => "record of the ticks",
+            Self::Operation => "operation",
         }
     }
 
@@ -70,6 +76,7 @@ impl Kind {
             Self::Queue => "queues with a record",
             Self::Key => "idempotency keys",
             Self::Tick => "records of the ticks",
+            Self::Operation => "operations",
         }
     }
 
@@ -81,6 +88,7 @@ impl Kind {
             1 => RecordId::Execution(ExecutionId::parse(id).map_err(|_| wrong("execution"))?),
             2 => RecordId::Cron(CronId::parse(id).map_err(|_| wrong("cron"))?),
             3 => RecordId::Queue(QueueName::parse(id).map_err(|_| wrong("queue"))?),
+            6 => RecordId::Operation(OperationId::parse(id).map_err(|_| wrong("operation"))?),
             _ => return Ok(None),
         }))
     }
@@ -91,6 +99,7 @@ impl Kind {
             RecordId::Execution(_) => Self::Execution,
             RecordId::Cron(_) => Self::Cron,
             RecordId::Queue(_) => Self::Queue,
+            RecordId::Operation(_) => Self::Operation,
         }
     }
 }
@@ -177,6 +186,11 @@ impl NewRecord {
         Ok(Self::plain(queue.into(), body(queue)?))
     }
 
+    pub(crate) fn operation(operation: &Operation) -> Result<Self, StoreError> {
+        let list = Some((OPERATIONS.to_owned(), operation.created_at));
+        Ok(Self { list, ..Self::plain(operation.into(), body(operation)?) })
+    }
+
     pub(crate) fn key(key: &KeyRecord) -> Result<Self, StoreError> {
         Ok(Self::plain(key.into(), body(key)?))
     }
@@ -254,6 +268,12 @@ impl Read<'_> {
     pub(crate) fn cron(&self) -> Result<Cron, StoreError> {
         let cron: Cron = self.parse("cron", |cron: &Cron| cron.format == cron::FORMAT)?;
         Ok(Cron { due: self.stored.due, ..cron })
+    }
+
+    pub(crate) fn operation(&self) -> Result<Operation, StoreError> {
+        let operation: Operation =
+            self.parse("operation", |operation: &Operation| operation.format == operation::FORMAT)?;
+        Ok(Operation { due: self.stored.due, ..operation })
     }
 
     pub(crate) fn queue(&self) -> Result<QueueRecord, StoreError> {

@@ -12,8 +12,9 @@ use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
 };
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
@@ -280,6 +281,16 @@ impl Store for SqliteStore {
 
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
         self.read(|connection| read::all(connection, Kind::Queue, |read| read.queue()))
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
+        self.read(|connection| {
+            read::record(connection, Kind::Operation, id.as_str(), |read| read.operation())
+        })
+    }
+
+    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
+        self.read(|connection| read::operations(connection, limit, cursor))
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

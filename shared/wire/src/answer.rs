@@ -3,6 +3,7 @@
 mod cron;
 mod derived;
 mod execution;
+mod operation;
 mod problem;
 mod task;
 mod timeline;
@@ -15,6 +16,7 @@ pub use execution::{
     ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, ExportAnswer, FailingView,
     ParentView, SendEventAnswer, TimelineAnswer, WaitKind, WaitView, WorkflowView, WorkflowsAnswer,
 };
+pub use operation::{OperationAnswer, OperationStatus, OperationStopAnswer, OperationView, OperationsAnswer};
 pub use problem::Problem;
 pub use task::{
     AttemptOutcome, AttemptView, BatchAnswer, BatchResult, CancelAnswer, CancelOutcome, ClaimAnswer,

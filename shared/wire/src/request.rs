@@ -2,6 +2,7 @@
 
 mod cron;
 mod execution;
+mod operation;
 mod query;
 mod report;
 mod retry;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cron::CronRequest;
 pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
+pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{
     ExecutionStatuses, ExecutionsQuery, ExportQuery, PageQuery, Statuses, TaskStatuses, TasksQuery,
     WaitQuery, pairs,

@@ -9,11 +9,14 @@ use tickover_core::cron::plan::{Missed, Overlap};
 use tickover_core::cron::run::Skip;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::execution::{DeadlineKind, ExecutionStatus, ParentClosePolicy};
+use tickover_core::operation::Action;
 use tickover_core::retry::Jitter;
 use tickover_core::task::Status;
 use tickover_core::timeout::TimeoutKind;
 
-use crate::answer::{AttemptOutcome, CancelOutcome, CauseCategory, CronStatus, Health, RunState, WaitKind};
+use crate::answer::{
+    AttemptOutcome, CancelOutcome, CauseCategory, CronStatus, Health, OperationStatus, RunState, WaitKind,
+};
 use crate::request::{OnTimeout, TimeoutScope};
 
 /// An enumeration whose values are written as words.
@@ -153,6 +156,7 @@ of_core! {
         StartPolicy::UseExisting => "use_existing",
         StartPolicy::Reject => "reject_duplicate",
     };
+    Action, "OperationAction", Self::ALL, Action::as_str;
     ParentClosePolicy, "ParentClosePolicy", [Self::Abandon, Self::RequestCancel, Self::Terminate], |policy| {
         match policy {
             ParentClosePolicy::Abandon => "abandon",
@@ -178,6 +182,9 @@ aliases! {
     JitterWord = Jitter;
     TimeoutScopeWord = TimeoutScope;
     OnTimeoutWord = OnTimeout;
+    ActionWord = Action;
+    TaskStatusWord = Status;
+    ExecutionStatusWord = ExecutionStatus;
 }
 
 aliases! {
@@ -196,6 +203,8 @@ aliases! {
     OpenCauseCategory = CauseCategory;
     OpenCronStatus = CronStatus;
     OpenRunState = RunState;
+    OpenAction = Action;
+    OpenOperationStatus = OperationStatus;
 }
 
 /// Defines enumerations that only the API has.

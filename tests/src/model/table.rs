@@ -72,6 +72,7 @@ impl Change {
             | Write::Wake { .. }
             | Write::PutKey { .. }
             | Write::PutQueue { .. }
+            | Write::PutOperation { .. }
             | Write::PutTick { .. }
             | Write::PutCron { .. }
             | Write::ExtendBlob { .. }

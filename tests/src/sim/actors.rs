@@ -5,6 +5,7 @@ mod batch;
 mod client;
 mod engine;
 mod filler;
+mod operations;
 mod operator;
 mod reaper;
 mod redriver;

@@ -138,6 +138,7 @@ fn record_of(write: &Write) -> Option<RecordId> {
         | Write::Wake { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutOperation { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
@@ -173,6 +174,7 @@ fn record_before(write: &Write) -> Option<Write> {
             Some(Write::CreateExecution { execution: execution.clone(), now })
         }
         Write::PutQueue { record } => (record.version > 1).then(|| write.clone()),
+        Write::PutOperation { record } => (record.version > 1).then(|| write.clone()),
         Write::CreateTask { .. }
         | Write::CreateExecution { .. }
         | Write::Wake { .. }

@@ -4,10 +4,12 @@
 //! (`table`).
 
 mod execution;
+mod operation;
 mod rules;
 mod table;
 
 pub use execution::decide_execution;
+pub use operation::read_operation;
 pub use rules::decide;
 pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
 
@@ -156,6 +158,14 @@ bugs! {
     ListOnOneKey, "list-on-one-key", Timeliness;
     /// A worker that runs workflows doesn't see the last result in the sealed segments of a journal.
     SealedResultUnseen, "sealed-result-unseen", Engine;
+    /// A page of an operation is recorded as carried out before it is.
+    PageNotedFirst, "page-noted-first", Operations;
+    /// An operation retries also what has ended after it was recorded.
+    EndedLaterRetried, "ended-later-retried", Operations;
+    /// An operation has no due slot: if its message is lost, no tick continues it.
+    OperationNotDue, "operation-not-due", Operations;
+    /// A process goes on with an operation that was stopped.
+    StopIgnored, "stop-ignored", Operations;
 }
 
 /// How messages become dead letters in a run, with the bug or without.

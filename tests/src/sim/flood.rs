@@ -91,6 +91,7 @@ impl Flood {
             page: PAGE,
             flood: records,
             stories: BTreeMap::new(),
+            has_operations: false,
             has_sqlite: false,
         }
     }

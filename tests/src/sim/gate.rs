@@ -126,6 +126,7 @@ impl Gate {
                 | Write::Wake { .. }
                 | Write::PutKey { .. }
                 | Write::PutQueue { .. }
+                | Write::PutOperation { .. }
                 | Write::PutCron { .. }
                 | Write::ExtendBlob { .. }
                 | Write::ExtendSegment { .. }

@@ -10,7 +10,8 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::id::{BlobId, ExecutionId, QueueName, RecordId, TaskId};
+use tickover_core::id::{BlobId, ExecutionId, OperationId, QueueName, RecordId, TaskId};
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
@@ -42,6 +43,8 @@ pub struct Ledger {
     bodies: Mutex<BTreeMap<BlobId, Json>>,
     /// The ticks' notes, and when they were written.
     noted: Mutex<Vec<(Timestamp, TickRecord)>>,
+    /// The records of operations, after how many events each was written.
+    operations: Mutex<Vec<(usize, Operation)>>,
 }
 
 /// The due slot of a record from an instant on.
@@ -55,15 +58,16 @@ enum Known {
     Task(TaskId, Option<Task>),
     Execution(ExecutionId, Option<Execution>),
     Queue(QueueName, Option<Due>),
+    Operation(OperationId, Option<Due>),
 }
 
 impl Ledger {
     pub fn new(seed: u64, plan: &Plan, clock: Arc<ManualClock>, history: Arc<History>) -> Self {
         let dice = Dice::new(seed, "ledger");
         let (index, open) = (Mutex::default(), Mutex::default());
-        let (bodies, noted) = (Mutex::default(), Mutex::default());
+        let (bodies, noted, operations) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (store, page) = (Table::new(seed, plan.has_sqlite), plan.page);
-        Self { store, page, clock, history, dice, index, open, bodies, noted }
+        Self { store, page, clock, history, dice, index, open, bodies, noted, operations }
     }
 
     /// The current record of a task.
@@ -89,6 +93,16 @@ impl Ledger {
     /// The ticks' notes, in order.
     pub fn noted(&self) -> Vec<(Timestamp, TickRecord)> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The records of operations, in the order in which they were written, and after how many events each was written.
+    pub fn operations(&self) -> Vec<(usize, Operation)> {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The current record of an operation.
+    pub fn operation(&self, id: &OperationId) -> Option<Operation> {
+        self.store.operation(id).now_or_never()?.ok()?
     }
 
     /// Executions that haven't ended.
@@ -138,6 +152,20 @@ impl Ledger {
                     let after = self.queue_due(&name);
                     self.follow(RecordId::Queue(name), before, after, lag_ms);
                 }
+                Known::Operation(id, before) => {
+                    let Some(after) = self.operation(&id) else { continue };
+                    let due = after.due;
+                    let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+                    if operations
+                        .iter()
+                        .rfind(|(_, last)| last.id == id)
+                        .is_none_or(|(_, last)| *last != after)
+                    {
+                        operations.push((self.history.len(), after));
+                    }
+                    drop(operations);
+                    self.follow(RecordId::Operation(id), before, due, lag_ms);
+                }
             }
         }
         answer
@@ -156,6 +184,10 @@ impl Ledger {
             RecordId::Queue(name) => {
                 let before = self.queue_due(&name);
                 Some(Known::Queue(name, before))
+            }
+            RecordId::Operation(id) => {
+                let before = self.operation(&id).and_then(|operation| operation.due);
+                Some(Known::Operation(id, before))
             }
             RecordId::Cron(_) => None,
         }
@@ -237,6 +269,7 @@ impl Ledger {
 fn name(at: Timestamp, id: &RecordId) -> String {
     let sort = match id {
         RecordId::Execution(_) => 'e',
+        RecordId::Operation(_) => 'o',
         RecordId::Queue(_) => 'q',
         RecordId::Cron(_) => 'r',
         RecordId::Task(_) => 't',
@@ -254,6 +287,7 @@ fn record_of(write: &Write) -> Option<RecordId> {
         Write::UpdateExecution { before, .. } => Some(before.id.clone().into()),
         Write::Wake { id, .. } => Some(id.clone().into()),
         Write::PutQueue { record } => Some(RecordId::Queue(record.name.clone())),
+        Write::PutOperation { record } => Some(RecordId::Operation(record.id.clone())),
         Write::PutKey { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }

@@ -44,6 +44,9 @@ const KEYS: [&str; 2] = ["k-1", "k-2"];
 /// Of so many seeds, one may have `SQLite` beside the memory store.
 const SQLITE_EACH: u64 = 10;
 
+/// Of a thousand seeds, in so many the operator starts operations on many records.
+const OPERATIONS: u64 = 300;
+
 /// A run before it begins.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -63,6 +66,8 @@ pub struct Plan {
     pub flood: usize,
     /// The executions of example workflows. If there are any, the run has no other work, and workers run the SDK.
     pub stories: BTreeMap<ExecutionId, Story>,
+    /// Whether the operator starts operations on many records at once.
+    pub has_operations: bool,
     /// Whether the records are in `SQLite` as well, and both stores must always answer alike.
     pub has_sqlite: bool,
 }
@@ -137,6 +142,7 @@ impl Plan {
         let faults = hardship.faults(FaultPlan::of(seed));
         // Where expired items are deleted at random, the stores would differ.
         let has_sqlite = seed.is_multiple_of(SQLITE_EACH) && [0, ALWAYS].contains(&hardship.reaped);
+        let has_operations = stories.is_empty() && Dice::new(seed, "operations").chance(OPERATIONS);
         let faults_until = START.plus(storm).max(hardship.over_at().unwrap_or(START));
         Self {
             faults,
@@ -148,6 +154,7 @@ impl Plan {
             page: PAGE,
             flood: 0,
             stories,
+            has_operations,
             has_sqlite,
         }
     }

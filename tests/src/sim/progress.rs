@@ -43,6 +43,14 @@ impl Progress {
         self.executions.lock().unwrap_or_else(PoisonError::into_inner).push(id);
     }
 
+    pub fn known_tasks(&self) -> Vec<TaskId> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn known_executions(&self) -> Vec<ExecutionId> {
+        self.executions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A random known execution.
     pub fn recall_execution(&self, dice: &Dice) -> Option<ExecutionId> {
         let known = self.executions.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,8 +8,10 @@ use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, RecordId, TaskId,
+    WorkflowName,
 };
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
@@ -239,6 +241,15 @@ impl Store for SimStore {
 
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
         self.read(self.0.world.ledger.store.crons(limit, cursor)).await
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
+        let found = self.read(self.0.world.ledger.store.operation(id)).await?;
+        Ok(found.map(|operation| bugs::read_operation(&self.0, operation)))
+    }
+
+    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
+        self.read(self.0.world.ledger.store.operations(limit, cursor)).await
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

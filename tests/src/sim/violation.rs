@@ -43,6 +43,8 @@ pub enum Invariant {
     Format,
     /// The requests of operators and the policies of parents are carried out.
     Policies,
+    /// Every operation on many records ends, and does what it was asked for, and nothing twice.
+    Operations,
     /// Every task and every execution ends.
     Liveness,
     /// Due work is done on time, as far as the faults allow.

@@ -48,6 +48,8 @@ pub struct World {
     pub bug: Option<Bug>,
     /// Conditions that last longer than one call.
     pub hardship: Hardship,
+    /// Whether the operator starts operations on many records at once.
+    pub has_operations: bool,
     /// The executions of example workflows, where there are any.
     pub stories: BTreeMap<ExecutionId, Story>,
     faults: FaultPlan,
@@ -82,6 +84,7 @@ impl World {
             history,
             bug,
             hardship,
+            has_operations: plan.has_operations,
             stories: plan.stories.clone(),
             faults,
             faults_until,

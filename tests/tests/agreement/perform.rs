@@ -111,7 +111,8 @@ impl Side {
 
     /// All pages. Pages of a scan of the whole table are in no order.
     async fn list(&self, statuses: &[Status], queue: Option<&str>, limit: usize) -> String {
-        let filter = TaskFilter { queue: queue.map(queue_name), statuses: statuses.to_vec() };
+        let filter =
+            TaskFilter { queue: queue.map(queue_name), statuses: statuses.to_vec(), ..TaskFilter::default() };
         let (mut tasks, mut cursor): (Vec<Task>, Option<String>) = (vec![], None);
         loop {
             let page = match self.service.list(&filter, limit, cursor.as_deref()).await {

@@ -7,7 +7,9 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::id::{ExecutionId, Incarnation, LeaseId, Nonce, TaskId};
+use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, OperationId, TaskId};
+use tickover_core::operation::{Action, Counts, HowEnded, NewOperation, Operation, Target};
+use tickover_core::payload::{Json, Payload};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::task::command::{Command, Key};
@@ -22,7 +24,7 @@ use tickover_tests::scene::{START, queue_name, task_id};
 
 use crate::executions::{OfExecution, SHARD, execution_id, started, workflow};
 use crate::side::{dynamodb, limits};
-use crate::writes::{IDS, KEYS, New, RandomWrite, What, digest};
+use crate::writes::{IDS, KEYS, New, RandomWrite, ToOperation, What, digest};
 
 /// The stores, and what was ever in them.
 pub(crate) struct Stores {
@@ -48,6 +50,7 @@ struct Contents {
     executions: Vec<Execution>,
     keys: Vec<KeyRecord>,
     queue: Option<QueueRecord>,
+    operation: Option<Operation>,
     tick: Option<TickRecord>,
 }
 
@@ -89,7 +92,7 @@ impl Stores {
             if left != other {
                 return Err(format!("left in memory {left:?}\non {name} {other:?}\nby {writes:?}"));
             }
-            if matches!(random_write.what, What::Execution(_)) {
+            if matches!(random_write.what, What::Execution(_) | What::Operation { .. }) {
                 let left = shown(&*self.memory).await.map_err(unread)?;
                 let other = shown(&**store).await.map_err(unread)?;
                 if left != other {
@@ -125,6 +128,7 @@ impl Stores {
             | Write::Wake { .. }
             | Write::PutCron { .. }
             | Write::PutQueue { .. }
+            | Write::PutOperation { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => false,
@@ -151,6 +155,11 @@ impl Stores {
                 let version = (stored.map_or(0, |stored| stored.version) + ahead).max(1);
                 vec![Write::PutTick { record: TickRecord { version, ..TickRecord::new(self.nonce()) } }]
             }
+            (What::Operation { ahead, does }, _) => {
+                let stored = self.memory.operation(&operation_id()).await.ok().flatten();
+                let record = self.operation(stored.as_ref(), *ahead, *does, now);
+                vec![Write::PutOperation { record: Box::new(record) }]
+            }
             (What::ExtendKey(key), _) => {
                 let expires_at = now.plus(Millis::from_secs(90 * 86_400));
                 vec![Write::ExtendKey { key: digest(*key), expires_at }]
@@ -172,6 +181,36 @@ impl Stores {
                 vec![Write::Rearm { task: Box::new(task.clone()), to }]
             }),
         }
+    }
+
+    fn operation(
+        &self,
+        stored: Option<&Operation>,
+        ahead: u64,
+        does: ToOperation,
+        now: Timestamp,
+    ) -> Operation {
+        let version = (stored.map_or(0, |stored| stored.version) + ahead).max(1);
+        let new = || {
+            let new = NewOperation {
+                id: operation_id(),
+                fingerprint: Fingerprint::from_bytes([4; 16]),
+                action: Action::Retry,
+                target: Target::Tasks,
+                dry_run: false,
+                details: Payload::Inline(Json::null()),
+            };
+            Operation::new(new, stored, self.nonce(), now, 1)
+        };
+        let changed = stored.and_then(|stored| match does {
+            ToOperation::Start => None,
+            ToOperation::Page { cursor } => {
+                let counts = Counts { matched: 9, changed: ahead, ..Counts::default() };
+                stored.note_page(stored.pages, counts, cursor.map(|bytes| "c".repeat(bytes)), now)
+            }
+            ToOperation::Stop => stored.ended(HowEnded::Stopped, now),
+        });
+        Operation { version, nonce: self.nonce(), ..changed.unwrap_or_else(new) }
     }
 
     async fn of_execution(&self, of: OfExecution, random_write: &RandomWrite, now: Timestamp) -> Vec<Write> {
@@ -270,18 +309,23 @@ async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
         keys.extend(store.key(&digest(key)).await?);
     }
     let queue = store.queue(&queue_name("q")).await?;
+    let operation = store.operation(&operation_id()).await?;
     let tick = store.tick_record().await?;
-    Ok(Contents { tasks, executions, keys, queue, tick })
+    Ok(Contents { tasks, executions, keys, queue, operation, tick })
 }
 
-/// What the indexes show of executions. Which of two at the same instant comes first is nobody's business.
-async fn shown(store: &dyn Store) -> Result<(Vec<ExecutionId>, Vec<DueEntry>), StoreError> {
+fn operation_id() -> OperationId {
+    OperationId::parse("a").unwrap()
+}
+
+/// What the indexes show of executions and operations. Which of two at the same instant comes first is nobody's business.
+async fn shown(store: &dyn Store) -> Result<(Vec<ExecutionId>, Vec<DueEntry>, Vec<Operation>), StoreError> {
     let mut listed = store.list_executions(&workflow(), 100, None).await?.items;
     listed.sort();
     let range = DueRange::until(SHARD, Timestamp::from_millis(i64::MAX));
     let mut due = store.due(range, 100, None).await?.items;
     due.sort_by(|one, other| (one.due_at, &one.record).cmp(&(other.due_at, &other.record)));
-    Ok((listed, due))
+    Ok((listed, due, store.operations(100, None).await?.items))
 }
 
 fn fate(answer: Result<(), StoreError>) -> Result<Fate, String> {
@@ -302,6 +346,7 @@ fn task_of(write: &Write) -> Option<&TaskId> {
         | Write::Wake { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutOperation { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }

@@ -50,10 +50,24 @@ pub(crate) enum What {
     Again(Index),
     /// The queue's record, so many versions after the stored one; the first is 1.
     Queue { ahead: u64 },
+    /// An operation's record, so many versions after the stored one; the first is 1.
+    Operation { ahead: u64, does: ToOperation },
     /// The ticks' record, so many versions after the stored one; the first is 1.
     Tick { ahead: u64 },
     /// The expiry of a key is extended.
     ExtendKey(u8),
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ToOperation {
+    /// It starts, or starts anew.
+    Start,
+    /// A page is done, with so long a cursor.
+    Page {
+        cursor: Option<usize>,
+    },
+    Stop,
 }
 
 /// A command for an existing task.
@@ -131,8 +145,17 @@ fn other() -> impl Strategy<Value = What> {
         4 => (place(), select(kinds.to_vec())).prop_map(|(to, kind)| What::Rearm { to, kind }),
         5 => any::<Index>().prop_map(What::Again),
         1 => (0_u64..3).prop_map(|ahead| What::Queue { ahead }),
+        4 => (0_u64..3, to_operation()).prop_map(|(ahead, does)| What::Operation { ahead, does }),
         1 => (0_u64..3).prop_map(|ahead| What::Tick { ahead }),
         1 => select(KEYS.to_vec()).prop_map(What::ExtendKey),
+    ]
+}
+
+fn to_operation() -> impl Strategy<Value = ToOperation> {
+    prop_oneof![
+        2 => Just(ToOperation::Start),
+        4 => prop::option::of(0_usize..400).prop_map(|cursor| ToOperation::Page { cursor }),
+        1 => Just(ToOperation::Stop),
     ]
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 43] = [
+const ROUTES: [&str; 47] = [
     "delete /v1/executions/{id}/events/{name}",
     "delete /v1/crons/{id}",
     "get /healthz",
@@ -17,6 +17,8 @@ const ROUTES: [&str; 43] = [
     "get /v1/executions/{id}/events",
     "get /v1/executions/{id}/export",
     "get /v1/executions/{id}/timeline",
+    "get /v1/operations",
+    "get /v1/operations/{id}",
     "get /v1/queues",
     "get /v1/queues/{queue}",
     "get /v1/crons",
@@ -33,6 +35,8 @@ const ROUTES: [&str; 43] = [
     "post /v1/executions/{id}/resume",
     "post /v1/executions/{id}/steps/{name}/retry",
     "post /v1/executions/{id}/terminate",
+    "post /v1/operations",
+    "post /v1/operations/{id}/stop",
     "post /v1/queues/{queue}/claim",
     "post /v1/queues/{queue}/pause",
     "post /v1/queues/{queue}/resume",
@@ -67,6 +71,8 @@ async fn the_document_has_every_route_and_every_documented_route_answers() {
     let api = Api::start().await;
     api.schedule("t", json!({})).await;
     api.post("/v1/executions", json!({"workflow": "w", "id": "t"})).await.ok(201);
+    let operation = json!({"id": "t", "action": "cancel", "tasks": {"ids": ["t"]}, "dry_run": true});
+    api.post("/v1/operations", operation).await.ok(201);
     let cron = json!({"id": "t", "every": "1h", "task": {"queue": "q", "kind": "k"}});
     api.post("/v1/crons", cron).await.ok(201);
     let document = api.get("/openapi.json").await.ok(200);

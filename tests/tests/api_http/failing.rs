@@ -9,8 +9,9 @@ use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
 };
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
@@ -99,6 +100,14 @@ impl Store for Failing {
     }
 
     async fn crons(&self, _: usize, _: Option<&str>) -> Result<Page<Cron>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn operation(&self, _: &OperationId) -> Result<Option<Operation>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn operations(&self, _: usize, _: Option<&str>) -> Result<Page<Operation>, StoreError> {
         Err(self.0.clone())
     }
 

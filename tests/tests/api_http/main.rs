@@ -23,6 +23,8 @@ mod lists;
 #[cfg(test)]
 mod operate;
 #[cfg(test)]
+mod operations;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod transport;

@@ -145,7 +145,7 @@ async fn each_button_of_a_queue_and_of_a_cron_makes_its_call() {
 }
 
 #[tokio::test]
-async fn a_group_of_failures_is_retried_with_progress_and_refusals_are_named() {
+async fn a_group_of_failures_is_retried_as_an_operation() {
     let site = Site::empty().await;
     for number in 0..30 {
         site.failed_task(&format!("lost-{number}")).await;
@@ -155,42 +155,93 @@ async fn a_group_of_failures_is_retried_with_progress_and_refusals_are_named() {
         browser.open("#/failures").await;
         browser.press("task welcome").await;
         browser.sees("lost-29").await;
-        // Somebody else was faster with one of them.
         browser.press("Retry all").await;
-        browser.sees("30 calls, one after the other").await;
+        browser.sees("Found now: 30.").await;
         browser.press("Yes, retry all").await;
-        browser.sees("30 of 30 done").await;
-        browser.sees("Nothing of this group has failed any more").await;
+        browser.sees("What was asked for").await;
+        site.env.advance("1s").await.unwrap();
+        browser.sees("30 found, 30 changed.").await;
         let open = site.get("tasks?status=pending&limit=100").await;
         assert_eq!(open["tasks"].as_array().unwrap().len(), 30);
 
         browser.open("#/failures").await;
         browser.press("workflow order, step charge").await;
         browser.press("Retry the step of all").await;
-        browser.sees("1 call,").await;
+        browser.sees("Found now: 1.").await;
         // Meanwhile the execution is restarted elsewhere: it has no failed step any more.
         site.post("executions/order-13/restart", json!({})).await;
         browser.press("Yes, retry the step of all").await;
-        browser.sees("0 of 1 done, 1 refused").await;
-        browser.sees("Refused calls").await;
+        site.env.advance("1s").await.unwrap();
+        browser.sees("1 found, 0 changed.").await;
+
+        let nobody = json!({"id": "lost", "action": "cancel", "executions": {"ids": ["nobody"]}});
+        site.post("operations", nobody).await;
+        browser.open("#/operations").await;
+        browser.press("lost").await;
+        site.env.advance("1s").await.unwrap();
+        browser.sees("1 not_found").await;
+        browser.is_accessible("an operation").await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_group_can_be_stopped_between_two_calls() {
-    let site = Site::empty().await;
-    for number in 0..200 {
-        site.failed_task(&format!("lost-{number}")).await;
-    }
+async fn all_that_match_a_filter_are_counted_first_and_then_called_or_get_an_event() {
+    let site = Site::full().await;
+    let status = async |id: &str| site.get(&format!("executions/{id}")).await["execution"]["status"].take();
     browse(&site.url(), async |browser| {
-        browser.open("#/failures?group=task+welcome++no_such_address").await;
+        browser.open("#/executions?workflow=order&status=failed%2Ctimed_out").await;
+        browser.press_on("summary").await;
+        browser.press("Restart all").await;
+        site.env.advance("1s").await.unwrap();
+        browser.sees("Found now: 1.").await;
+        assert_eq!(status("order-13").await, "failed");
+        browser.press("Yes, restart all").await;
+        browser.sees("What was asked for").await;
+        assert_eq!(status("order-13").await, "failed");
+        // Its run fails again, and once is enough.
+        site.env.advance("5m").await.unwrap();
+        browser.sees("1 found, 1 changed.").await;
+        assert_eq!(site.get("executions/order-13").await["execution"]["run"], 2);
+
+        browser.open("#/executions?workflow=order&status=waiting").await;
+        browser.press_on("summary").await;
+        browser.fill("many-event", "shipped").await;
+        browser.fill("many-payload", "\"a bicycle\"").await;
+        browser.press("Send to all").await;
+        site.env.advance("1s").await.unwrap();
+        browser.press("Yes, send to all").await;
+        browser.sees("What was asked for").await;
+        site.env.advance("1m").await.unwrap();
+        browser.sees("1 found, 1 changed.").await;
+        assert_eq!(status("order-7").await, "completed");
+
+        browser.open("#/tasks?status=failed%2Ctimed_out").await;
+        browser.press_on("summary").await;
         browser.press("Retry all").await;
-        browser.press("Yes, retry all").await;
-        browser.press("Stop").await;
-        browser.sees(" of 200 done, stopped").await;
-        let failed = site.get("tasks?status=failed&limit=500").await["tasks"].as_array().unwrap().len();
-        assert!((1..200).contains(&failed), "{failed} have still failed");
+        site.env.advance("1s").await.unwrap();
+        browser.sees("Found now: 2.").await;
+        browser.press("No, go back").await;
+        assert_eq!(site.get("tasks/mail-2").await["task"]["status"], "failed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_operation_is_stopped() {
+    let site = Site::empty().await;
+    site.failed_task("lost").await;
+    let retry = json!({"id": "again", "action": "retry", "tasks": {"queue": "emails"}});
+    site.post("operations", retry).await;
+    browse(&site.url(), async |browser| {
+        browser.open("#/operations").await;
+        browser.press("again").await;
+        browser.press("Stop again").await;
+        browser.sees("Stop again: done").await;
+        browser.sees("No call applies in this state").await;
+        site.env.advance("5m").await.unwrap();
+        assert_eq!(site.get("operations/again").await["operation"]["status"], "stopped");
+        assert_eq!(site.get("tasks/lost").await["task"]["status"], "failed");
     })
     .await;
 }
@@ -210,6 +261,7 @@ async fn each_command_of_the_page_is_one_of_the_tool() {
                         start: ['order', {id: 'x-1', queue: 'q', input: '{\"a\": 1}'}],
                         schedule: ['q', 'k', {id: 'x-1', input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
                         sendEvent: ['x-1', 'shipped', '{}'], retryStep: ['x-1', 'label[3]'],
+                        many: ['executions', 'retry', {workflow: 'order', ids: ['x-1'], status: ['failed']}],
                     };
                     return Object.entries(commands).map(([name, make]) => {
                         const args = make(...(sample[name] ?? ['x-1', 'y']));

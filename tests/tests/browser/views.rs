@@ -9,6 +9,7 @@ const EMPTY: &[(&str, &str)] = &[
     ("#/executions?workflow=unheard", "There is no execution of unheard"),
     ("#/tasks", "There is no task that is open or has failed"),
     ("#/failures", "Nothing that is kept has failed"),
+    ("#/operations", "There is no operation on many records yet"),
     ("#/crons", "There is no cron yet"),
     ("#/events", "Choose an execution first"),
     ("#/start", "Start an execution"),

@@ -7,6 +7,7 @@ mod executions;
 mod failures;
 mod leases;
 mod new;
+mod operation;
 mod operator;
 mod results;
 mod scene;

@@ -3,6 +3,7 @@
 mod executions;
 mod files;
 mod growth;
+mod operations;
 mod power;
 
 use std::sync::Arc;
@@ -112,7 +113,11 @@ async fn tasks_are_found_by_queue_and_status_a_page_at_a_time() {
     });
     for statuses in sets.collect::<Vec<Vec<Status>>>() {
         for queue in [None, Some("a"), Some("b"), Some("c")] {
-            let filter = TaskFilter { queue: queue.map(queue_name), statuses: statuses.clone() };
+            let filter = TaskFilter {
+                queue: queue.map(queue_name),
+                statuses: statuses.clone(),
+                ..TaskFilter::default()
+            };
             let fits = |task: &&Task| {
                 (statuses.is_empty() || statuses.contains(&task.status()))
                     && filter.queue.as_ref().is_none_or(|queue| *queue == task.queue)

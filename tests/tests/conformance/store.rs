@@ -7,6 +7,7 @@ mod crons;
 mod executions;
 mod fixture;
 mod lists;
+mod operations;
 mod parts;
 mod rearm;
 mod together;
@@ -119,6 +120,10 @@ const CASES: &[Case] = cases![
     crons::a_cron_is_created_once_and_changed_only_in_the_version_that_was_read,
     crons::a_cron_is_due_at_its_slot_until_it_has_none,
     crons::crons_are_listed_in_the_order_in_which_they_were_made,
+    operations::every_change_of_an_operation_is_read_as_it_was_written,
+    operations::an_operations_versions_follow_each_other,
+    operations::an_operation_is_due_until_its_end,
+    operations::operations_are_listed_the_latest_first,
 ];
 
 /// Runs all cases, each on a new, empty store that `make` makes.

@@ -318,3 +318,23 @@ fn no_bug_is_without_a_test() {
         assert!(has_test, "{bug:?} has no test");
     }
 }
+
+#[test]
+fn a_page_of_an_operation_that_is_noted_first_is_caught() {
+    is_caught(Bug::PageNotedFirst);
+}
+
+#[test]
+fn an_operation_that_retries_what_ended_later_is_caught() {
+    is_caught(Bug::EndedLaterRetried);
+}
+
+#[test]
+fn an_operation_without_a_due_slot_is_caught() {
+    is_caught(Bug::OperationNotDue);
+}
+
+#[test]
+fn an_operation_that_goes_on_though_it_was_stopped_is_caught() {
+    is_caught(Bug::StopIgnored);
+}

@@ -8,6 +8,7 @@ use tickover_core::execution::decision::{Reply, SuspendReply};
 use tickover_core::execution::due::attempt_timeout_at;
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionStatus};
+use tickover_core::operation::{HowEnded, Operation};
 use tickover_core::task::{Ending, Outcome, Task};
 use tickover_service::timers::Fired;
 use tickover_tests::sim::history::act::{Place, Stage};
@@ -127,11 +128,17 @@ pub(crate) const ALL: &[&str] = &[
     "sdk failure dealt with",
     "sdk turn replayed",
     "sdk turn replayed a sealed journal",
+    "operation completed",
+    "operation stopped",
+    "operation in several pages",
+    "operation of a dry run",
+    "operation taken over",
 ];
 
 /// The kinds of events in a run.
 pub(crate) fn happenings(run: &Run) -> BTreeSet<&'static str> {
     let mut seen: BTreeSet<_> = run.events.iter().flat_map(|event| happening(&event.what)).collect();
+    seen.extend(run.world.ledger.operations().iter().flat_map(|(_, operation)| of_operation(operation)));
     let mut asked = BTreeSet::new();
     let acts = run.events.iter().filter_map(|event| match &event.what {
         What::OfExecution(happening) => match &**happening {
@@ -175,6 +182,23 @@ fn happening(what: &What) -> Vec<&'static str> {
         What::OfExecution(happening) => of_execution(happening),
         What::Called { .. } | What::Decided(_) => vec![],
     }
+}
+
+fn of_operation(operation: &Operation) -> Vec<&'static str> {
+    let mut seen = match operation.end.as_ref().map(|end| &end.how) {
+        Some(HowEnded::Completed) => vec!["operation completed"],
+        Some(HowEnded::Stopped) => vec!["operation stopped"],
+        // Nothing is done, and the slot isn't the first one.
+        None if operation.pages == 0 && operation.version > 1 => vec!["operation taken over"],
+        Some(HowEnded::Failed { .. }) | None => vec![],
+    };
+    if operation.pages > 1 {
+        seen.push("operation in several pages");
+    }
+    if operation.dry_run && operation.counts.matched > 0 {
+        seen.push("operation of a dry run");
+    }
+    seen
 }
 
 fn of_execution(happening: &Happening) -> Vec<&'static str> {

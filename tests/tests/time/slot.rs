@@ -20,7 +20,7 @@ async fn deadlines(scene: &Scene, seconds: u64, each: u64) {
 }
 
 async fn timed_out(scene: &Scene) -> usize {
-    let filter = TaskFilter { queue: None, statuses: vec![Status::TimedOut] };
+    let filter = TaskFilter { statuses: vec![Status::TimedOut], ..TaskFilter::default() };
     let (mut count, mut cursor) = (0, None);
     loop {
         let page = scene.service.list(&filter, 1_000, cursor.as_deref()).await.unwrap();

@@ -38,7 +38,7 @@ async fn expired(scene: &Scene, count: usize) {
 }
 
 async fn timed_out(scene: &Scene) -> usize {
-    let filter = TaskFilter { queue: None, statuses: vec![Status::TimedOut] };
+    let filter = TaskFilter { statuses: vec![Status::TimedOut], ..TaskFilter::default() };
     scene.service.list(&filter, 10_000, None).await.unwrap().items.len()
 }
 

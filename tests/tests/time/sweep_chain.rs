@@ -52,7 +52,7 @@ async fn expired(scene: &Scene, count: usize) {
 }
 
 async fn left(scene: &Scene) -> usize {
-    let filter = TaskFilter { queue: None, statuses: vec![Status::Pending] };
+    let filter = TaskFilter { statuses: vec![Status::Pending], ..TaskFilter::default() };
     scene.service.list(&filter, 100_000, None).await.unwrap().items.len()
 }
 

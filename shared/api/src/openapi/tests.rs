@@ -8,6 +8,7 @@ use tickover_core::limits::{
     RUN_TIMEOUT_MIN, SPAN_MAX, STEP_NAME_MAX, WAIT_MAX, WORKER_MAX, WORKFLOW_MAX,
 };
 use tickover_core::retry::{MAX_CODE_CHARS, MAX_CODES, MAX_LISTED_DELAYS};
+use tickover_service::operations::IDS_MAX;
 
 use super::*;
 use crate::routes::{DOCUMENT, ROUTES};
@@ -164,6 +165,9 @@ fn every_limit_in_the_document_is_the_servers() {
         name("WorkerName", WORKER_MAX),
         name("ExecutionId", EXECUTION_ID_MAX),
         name("CronId", EXECUTION_ID_MAX),
+        name("OperationId", EVENT_ID_MAX),
+        ("ExecutionSelection.properties.ids".to_owned(), json!({"maxItems": IDS_MAX})),
+        ("TaskSelection.properties.ids".to_owned(), json!({"maxItems": IDS_MAX})),
         name("WorkflowName", WORKFLOW_MAX),
         name("StepName", STEP_NAME_MAX),
         name("EventName", EVENT_NAME_MAX),

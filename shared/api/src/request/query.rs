@@ -18,7 +18,16 @@ pub(crate) struct ListQuery<T> {
 /// A query for tasks.
 pub(crate) fn tasks(given: TasksQuery) -> ListQuery<TaskFilter> {
     let statuses = statuses(given.status, given.include_timed_out, (Status::Failed, Status::TimedOut));
-    list(TaskFilter { queue: given.queue, statuses }, given.limit, given.cursor)
+    let filter = TaskFilter {
+        queue: given.queue,
+        statuses,
+        kind: given.kind,
+        created_from: given.created_from.map(|Instant(at)| at),
+        created_before: given.created_before.map(|Instant(at)| at),
+        label: given.label.map(|Label { name, value }| (name, value)),
+        error: given.error.map(|FailureCode(code)| code),
+    };
+    list(filter, given.limit, given.cursor)
 }
 
 /// A query for executions.

@@ -19,7 +19,7 @@ export function show(page) {
   };
   replace(page.root, h('form', { class: 'form', onsubmit: chosen }, choose.element, h('div', { class: 'buttons' }, h('button', {}, 'Choose'))), known);
   if (!id) {
-    replace(known, h('p', { class: 'quiet' }, 'Choose an execution first: its page and the ', link(['executions'], 'list of executions'), ' have the ids.'));
+    replace(known, h('p', { class: 'quiet' }, 'Choose an execution first: the ', link(['executions'], 'list'), ' has the ids.'));
     return;
   }
 

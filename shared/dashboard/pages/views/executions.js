@@ -6,6 +6,7 @@ import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, table } from '../dom.js';
 import { counted, forget, latest, remember, total, workflows } from '../known.js';
 import { PAGE, choice, errorCell, idCell, matches, pages, rowFilter, startedCell } from '../lists.js';
+import { allThatMatch } from '../many.js';
 import { refused } from '../problem.js';
 import { now } from '../time.js';
 import { nextShort } from '../words.js';
@@ -21,6 +22,7 @@ export function show(page) {
   const { workflow = '', status = '', since = '', from = '', label = '', error = '', cursor } = page.query;
   const isFiltered = Boolean(status || from || label || error || cursor);
   let shown = null;
+  const everything = all();
 
   const load = async (signal) => {
     const names = await workflows(signal);
@@ -36,7 +38,7 @@ export function show(page) {
     if (refused(page.root, data)) return;
     shown = data;
     const rows = data.executions.filter((one) => matches(one, page.rows));
-    replace(page.root, filters(data.names), counts(rows, workflow), list(rows), pages(page, data.cursor), limits(data));
+    replace(page.root, filters(data.names), counts(rows, workflow), list(rows), pages(page, data.cursor), limits(data), everything);
   };
 
   function filters(names) {
@@ -54,6 +56,14 @@ export function show(page) {
       search('error', 'Error code', 'card_declined', error),
       rowFilter(page, () => draw(shown)),
       counted ? null : h('form', { class: 'field', onsubmit: typed }, h('label', { for: 'other-workflow' }, 'Another workflow'), h('span', { class: 'joined' }, other, h('button', {}, 'Show'))));
+  }
+
+  /** Calls on all that match, wherever they are in the list. */
+  function all() {
+    if (!(workflow || status || label || error)) return null;
+    const statuses = status ? status.split(',') : [];
+    const live = status ? statuses.every((one) => LIVE.includes(one)) : null;
+    return allThatMatch(page, 'executions', { workflow, status: statuses, label, error, started_from: from }, live);
   }
 
   /** A field whose text is a part of the address. */
@@ -87,7 +97,7 @@ export function show(page) {
       return h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from })));
     }
     const more = data.hasMore ? `These are the latest ${PAGE} of each workflow: choose one to see all of its executions. ` : '';
-    return h('p', { class: 'quiet' }, more, 'The API lists executions of one workflow at a time. Known workflows are those that workers have announced, and those that were shown in this browser; type the name of another one above.');
+    return h('p', { class: 'quiet' }, more, 'The API lists executions of one workflow at a time. Known are those that workers have announced or this browser has shown; type another one above.');
   }
 }
 

@@ -5,6 +5,7 @@ import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, table } from '../dom.js';
 import { PAGE, choice, errorCell, idCell, matches, pages, rowFilter, startedCell } from '../lists.js';
+import { allThatMatch } from '../many.js';
 import { refused } from '../problem.js';
 import { nextShort } from '../words.js';
 
@@ -12,12 +13,16 @@ const STATUSES = [
   ['', 'Open and failed'], ['pending,running', 'Open'], ['failed,timed_out', 'Failed only'], ['pending', 'Pending'], ['running', 'Running'],
   ['failed', 'Failed'], ['timed_out', 'Timed out'], ['completed', 'Completed'], ['cancelled', 'Cancelled'], ['skipped', 'Skipped'],
 ];
+const LIVE = ['pending', 'running'];
 /** Tasks with these statuses are in no index. */
 const SCANNED = ['completed', 'cancelled', 'skipped'];
 
 export function show(page) {
   const { queue = '', status = '', cursor } = page.query;
   let shown = null;
+  const statuses = status.split(',').filter(Boolean);
+  const live = statuses.length > 0 ? LIVE.includes(statuses[0]) : null;
+  const everything = queue || (status && !SCANNED.includes(status)) ? allThatMatch(page, 'tasks', { queue, status: statuses }, live) : null;
 
   const load = async (signal) => {
     const [{ queues }, list] = await Promise.all([
@@ -44,7 +49,7 @@ export function show(page) {
         ]))
         : none(),
       pages(page, data.cursor),
-      h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listTasks())));
+      h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listTasks({ queue, status: statuses.length === 1 ? status : '' }))), everything);
   };
 
   function none() {

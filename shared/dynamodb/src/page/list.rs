@@ -43,6 +43,8 @@ pub(crate) enum List<'a> {
     Crons,
     /// Queues that have a record, in no order.
     Queues,
+    /// Operations, latest first.
+    Operations,
 }
 
 /// A record's position in a list. No two records have the same position, so it says exactly how far a reader has come,
@@ -63,6 +65,7 @@ impl List<'_> {
             Self::Executions(workflow) => format!("{WORKFLOW}{workflow}"),
             Self::Crons => "cron".to_owned(),
             Self::Queues => "queue".to_owned(),
+            Self::Operations => "op".to_owned(),
         }
     }
 
@@ -81,7 +84,7 @@ impl List<'_> {
 
     const fn is_latest_first(self) -> bool {
         match self {
-            Self::Dead | Self::Executions(_) => true,
+            Self::Dead | Self::Executions(_) | Self::Operations => true,
             Self::Crons | Self::Queues => false,
         }
     }

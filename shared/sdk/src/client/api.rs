@@ -2,6 +2,7 @@
 
 mod crons;
 mod executions;
+mod operations;
 mod queues;
 mod tasks;
 mod workers;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::Serialize;
 use tickover_core::duration::Millis;
-use tickover_core::id::{CronId, EventName, ExecutionId, QueueName, StepName, TaskId};
+use tickover_core::id::{CronId, EventName, ExecutionId, OperationId, QueueName, StepName, TaskId};
 use tickover_service::transact::Prepared;
 use tickover_wire::request::pairs;
 
@@ -89,6 +89,11 @@ pub(super) enum Route<'a> {
     ResumeCron(&'a CronId),
     TriggerCron(&'a CronId),
     DeleteCron(&'a CronId),
+
+    StartOperation,
+    Operation(&'a OperationId),
+    Operations,
+    StopOperation(&'a OperationId),
 }
 
 impl<'a> Call<'a> {

@@ -74,6 +74,11 @@ impl Direct {
             Route::ResumeCron(id) => calls::resume_cron(service, id.as_str(), body).await,
             Route::TriggerCron(id) => calls::trigger_cron(service, id.as_str(), body).await,
             Route::DeleteCron(id) => calls::delete_cron(service, id.as_str()).await,
+
+            Route::StartOperation => calls::start_operation(service, body).await,
+            Route::Operation(id) => calls::operation(service, id.as_str()).await,
+            Route::Operations => calls::operations(service, query).await,
+            Route::StopOperation(id) => calls::stop_operation(service, id.as_str(), body).await,
         }
     }
 }

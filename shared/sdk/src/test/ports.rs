@@ -11,8 +11,9 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
 };
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
@@ -163,6 +164,16 @@ impl Store for Counted {
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
         self.pend_if_over().await;
         self.inner.crons(limit, cursor).await
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
+        self.pend_if_over().await;
+        self.inner.operation(id).await
+    }
+
+    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
+        self.pend_if_over().await;
+        self.inner.operations(limit, cursor).await
     }
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {

@@ -14,8 +14,9 @@ use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::{Json, Payload};
 
 use crate::error::ServiceError;
-use crate::ports::{ExecutionCount, ExecutionFilter, ExecutionIndex, Page};
+use crate::ports::{ExecutionCount, ExecutionFilter, ExecutionIndex, Page, StoreError};
 use crate::service::Service;
+use crate::telemetry::field;
 
 /// The wait before the second read of an execution that isn't closed yet; it doubles each time.
 const LOOK_AFTER: Millis = Millis::new(10);
@@ -131,14 +132,12 @@ impl Service {
             // No more entries than are still needed: an answer never has to stop inside a page.
             let wanted = (limit - items.len()).min(READ_AT_ONCE);
             let page = self.execution_ids(filter, wanted, cursor.as_deref()).await?;
-            let found = self.executions_of(&page.items).await?;
+            // Records that only a newer build can read are left out, and logged.
+            let (found, _unreadable) = self.executions_of(&page.items).await?;
             // Latest first: those behind the last one have started earlier still.
             let is_over = found.last().is_some_and(|last| filter.started_from > Some(last.created_at));
             for execution in found {
-                if !execution.is_gone(self.now())
-                    && filter.fits_but_for_labels(&execution)
-                    && self.has_label(&execution, filter.label.as_ref()).await?
-                {
+                if !execution.is_gone(self.now()) && self.fits(&execution, filter).await? {
                     items.push(execution);
                 }
             }
@@ -166,19 +165,41 @@ impl Service {
         Ok(self.with_retries(|| self.ports.store.list_executions(workflow, limit, cursor)).await?)
     }
 
-    /// The executions with these ids that exist, in this order.
-    async fn executions_of(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, ServiceError> {
-        let mut found = self.with_retries(|| self.ports.store.executions(ids)).await?;
+    /// The executions with these ids that exist, in this order, and how many can't be read.
+    pub(crate) async fn executions_of(
+        &self,
+        ids: &[ExecutionId],
+    ) -> Result<(Vec<Execution>, u64), ServiceError> {
+        let (mut found, mut unreadable) = (Vec::new(), 0);
+        match self.with_retries(|| self.ports.store.executions(ids)).await {
+            Ok(executions) => found = executions,
+            Err(StoreError::Corrupt { .. }) => {
+                for id in ids {
+                    match self.with_retries(|| self.ports.store.execution(id)).await {
+                        Ok(execution) => found.extend(execution),
+                        Err(error @ StoreError::Corrupt { .. }) => {
+                            tracing::error!({ field::EXECUTION_ID } = %id, %error, "record left alone");
+                            unreadable += 1;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
         found.sort_by_cached_key(|execution| ids.iter().position(|id| *id == execution.id));
-        Ok(found)
+        Ok((found, unreadable))
     }
 
-    async fn has_label(
+    pub(crate) async fn fits(
         &self,
         execution: &Execution,
-        label: Option<&(String, String)>,
+        filter: &ExecutionFilter,
     ) -> Result<bool, ServiceError> {
-        let Some((name, value)) = label else { return Ok(true) };
+        if !filter.fits_but_for_labels(execution) {
+            return Ok(false);
+        }
+        let Some((name, value)) = &filter.label else { return Ok(true) };
         let details = self.payload(execution.details.as_ref()).await?;
         let labels = details.and_then(|json| serde_json::from_str::<Details>(json.as_str()).ok()?.labels);
         let labels =

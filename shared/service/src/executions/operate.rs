@@ -7,8 +7,10 @@ use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, UNDO_PREFIX};
 use tickover_core::execution::{Execution, required_expiry};
 use tickover_core::id::{ExecutionId, StepName};
+use tickover_core::time::Timestamp;
 
 use crate::drive::Known;
+use crate::drive::ended_by::EndedBy;
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::tasks::operate::CancelReply;
@@ -49,8 +51,17 @@ impl Service {
 
     /// Starts a new run of an execution that has ended, with the same input and fresh deadlines.
     pub async fn restart(&self, id: &ExecutionId) -> Result<Execution, ServiceError> {
-        let rerun = Rerun { preserved: vec![] };
-        self.reopen(id, Known::Unread, &Command::Restart(rerun)).await
+        self.restart_of(id, None).await
+    }
+
+    /// The same for an execution that had ended by then.
+    pub(crate) async fn restart_of(
+        &self,
+        id: &ExecutionId,
+        by: Option<Timestamp>,
+    ) -> Result<Execution, ServiceError> {
+        let command = Command::Restart(Rerun { preserved: vec![] });
+        self.reopen(id, Known::Unread, EndedBy { command, by }).await
     }
 
     /// The same, with the results of the last run except those of these steps and of all steps that failed; without
@@ -60,6 +71,17 @@ impl Service {
         id: &ExecutionId,
         steps: &[StepName],
         preserve: bool,
+    ) -> Result<Execution, ServiceError> {
+        self.rerun_of(id, steps, preserve, None).await
+    }
+
+    /// The same for an execution that had ended by then.
+    pub(crate) async fn rerun_of(
+        &self,
+        id: &ExecutionId,
+        steps: &[StepName],
+        preserve: bool,
+        by: Option<Timestamp>,
     ) -> Result<Execution, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
         let journal = self.journal_of(&execution).await?;
@@ -72,11 +94,21 @@ impl Service {
         }
         let preserved = preserved(&journal, steps, preserve);
         let command = Command::Restart(Rerun { preserved });
-        self.reopen(id, Known::Record(Box::new(execution)), &command).await
+        self.reopen(id, Known::Record(Box::new(execution)), EndedBy { command, by }).await
     }
 
     /// Runs a step again in the same run, after the execution failed because of it.
     pub async fn retry_step(&self, id: &ExecutionId, name: StepName) -> Result<Execution, ServiceError> {
+        self.retry_step_of(id, name, None).await
+    }
+
+    /// The same for an execution that had ended by then.
+    pub(crate) async fn retry_step_of(
+        &self,
+        id: &ExecutionId,
+        name: StepName,
+        by: Option<Timestamp>,
+    ) -> Result<Execution, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
         let journal = self.journal_of(&execution).await?;
         let latest = journal.iter().rfind(|entry| step_of(entry) == Some(&name));
@@ -88,7 +120,7 @@ impl Service {
             return Err(Reject::field("step", RUN_WAS_UNDONE).into());
         }
         let record = Known::Record(Box::new(execution));
-        self.reopen(id, record, &Command::RetryStep { name }).await
+        self.reopen(id, record, EndedBy { command: Command::RetryStep { name }, by }).await
     }
 
     /// Continues an execution that may have ended. If needed, the retention of its segments and payloads is first
@@ -97,11 +129,11 @@ impl Service {
         &self,
         id: &ExecutionId,
         mut known: Known<Execution>,
-        command: &Command,
+        command: EndedBy<Command>,
     ) -> Result<Execution, ServiceError> {
         let stop_at = self.now().plus(REOPENED_WITHIN);
         loop {
-            let (execution, reply) = self.drive_execution(id, known, command).await?.outcome?;
+            let (execution, reply) = Box::pin(self.drive(id, known, &command)).await?.outcome?;
             let short = (reply == Reply::ExpiresTooSoon)
                 .then(|| required_expiry(&execution, self.now(), &self.limits));
             let Some(to) = short.flatten() else { return Ok(execution) };

@@ -3,7 +3,7 @@
 
 mod chains;
 pub(crate) mod mortal;
-mod scene;
+pub(crate) mod scene;
 
 use tickover_core::execution::command::Ending;
 use tickover_core::execution::{ExecutionOutcome, ExecutionState};

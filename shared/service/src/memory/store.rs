@@ -18,8 +18,10 @@ use tickover_core::due::Due;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, RecordId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, Nonce, OperationId, QueueName, RecordId, TaskId,
+    WorkflowName,
 };
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::{Outcome, Task};
@@ -51,6 +53,7 @@ struct Records {
     joins: BTreeMap<Join, Kept<BTreeSet<u16>>>,
     blobs: BTreeMap<BlobId, Kept<Json>>,
     queues: BTreeMap<QueueName, QueueRecord>,
+    operations: BTreeMap<OperationId, Operation>,
     keys: BTreeMap<Fingerprint, KeyRecord>,
     tick: Option<TickRecord>,
 }
@@ -112,11 +115,13 @@ impl Records {
         let executions = self.executions.values().map(|one| (RecordId::from(one.id.clone()), one.due));
         let crons = self.crons.values().map(|one| (RecordId::Cron(one.id.clone()), one.due));
         let queues = self.queues.values().map(|one| (RecordId::Queue(one.name.clone()), one.due()));
+        let operations = self.operations.values();
+        let operations = operations.map(|one| (RecordId::Operation(one.id.clone()), one.due));
         let is_within = |due: &Due| due.shard == range.shard && (range.from..=range.until).contains(&due.at);
         let position = |(record, due): (RecordId, Option<Due>)| {
             due.filter(is_within).map(|due| Position { at: due.at, record })
         };
-        tasks.chain(executions).chain(crons).chain(queues).filter_map(position).collect()
+        tasks.chain(executions).chain(crons).chain(queues).chain(operations).filter_map(position).collect()
     }
 
     /// A record's entry in the due index.
@@ -126,6 +131,7 @@ impl Records {
             RecordId::Execution(id) => self.executions.get(id)?.due?,
             RecordId::Cron(id) => self.crons.get(id)?.due?,
             RecordId::Queue(name) => self.queues.get(name)?.due()?,
+            RecordId::Operation(id) => self.operations.get(id)?.due?,
         };
         Some(DueEntry { record, due_at: due.at, kind: due.kind })
     }
@@ -203,7 +209,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions, &name(listing), order, limit, cursor)?;
         let task = |record| match record {
             RecordId::Task(id) => Some(id),
-            RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
+            RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(task).collect(), next })
     }
@@ -231,7 +237,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions.collect(), &listing, Order::Descending, limit, cursor)?;
         let execution = |record| match record {
             RecordId::Execution(id) => Some(id),
-            RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
+            RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(execution).collect(), next })
     }
@@ -283,7 +289,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions.collect(), "crons", Order::Ascending, limit, cursor)?;
         let cron = |record| match record {
             RecordId::Cron(id) => records.crons.get(&id).cloned(),
-            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Queue(_) => None,
+            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(cron).collect(), next })
     }
@@ -294,6 +300,23 @@ impl Store for MemoryStore {
 
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
         Ok(self.records().queues.values().cloned().collect())
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
+        Ok(self.records().operations.get(id).cloned())
+    }
+
+    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
+        let records = self.records();
+        let position =
+            |one: &Operation| Position { at: one.created_at, record: RecordId::Operation(one.id.clone()) };
+        let positions = records.operations.values().map(position).collect();
+        let Page { items, next } = page(positions, "operations", Order::Descending, limit, cursor)?;
+        let operation = |record| match record {
+            RecordId::Operation(id) => records.operations.get(&id).cloned(),
+            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
+        };
+        Ok(Page { items: items.into_iter().filter_map(operation).collect(), next })
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

@@ -1,5 +1,7 @@
 //! Reading tasks: one task with its payloads, or pages of many.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -109,8 +111,15 @@ impl Service {
         cursor: Option<&str>,
     ) -> Result<Page<Task>, ServiceError> {
         if let Some(index) = self.ports.store.task_index() {
-            let page = index.find(filter, limit, cursor)?;
-            return Ok(Page { items: self.fitting(&page.items, filter).await?, next: page.next });
+            let mut page = index.find(filter, limit, cursor)?;
+            let mut items = self.fitting(&page.items, filter).await?;
+            // The index knows queues and statuses alone.
+            for _ in 1..PAGES_MAX {
+                let Some(next) = page.next.as_deref().filter(|_| items.len() < limit) else { break };
+                page = index.find(filter, limit - items.len(), Some(next))?;
+                items.extend(self.fitting(&page.items, filter).await?);
+            }
+            return Ok(Page { items, next: page.next });
         }
         let parts = self.parts(filter);
         let mut cursor = cursor.map(Cursor::decode).transpose()?.unwrap_or_default();
@@ -145,12 +154,24 @@ impl Service {
         let (mut tasks, _unreadable) = self.load_each(ids).await?;
         // In the order of the list, not of the answer.
         tasks.sort_by_cached_key(|task| ids.iter().position(|id| *id == task.id));
-        tasks.retain(|task| {
-            !task.is_gone(now)
-                && filter.queue.as_ref().is_none_or(|queue| *queue == task.queue)
-                && (filter.statuses.is_empty() || filter.statuses.contains(&task.status()))
-        });
-        Ok(tasks)
+        let mut fitting = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            if !task.is_gone(now) && self.task_fits(&task, filter).await? {
+                fitting.push(task);
+            }
+        }
+        Ok(fitting)
+    }
+
+    pub(crate) async fn task_fits(&self, task: &Task, filter: &TaskFilter) -> Result<bool, ServiceError> {
+        if !filter.fits_but_for_labels(task) {
+            return Ok(false);
+        }
+        let Some((name, value)) = &filter.label else { return Ok(true) };
+        let labels = self.payload(task.labels.as_ref()).await?;
+        let labels =
+            labels.and_then(|json| serde_json::from_str::<BTreeMap<String, String>>(json.as_str()).ok());
+        Ok(labels.is_some_and(|labels| labels.get(name) == Some(value)))
     }
 
     /// The cheapest listings that contain all tasks of the filter.

@@ -2,8 +2,10 @@
 
 use tickover_core::id::TaskId;
 use tickover_core::task::{Command, Reply, Task};
+use tickover_core::time::Timestamp;
 
 use crate::drive::Known;
+use crate::drive::ended_by::EndedBy;
 use crate::error::ServiceError;
 use crate::service::Service;
 
@@ -41,6 +43,12 @@ impl Service {
     /// Restarts a task that ended without a result: its old deadline no longer applies, its timeouts apply to each
     /// attempt.
     pub async fn retry(&self, id: &TaskId) -> Result<Task, ServiceError> {
-        Ok(self.drive(id, Known::Unread, &Command::Retry).await?.outcome?.0)
+        self.retry_of(id, None).await
+    }
+
+    /// The same for a task that had ended by then.
+    pub(crate) async fn retry_of(&self, id: &TaskId, by: Option<Timestamp>) -> Result<Task, ServiceError> {
+        let command = EndedBy { command: Command::Retry, by };
+        Ok(self.drive(id, Known::Unread, &command).await?.outcome?.0)
     }
 }

@@ -119,8 +119,9 @@ impl Service {
                     match entry.record {
                         RecordId::Task(id) => ids.push(id),
                         RecordId::Execution(id) => executions.push(id),
-                        // Its walks soon count as lost, and the tick sends their messages.
-                        RecordId::Queue(_) => {}
+                        // The walks of a queue and the process of an operation soon count as lost, and the tick sends
+                        // their messages.
+                        RecordId::Queue(_) | RecordId::Operation(_) => {}
                         // The only message of a cron is the timer of its next occurrence.
                         RecordId::Cron(id) => {
                             let found = self.with_retries(|| self.ports.store.cron(&id)).await;

@@ -106,7 +106,10 @@ impl Service {
             for entry in batch.iter() {
                 match &entry.record {
                     RecordId::Task(id) => tasks.push(id.clone()),
-                    other @ (RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_)) => {
+                    other @ (RecordId::Execution(_)
+                    | RecordId::Cron(_)
+                    | RecordId::Queue(_)
+                    | RecordId::Operation(_)) => {
                         others.push(other.clone());
                     }
                 }
@@ -141,6 +144,7 @@ impl Service {
             RecordId::Execution(id) => Box::pin(self.process_execution(id, job)).await,
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
+            RecordId::Operation(id) => Box::pin(self.take_over_operation(id, job.stop_at)).await,
             RecordId::Task(_) => Ok(DueReply::Nothing),
         };
         match result {

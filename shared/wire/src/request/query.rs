@@ -7,7 +7,7 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::{QueueName, WorkflowName};
+use tickover_core::id::{QueueName, TaskKind, WorkflowName};
 use tickover_core::task::Status;
 
 use crate::{Cursor, FailureCode, Instant, Label, PageLimit, Wait, Words};
@@ -26,6 +26,21 @@ pub struct TasksQuery {
     /// Whether `failed` includes `timed_out`: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_timed_out: Option<bool>,
+    /// Only tasks of this kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<TaskKind>,
+    /// Only tasks with this label: `name=value`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    /// Only tasks that have failed or timed out with an error of this code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<FailureCode>,
+    /// Only tasks that were scheduled at this instant or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_from: Option<Instant>,
+    /// Only tasks that were scheduled before this instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_before: Option<Instant>,
     /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,

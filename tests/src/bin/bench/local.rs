@@ -191,7 +191,7 @@ async fn timed(service: &Service, queue: &QueueName) -> Result<Timed> {
     }
     let claims_per_s = rate(CALLS, started);
     let list = async |statuses: Vec<Status>| {
-        let filter = TaskFilter { queue: Some(queue.clone()), statuses };
+        let filter = TaskFilter { queue: Some(queue.clone()), statuses, ..TaskFilter::default() };
         let started = Instant::now();
         service.list(&filter, 100, None).await?;
         anyhow::Ok(started.elapsed().as_secs_f64() * 1_000.0)

@@ -6,6 +6,7 @@ use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::id::ExecutionId;
 use tickover_core::payload::Json;
 
+use super::operations::operate_on_many;
 use crate::sim::history::execution::Operation;
 use crate::sim::plan::next_minute;
 use crate::sim::process::Process;
@@ -24,6 +25,10 @@ pub async fn operator(process: Process, progress: &Progress) {
         process.sleep(dice.secs(5, 240)).await;
         if dice.chance(300) {
             on_the_minute(&process).await;
+        }
+        if process.world.has_operations && dice.chance(300) {
+            operate_on_many(&process, progress).await;
+            continue;
         }
         if let Some(id) = progress.recall_execution(dice).filter(|_| dice.chance(500)) {
             operate_at_random(&process, &id).await;

@@ -53,6 +53,10 @@ pub fn decide_execution(
         | Bug::ClockNotCorrected
         | Bug::OlderBuildReadsOn
         | Bug::SealedResultUnseen
+        | Bug::PageNotedFirst
+        | Bug::EndedLaterRetried
+        | Bug::OperationNotDue
+        | Bug::StopIgnored
         | Bug::ItemsKeptForEver
         | Bug::TickNeedsQueues
         | Bug::JoinNeverFull

@@ -77,6 +77,10 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::ClockNotCorrected
         | Bug::OlderBuildReadsOn
         | Bug::SealedResultUnseen
+        | Bug::PageNotedFirst
+        | Bug::EndedLaterRetried
+        | Bug::OperationNotDue
+        | Bug::StopIgnored
         | Bug::ItemsKeptForEver
         | Bug::ClaimedTurnsNotRecorded
         | Bug::SuspendIgnoresWakes

@@ -31,6 +31,7 @@ pub fn commit(
             None => apply(writes),
         },
         Some(Bug::SlotsRecordedTooFar) => apply(&changed(writes, record_timers_too_far)),
+        Some(Bug::OperationNotDue) => apply(&changed(writes, super::operation::forget_slot)),
         Some(Bug::SlotsNotRecorded) if matches!(writes, [Write::PutTick { .. }]) => Ok(()),
         Some(Bug::ConflictTakenForSuccess) => match apply(writes) {
             Err(StoreError::Conflict { .. }) => Ok(()),
@@ -106,6 +107,7 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
         | Write::Wake { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutOperation { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }

@@ -94,6 +94,7 @@ impl<'a> StoredRecords<'a> {
             Item::Segment(id, key) => Some(format!("segment {} of run {} of {id}", key.number, key.run)),
             Item::Join(join) => Some(format!("a join item of {}", join.0)),
             Item::Key(_) => Some("an idempotency key".to_owned()),
+            Item::Operation(id) => Some(format!("operation {id}")),
             Item::Task(_) | Item::Execution(_) | Item::Cron(_) => None,
         });
         what.map(|what| Violation::new(Invariant::Expiry, run.ended_at, format!("{what} is never deleted")))

@@ -127,6 +127,10 @@ impl Known {
             // A message that is received twice, or whose call fails after it has sent some timers, sends them twice.
             return None;
         }
+        if matches!(timer.record, RecordId::Operation(_)) {
+            // Whoever carries an operation out sends its message on, without a decision.
+            return None;
+        }
         if !matches!(actor, Actor::Ticker(_)) {
             return Some(format!("no decision is behind {}", what()));
         }

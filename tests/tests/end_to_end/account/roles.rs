@@ -19,7 +19,7 @@ const SENT: &[&str] = &["work-orders", "work-emails", "timers"];
 const DECIDED: &[&str] = &["task", "exec", "queue", "key"];
 const DECIDED_AND_BLOB: &[&str] = &["task", "exec", "queue", "key", "blob"];
 const CHANGED: &[&str] = &["task", "exec", "join", "key", "blob"];
-const ALL: &[&str] = &["task", "exec", "queue", "key", "cron", "join", "tick", "blob"];
+const ALL: &[&str] = &["task", "exec", "queue", "key", "cron", "op", "join", "tick", "blob"];
 
 /// As `infra/SECURITY.md` says in words.
 pub(super) const ROLES: [Role; 6] = [
@@ -75,11 +75,11 @@ pub(super) const ROLES: [Role; 6] = [
     Role {
         function: "tick",
         may: &[
-            ("dynamodb:GetItem", &["task", "exec", "queue", "key", "cron", "tick", "blob"]),
+            ("dynamodb:GetItem", &["task", "exec", "queue", "key", "cron", "op", "tick", "blob"]),
             ("dynamodb:BatchGetItem", DECIDED),
-            ("dynamodb:PutItem", &["task", "exec", "queue", "key", "cron", "tick", "blob"]),
+            ("dynamodb:PutItem", &["task", "exec", "queue", "key", "cron", "op", "tick", "blob"]),
             ("dynamodb:UpdateItem", CHANGED),
-            ("dynamodb:Query", &["exec", "due:0", "list:queue"]),
+            ("dynamodb:Query", &["exec", "due:0", "list:queue", "list:wf", "list:dead"]),
             ("sqs:SendMessage", SENT),
             ("sqs:ReceiveMessage", &["timers"]),
             ("sqs:DeleteMessage", &["timers"]),
@@ -103,12 +103,15 @@ pub(super) const ROLES: [Role; 6] = [
                     "queue",
                     "key",
                     "cron",
+                    "op",
                     "join",
                     "tick",
                     "blob",
                     "due:0",
                     "list:queue",
-                    "list:exec",
+                    "list:wf",
+                    "list:dead",
+                    "list:op",
                 ],
             ),
             ("dynamodb:Scan", &["table"]),
@@ -173,7 +176,7 @@ fn questions() -> Vec<(String, Vec<&'static str>)> {
     ];
     let mut questions: Vec<(String, Vec<&'static str>)> =
         ALL.iter().map(|kind| ((*kind).to_owned(), items.to_vec())).collect();
-    for index in ["due:0", "list:queue", "list:exec"] {
+    for index in ["due:0", "list:queue", "list:wf", "list:dead", "list:op"] {
         questions.push((index.to_owned(), vec!["dynamodb:Query"]));
     }
     questions.push(("table".to_owned(), vec!["dynamodb:Scan"]));

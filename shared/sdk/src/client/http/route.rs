@@ -58,6 +58,11 @@ impl<'a> Route<'a> {
             Self::ResumeCron(id) => (Method::POST, &["v1", "crons", id.as_str(), "resume"]),
             Self::TriggerCron(id) => (Method::POST, &["v1", "crons", id.as_str(), "trigger"]),
             Self::DeleteCron(id) => (Method::DELETE, &["v1", "crons", id.as_str()]),
+
+            Self::StartOperation => (Method::POST, &["v1", "operations"]),
+            Self::Operation(id) => (Method::GET, &["v1", "operations", id.as_str()]),
+            Self::Operations => (Method::GET, &["v1", "operations"]),
+            Self::StopOperation(id) => (Method::POST, &["v1", "operations", id.as_str(), "stop"]),
         };
         (method, path.to_vec())
     }

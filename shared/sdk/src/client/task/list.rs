@@ -3,10 +3,12 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
+use tickover_core::id::TaskKind;
 use tickover_core::task::Status;
-use tickover_wire::Cursor;
+use tickover_core::time::Timestamp;
 use tickover_wire::answer::ListAnswer as Tasks;
 use tickover_wire::request::{Statuses, TasksQuery};
+use tickover_wire::{Cursor, FailureCode, Instant, Label};
 
 use crate::client::list::LIMIT_DEFAULT;
 use crate::client::request::page;
@@ -16,20 +18,36 @@ use crate::client::{Client, ClientError};
 /// A page of a list. Awaiting it makes the call.
 ///
 /// An index finds tasks that are live, failed or timed out. A list without a status, or with another status, reads all
-/// tasks.
+/// tasks. Whatever else is asked for is looked for among the tasks that it reads.
 #[must_use = "no call is made before it is awaited"]
 #[derive(Debug)]
 pub struct ListTasks {
     client: Client,
     queue: Option<String>,
     statuses: Vec<Status>,
+    kind: Option<String>,
+    label: Option<Label>,
+    error: Option<FailureCode>,
+    created_from: Option<Timestamp>,
+    created_before: Option<Timestamp>,
     limit: usize,
     cursor: Option<String>,
 }
 
 impl ListTasks {
     pub(in crate::client) const fn new(client: Client) -> Self {
-        Self { client, queue: None, statuses: vec![], limit: LIMIT_DEFAULT, cursor: None }
+        Self {
+            client,
+            queue: None,
+            statuses: vec![],
+            kind: None,
+            label: None,
+            error: None,
+            created_from: None,
+            created_before: None,
+            limit: LIMIT_DEFAULT,
+            cursor: None,
+        }
     }
 
     /// Only tasks of this queue.
@@ -41,6 +59,36 @@ impl ListTasks {
     /// Only tasks with this status. Further calls add more statuses.
     pub fn status(mut self, status: Status) -> Self {
         self.statuses.push(status);
+        self
+    }
+
+    /// Only tasks of this kind.
+    pub fn kind(mut self, kind: impl Into<String>) -> Self {
+        self.kind = Some(kind.into());
+        self
+    }
+
+    /// Only tasks with this label. It replaces the label of an earlier call.
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.label = Some(Label { name: name.into(), value: value.into() });
+        self
+    }
+
+    /// Only tasks that have failed or timed out with an error of this code.
+    pub fn error_code(mut self, code: impl Into<String>) -> Self {
+        self.error = Some(FailureCode(code.into()));
+        self
+    }
+
+    /// Only tasks that were scheduled at this instant or later.
+    pub const fn created_from(mut self, instant: Timestamp) -> Self {
+        self.created_from = Some(instant);
+        self
+    }
+
+    /// Only tasks that were scheduled before this instant.
+    pub const fn created_before(mut self, instant: Timestamp) -> Self {
+        self.created_before = Some(instant);
         self
     }
 
@@ -63,11 +111,28 @@ impl IntoFuture for ListTasks {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let Self { client, queue, statuses, limit, cursor } = self;
+            let Self {
+                client,
+                queue,
+                statuses,
+                kind,
+                label,
+                error,
+                created_from,
+                created_before,
+                limit,
+                cursor,
+            } = self;
+            let kind = kind.map(TaskKind::parse).transpose();
             let query = TasksQuery {
                 queue: queue.map(queue_name).transpose()?,
                 status: (!statuses.is_empty()).then_some(Statuses(statuses)),
                 include_timed_out: None,
+                kind: kind.map_err(|problem| ClientError::invalid("kind", problem))?,
+                label,
+                error,
+                created_from: created_from.map(Instant::from),
+                created_before: created_before.map(Instant::from),
                 limit: Some(page(limit)?),
                 cursor: cursor.map(Cursor),
             };

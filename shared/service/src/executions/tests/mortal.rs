@@ -1,7 +1,7 @@
 //! A store whose process crashes: after a number of writes, all of its calls fail.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tickover_core::cron::Cron;
@@ -9,8 +9,9 @@ use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
 };
+use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
@@ -28,6 +29,10 @@ pub(crate) struct CrashingStore {
     pub(crate) inner: Arc<MemoryStore>,
     pub(crate) writes: AtomicU64,
     pub(crate) last: AtomicU64,
+    /// An execution whose record only a newer build can read.
+    pub(crate) unreadable: Mutex<Option<ExecutionId>>,
+    /// Whether other calls go on before each write.
+    pub(crate) yields: AtomicBool,
     /// The answer of all calls from then on.
     pub(crate) says: StoreError,
 }
@@ -36,6 +41,13 @@ impl CrashingStore {
     fn lives(&self) -> Result<(), StoreError> {
         let is_dead = self.writes.load(Ordering::SeqCst) >= self.last.load(Ordering::SeqCst);
         if is_dead { Err(self.says.clone()) } else { Ok(()) }
+    }
+
+    fn can_read(&self, ids: &[ExecutionId]) -> Result<(), StoreError> {
+        match &*self.unreadable.lock().unwrap() {
+            Some(id) if ids.contains(id) => Err(StoreError::Corrupt { reason: "a newer format".to_owned() }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn wrote<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
@@ -60,6 +72,9 @@ impl Store for CrashingStore {
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
+        if self.yields.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
         self.lives()?;
         let result = self.inner.commit(writes).await;
         self.wrote(result)
@@ -98,11 +113,13 @@ impl Store for CrashingStore {
 
     async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
         self.lives()?;
+        self.can_read(std::slice::from_ref(id))?;
         self.inner.execution(id).await
     }
 
     async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
         self.lives()?;
+        self.can_read(ids)?;
         self.inner.executions(ids).await
     }
 
@@ -162,6 +179,16 @@ impl Store for CrashingStore {
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
         self.lives()?;
         self.inner.queues().await
+    }
+
+    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
+        self.lives()?;
+        self.inner.operation(id).await
+    }
+
+    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
+        self.lives()?;
+        self.inner.operations(limit, cursor).await
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

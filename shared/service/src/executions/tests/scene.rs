@@ -1,7 +1,7 @@
 //! A service in memory whose store deletes items, whose clock can move, and whose process can crash.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
@@ -27,7 +27,7 @@ use crate::system::SystemIds;
 use crate::tick::TickReport;
 
 /// A day, in seconds.
-pub(super) const DAY: u64 = 86_400;
+pub(crate) const DAY: u64 = 86_400;
 
 /// A clock that can be set to move on by itself with each read.
 #[derive(Debug)]
@@ -47,32 +47,32 @@ impl Clock for TickingClock {
     }
 }
 
-pub(super) struct Scene {
-    pub(super) service: Service,
-    pub(super) store: Arc<MemoryStore>,
+pub(crate) struct Scene {
+    pub(crate) service: Service,
+    pub(crate) store: Arc<MemoryStore>,
     mortal: Arc<CrashingStore>,
     clock: Arc<TickingClock>,
     queue: Arc<MemoryQueue>,
 }
 
-pub(super) fn name(text: &str) -> StepName {
+pub(crate) fn name(text: &str) -> StepName {
     StepName::parse(text).unwrap()
 }
 
-pub(super) fn id(text: &str) -> ExecutionId {
+pub(crate) fn id(text: &str) -> ExecutionId {
     ExecutionId::parse(text).unwrap()
 }
 
-pub(super) fn event(text: &str) -> EventName {
+pub(crate) fn event(text: &str) -> EventName {
     EventName::parse(text).unwrap()
 }
 
 /// A payload that needs its own item.
-pub(super) fn large() -> Json {
+pub(crate) fn large() -> Json {
     Json::string(&"x".repeat(2_000))
 }
 
-pub(super) fn failed_by(step: &str) -> Ending {
+pub(crate) fn failed_by(step: &str) -> Ending {
     let error = Failure::new("payment", "declined");
     Ending::Outcome(ExecutionOutcome::Failed { error, step: Some(step.to_owned()), retries_exhausted: true })
 }
@@ -82,14 +82,20 @@ fn queue() -> QueueName {
 }
 
 impl Scene {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        Self::saying(StoreError::Corrupt { reason: "dead".to_owned() })
+    }
+
+    /// A scene whose store answers all calls after a crash with this error.
+    pub(crate) fn saying(says: StoreError) -> Self {
         let clock =
             Arc::new(TickingClock { now: AtomicI64::new(1_767_225_600_000), step: AtomicI64::new(0) });
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         let store = Arc::new(MemoryStore::new());
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
-        let says = StoreError::Corrupt { reason: "dead".to_owned() };
-        let mortal = Arc::new(CrashingStore { inner: Arc::clone(&store), writes, last, says });
+        let inner = Arc::clone(&store);
+        let (yields, unreadable) = (AtomicBool::new(false), Mutex::default());
+        let mortal = Arc::new(CrashingStore { inner, writes, last, unreadable, yields, says });
         let ports = Ports {
             store: mortal.clone(),
             queue: queue.clone(),
@@ -100,31 +106,45 @@ impl Scene {
     }
 
     /// From now on, each read of the clock takes this many milliseconds.
-    pub(super) fn slow(&self, step_ms: i64) {
+    pub(crate) fn slow(&self, step_ms: i64) {
         self.clock.step.store(step_ms, Ordering::SeqCst);
     }
 
-    pub(super) fn writes(&self) -> u64 {
+    pub(crate) fn writes(&self) -> u64 {
         self.mortal.writes.load(Ordering::SeqCst)
     }
 
     /// After this many more writes, no call of the store succeeds.
-    pub(super) fn crash_after(&self, writes: u64) {
+    pub(crate) fn crash_after(&self, writes: u64) {
         let last = if writes == NEVER { NEVER } else { self.writes() + writes };
         self.mortal.last.store(last, Ordering::SeqCst);
     }
 
-    pub(super) fn advance(&self, seconds: u64) {
+    /// From now on, other calls go on before each write.
+    pub(crate) fn interleave(&self) {
+        self.mortal.yields.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on, only a newer build can read this execution.
+    pub(crate) fn make_unreadable(&self, of: &str) {
+        *self.mortal.unreadable.lock().unwrap() = Some(id(of));
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn advance(&self, seconds: u64) {
         let by = i64::try_from(seconds * 1_000).unwrap();
         self.clock.now.fetch_add(by, Ordering::SeqCst);
     }
 
-    pub(super) fn delete_expired(&self) {
+    pub(crate) fn delete_expired(&self) {
         self.store.delete_expired(self.clock.now(), |_| true);
     }
 
     /// Advances the time, with a tick every six hours and no worker, and deletes all expired items.
-    pub(super) async fn pass(&self, seconds: u64) {
+    pub(crate) async fn pass(&self, seconds: u64) {
         let (step, mut left) = (6 * 3_600, seconds);
         while left > 0 {
             let by = left.min(step);
@@ -136,13 +156,13 @@ impl Scene {
         }
     }
 
-    pub(super) async fn tick(&self) -> Result<TickReport, ServiceError> {
+    pub(crate) async fn tick(&self) -> Result<TickReport, ServiceError> {
         let now = self.clock.now();
         self.service.tick(now, now.plus(Millis::from_secs(50))).await
     }
 
     /// Fires the timers that have arrived, each with this much time. Returns how many there were.
-    pub(super) async fn fire(&self, time_ms: u64) -> usize {
+    pub(crate) async fn fire(&self, time_ms: u64) -> usize {
         let timers = QueueName::timers();
         let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
         for message in &messages {
@@ -154,7 +174,7 @@ impl Scene {
     }
 
     /// Fires one timer. Returns whether there was one.
-    pub(super) async fn fire_one(&self, time_ms: u64) -> bool {
+    pub(crate) async fn fire_one(&self, time_ms: u64) -> bool {
         let timers = QueueName::timers();
         let messages = self.queue.receive(&timers, 1, Millis::from_secs(60), Millis::ZERO).await.unwrap();
         let Some(message) = messages.first() else { return false };
@@ -165,7 +185,7 @@ impl Scene {
     }
 
     /// Loses the timers that have arrived. Returns how many there were.
-    pub(super) async fn lose_timers(&self) -> usize {
+    pub(crate) async fn lose_timers(&self) -> usize {
         let timers = QueueName::timers();
         let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
         for message in &messages {
@@ -175,7 +195,7 @@ impl Scene {
     }
 
     /// Fires timers that may fail, and then come back. Returns for each whether it failed.
-    pub(super) async fn try_fire(&self, time_ms: u64) -> Vec<bool> {
+    pub(crate) async fn try_fire(&self, time_ms: u64) -> Vec<bool> {
         let timers = QueueName::timers();
         let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
         let mut failed = Vec::new();
@@ -190,11 +210,11 @@ impl Scene {
         failed
     }
 
-    pub(super) async fn execution(&self, of: &str) -> Execution {
+    pub(crate) async fn execution(&self, of: &str) -> Execution {
         self.store.execution(&id(of)).await.unwrap().unwrap()
     }
 
-    pub(super) async fn turn(&self) -> Option<StartedTurn> {
+    pub(crate) async fn turn(&self) -> Option<StartedTurn> {
         let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
         loop {
             match self.service.next_work(&queue(), &request).await.unwrap().pop()? {
@@ -204,14 +224,14 @@ impl Scene {
         }
     }
 
-    pub(super) async fn started(&self, called: &str, input: Option<Json>) -> StartedTurn {
+    pub(crate) async fn started(&self, called: &str, input: Option<Json>) -> StartedTurn {
         let workflow = WorkflowName::parse("orders").unwrap();
         let request = StartRequest { id: Some(id(called)), input, ..StartRequest::new(workflow, queue()) };
         self.service.start(request).await.unwrap();
         self.turn().await.unwrap()
     }
 
-    pub(super) async fn large_step(&self, step: &str) -> Entry {
+    pub(crate) async fn large_step(&self, step: &str) -> Entry {
         let output = Some(self.service.store_payload(large()).await.unwrap());
         let what = Happened::Step {
             name: name(step),
@@ -221,12 +241,12 @@ impl Scene {
         Entry { at: self.clock.now(), what }
     }
 
-    pub(super) fn failed_step(&self, step: &str) -> Entry {
+    pub(crate) fn failed_step(&self, step: &str) -> Entry {
         let outcome = StepOutcome::Exhausted { error: Payload::Inline(Json::string("declined")) };
         Entry { at: self.clock.now(), what: Happened::Step { name: name(step), outcome, attempts: Some(3) } }
     }
 
-    pub(super) async fn start_remote(&self, execution: &Execution, steps: usize) -> Vec<Entry> {
+    pub(crate) async fn start_remote(&self, execution: &Execution, steps: usize) -> Vec<Entry> {
         let names: Vec<StepName> = (0..steps).map(|number| name(&format!("label[{number}]"))).collect();
         let step = |name: &StepName| RemoteStep {
             name: name.clone(),
@@ -243,7 +263,7 @@ impl Scene {
     }
 
     /// Starts a child on a queue without workers. Returns the entry for its parent's journal.
-    pub(super) async fn begin_child(&self, parent: &Execution, called: &str, timeout_s: u64) -> Entry {
+    pub(crate) async fn begin_child(&self, parent: &Execution, called: &str, timeout_s: u64) -> Entry {
         let workflow = WorkflowName::parse("packing").unwrap();
         let timeout = Some(Millis::from_secs(timeout_s));
         let request = StartRequest {
@@ -261,12 +281,12 @@ impl Scene {
         Entry { at: self.clock.now(), what }
     }
 
-    pub(super) async fn suspend(&self, turn: &StartedTurn, entries: Vec<Entry>) {
+    pub(crate) async fn suspend(&self, turn: &StartedTurn, entries: Vec<Entry>) {
         self.wait(turn, entries, false).await;
     }
 
     /// Suspends a turn. If `awaits_others` is set, the execution waits for others, and is probed from time to time.
-    pub(super) async fn wait(&self, turn: &StartedTurn, entries: Vec<Entry>, awaits_others: bool) {
+    pub(crate) async fn wait(&self, turn: &StartedTurn, entries: Vec<Entry>, awaits_others: bool) {
         let suspend = Suspend {
             lease: turn.lease,
             entries,
@@ -280,7 +300,7 @@ impl Scene {
         self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
     }
 
-    pub(super) async fn close(
+    pub(crate) async fn close(
         &self,
         execution: &Execution,
         lease: LeaseId,
@@ -292,7 +312,7 @@ impl Scene {
     }
 
     /// Changes the record so that its segments and payloads are kept no longer than the record.
-    pub(super) async fn shorten_kept(&self, of: &str) {
+    pub(crate) async fn shorten_kept(&self, of: &str) {
         let before = self.execution(of).await;
         let kept = before.closed().map(|closed| closed.expires_at);
         let after = Execution { kept, version: before.version + 1, ..before.clone() };
@@ -307,7 +327,7 @@ impl Scene {
     }
 
     /// Asserts that everything the execution points to exists.
-    pub(super) async fn assert_whole(&self, of: &str) {
+    pub(crate) async fn assert_whole(&self, of: &str) {
         let execution = self.execution(of).await;
         let journal = self.service.journal_of(&execution).await.unwrap();
         let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];

@@ -2,7 +2,7 @@
 
 use tickover_core::execution::ExecutionState;
 use tickover_core::execution::journal::SegmentKey;
-use tickover_core::id::{BlobId, CronId, ExecutionId, Fingerprint, TaskId};
+use tickover_core::id::{BlobId, CronId, ExecutionId, Fingerprint, OperationId, TaskId};
 use tickover_core::time::Timestamp;
 
 use super::{Join, MemoryStore, Records};
@@ -17,6 +17,7 @@ pub enum Item {
     Join(Join),
     Blob(BlobId),
     Key(Fingerprint),
+    Operation(OperationId),
 }
 
 impl MemoryStore {
@@ -60,7 +61,10 @@ impl Records {
         let joins = self.joins.iter().map(|(join, kept)| (Item::Join(join.clone()), kept.expires_at));
         let blobs = self.blobs.iter().map(|(id, kept)| (Item::Blob(*id), kept.expires_at));
         let keys = self.keys.iter().map(|(digest, key)| (Item::Key(*digest), Some(key.expires_at)));
-        tasks.chain(executions).chain(crons).chain(segments).chain(joins).chain(blobs).chain(keys).collect()
+        let operations =
+            self.operations.iter().map(|(id, one)| (Item::Operation(id.clone()), one.expires_at()));
+        let records = tasks.chain(executions).chain(crons).chain(operations);
+        records.chain(segments).chain(joins).chain(blobs).chain(keys).collect()
     }
 
     fn delete(&mut self, item: &Item) {
@@ -71,6 +75,7 @@ impl Records {
             Item::Segment(id, key) => drop(self.segments.remove(&(id.clone(), *key))),
             Item::Join(join) => drop(self.joins.remove(join)),
             Item::Blob(id) => drop(self.blobs.remove(id)),
+            Item::Operation(id) => drop(self.operations.remove(id)),
             Item::Key(digest) => drop(self.keys.remove(digest)),
         }
     }

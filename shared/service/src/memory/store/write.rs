@@ -63,6 +63,7 @@ impl Records {
             Write::Wake { .. }
             | Write::PutKey { .. }
             | Write::PutQueue { .. }
+            | Write::PutOperation { .. }
             | Write::PutTick { .. }
             | Write::PutCron { .. }
             | Write::ExtendBlob { .. }
@@ -90,6 +91,7 @@ impl Records {
             | Write::RearmExecution { execution, .. } => self.executions.get(&execution.id).map(Stored::from),
             Write::PutKey { record, .. } => self.keys.get(&record.key).map(Stored::from),
             Write::PutQueue { record } => self.queues.get(&record.name).map(Stored::from),
+            Write::PutOperation { record } => self.operations.get(&record.id).map(Stored::from),
             Write::PutCron { after, .. } => self.crons.get(&after.id).map(Stored::from),
             Write::PutTick { .. } => self.tick.as_ref().map(Stored::from),
             Write::Wake { .. }
@@ -135,6 +137,9 @@ impl Records {
             }
             Write::PutQueue { record } => {
                 self.queues.insert(record.name.clone(), record.clone());
+            }
+            Write::PutOperation { record } => {
+                self.operations.insert(record.id.clone(), (**record).clone());
             }
             Write::PutTick { record } => self.tick = Some(record.clone()),
             Write::PutCron { after, .. } => {

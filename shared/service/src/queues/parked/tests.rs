@@ -1,7 +1,7 @@
 mod lost;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tickover_core::id::TaskKind;
 use tickover_core::limits::Limits;
@@ -41,7 +41,9 @@ impl Scene {
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::Fixed(vec![work()])));
         let says = StoreError::Unavailable { reason: "throttled for long".to_owned(), is_logged: false };
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
-        let store = Arc::new(CrashingStore { inner: Arc::new(MemoryStore::new()), writes, last, says });
+        let (inner, yields) = (Arc::new(MemoryStore::new()), AtomicBool::new(false));
+        let unreadable = Mutex::default();
+        let store = Arc::new(CrashingStore { inner, writes, last, unreadable, yields, says });
         let ports = Ports {
             store: store.clone(),
             queue: queue.clone(),

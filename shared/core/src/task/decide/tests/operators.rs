@@ -199,6 +199,7 @@ fn extension(write: &Write) -> Option<&crate::payload::BlobRef> {
         | Write::Rearm { .. }
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
+        | Write::PutOperation { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::CreateExecution { .. }

@@ -1,0 +1,349 @@
+//! Operations of operators on many records at once: a record that says what to do with which tasks or executions, and
+//! how far it has come.
+//!
+//! It is carried out in pages. A page may be carried out twice, by a process that was cut off and by the next one. So
+//! each action is one that may be repeated, and leaves alone what changed after the operation was recorded.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::due::{Due, DueKind, shard_of_name};
+use crate::duration::Millis;
+use crate::id::{Fingerprint, Nonce, OperationId};
+use crate::payload::Payload;
+use crate::time::Timestamp;
+
+/// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
+pub const FORMAT: u8 = 1;
+/// Most records of a page.
+pub const PAGE: usize = 100;
+/// An operation that has noted no page for this long may have lost its process: a tick continues it.
+pub const LOST_AFTER: Millis = Millis::from_secs(120);
+/// With less than this left of its due slot, a page moves the slot. So most pages cost no write of the index.
+const SLOT_MOVES_AT: Millis = Millis::from_secs(60);
+/// How long an operation is kept after its end.
+pub const KEPT_FOR: Millis = Millis::from_secs(7 * 86_400);
+
+/// What an operation does with each record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// A new run of an execution that has ended, which keeps the results of the steps that completed; a new attempt
+    /// of a task that has ended without a result.
+    Retry,
+    /// The step because of which an execution failed runs again, in the same run.
+    RetryStep,
+    /// A new run of an execution that has ended, without results of the last one.
+    Restart,
+    /// An execution or task is asked to end.
+    Cancel,
+    /// An execution or task ends at once.
+    Terminate,
+    /// An event for an execution that is open.
+    SendEvent,
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Self; 6] =
+        [Self::Retry, Self::RetryStep, Self::Restart, Self::Cancel, Self::Terminate, Self::SendEvent];
+
+    /// The name in requests and answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::RetryStep => "retry_step",
+            Self::Restart => "restart",
+            Self::Cancel => "cancel",
+            Self::Terminate => "terminate",
+            Self::SendEvent => "send_event",
+        }
+    }
+}
+
+/// On what an operation works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    Executions,
+    Tasks,
+}
+
+/// The record of an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    /// The version of its format.
+    #[serde(rename = "v")]
+    pub format: u8,
+    pub id: OperationId,
+    /// Counts its writes. Each write is conditional on it.
+    #[serde(rename = "ver")]
+    pub version: u64,
+    /// The nonce of the decision that wrote this version.
+    #[serde(rename = "non")]
+    pub nonce: Nonce,
+    pub created_at: Timestamp,
+    /// Digest of the request. The same id with another request is refused.
+    pub fingerprint: Fingerprint,
+    pub action: Action,
+    pub target: Target,
+    /// Whether it only counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// Which records, and what the action needs.
+    pub details: Payload,
+    /// Its place in the due index, until its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+    /// How many pages are done.
+    pub pages: u64,
+    /// Where the next page begins: the store's cursor, absent at the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    pub counts: Counts,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+}
+
+/// What became of the records of the pages that are done.
+///
+/// A page that a process was cut off in is carried out again: records it had already changed then count as unchanged,
+/// or no longer match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Records that the operation was for.
+    pub matched: u64,
+    /// Those that it changed.
+    pub changed: u64,
+    /// Those that were as wanted already, or changed after the operation was recorded.
+    pub unchanged: u64,
+    /// Those for which the action was refused, by the code of the error.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// Adds the counts of a page.
+    pub fn add(&mut self, page: Self) {
+        self.matched += page.matched;
+        self.changed += page.changed;
+        self.unchanged += page.unchanged;
+        for (code, count) in page.refused {
+            *self.refused.entry(code).or_default() += count;
+        }
+    }
+}
+
+/// The end of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    pub how: HowEnded,
+    pub at: Timestamp,
+    /// When the record may be deleted.
+    pub expires_at: Timestamp,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HowEnded {
+    /// All records were found and handled.
+    Completed,
+    /// An operator stopped it.
+    Stopped,
+    /// It can't go on.
+    Failed {
+        /// Why, for people.
+        message: String,
+    },
+}
+
+/// What a new operation is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewOperation {
+    pub id: OperationId,
+    pub fingerprint: Fingerprint,
+    pub action: Action,
+    pub target: Target,
+    pub dry_run: bool,
+    pub details: Payload,
+}
+
+impl Operation {
+    /// A new operation. It replaces one with the same id of which the retention has passed.
+    pub fn new(
+        new: NewOperation,
+        replaces: Option<&Self>,
+        nonce: Nonce,
+        now: Timestamp,
+        shards: u16,
+    ) -> Self {
+        let NewOperation { id, fingerprint, action, target, dry_run, details } = new;
+        let shard = shard_of_name(id.as_str(), shards);
+        Self {
+            format: FORMAT,
+            version: replaces.map_or(0, |old| old.version) + 1,
+            nonce,
+            created_at: now,
+            fingerprint,
+            action,
+            target,
+            dry_run,
+            details,
+            due: Some(Due { at: now.plus(LOST_AFTER), kind: DueKind::Backstop, shard }),
+            pages: 0,
+            cursor: None,
+            counts: Counts::default(),
+            end: None,
+            id,
+        }
+    }
+
+    pub const fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Whether its retention has passed.
+    pub fn is_gone(&self, now: Timestamp) -> bool {
+        self.expires_at().is_some_and(|at| at <= now)
+    }
+
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.end.as_ref().map(|end| end.expires_at)
+    }
+
+    /// The record after a page: the one that came after `pages` others. `None` if another process has noted that page.
+    /// A page that was under way when the operation was stopped counts too.
+    pub fn note_page(&self, pages: u64, page: Counts, next: Option<String>, now: Timestamp) -> Option<Self> {
+        if self.pages != pages {
+            return None;
+        }
+        let mut after = Self { pages: pages + 1, cursor: next, ..self.clone() };
+        after.counts.add(page);
+        if after.is_over() {
+            return Some(after);
+        }
+        if after.cursor.is_none() {
+            return after.ended(HowEnded::Completed, now);
+        }
+        if let Some(due) = after.due.as_mut().filter(|due| due.at < now.plus(SLOT_MOVES_AT)) {
+            due.at = now.plus(LOST_AFTER);
+        }
+        Some(after)
+    }
+
+    /// The record of a process that takes over an operation whose slot is due, so that no other tick does the same.
+    /// `None` if it isn't due.
+    pub fn take_over(&self, now: Timestamp) -> Option<Self> {
+        let due = self.due.filter(|due| due.at <= now)?;
+        Some(Self { due: Some(Due { at: now.plus(LOST_AFTER), ..due }), ..self.clone() })
+    }
+
+    /// The record after its end; `None` if it has ended.
+    pub fn ended(&self, how: HowEnded, now: Timestamp) -> Option<Self> {
+        let end = End { how, at: now, expires_at: now.plus(KEPT_FOR) };
+        (!self.is_over()).then(|| Self { due: None, end: Some(end), ..self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::Json;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1_000)
+    }
+
+    fn started() -> Operation {
+        let new = NewOperation {
+            id: OperationId::parse("nightly").unwrap(),
+            fingerprint: Fingerprint::from_bytes([1; 16]),
+            action: Action::Retry,
+            target: Target::Executions,
+            dry_run: false,
+            details: Payload::Inline(Json::null()),
+        };
+        Operation::new(new, None, Nonce::from_bytes([2; 8]), at(0), 4)
+    }
+
+    fn page(changed: u64, refused: u64) -> Counts {
+        let refused = BTreeMap::from([("already_terminal".to_owned(), refused)]);
+        Counts { matched: changed + 1, changed, unchanged: 0, refused }
+    }
+
+    fn next() -> String {
+        "x".to_owned()
+    }
+
+    #[test]
+    fn it_ends_with_the_page_after_which_there_is_none() {
+        let first = started().note_page(0, page(99, 1), Some(next()), at(1)).unwrap();
+        assert_eq!((first.pages, first.cursor.as_deref(), first.is_over()), (1, Some("x"), false));
+        let last = first.note_page(1, page(6, 1), None, at(2)).unwrap();
+        assert_eq!((last.counts.matched, last.counts.changed, &last.due), (107, 105, &None));
+        assert_eq!(last.counts.refused, BTreeMap::from([("already_terminal".to_owned(), 2)]));
+        let end = last.end.as_ref().unwrap();
+        assert_eq!(
+            (&end.how, end.at, last.expires_at()),
+            (&HowEnded::Completed, at(2), Some(at(2).plus(KEPT_FOR)))
+        );
+        assert!(last.is_gone(end.expires_at) && !last.is_gone(at(3)));
+    }
+
+    #[test]
+    fn a_page_counts_once() {
+        let first = started().note_page(0, page(99, 1), Some(next()), at(1)).unwrap();
+        assert_eq!(first.note_page(0, page(99, 1), Some(next()), at(1)), None);
+    }
+
+    #[test]
+    fn a_stopped_one_still_counts_the_page_that_was_under_way_and_does_not_go_on() {
+        let stopped = started().ended(HowEnded::Stopped, at(1)).unwrap();
+        assert_eq!(stopped.ended(HowEnded::Completed, at(2)), None);
+        let noted = stopped.note_page(0, page(9, 1), Some(next()), at(2)).unwrap();
+        assert_eq!((noted.counts.changed, noted.due, noted.end), (9, None, stopped.end));
+    }
+
+    #[test]
+    fn its_slot_moves_only_when_little_of_it_is_left() {
+        let due = |operation: &Operation| operation.due.map(|due| due.at);
+        let first = started().note_page(0, page(1, 0), Some(next()), at(60)).unwrap();
+        assert_eq!(due(&first), Some(at(120)));
+        let second = first.note_page(1, page(1, 0), Some(next()), at(61)).unwrap();
+        assert_eq!(due(&second), Some(at(181)));
+    }
+
+    #[test]
+    fn one_without_a_process_is_taken_over_once_its_slot_is_due() {
+        assert_eq!(started().take_over(at(119)), None);
+        let taken = started().take_over(at(130)).unwrap();
+        assert_eq!((taken.due.map(|due| due.at), taken.take_over(at(131))), (Some(at(250)), None));
+        assert_eq!(started().ended(HowEnded::Stopped, at(1)).unwrap().take_over(at(200)), None);
+    }
+
+    #[test]
+    fn an_id_is_free_again_after_the_retention() {
+        let old = started().ended(HowEnded::Stopped, at(1)).unwrap();
+        let old = Operation { version: 7, ..old };
+        let new = NewOperation {
+            id: old.id.clone(),
+            fingerprint: old.fingerprint,
+            action: Action::Cancel,
+            target: Target::Tasks,
+            dry_run: true,
+            details: Payload::Inline(Json::null()),
+        };
+        let again = Operation::new(new, Some(&old), Nonce::from_bytes([3; 8]), at(9), 4);
+        assert_eq!((again.version, again.is_over(), again.dry_run), (8, false, true));
+    }
+
+    #[test]
+    fn a_stored_one_is_read_back_as_it_was() {
+        let stored = started().note_page(0, page(3, 2), Some(next()), at(1)).unwrap();
+        let text = serde_json::to_string(&stored).unwrap();
+        assert_eq!(serde_json::from_str::<Operation>(&text).unwrap(), stored);
+        assert!(text.len() < 640, "with its keys an item stays within one write unit: {} bytes", text.len());
+    }
+}
