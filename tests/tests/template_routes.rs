@@ -22,11 +22,12 @@ fn routes(template: &str, scope: &str) -> BTreeSet<String> {
     routes.map(|key| key.trim_matches('"').to_owned()).collect()
 }
 
-/// Whether a call is an operator's: it steers work of others, or changes a cron.
+/// Whether a call is an operator's: it steers work of others, also of many at once, or changes a cron.
 fn is_an_operators(method: &str, path: &str) -> bool {
     let steers = ["terminate", "pause", "resume", "restart", "rerun", "retry"];
     method != "get"
-        && (path.starts_with("/v1/crons") || steers.iter().any(|call| path.ends_with(&format!("/{call}"))))
+        && (["/v1/crons", "/v1/operations"].iter().any(|all| path.starts_with(all))
+            || steers.iter().any(|call| path.ends_with(&format!("/{call}"))))
 }
 
 #[test]
