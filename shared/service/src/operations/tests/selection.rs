@@ -140,7 +140,7 @@ async fn tasks_are_chosen_by_each_condition() {
     let cases = [
         (of_jobs.clone(), &none[..], &["declined", "late"][..]),
         (TaskFilter { kind: TaskKind::parse("post").ok(), ..Default::default() }, &none, &["other"]),
-        (TaskFilter { statuses: vec![Status::Cancelled], ..Default::default() }, &none, &["cancelled"]),
+        (TaskFilter { statuses: vec![Status::Cancelled], ..Default::default() }, &all, &["cancelled"]),
         (late.clone(), &none, &["late", "other"]),
         (TaskFilter { error: Some("late".to_owned()), ..of_jobs.clone() }, &none, &["late"]),
         (TaskFilter { label: Some(label("other")), ..Default::default() }, &none, &["other"]),
