@@ -54,6 +54,14 @@ impl Selection {
         if field.is_empty() { of.to_owned() } else { format!("{of}.{field}") }
     }
 
+    /// Whether it says which statuses its records have.
+    fn names_statuses(&self) -> bool {
+        match self {
+            Self::Executions { filter, .. } => !filter.statuses.is_empty(),
+            Self::Tasks { filter, .. } => !filter.statuses.is_empty(),
+        }
+    }
+
     /// The kind of its records.
     pub const fn target(&self) -> Target {
         match self {
@@ -254,7 +262,7 @@ impl Service {
         let found = self.find_page(operation, &details.selection).await?;
         let mut counts = found.counts();
         if !operation.dry_run {
-            self.act_on(found.records, operation, details.event.as_ref(), &mut counts).await?;
+            self.act_on(found.records, operation, details, &mut counts).await?;
         }
         Ok((counts, found.next))
     }

@@ -2,13 +2,13 @@
 
 use futures::stream::{self, StreamExt as _};
 use tickover_core::error::Reject;
-use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionStatus};
 use tickover_core::id::{EventId, StepName};
 use tickover_core::operation::{Action, Counts, Operation};
 use tickover_core::task::Task;
 
-use super::EventToSend;
 use super::find::{Records, UNREADABLE};
+use super::{Details, EventToSend};
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::tasks::operate::CancelReply;
@@ -23,12 +23,12 @@ impl Service {
         &self,
         records: Records,
         operation: &Operation,
-        event: Option<&EventToSend>,
+        details: &Details,
         counts: &mut Counts,
     ) -> Result<(), ServiceError> {
         let results: Vec<Result<bool, ServiceError>> = match records {
             Records::Executions(executions) => {
-                let act = |execution| Box::pin(self.act_on_execution(execution, operation, event));
+                let act = |execution| Box::pin(self.act_on_execution(execution, operation, details));
                 stream::iter(executions).map(act).buffer_unordered(AT_ONCE).collect().await
             }
             Records::Tasks(tasks) => {
@@ -64,7 +64,7 @@ impl Service {
         &self,
         execution: Execution,
         operation: &Operation,
-        event: Option<&EventToSend>,
+        details: &Details,
     ) -> Result<bool, ServiceError> {
         let asked_at = operation.created_at;
         // One of the same id, started after the operation was asked for.
@@ -73,8 +73,11 @@ impl Service {
         }
         let id = &execution.id;
         let was_open = execution.closed().is_none();
+        // Whoever listed it had seen it fail. It may have been run again and have completed before this was asked for.
+        let was_good =
+            execution.status() == ExecutionStatus::Completed && !details.selection.names_statuses();
         match operation.action {
-            Action::Retry | Action::RetryStep | Action::Restart if was_open => Ok(false),
+            Action::Retry | Action::RetryStep | Action::Restart if was_open || was_good => Ok(false),
             Action::RetryStep => {
                 let step = failed_step(&execution)?;
                 self.retry_step_of(id, step, Some(asked_at)).await.map(|_| true)
@@ -86,7 +89,7 @@ impl Service {
             }
             Action::Terminate => Ok(has_changed(self.terminate(id).await?.1)),
             Action::SendEvent => {
-                let Some(EventToSend { name, payload }) = event else { return Ok(false) };
+                let Some(EventToSend { name, payload }) = &details.event else { return Ok(false) };
                 let event_id = EventId::parse(operation.id.as_str()).ok();
                 let sent = self.send_event(id, name.clone(), event_id, payload.clone()).await?;
                 Ok(!sent.duplicate)

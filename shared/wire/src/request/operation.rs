@@ -44,7 +44,8 @@ pub struct ExecutionSelection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowName>,
     /// With one of these statuses. Without it and `ids`, those in which the action can do something: `failed` and
-    /// `timed_out` for `retry`, `retry_step` and `restart`, the open ones for the others.
+    /// `timed_out` for `retry`, `retry_step` and `restart`, the open ones for the others. One that has completed runs
+    /// again only if this says `completed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Vec<ExecutionStatusWord>>,
     /// With this label: `name=value`.

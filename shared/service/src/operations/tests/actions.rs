@@ -52,6 +52,21 @@ async fn executions_that_failed_are_retried_and_others_are_left_alone() {
 }
 
 #[tokio::test]
+async fn a_listed_execution_that_has_completed_runs_again_only_if_that_is_said() {
+    for action in [Action::Retry, Action::RetryStep, Action::Restart] {
+        let scene = executions().await;
+        let operation = scene.carry_out(asked(action, these_executions(&["done"]))).await;
+        assert_eq!(operation.counts, counts(1, 0, 1, &[]), "{action:?}");
+        assert_eq!(scene.execution("done").await.run, 1, "{action:?}");
+    }
+    let scene = executions().await;
+    let filter = ExecutionFilter { statuses: vec![ExecutionStatus::Completed], ..ExecutionFilter::default() };
+    let done = Selection::Executions { filter, ids: vec![id("done"), id("failed")] };
+    assert_eq!(scene.carry_out(asked(Action::Restart, done)).await.counts, counts(1, 1, 0, &[]));
+    assert_eq!((scene.execution("done").await.run, scene.execution("failed").await.run), (2, 1));
+}
+
+#[tokio::test]
 async fn a_retry_keeps_results_and_a_restart_does_not() {
     for (action, kept) in [(Action::Retry, 1), (Action::Restart, 0)] {
         let scene = Scene::new();
