@@ -40,7 +40,7 @@ fn tests() -> Result<Command> {
     find_browser()?;
     let axe = install_axe()?;
     // The tests start `tickover`. As in `cargo xtask test`, the whole workspace is built with the same features.
-    succeed(cargo(&["build", "--workspace", "--bins", "--locked"]).args(FEATURES))?;
+    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(FEATURES))?;
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "browser", "--no-fail-fast"]);
     tests.args(FEATURES).arg("--");
     away_from_aws(&mut tests).env(AXE_VARIABLE, axe);

@@ -1,5 +1,8 @@
 //! The steps of continuous integration. There is no other list of them.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -51,8 +54,27 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
             .with_context(|| format!("ci stopped: {name} failed after {:.1} s", seconds(step_started_at)))?;
         println!("==> ci {name}: ok in {:.1} s", seconds(step_started_at));
     }
-    println!("==> ci: all {} steps ok in {:.1} s", STEPS.len() - first, seconds(started_at));
+    let target = target_dir()?;
+    println!(
+        "==> ci: all {} steps ok in {:.1} s; {} holds {:.1} GB",
+        STEPS.len() - first,
+        seconds(started_at),
+        target.display(),
+        size(&target)? as f64 / 1e9
+    );
     Ok(())
+}
+
+/// The bytes of all files in a folder. A file with several names counts once, if all are there.
+fn size(folder: &Path) -> Result<u64> {
+    let mut size = 0;
+    for entry in fs::read_dir(folder).with_context(|| format!("could not read {}", folder.display()))? {
+        let entry = entry?;
+        // Links aren't followed.
+        let metadata = entry.metadata()?;
+        size += if metadata.is_dir() { self::size(&entry.path())? } else { metadata.len() / metadata.nlink() };
+    }
+    Ok(size)
 }
 
 fn clippy() -> Result<()> {

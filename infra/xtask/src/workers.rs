@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     compile(&typescript)?;
 
     // The tests start `tickover dev`. As in `cargo xtask test`, the whole workspace is built with the same features.
-    succeed(cargo(&["build", "--workspace", "--bins", "--locked"]).args(FEATURES))?;
+    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(FEATURES))?;
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "workers", "--no-fail-fast"]);
     tests.args(FEATURES).arg("--");
     away_from_aws(&mut tests).env(PYTHON_VARIABLE, python).env(TYPESCRIPT_VARIABLE, typescript);
