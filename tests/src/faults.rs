@@ -17,7 +17,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, FailedExecutions, Listing, Page, Store, StoreError};
 
 /// Applies every write. From a chosen write on, it loses a number of answers.
 pub struct LosesAnswers {
@@ -166,5 +166,9 @@ impl Store for LosesAnswers {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         self.inner.key(digest).await
+    }
+
+    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+        self.inner.failed_executions()
     }
 }

@@ -126,6 +126,28 @@ async fn five_inline_steps_cost_ten_write_units_one_read_and_one_message() {
 }
 
 #[tokio::test]
+async fn a_failure_costs_one_write_unit_more_than_a_result_and_so_does_its_restart() {
+    let meter = meter().await;
+    let mut bills = vec![];
+    let error = tickover_core::task::Failure::new("declined", "no");
+    let failed = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
+    for (id, outcome) in [("good", ExecutionOutcome::Completed { output: None }), ("bad", failed)] {
+        started(&meter, id).await;
+        let (turn, _) = self::turn(&meter).await;
+        let ending = Ending::Outcome(outcome);
+        let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+        let (answer, close) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
+        let (restarted, restart) = meter.bill(meter.scene.service.restart(&answer.unwrap().id)).await;
+        assert_eq!(restarted.unwrap().run, 2);
+        bills.push([close.writes, restart.writes]);
+        let (again, _) = self::turn(&meter).await;
+        closed(&meter, &again, &again.execution, vec![]).await;
+    }
+    // The entry in the list of failed executions.
+    assert_eq!(bills[1], bills[0].map(|units| units + 1.0));
+}
+
+#[tokio::test]
 async fn a_durable_sleep_costs_five_write_units_one_read_and_one_message() {
     let meter = meter().await;
     started(&meter, "e-1").await;

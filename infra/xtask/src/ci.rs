@@ -56,11 +56,11 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
     }
     let target = target_dir()?;
     println!(
-        "==> ci: all {} steps ok in {:.1} s; {} holds {:.1} GB",
+        "==> ci: all {} steps ok in {:.1} s; {} holds {} MB",
         STEPS.len() - first,
         seconds(started_at),
         target.display(),
-        size(&target)? as f64 / 1e9
+        size(&target)? / 1_000_000
     );
     Ok(())
 }
@@ -72,7 +72,8 @@ fn size(folder: &Path) -> Result<u64> {
         let entry = entry?;
         // Links aren't followed.
         let metadata = entry.metadata()?;
-        size += if metadata.is_dir() { self::size(&entry.path())? } else { metadata.len() / metadata.nlink() };
+        size +=
+            if metadata.is_dir() { self::size(&entry.path())? } else { metadata.len() / metadata.nlink() };
     }
     Ok(size)
 }

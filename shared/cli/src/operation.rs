@@ -66,7 +66,7 @@ pub(crate) struct OnExecutionsArgs {
     /// Only this execution; may be repeated
     #[arg(long = "id", value_name = "ID", value_parser = name(ExecutionId::parse))]
     ids: Vec<ExecutionId>,
-    /// Only executions of this workflow; a deployment on AWS needs it, or --id
+    /// Only executions of this workflow; a deployment on AWS needs it, or --id, unless the action is for those that failed
     #[arg(long, value_parser = name(WorkflowName::parse))]
     workflow: Option<WorkflowName>,
     /// Only those with this status; may be repeated

@@ -399,6 +399,11 @@ impl Execution {
         }
     }
 
+    /// Whether it failed or timed out.
+    pub const fn has_failed(&self) -> bool {
+        matches!(self.status(), ExecutionStatus::Failed | ExecutionStatus::TimedOut)
+    }
+
     /// The code of the error with which it has failed.
     pub fn error_code(&self) -> Option<&str> {
         match &self.closed()?.outcome {

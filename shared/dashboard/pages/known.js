@@ -70,7 +70,8 @@ export async function workflows(signal, queues = null) {
  * them itself; otherwise each list's first page.
  */
 export async function latest(names, query, signal) {
-  if (counted) {
+  // Failed ones are in a list of their own.
+  if (counted || query.status === 'failed,timed_out') {
     const { executions, cursor } = await get(['executions'], query, signal);
     return { executions, cursor, hasMore: Boolean(cursor) };
   }

@@ -25,6 +25,12 @@ pub(crate) const LIST_KEY: &str = "list_key";
 /// The position in it: an instant in milliseconds since the epoch.
 pub(crate) const LIST_AT: &str = "list_at";
 
+/// The index of executions of all workflows that failed or timed out. No other item is in it, so only a failure costs a
+/// write of it. Its sort key is that of the list index.
+pub(crate) const FAILED_INDEX: &str = "failed";
+/// The list's name, and which of its shards.
+pub(crate) const FAILED_KEY: &str = "failed_key";
+
 /// The names of fields in a record's serialised form that conditions use: a task's fields, and those that an execution
 /// shares with a task.
 pub(crate) mod task {

@@ -72,6 +72,15 @@ impl DynamoStore {
         self.list_ids(List::Executions(workflow), limit, cursor, execution_id).await
     }
 
+    /// Executions of all workflows that failed or timed out, latest start first.
+    pub(crate) async fn failed_page(
+        &self,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.list_ids(List::Failed, limit, cursor, execution_id).await
+    }
+
     /// Ids of crons, in the order of their creation.
     pub(crate) async fn cron_page(
         &self,

@@ -16,7 +16,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, FailedExecutions, Listing, Page, Store, StoreError};
 
 use crate::error::{Failure, unbuildable};
 use crate::item::cron::to_cron;
@@ -214,8 +214,19 @@ impl Store for DynamoStore {
         self.read(Key::tick(), Consistency::Eventual).await?.map(to_tick).transpose()
     }
 
+    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+        Some(self)
+    }
+
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         let item = self.read(Key::idempotency(digest), Consistency::Strong).await?;
         item.map(|item| to_key(digest, item)).transpose()
+    }
+}
+
+#[async_trait]
+impl FailedExecutions for DynamoStore {
+    async fn find(&self, limit: usize, cursor: Option<&str>) -> Result<Page<ExecutionId>, StoreError> {
+        self.failed_page(limit, cursor).await
     }
 }

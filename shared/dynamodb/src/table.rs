@@ -12,7 +12,10 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType, TableDescription, TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
 };
 
-use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_AT, LIST_INDEX, LIST_KEY, PK, SK, TTL};
+use crate::attribute::{
+    DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, FAILED_INDEX, FAILED_KEY, LIST_AT, LIST_INDEX, LIST_KEY, PK, SK,
+    TTL,
+};
 use crate::error::TableError;
 
 /// How often a table that is being created is read: for about a minute.
@@ -21,17 +24,22 @@ const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Every key attribute with its type.
-const KEYS: [(&str, ScalarAttributeType); 6] = [
+const KEYS: [(&str, ScalarAttributeType); 7] = [
     (PK, ScalarAttributeType::S),
     (SK, ScalarAttributeType::S),
     (DUE_SHARD, ScalarAttributeType::S),
     (DUE_AT, ScalarAttributeType::N),
     (LIST_KEY, ScalarAttributeType::S),
     (LIST_AT, ScalarAttributeType::N),
+    (FAILED_KEY, ScalarAttributeType::S),
 ];
 
 /// Each index with its two keys.
-const INDEXES: [(&str, [&str; 2]); 2] = [(DUE_INDEX, [DUE_SHARD, DUE_AT]), (LIST_INDEX, [LIST_KEY, LIST_AT])];
+const INDEXES: [(&str, [&str; 2]); 3] = [
+    (DUE_INDEX, [DUE_SHARD, DUE_AT]),
+    (LIST_INDEX, [LIST_KEY, LIST_AT]),
+    (FAILED_INDEX, [FAILED_KEY, LIST_AT]),
+];
 
 /// A table to create.
 #[derive(Clone, Debug, PartialEq, Eq)]

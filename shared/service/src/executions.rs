@@ -35,6 +35,7 @@ use tickover_core::trace::TraceContext;
 
 pub(crate) use close::DueCause;
 pub use describe::Described;
+pub(crate) use describe::ONE_WORKFLOW;
 pub(crate) use drive::CALLER_WAITS;
 pub use events::{EventSent, PendingEvent, PendingEvents};
 pub use export::ExportedPage;

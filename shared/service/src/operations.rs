@@ -21,6 +21,7 @@ use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};
 
 use crate::error::ServiceError;
+use crate::executions::ONE_WORKFLOW;
 use crate::ports::{ExecutionFilter, Page, StoreError, TaskFilter};
 use crate::service::Service;
 use crate::tasks::schedule::digest;
@@ -117,6 +118,7 @@ impl Service {
         self.check_operation(&request)?;
         request.details.selection.set_statuses(request.action);
         request.details.selection.list_once();
+        self.check_lists(&request.details.selection)?;
         let unserialisable = || ServiceError::Corrupt { reason: "a request can't be serialised".to_owned() };
         let text = serde_json::to_string(&request.details).map_err(|_| unserialisable())?;
         let how = format!("{:?} {}", request.action, request.dry_run);
@@ -338,32 +340,36 @@ impl Service {
             }
             (_, None) => {}
         }
-        let (ids, is_all, workflow) = match selection {
-            Selection::Executions { filter, ids } => {
-                (ids.len(), *filter == ExecutionFilter::default(), filter.workflow.as_ref())
-            }
-            Selection::Tasks { filter, ids } => (ids.len(), *filter == TaskFilter::default(), None),
+        let (ids, is_all) = match selection {
+            Selection::Executions { filter, ids } => (ids.len(), *filter == ExecutionFilter::default()),
+            Selection::Tasks { filter, ids } => (ids.len(), *filter == TaskFilter::default()),
         };
         limits::check("ids", ids, IDS_MAX)?;
         if ids == 0 && is_all {
             return Err(Reject::field(selection.field(""), "expected ids, or at least one condition").into());
         }
-        if let (0, Target::Executions, None, None) =
-            (ids, selection.target(), workflow, self.ports.store.execution_index())
-        {
-            let expected = "expected a workflow: this store lists the executions of one workflow at a time";
-            return Err(Reject::field(selection.field("workflow"), expected).into());
-        }
-        let needs_index = match selection {
-            Selection::Tasks { filter, ids } => {
-                ids.is_empty() && filter.statuses.contains(&Status::Cancelled)
-            }
-            Selection::Executions { .. } => false,
-        };
-        if needs_index && self.ports.store.task_index().is_none() {
-            let expected = "expected ids for cancelled tasks: this store has no list of them";
-            return Err(Reject::field(selection.field("status"), expected).into());
-        }
         selection.check_statuses(*action)
+    }
+
+    /// Refuses what this store has no list of.
+    fn check_lists(&self, selection: &Selection) -> Result<(), ServiceError> {
+        let store = &self.ports.store;
+        match selection {
+            Selection::Executions { filter, ids } => {
+                let has_list = store.execution_index().is_some()
+                    || (store.failed_executions().is_some() && filter.is_for_failed());
+                if ids.is_empty() && filter.workflow.is_none() && !has_list {
+                    return Err(Reject::field(selection.field("workflow"), ONE_WORKFLOW).into());
+                }
+            }
+            Selection::Tasks { filter, ids } => {
+                let has_list = store.task_index().is_some() || !filter.statuses.contains(&Status::Cancelled);
+                if ids.is_empty() && !has_list {
+                    let expected = "expected ids for cancelled tasks: this store has no list of them";
+                    return Err(Reject::field(selection.field("status"), expected).into());
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -244,6 +244,11 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Its list of executions that failed, if it has one and no index of all executions.
+    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+        None
+    }
+
     /// Why it refuses writes now, in a short sentence for people. Only for stores that can tell without a call.
     fn trouble(&self) -> Option<String> {
         None
@@ -262,6 +267,13 @@ pub trait TaskIndex: Send + Sync {
 
     /// From when on a worker could have had the oldest task that is ready at `now`.
     fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+}
+
+/// A list of executions of all workflows that failed or timed out. Only a failure costs a write of it.
+#[async_trait]
+pub trait FailedExecutions: Send + Sync {
+    /// Their ids, latest start first. Some may be past their retention, and some may have been started again.
+    async fn find(&self, limit: usize, cursor: Option<&str>) -> Result<Page<ExecutionId>, StoreError>;
 }
 
 /// An index of executions of all workflows. `DynamoDB` has none, because it would cost each execution several writes.
@@ -488,6 +500,13 @@ pub struct ExecutionFilter {
 }
 
 impl ExecutionFilter {
+    /// Whether it is only for executions that failed or timed out.
+    pub fn is_for_failed(&self) -> bool {
+        let is_failed =
+            |status: &ExecutionStatus| matches!(status, ExecutionStatus::Failed | ExecutionStatus::TimedOut);
+        !self.statuses.is_empty() && self.statuses.iter().all(is_failed)
+    }
+
     /// Whether an execution fits, apart from its labels, which may be in an item of their own.
     pub fn fits_but_for_labels(&self, execution: &Execution) -> bool {
         let started_at = execution.created_at;

@@ -113,7 +113,7 @@ async fn a_wrong_operation_is_refused_with_its_field() {
         (json!({"action": "retry", "executions": {}}), "executions"),
         (json!({"action": "retry", "tasks": {}}), "tasks"),
         (json!({"action": "retry", "executions": {"ids": []}}), "executions"),
-        (json!({"action": "retry", "executions": {"status": ["failed"]}}), "executions.workflow"),
+        (json!({"action": "cancel", "executions": {"label": "team=a"}}), "executions.workflow"),
         (
             json!({"action": "retry", "executions": {"workflow": "w", "status": ["failing"]}}),
             "executions.status[0]",

@@ -113,6 +113,7 @@ const CASES: &[Case] = cases![
     found::many_executions_are_read_at_once_without_the_absent_ones,
     found::executions_are_listed_by_workflow_the_latest_first,
     found::a_long_list_of_executions_is_one_list_in_pages_of_any_size,
+    found::failed_executions_of_all_workflows_are_listed_until_they_run_again,
     found::a_cursor_of_another_workflow_or_listing_is_refused,
     found::due_records_come_in_order_whatever_their_kind,
     found::lists_of_tasks_hold_nothing_of_executions,

@@ -53,6 +53,32 @@ async fn statuses_filter_a_list_and_failed_may_include_timed_out() {
     }
 }
 
+/// Also in a store without an index of all executions.
+#[tokio::test]
+async fn failed_executions_of_all_workflows_are_one_list() {
+    let worker = Worker::default();
+    worker.parked("late", json!({"execution_timeout": "10s"})).await;
+    for (id, timeout) in [("other-late", "5s"), ("other", "1h")] {
+        let start = json!({"workflow": "others", "id": id, "execution_timeout": timeout});
+        worker.caller.ok("/v1/executions", start).await;
+    }
+    worker.caller.pass(10).await;
+    for (query, expected) in [
+        ("status=failed,timed_out", vec!["late", "other-late"]),
+        ("status=timed_out&workflow=others", vec!["other-late"]),
+        ("status=failed", vec![]),
+    ] {
+        let mut found = ids(&worker.get(&format!("/v1/executions?{query}")).await);
+        found.sort();
+        assert_eq!(found, expected, "{query}");
+    }
+    for query in ["", "status=timed_out,running", "label=n%3D1"] {
+        let path = format!("/v1/executions?{query}");
+        let (status, problem) = worker.caller.send(axum::http::Method::GET, &path, None).await;
+        assert_eq!((status.as_u16(), &problem["field"]), (400, &json!("workflow")), "{query}");
+    }
+}
+
 #[tokio::test]
 async fn labels_errors_and_starts_filter_a_list() {
     let worker = Worker::default();

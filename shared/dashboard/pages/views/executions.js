@@ -12,8 +12,9 @@ import { now } from '../time.js';
 import { nextShort } from '../words.js';
 
 const LIVE = 'pending,running,waiting,paused';
+const FAILED = 'failed,timed_out';
 const STATUSES = [
-  ['', 'Any status'], [LIVE, 'Open'], ['failed,timed_out', 'Failed only'], ['pending', 'Pending'], ['running', 'Running'], ['waiting', 'Waiting'],
+  ['', 'Any status'], [LIVE, 'Open'], [FAILED, 'Failed only'], ['pending', 'Pending'], ['running', 'Running'], ['waiting', 'Waiting'],
   ['paused', 'Paused'], ['completed', 'Completed'], ['failed', 'Failed'], ['timed_out', 'Timed out'], ['cancelled', 'Cancelled'],
 ];
 const SINCE = [['', 'Any time'], ['1', 'Last hour'], ['24', 'Last 24 hours'], ['168', 'Last 7 days']];
@@ -27,7 +28,7 @@ export function show(page) {
   const load = async (signal) => {
     const names = await workflows(signal);
     const query = { status, label, error, started_from: from, limit: PAGE };
-    if (!workflow) return { names, ...(names.length > 0 ? await latest(names, { ...query, cursor }, signal) : { executions: [] }) };
+    if (!workflow) return { names, ...(names.length > 0 || status === FAILED ? await latest(names, { ...query, cursor }, signal) : { executions: [] }) };
     const list = await get(['executions'], { ...query, workflow, cursor }, signal);
     if (list.executions.length > 0) remember(workflow);
     else if (!isFiltered && !names.includes(workflow)) forget(workflow);

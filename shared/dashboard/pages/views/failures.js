@@ -2,7 +2,7 @@
 
 import { get } from '../api.js';
 import { address, badge, empty, h, link, replace, section, table } from '../dom.js';
-import { counted, latest, workflows } from '../known.js';
+import { latest } from '../known.js';
 import { idCell, startedCell } from '../lists.js';
 import { many } from '../many.js';
 import { refused } from '../problem.js';
@@ -21,9 +21,8 @@ export function show(page) {
   const body = page.root;
 
   const load = async (signal) => {
-    const names = await workflows(signal);
     const query = { status: 'failed,timed_out', limit: READ };
-    const [tasks, executions] = await Promise.all([get(['tasks'], query, signal), latest(names, query, signal)]);
+    const [tasks, executions] = await Promise.all([get(['tasks'], query, signal), latest([], query, signal)]);
     return { records: [...tasks.tasks, ...executions.executions], hasMore: Boolean(tasks.cursor || executions.hasMore) };
   };
 
@@ -32,7 +31,7 @@ export function show(page) {
     const groups = grouped(data.records);
     const chosen = page.query.group ? groups.find((group) => group.id === page.query.group) : null;
     const more = data.hasMore ? `Only the latest ${READ} of each list are grouped. ` : '';
-    const note = h('p', { class: 'quiet' }, more, counted ? '' : 'Executions are of the known workflows.');
+    const note = h('p', { class: 'quiet' }, more);
     if (page.query.group && !chosen) {
       replace(body, empty('Nothing of this group has failed any more.', h('p', {}, link(['failures'], 'All failures'))));
     } else if (chosen) {

@@ -9,7 +9,7 @@ use tickover_core::execution::{Execution, ExecutionState, FORMAT};
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, execution as own, task as field};
+use crate::attribute::{FAILED_KEY, LIST_AT, LIST_KEY, PK, TTL, execution as own, task as field};
 use crate::item::record::{self, from_item, to_item};
 use crate::item::{Item, check_format, corrupt, due_attributes, millis, number, read_due, seconds, string};
 use crate::key::{self, Key};
@@ -36,6 +36,10 @@ fn added(execution: &Execution) -> Item {
     let list = List::Executions(&execution.workflow).key_of(execution.id.as_str());
     item.insert(LIST_KEY.to_owned(), AttributeValue::S(list));
     item.insert(LIST_AT.to_owned(), millis(execution.created_at));
+    if execution.has_failed() {
+        let failed = List::Failed.key_of(execution.id.as_str());
+        item.insert(FAILED_KEY.to_owned(), AttributeValue::S(failed));
+    }
     if let Some(due) = execution.due {
         item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
     }

@@ -16,7 +16,7 @@ use tickover_core::due::shard_of_name;
 use tickover_core::id::WorkflowName;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{LIST_AT, LIST_INDEX, LIST_KEY, PK};
+use crate::attribute::{FAILED_INDEX, FAILED_KEY, LIST_AT, LIST_INDEX, LIST_KEY, PK};
 use crate::item::{Item, number, string};
 use crate::page::LIMIT_MAX;
 use crate::page::cursor;
@@ -39,6 +39,8 @@ pub(crate) enum List<'a> {
     Dead,
     /// A workflow's executions, latest start first.
     Executions(&'a WorkflowName),
+    /// Executions of all workflows that failed or timed out, latest start first.
+    Failed,
     /// Crons, in the order of their creation.
     Crons,
     /// Queues that have a record, in no order.
@@ -63,6 +65,7 @@ impl List<'_> {
         match self {
             Self::Dead => "dead".to_owned(),
             Self::Executions(workflow) => format!("{WORKFLOW}{workflow}"),
+            Self::Failed => "failed".to_owned(),
             Self::Crons => "cron".to_owned(),
             Self::Queues => "queue".to_owned(),
             Self::Operations => "op".to_owned(),
@@ -84,8 +87,18 @@ impl List<'_> {
 
     const fn is_latest_first(self) -> bool {
         match self {
-            Self::Dead | Self::Executions(_) | Self::Operations => true,
+            Self::Dead | Self::Executions(_) | Self::Failed | Self::Operations => true,
             Self::Crons | Self::Queues => false,
+        }
+    }
+
+    /// The index that has it, and the attribute with its key there.
+    const fn index(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Failed => (FAILED_INDEX, FAILED_KEY),
+            Self::Dead | Self::Executions(_) | Self::Crons | Self::Queues | Self::Operations => {
+                (LIST_INDEX, LIST_KEY)
+            }
         }
     }
 
@@ -140,7 +153,7 @@ impl DynamoStore {
     }
 
     pub(crate) async fn all_listed(&self, list: List<'_>) -> Result<Vec<String>, StoreError> {
-        let pages = list.keys().map(|key| self.all_pages(self.list_query(&key)));
+        let pages = list.keys().map(|key| self.all_pages(self.list_query(list, &key)));
         let pages: Vec<Vec<Item>> = stream::iter(pages).buffer_unordered(AT_ONCE).try_collect().await?;
         Ok(pages.iter().flatten().filter_map(|item| string(item, PK).map(str::to_owned)).collect())
     }
@@ -161,10 +174,11 @@ impl DynamoStore {
         stream::iter(fills).buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    fn list_query(&self, key: &str) -> QueryFluentBuilder {
-        self.query(LIST_INDEX)
+    fn list_query(&self, list: List<'_>, key: &str) -> QueryFluentBuilder {
+        let (index, name) = list.index();
+        self.query(index)
             .key_condition_expression("#list = :list")
-            .expression_attribute_names("#list", LIST_KEY)
+            .expression_attribute_names("#list", name)
             .expression_attribute_values(":list", AttributeValue::S(key.to_owned()))
     }
 }

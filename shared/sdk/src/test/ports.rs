@@ -21,7 +21,8 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{MemoryQueue, MemoryStore};
 use tickover_service::ports::{
-    Depth, DueEntry, DueRange, Ids, Listing, Outgoing, Page, Queue, QueueError, Received, Store, StoreError,
+    Depth, DueEntry, DueRange, FailedExecutions, Ids, Listing, Outgoing, Page, Queue, QueueError, Received,
+    Store, StoreError,
 };
 
 use super::ledger::{Ledger, Life};
@@ -194,6 +195,10 @@ impl Store for Counted {
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         self.pend_if_over().await;
         self.inner.key(digest).await
+    }
+
+    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+        self.inner.failed_executions()
     }
 }
 

@@ -21,7 +21,9 @@ use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Queue as _, Store, StoreError};
+use tickover_service::ports::{
+    DueEntry, DueRange, FailedExecutions, Listing, Page, Queue as _, Store, StoreError,
+};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 
@@ -233,5 +235,9 @@ impl Store for Lying {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         self.inner.key(digest).await
+    }
+
+    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+        self.inner.failed_executions()
     }
 }

@@ -24,6 +24,9 @@ const LOOK_AFTER: Millis = Millis::new(10);
 const LOOK_AFTER_MAX: Millis = Millis::from_secs(1);
 /// How many entries of a list are read at once.
 const READ_AT_ONCE: usize = 100;
+/// Why a list needs a workflow, where there is no index of executions of all workflows.
+pub(crate) const ONE_WORKFLOW: &str =
+    "expected a workflow: this store lists the executions of one workflow at a time, apart from failed ones";
 /// How many pages of the store are read for one answer at most.
 const PAGES_MAX: usize = 30;
 
@@ -158,9 +161,11 @@ impl Service {
         if let Some(index) = self.ports.store.execution_index() {
             return Ok(index.find(filter, limit, cursor)?);
         }
+        if let Some(failed) = self.ports.store.failed_executions().filter(|_| filter.is_for_failed()) {
+            return Ok(self.with_retries(|| failed.find(limit, cursor)).await?);
+        }
         let Some(workflow) = &filter.workflow else {
-            let expected = "expected a workflow: this store lists the executions of one workflow at a time";
-            return Err(Reject::field("workflow", expected).into());
+            return Err(Reject::field("workflow", ONE_WORKFLOW).into());
         };
         Ok(self.with_retries(|| self.ports.store.list_executions(workflow, limit, cursor)).await?)
     }

@@ -29,7 +29,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use crate::cursor::Position;
-use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+use crate::ports::{DueEntry, DueRange, FailedExecutions, Listing, Page, Store, StoreError};
 use page::{Order, page};
 
 pub use expiry::Item;
@@ -142,6 +142,13 @@ fn name(listing: Listing) -> String {
     format!("{listing:?}")
 }
 
+fn execution_of(record: RecordId) -> Option<ExecutionId> {
+    match record {
+        RecordId::Execution(id) => Some(id),
+        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
+    }
+}
+
 /// When a task ended that operators should know of.
 fn died_at(task: &Task) -> Option<Timestamp> {
     task.ended().and_then(|ended| match ended.outcome {
@@ -235,11 +242,7 @@ impl Store for MemoryStore {
         let positions = of_workflow.map(|one| Position { at: one.created_at, record: one.id.clone().into() });
         let listing = format!("workflow {workflow}");
         let Page { items, next } = page(positions.collect(), &listing, Order::Descending, limit, cursor)?;
-        let execution = |record| match record {
-            RecordId::Execution(id) => Some(id),
-            RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
-        };
-        Ok(Page { items: items.into_iter().filter_map(execution).collect(), next })
+        Ok(Page { items: items.into_iter().filter_map(execution_of).collect(), next })
     }
 
     async fn put_segment(
@@ -325,5 +328,20 @@ impl Store for MemoryStore {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         Ok(self.records().keys.get(digest).cloned())
+    }
+
+    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl FailedExecutions for MemoryStore {
+    async fn find(&self, limit: usize, cursor: Option<&str>) -> Result<Page<ExecutionId>, StoreError> {
+        let records = self.records();
+        let failed = records.executions.values().filter(|one| one.has_failed());
+        let positions = failed.map(|one| Position { at: one.created_at, record: one.id.clone().into() });
+        let Page { items, next } = page(positions.collect(), "failed", Order::Descending, limit, cursor)?;
+        Ok(Page { items: items.into_iter().filter_map(execution_of).collect(), next })
     }
 }

@@ -54,7 +54,7 @@ pub struct TasksQuery {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExecutionsQuery {
-    /// Only executions of this workflow. A deployment on AWS needs it; a local server lists those of all workflows.
+    /// Only executions of this workflow. A deployment on AWS needs it, unless `status` is `failed`, `timed_out` or both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowName>,
     /// Only records with these statuses, separated by commas; may be repeated.

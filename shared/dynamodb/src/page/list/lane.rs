@@ -62,7 +62,7 @@ impl Lane {
         behind: Option<&Position>,
     ) -> Result<(), StoreError> {
         while self.is_dry() {
-            let mut query = store.list_query(&self.key).scan_index_forward(!list.is_latest_first());
+            let mut query = store.list_query(list, &self.key).scan_index_forward(!list.is_latest_first());
             if let Some(behind) = behind {
                 let until = if list.is_latest_first() { "<=" } else { ">=" };
                 query = query

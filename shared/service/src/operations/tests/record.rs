@@ -109,7 +109,9 @@ async fn what_can_not_be_carried_out_is_refused() {
     let everything = Selection::Executions { filter: ExecutionFilter::default(), ids: vec![] };
     let all_tasks = Selection::Tasks { filter: TaskFilter::default(), ids: vec![] };
     let failed = ExecutionFilter { statuses: vec![ExecutionStatus::Failed], ..ExecutionFilter::default() };
-    let of_all_workflows = Selection::Executions { filter: failed.clone(), ids: vec![] };
+    let labelled = Some(("team".to_owned(), "a".to_owned()));
+    let labelled = ExecutionFilter { label: labelled, ..ExecutionFilter::default() };
+    let of_all_workflows = Selection::Executions { filter: labelled, ids: vec![] };
     let failed = ExecutionFilter { workflow: Some(orders()), ..failed };
     let failed = Selection::Executions { filter: failed, ids: vec![] };
     let done = TaskFilter { statuses: vec![Status::Completed], ..TaskFilter::default() };
@@ -124,7 +126,7 @@ async fn what_can_not_be_carried_out_is_refused() {
         (asked(Action::Retry, these_executions(&too_many)), "ids"),
         (asked(Action::Retry, everything), "executions"),
         (asked(Action::Retry, all_tasks), "tasks"),
-        (asked(Action::Retry, of_all_workflows), "executions.workflow"),
+        (asked(Action::Cancel, of_all_workflows), "executions.workflow"),
         (asked(Action::Cancel, failed), "executions.status"),
         (asked(Action::Retry, done), "tasks.status"),
         (asked(Action::Retry, cancelled), "tasks.status"),

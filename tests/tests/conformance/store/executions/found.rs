@@ -1,11 +1,12 @@
 //! Reads of executions: by many ids, by workflow, and from the due index.
 
 use tickover_core::due::{Due, DueKind};
-use tickover_core::execution::Execution;
 use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState};
+use tickover_core::failure::Failure;
 use tickover_core::id::{ExecutionId, RecordId};
 
-use super::fixture::{execution_id, parent_of, running, slot, workflow};
+use super::fixture::{closed, execution_id, parent_of, running, slot, workflow};
 use crate::store::fixture::{NOW, SHARD, World, id, later, present};
 use tickover_service::ports::{DueRange, Listing, StoreError};
 
@@ -79,6 +80,44 @@ pub(crate) async fn executions_are_listed_by_workflow_the_latest_first(
     world.update(&ended, &again).await?;
     assert_eq!(world.of_workflow("check", 2).await?, [execution_id("other")]);
     assert_eq!(world.of_workflow("nothing", 2).await?, []);
+    Ok(())
+}
+
+/// In stores that have such a list; others have an index of all executions.
+pub(crate) async fn failed_executions_of_all_workflows_are_listed_until_they_run_again(
+    world: World,
+) -> Result<(), StoreError> {
+    let Some(list) = world.store.failed_executions() else { return Ok(()) };
+    let failed = |error: &str| ExecutionOutcome::Failed {
+        error: Failure::new(error, ""),
+        step: None,
+        retries_exhausted: false,
+    };
+    let mut ended = vec![];
+    for (secs, outcome) in [
+        (1, failed("declined")),
+        (2, ExecutionOutcome::Completed { output: None }),
+        (3, ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution }),
+        (4, failed("other")),
+        (5, ExecutionOutcome::Cancelled { terminated: false }),
+    ] {
+        let open = world.started_after(&format!("e-{secs}"), secs, &format!("w-{secs}")).await?;
+        let closed = Closed { outcome, ..closed() };
+        let after =
+            Execution { state: ExecutionState::Ended(closed), due: None, ..world.next_version(&open) };
+        world.update(&open, &after).await?;
+        ended.push((open, after));
+    }
+    world.failed("a task", NOW).await?;
+    let first = list.find(2, None).await?;
+    assert_eq!(first.items, ["e-4", "e-3"].map(execution_id));
+    let rest = list.find(2, first.next.as_deref()).await?;
+    assert_eq!((rest.items, rest.next), (vec![execution_id("e-1")], None));
+
+    let (open, after) = &ended[3];
+    let again = Execution { state: open.state.clone(), due: open.due, run: 2, ..world.next_version(after) };
+    world.update(after, &again).await?;
+    assert_eq!(list.find(9, None).await?.items, ["e-3", "e-1"].map(execution_id));
     Ok(())
 }
 
