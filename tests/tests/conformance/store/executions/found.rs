@@ -108,7 +108,7 @@ pub(crate) async fn failed_executions_of_all_workflows_are_listed_until_they_run
         world.update(&open, &after).await?;
         ended.push((open, after));
     }
-    world.failed("a task", NOW).await?;
+    world.failed("a-task", NOW).await?;
     let first = list.find(2, None).await?;
     assert_eq!(first.items, ["e-4", "e-3"].map(execution_id));
     let rest = list.find(2, first.next.as_deref()).await?;
