@@ -17,7 +17,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, FailedExecutions, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, ExecutionLists, Listing, Page, Store, StoreError};
 
 /// Applies every write. From a chosen write on, it loses a number of answers.
 pub struct LosesAnswers {
@@ -168,7 +168,7 @@ impl Store for LosesAnswers {
         self.inner.key(digest).await
     }
 
-    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
-        self.inner.failed_executions()
+    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
+        self.inner.execution_lists()
     }
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tickover_core::decision::Write;
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::indexed::{Entry, Indexed};
+use tickover_service::ports::Listed;
 
 pub use load::{Load, Work, run};
 
@@ -23,6 +24,8 @@ pub enum Target {
     Due,
     /// The index of lists.
     List,
+    /// The index of executions of all workflows, all of which are listed.
+    All,
 }
 
 /// The hottest key of one target.
@@ -83,7 +86,7 @@ impl Keys {
     pub fn hottest(&self) -> Vec<Hottest> {
         let mut counts = self.counts();
         counts.turn_to(i64::MAX);
-        let targets = [Target::Table, Target::Due, Target::List];
+        let targets = [Target::Table, Target::Due, Target::List, Target::All];
         targets.into_iter().filter_map(|target| counts.hottest(target)).collect()
     }
 
@@ -96,12 +99,13 @@ impl Counts {
     #[expect(clippy::expect_used, reason = "test code, outside of a test function")]
     fn write(&mut self, write: &Write, units: u64) {
         // The key first: it finds the record's earlier state.
-        let (pk, _) = Indexed::default().after(write).expect("an item");
+        let (pk, _) = Indexed::default().after(write, Listed::All).expect("an item");
         let before = self.records.remove(&pk).unwrap_or_default();
-        let (_, after) = before.after(write).expect("an item");
+        let (_, after) = before.after(write, Listed::All).expect("an item");
         self.add(Target::Table, &pk, units);
         self.moved(Target::Due, before.due(), after.due());
         self.moved(Target::List, before.list(), after.list());
+        self.moved(Target::All, before.all(), after.all());
         self.records.insert(pk, after);
     }
 

@@ -12,7 +12,7 @@ use tickover_core::limits::Limits;
 use tickover_dynamodb::{DynamoStore, Table};
 use tickover_service::cost::Units;
 use tickover_service::memory::{MemoryQueue, Queues};
-use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{Clock, Depth, Listed, Outgoing, Queue, QueueError, Received};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 
@@ -45,9 +45,14 @@ pub struct Meter {
 impl Meter {
     /// A service over an empty database in memory.
     pub async fn new() -> Result<Self> {
+        Self::listing(Listed::default()).await
+    }
+
+    /// The same with a list of these executions of all workflows.
+    pub async fn listing(listed: Listed) -> Result<Self> {
         let database = LocalDynamo::memory()?;
         Table::new("tickover").create(&database.client()).await?;
-        let store = Arc::new(DynamoStore::new(database.client(), "tickover"));
+        let store = Arc::new(DynamoStore::new(database.client(), "tickover").listing(listed));
         let clock = Arc::new(LeapClock::default());
         let inner = Arc::new(MemoryQueue::new(clock.clone() as Arc<dyn Clock>, Queues::OnOpen));
         let queue = Arc::new(CountingQueue { inner: inner.clone(), sent: AtomicU64::new(0) });

@@ -14,6 +14,7 @@ use tickover_core::timeout::Timeouts;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::cost;
 use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, StartedTurn, Suspended, Work};
+use tickover_service::ports::Listed;
 use tickover_tests::meter::{Bill, Meter};
 
 /// Steps of the fan-out.
@@ -29,7 +30,12 @@ fn work(max: usize) -> ClaimRequest {
 
 /// A meter with an existing queue record.
 async fn meter() -> Meter {
-    let meter = Meter::new().await.unwrap();
+    meter_listing(Listed::default()).await
+}
+
+/// The same with a list of these executions of all workflows.
+async fn meter_listing(listed: Listed) -> Meter {
+    let meter = Meter::listing(listed).await.unwrap();
     meter.scene.service.schedule(tickover_tests::scene::request("work", None, None)).await.unwrap();
     let claimed = meter.scene.claim("work").await.unwrap().unwrap();
     meter.scene.service.complete(&claimed.task.id, &claimed.token, None).await.unwrap();
@@ -126,25 +132,39 @@ async fn five_inline_steps_cost_ten_write_units_one_read_and_one_message() {
 }
 
 #[tokio::test]
-async fn a_failure_costs_one_write_unit_more_than_a_result_and_so_does_its_restart() {
-    let meter = meter().await;
+async fn a_list_of_all_executions_costs_a_start_one_write_unit_and_a_failure_and_its_restart_another() {
+    let default = bills_of(Listed::Failed).await;
+    let all = bills_of(Listed::All).await;
+    assert_eq!(default[0], [3.0, 1.0, 2.0, 2.0]);
+    // The entry of a failed one is made, and deleted again.
+    assert_eq!(default[1], [3.0, 1.0, 3.0, 3.0]);
+    assert_eq!(all[0], [4.0, 1.0, 2.0, 2.0]);
+    // The entry moves: one is deleted, and one is made.
+    assert_eq!(all[1], [4.0, 1.0, 4.0, 4.0]);
+    let [start, ..] = all[0];
+    assert_eq!(start, cost::START.and(cost::LISTED).writes);
+}
+
+/// The write units of two executions, of which one completes and one fails: of the start, the turn's, the end and a
+/// restart.
+async fn bills_of(listed: Listed) -> Vec<[f64; 4]> {
+    let meter = meter_listing(listed).await;
     let mut bills = vec![];
     let error = tickover_core::task::Failure::new("declined", "no");
     let failed = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
     for (id, outcome) in [("good", ExecutionOutcome::Completed { output: None }), ("bad", failed)] {
-        started(&meter, id).await;
-        let (turn, _) = self::turn(&meter).await;
+        let start = started(&meter, id).await;
+        let (turn, claim) = self::turn(&meter).await;
         let ending = Ending::Outcome(outcome);
         let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
         let (answer, close) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
         let (restarted, restart) = meter.bill(meter.scene.service.restart(&answer.unwrap().id)).await;
         assert_eq!(restarted.unwrap().run, 2);
-        bills.push([close.writes, restart.writes]);
+        bills.push([start, claim, close, restart].map(|bill| bill.writes));
         let (again, _) = self::turn(&meter).await;
         closed(&meter, &again, &again.execution, vec![]).await;
     }
-    // The entry in the list of failed executions.
-    assert_eq!(bills[1], bills[0].map(|units| units + 1.0));
+    bills
 }
 
 #[tokio::test]

@@ -93,7 +93,11 @@ impl Stacks {
         self.nothing_is_left()?;
 
         // All alarms, and the dashboard, although the environment leaves the dashboard out.
-        self.deploy("core", SYSTEM, &[&LOCAL[..], &["Alarms=all", "EventsQueue=true"]].concat())?;
+        self.deploy(
+            "core",
+            SYSTEM,
+            &[&LOCAL[..], &["Alarms=all", "EventsQueue=true", "Lists=all"]].concat(),
+        )?;
         self.deploy("worker", &orders, &["Architecture=x86_64", "MaxConcurrency=0", "Alarms=all"])?;
         self.check("orders", "360", "16", "")?;
 

@@ -53,6 +53,9 @@ pub(crate) struct CostArgs {
     /// Waits of each execution for an event or a child, without a deadline within minutes
     #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
     events: f64,
+    /// The parameter `Lists` is `all`: each execution costs a write more
+    #[arg(long)]
+    list_all: bool,
     /// Requests to the HTTP API a month
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     http_requests: u64,

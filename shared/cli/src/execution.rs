@@ -75,7 +75,8 @@ pub(crate) struct ShowArgs {
 /// Options of `tickover execution list`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ListArgs {
-    /// The workflow; without it, those of all workflows, which only a local server can list
+    /// The workflow; without it, those of all workflows. A deployment on AWS lists all of them with `TICKOVER_LISTS=all`,
+    /// otherwise only failed and timed-out ones
     #[arg(value_parser = name(WorkflowName::parse))]
     workflow: Option<WorkflowName>,
     /// Only those with this status: pending, running, waiting, paused, completed, failed, `timed_out`, cancelled

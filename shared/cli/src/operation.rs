@@ -67,6 +67,7 @@ pub(crate) struct OnExecutionsArgs {
     #[arg(long = "id", value_name = "ID", value_parser = name(ExecutionId::parse))]
     ids: Vec<ExecutionId>,
     /// Only executions of this workflow; a deployment on AWS needs it, or --id, unless the action is for those that failed
+    /// or it lists all (`TICKOVER_LISTS=all`)
     #[arg(long, value_parser = name(WorkflowName::parse))]
     workflow: Option<WorkflowName>,
     /// Only those with this status; may be repeated

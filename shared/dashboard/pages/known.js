@@ -1,5 +1,5 @@
-// Which workflows there are. A deployment on AWS lists the executions of one workflow at a time, so there the page must know
-// their names: from the workers' announcements, and from what this browser has seen.
+// Which workflows there are. Most deployments on AWS list the executions of one workflow at a time, so there the page must
+// know their names: from the workers' announcements, and from what this browser has seen.
 
 import { get } from './api.js';
 
@@ -37,6 +37,12 @@ export function forget(workflow) {
 /** What the system itself lists: its workflows with the number of executions of each status. `null` where it doesn't. */
 export let counted = null;
 let isCounting = true;
+/** Whether the system lists the executions of all workflows. It says so if it doesn't. */
+export let listed = true;
+
+export const OPEN = ['pending', 'running', 'waiting', 'paused'];
+/** Executions with these statuses are listed everywhere, also with one of them. */
+export const FAILED = 'failed,timed_out';
 
 async function count(signal) {
   if (!isCounting) return null;
@@ -70,10 +76,14 @@ export async function workflows(signal, queues = null) {
  * them itself; otherwise each list's first page.
  */
 export async function latest(names, query, signal) {
-  // Failed ones are in a list of their own.
-  if (counted || query.status === 'failed,timed_out') {
-    const { executions, cursor } = await get(['executions'], query, signal);
-    return { executions, cursor, hasMore: Boolean(cursor) };
+  if (listed || (query.status && FAILED.includes(query.status))) {
+    try {
+      const { executions, cursor } = await get(['executions'], query, signal);
+      return { executions, cursor, hasMore: Boolean(cursor) };
+    } catch (error) {
+      if (error.field !== 'workflow') throw error;
+      listed = false;
+    }
   }
   const pages = await Promise.all(names.map((workflow) => get(['executions'], { ...query, workflow }, signal)));
   const executions = pages.flatMap((page) => page.executions);

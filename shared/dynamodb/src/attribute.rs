@@ -25,11 +25,11 @@ pub(crate) const LIST_KEY: &str = "list_key";
 /// The position in it: an instant in milliseconds since the epoch.
 pub(crate) const LIST_AT: &str = "list_at";
 
-/// The index of executions of all workflows that failed or timed out. No other item is in it, so only a failure costs a
-/// write of it. Its sort key is that of the list index.
-pub(crate) const FAILED_INDEX: &str = "failed";
+/// The index of executions of all workflows: only those that failed or timed out, unless the store lists all. No other
+/// item is in it. Its sort key is that of the list index.
+pub(crate) const ALL_INDEX: &str = "all";
 /// The list's name, and which of its shards.
-pub(crate) const FAILED_KEY: &str = "failed_key";
+pub(crate) const ALL_KEY: &str = "all_key";
 
 /// The names of fields in a record's serialised form that conditions use: a task's fields, and those that an execution
 /// shares with a task.

@@ -52,7 +52,7 @@ impl DynamoStore {
 
     /// An execution that was deleted, is closing or has ended needs no wake: a failed condition is no error.
     async fn wake(&self, write: &Write) -> Result<(), StoreError> {
-        match self.send(statement(write)?).await {
+        match self.send(statement(write, self.listed)?).await {
             Ok(()) => Ok(()),
             // A record that this build can't read is still an error.
             Err(Failure::Condition(old)) => match current(write, old.as_ref()) {
@@ -66,7 +66,7 @@ impl DynamoStore {
     /// Extends the retention of an item. A retention that is as long already is fine. So is a missing item: an error
     /// would make its record unwritable for ever.
     async fn extend(&self, write: &Write) -> Result<(), StoreError> {
-        match self.send(statement(write)?).await {
+        match self.send(statement(write, self.listed)?).await {
             Ok(()) => Ok(()),
             Err(Failure::Condition(old)) => {
                 if old.is_none_or(|old| old.is_empty()) {
@@ -79,7 +79,7 @@ impl DynamoStore {
     }
 
     async fn commit_one(&self, write: &Write) -> Result<(), StoreError> {
-        match self.send(statement(write)?).await {
+        match self.send(statement(write, self.listed)?).await {
             Ok(()) => Ok(()),
             Err(Failure::Condition(old)) => {
                 let done =
@@ -139,7 +139,9 @@ impl DynamoStore {
             // The decision's nonce: DynamoDB answers a repetition within ten minutes without executing it again.
             .set_client_request_token(writes.iter().find_map(|write| nonce(write)).map(token));
         for write in writes {
-            let item = statement(write)?.in_transaction(&self.table).map_err(|error| unbuildable(&error))?;
+            let item = statement(write, self.listed)?
+                .in_transaction(&self.table)
+                .map_err(|error| unbuildable(&error))?;
             request = request.transact_items(item);
         }
         self.meter.request();

@@ -2,15 +2,15 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::decision::Write;
-use tickover_service::ports::StoreError;
+use tickover_service::ports::{Listed, StoreError};
 
-use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK};
+use crate::attribute::{ALL_KEY, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK};
 use crate::expression::Action;
 use crate::item::{Item, string};
 use crate::write::statement;
 
 /// The attributes of a record that the indexes have besides its own key.
-const INDEXED: [&str; 5] = [DUE_SHARD, DUE_AT, DUE_KIND, LIST_KEY, LIST_AT];
+const INDEXED: [&str; 6] = [DUE_SHARD, DUE_AT, DUE_KIND, LIST_KEY, LIST_AT, ALL_KEY];
 
 /// The attributes that the indexes have of a record.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,14 +47,20 @@ impl Indexed {
         self.entry(LIST_KEY, LIST_AT, None)
     }
 
+    /// The entry in the index of all workflows.
+    pub fn all(&self) -> Option<Entry> {
+        self.entry(ALL_KEY, LIST_AT, None)
+    }
+
     /// The table's partition key that a write changes, and the attributes that the indexes have of that record
-    /// afterwards.
+    /// afterwards, in a store with a list of these executions of
+    /// all workflows.
     ///
     /// # Errors
     ///
     /// If the record can't be serialised as an item.
-    pub fn after(&self, write: &Write) -> Result<(String, Self), StoreError> {
-        let statement = statement(write)?;
+    pub fn after(&self, write: &Write, listed: Listed) -> Result<(String, Self), StoreError> {
+        let statement = statement(write, listed)?;
         let (_, values) = statement.placeholders.into_maps();
         Ok(match statement.action {
             Action::Put(mut item) => {
@@ -104,7 +110,7 @@ mod tests {
         let before = pending();
         let due = before.due.unwrap();
         let create = Write::CreateExecution { execution: Box::new(before.clone()), now: before.created_at };
-        let (pk, created) = Indexed::default().after(&create).unwrap();
+        let (pk, created) = Indexed::default().after(&create, Listed::All).unwrap();
         assert_eq!(pk, "exec#order-7");
         assert_eq!(
             (created.due().unwrap().key, created.list().unwrap().key),
@@ -113,7 +119,7 @@ mod tests {
 
         let to = Due { kind: DueKind::Recheck, ..due };
         let rearm = Write::RearmExecution { execution: Box::new(before.clone()), to };
-        let (_, rearmed) = created.after(&rearm).unwrap();
+        let (_, rearmed) = created.after(&rearm, Listed::All).unwrap();
         assert_ne!(rearmed, created);
         assert!(rearmed.due().unwrap().has_same_keys(&created.due().unwrap()));
 
@@ -122,11 +128,14 @@ mod tests {
             let (before, after) = (Box::new(before.clone()), Box::new(after));
             Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None }
         };
-        assert_eq!(created.after(&update(Some(due))).unwrap().1, created);
+        assert_eq!(created.after(&update(Some(due)), Listed::All).unwrap().1, created);
         let later = Due { at: Timestamp::from_millis(due.at.as_millis() + 1), ..due };
-        let (_, moved) = created.after(&update(Some(later))).unwrap();
+        let (_, moved) = created.after(&update(Some(later)), Listed::All).unwrap();
         assert!(!moved.due().unwrap().has_same_keys(&created.due().unwrap()));
-        let (_, gone) = created.after(&update(None)).unwrap();
-        assert_eq!((gone.due(), gone.list()), (None, created.list()));
+        let (_, gone) = created.after(&update(None), Listed::All).unwrap();
+        assert_eq!((gone.due(), gone.list(), gone.all()), (None, created.list(), created.all()));
+        assert_eq!(created.all().unwrap().key, "rest#27");
+        let (_, left) = created.after(&update(Some(due)), Listed::Failed).unwrap();
+        assert_eq!((left.all(), left.list()), (None, created.list()));
     }
 }

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use tickover_core::due::DueKind;
 use tickover_core::id::{CronId, ExecutionId, OperationId, QueueName, RecordId, TaskId, WorkflowName};
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listed, Listing, Page, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
 use crate::error::Failure;
@@ -72,13 +72,18 @@ impl DynamoStore {
         self.list_ids(List::Executions(workflow), limit, cursor, execution_id).await
     }
 
-    /// Executions of all workflows that failed or timed out, latest start first.
-    pub(crate) async fn failed_page(
+    /// Executions of all workflows, latest start first.
+    pub(crate) async fn executions_page(
         &self,
+        listed: Listed,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError> {
-        self.list_ids(List::Failed, limit, cursor, execution_id).await
+        let list = match listed {
+            Listed::Failed => List::Failed,
+            Listed::All => List::All,
+        };
+        self.list_ids(list, limit, cursor, execution_id).await
     }
 
     /// Ids of crons, in the order of their creation.

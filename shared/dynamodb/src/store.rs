@@ -16,7 +16,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, FailedExecutions, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Store, StoreError};
 
 use crate::error::{Failure, unbuildable};
 use crate::item::cron::to_cron;
@@ -35,6 +35,8 @@ pub struct DynamoStore {
     pub(crate) client: Client,
     pub(crate) table: String,
     pub(crate) meter: Meter,
+    /// Which executions of all workflows it lists.
+    pub(crate) listed: Listed,
 }
 
 impl DynamoStore {
@@ -43,7 +45,14 @@ impl DynamoStore {
     /// The client has its own timeouts and retries (the SDK's standard mode is enough): every write of this store may
     /// be repeated.
     pub fn new(client: Client, table: impl Into<String>) -> Self {
-        Self { client, table: table.into(), meter: Meter::default() }
+        Self { client, table: table.into(), meter: Meter::default(), listed: Listed::default() }
+    }
+
+    /// The same store with a list of these executions of all workflows, instead of those that failed. All processes that
+    /// write to the table must agree: an execution enters or leaves the list with each write.
+    #[must_use]
+    pub fn listing(self, listed: Listed) -> Self {
+        Self { listed, ..self }
     }
 
     /// Writes a whole item, without a condition.
@@ -72,7 +81,11 @@ impl DynamoStore {
     pub fn transact_items(&self, writes: &[Write]) -> Result<Vec<TransactWriteItem>, StoreError> {
         writes
             .iter()
-            .map(|write| statement(write)?.in_transaction(self.table()).map_err(|error| unbuildable(&error)))
+            .map(|write| {
+                statement(write, self.listed)?
+                    .in_transaction(self.table())
+                    .map_err(|error| unbuildable(&error))
+            })
             .collect()
     }
 
@@ -214,7 +227,7 @@ impl Store for DynamoStore {
         self.read(Key::tick(), Consistency::Eventual).await?.map(to_tick).transpose()
     }
 
-    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
         Some(self)
     }
 
@@ -225,8 +238,17 @@ impl Store for DynamoStore {
 }
 
 #[async_trait]
-impl FailedExecutions for DynamoStore {
-    async fn find(&self, limit: usize, cursor: Option<&str>) -> Result<Page<ExecutionId>, StoreError> {
-        self.failed_page(limit, cursor).await
+impl ExecutionLists for DynamoStore {
+    fn longest(&self) -> Listed {
+        self.listed
+    }
+
+    async fn find(
+        &self,
+        listed: Listed,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
+        self.executions_page(listed, limit, cursor).await
     }
 }

@@ -13,8 +13,7 @@ use aws_sdk_dynamodb::types::{
 };
 
 use crate::attribute::{
-    DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, FAILED_INDEX, FAILED_KEY, LIST_AT, LIST_INDEX, LIST_KEY, PK, SK,
-    TTL,
+    ALL_INDEX, ALL_KEY, DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_AT, LIST_INDEX, LIST_KEY, PK, SK, TTL,
 };
 use crate::error::TableError;
 
@@ -31,15 +30,12 @@ const KEYS: [(&str, ScalarAttributeType); 7] = [
     (DUE_AT, ScalarAttributeType::N),
     (LIST_KEY, ScalarAttributeType::S),
     (LIST_AT, ScalarAttributeType::N),
-    (FAILED_KEY, ScalarAttributeType::S),
+    (ALL_KEY, ScalarAttributeType::S),
 ];
 
 /// Each index with its two keys.
-const INDEXES: [(&str, [&str; 2]); 3] = [
-    (DUE_INDEX, [DUE_SHARD, DUE_AT]),
-    (LIST_INDEX, [LIST_KEY, LIST_AT]),
-    (FAILED_INDEX, [FAILED_KEY, LIST_AT]),
-];
+const INDEXES: [(&str, [&str; 2]); 3] =
+    [(DUE_INDEX, [DUE_SHARD, DUE_AT]), (LIST_INDEX, [LIST_KEY, LIST_AT]), (ALL_INDEX, [ALL_KEY, LIST_AT])];
 
 /// A table to create.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use tickover_core::operation::Operation;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Current, StoreError};
+use tickover_service::ports::{Current, Listed, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_KIND, PK, TTL, row, task as field};
 use crate::expression::{Placeholders, Statement, assignment};
@@ -24,16 +24,19 @@ use crate::item::row::{of_key, of_queue, of_tick};
 use crate::item::{Item, millis, number, of_task, seconds, string, to_task};
 use crate::key::Key;
 
-pub(crate) fn statement(write: &Write) -> Result<Statement, StoreError> {
+/// The write's statement, for a store with a list of these executions of all workflows.
+pub(crate) fn statement(write: &Write, listed: Listed) -> Result<Statement, StoreError> {
     match write {
         Write::CreateTask { task, now } => Ok(record::create(of_task(task)?, *now)),
         Write::UpdateTask { before, after, due_no_later_than } => {
             record::update_task(before, after, *due_no_later_than)
         }
         Write::Rearm { task, to } => record::rearm(&(&**task).into(), *to),
-        Write::CreateExecution { execution, now } => Ok(record::create(of_execution(execution)?, *now)),
+        Write::CreateExecution { execution, now } => {
+            Ok(record::create(of_execution(execution, listed)?, *now))
+        }
         Write::UpdateExecution { before, after, due_no_later_than, wakes } => {
-            record::update_execution(before, after, *due_no_later_than, *wakes)
+            record::update_execution(before, after, listed, *due_no_later_than, *wakes)
         }
         Write::RearmExecution { execution, to } => record::rearm(&(&**execution).into(), *to),
         Write::Wake { id, incarnation } => Ok(record::wake(id, *incarnation)),

@@ -155,8 +155,8 @@ async fn connect<F: Future<Output = SdkConfig>>(
     if is_fips_wanted || aws.use_fips() == Some(true) {
         return Err(ConfigError { problems: vec![NO_FIPS.to_owned()] });
     }
-    let store: Arc<dyn Store> =
-        Arc::new(DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table));
+    let store = DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table).listing(config.listed);
+    let store: Arc<dyn Store> = Arc::new(store);
     let queue = SqsQueue::new(aws::queues(&aws), config.queue_urls()).finding(config.any_queue.clone());
     let ports = Ports {
         store: Arc::clone(&store),

@@ -245,8 +245,8 @@ impl Client {
         ListExecutions::new(self.clone(), Some(workflow.into()))
     }
 
-    /// Lists the executions of all workflows, newest first. Only a local server can; a deployment on AWS needs a
-    /// workflow.
+    /// Lists the executions of all workflows, newest first. A local server can, and a deployment on AWS with
+    /// `TICKOVER_LISTS=all`; any other one lists only those with the statuses `failed` and `timed_out`.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {

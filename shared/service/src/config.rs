@@ -11,6 +11,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
 
+use crate::ports::Listed;
 use crate::telemetry::{self, Targets};
 
 pub use aws::AwsEnvironment;
@@ -24,6 +25,7 @@ const TIMERS: &str = "TICKOVER_TIMERS";
 const EVENTS: &str = "TICKOVER_EVENTS";
 const TRACE: &str = "TICKOVER_TRACE";
 const METRICS: &str = "TICKOVER_METRICS";
+const LISTS: &str = "TICKOVER_LISTS";
 /// The value of `TICKOVER_QUEUES` that means every queue of the pattern.
 const ANY: &str = "*";
 /// The value of `TICKOVER_EVENTS` that means no queue. Some places for values, such as a parameter of AWS Systems
@@ -54,6 +56,9 @@ pub struct Config {
     /// `TICKOVER_METRICS`: whether all metrics are recorded (`all`), or only those of the alarms and the dashboard
     /// (`essential`, the default).
     pub all_metrics: bool,
+    /// `TICKOVER_LISTS`: which executions of all workflows are listed. `failed` (the default), or `all`, which costs each
+    /// execution a write.
+    pub listed: Listed,
     /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
     /// `TICKOVER_BATCH`, `TICKOVER_MAX_LOSSES` and `TICKOVER_TRACE`, which is `off` by default, or `carry`.
     pub limits: Limits,
@@ -102,6 +107,7 @@ impl Config {
             tick_budget: reader.span("TICKOVER_TICK_BUDGET", Millis::from_secs(50), (second, year)),
             log: reader.log_filter("TICKOVER_LOG"),
             all_metrics: reader.is_second(METRICS, ["essential", "all"]),
+            listed: if reader.is_second(LISTS, ["failed", "all"]) { Listed::All } else { Listed::Failed },
             limits: Limits {
                 lease: reader.span("TICKOVER_LEASE", defaults.lease, LEASE_RANGE),
                 retention: reader.span("TICKOVER_RETENTION", defaults.retention, (second, year)),
@@ -334,6 +340,7 @@ mod tests {
             ("TICKOVER_DUE_SHARDS", "32"),
             ("TICKOVER_TRACE", "carry"),
             ("TICKOVER_METRICS", "all"),
+            ("TICKOVER_LISTS", "all"),
         ])
         .unwrap();
         assert_eq!(config.queues.len(), 2);
@@ -341,7 +348,9 @@ mod tests {
         assert_eq!(config.limits.lease, Millis::from_secs(300));
         assert_eq!(config.limits.due_shards, 32);
         assert!(config.limits.carry_trace && !Limits::default().carry_trace);
-        assert!(config.all_metrics && !read_own("http://q/1/timers", "none").unwrap().all_metrics);
+        let default = read_own("http://q/1/timers", "none").unwrap();
+        assert!(config.all_metrics && !default.all_metrics);
+        assert_eq!((config.listed, default.listed), (Listed::All, Listed::Failed));
     }
 
     #[test]
@@ -353,10 +362,12 @@ mod tests {
             ("TICKOVER_DUE_SHARDS", "0"),
             ("TICKOVER_LOG", "tickover=loud"),
             ("TICKOVER_TRACE", "on"),
+            ("TICKOVER_LISTS", "All"),
         ])
         .unwrap_err();
-        assert_eq!(error.problems.len(), 10, "{error}");
+        assert_eq!(error.problems.len(), 11, "{error}");
         assert!(error.to_string().contains("TICKOVER_TRACE must be off or carry, not \"on\""));
+        assert!(error.to_string().contains("TICKOVER_LISTS must be failed or all, not \"All\""));
         assert!(error.to_string().contains("TICKOVER_TABLE is missing"));
         assert!(error.to_string().contains("1 fortnight"));
         assert!(error.to_string().contains("tickover=loud"));

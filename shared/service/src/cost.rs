@@ -88,6 +88,9 @@ pub const END_BADLY: Units = Units::of(3.0, 1.0, 0.0).logging(1_600.0);
 /// The timer of a deadline.
 pub const TIMER: Units = Units::of(0.0, 1.0, 1.0).timed();
 pub const START: Units = Units::of(3.0, 0.0, 1.0).storing(700.0);
+/// What a list of all executions adds to a start (`TICKOVER_LISTS=all`). A result costs nothing more; a failure moves the
+/// entry.
+pub const LISTED: Units = Units::of(1.0, 0.0, 0.0).storing(200.0);
 /// Starting a turn.
 pub const TURN: Units = Units::of(1.0, 1.0, 0.0).logging(330.0);
 /// Recording an inline step's result. The last one before a close or a suspension costs nothing.

@@ -356,8 +356,7 @@ impl Service {
         let store = &self.ports.store;
         match selection {
             Selection::Executions { filter, ids } => {
-                let has_list = store.execution_index().is_some()
-                    || (store.failed_executions().is_some() && filter.is_for_failed());
+                let has_list = store.execution_index().is_some() || self.execution_lists(filter).is_some();
                 if ids.is_empty() && filter.workflow.is_none() && !has_list {
                     return Err(Reject::field(selection.field("workflow"), ONE_WORKFLOW).into());
                 }

@@ -1,8 +1,9 @@
 //! What the service needs from the outside. Adapters implement these traits; `tests/tests/conformance` tests them.
 
+mod filter;
+
 use async_trait::async_trait;
 use futures::future::join_all;
-use serde::{Deserialize, Serialize};
 use tickover_core::cron::Cron;
 use tickover_core::decision::{NewItem, Write};
 use tickover_core::due::DueKind;
@@ -11,14 +12,16 @@ use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionStatus, Parent, Slot};
 use tickover_core::id::{
     BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, RecordId, TaskId,
-    TaskKind, WorkflowName,
+    WorkflowName,
 };
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::{Status, Task};
+use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
+
+pub use filter::{ExecutionFilter, Listed, TaskFilter};
 
 /// Why a call to a store failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -244,8 +247,8 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// Its list of executions that failed, if it has one and no index of all executions.
-    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+    /// Its lists of executions of all workflows, if it has some and no index of all executions.
+    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
         None
     }
 
@@ -269,11 +272,20 @@ pub trait TaskIndex: Send + Sync {
     fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
 }
 
-/// A list of executions of all workflows that failed or timed out. Only a failure costs a write of it.
+/// Lists of executions of all workflows.
 #[async_trait]
-pub trait FailedExecutions: Send + Sync {
-    /// Their ids, latest start first. Some may be past their retention, and some may have been started again.
-    async fn find(&self, limit: usize, cursor: Option<&str>) -> Result<Page<ExecutionId>, StoreError>;
+pub trait ExecutionLists: Send + Sync {
+    /// The longest list that it has. It has the shorter ones too.
+    fn longest(&self) -> Listed;
+
+    /// The ids in a list, latest start first. Some may be past their retention, and those of failed ones may have been
+    /// started again. One that fails while a page is read may be left out of it.
+    async fn find(
+        &self,
+        listed: Listed,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError>;
 }
 
 /// An index of executions of all workflows. `DynamoDB` has none, because it would cost each execution several writes.
@@ -447,73 +459,4 @@ pub trait Clock: Send + Sync {
 /// Random bits that can't be guessed.
 pub trait Ids: Send + Sync {
     fn fill(&self, bytes: &mut [u8]);
-}
-
-/// A filter on tasks in a list. What is absent excludes none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TaskFilter {
-    /// Only tasks of this queue.
-    pub queue: Option<QueueName>,
-    /// Only tasks with one of these statuses; any status when empty.
-    pub statuses: Vec<Status>,
-    /// Only tasks of this kind.
-    pub kind: Option<TaskKind>,
-    /// Only tasks that were scheduled at this instant or later.
-    pub created_from: Option<Timestamp>,
-    /// Only tasks that were scheduled before this instant.
-    pub created_before: Option<Timestamp>,
-    /// Only tasks with this label: its name and its value.
-    pub label: Option<(String, String)>,
-    /// Only tasks that have failed or timed out with an error of this code.
-    pub error: Option<String>,
-}
-
-impl TaskFilter {
-    /// Whether a task fits, apart from its labels, which may be in an item of their own.
-    pub fn fits_but_for_labels(&self, task: &Task) -> bool {
-        self.queue.as_ref().is_none_or(|queue| *queue == task.queue)
-            && (self.statuses.is_empty() || self.statuses.contains(&task.status()))
-            && self.kind.as_ref().is_none_or(|kind| *kind == task.kind)
-            && self.created_from.is_none_or(|from| task.created_at >= from)
-            && self.created_before.is_none_or(|before| task.created_at < before)
-            && self.error.as_deref().is_none_or(|code| task.error_code() == Some(code))
-    }
-}
-
-/// A filter on executions in a list. What is absent excludes none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ExecutionFilter {
-    /// Only executions of this workflow.
-    pub workflow: Option<WorkflowName>,
-    /// Only executions with one of these statuses; any status when empty.
-    pub statuses: Vec<ExecutionStatus>,
-    /// Only executions that were started at this instant or later.
-    pub started_from: Option<Timestamp>,
-    /// Only executions that were started before this instant.
-    pub started_before: Option<Timestamp>,
-    /// Only executions with this label: its name and its value.
-    pub label: Option<(String, String)>,
-    /// Only executions that have failed with an error of this code.
-    pub error: Option<String>,
-}
-
-impl ExecutionFilter {
-    /// Whether it is only for executions that failed or timed out.
-    pub fn is_for_failed(&self) -> bool {
-        let is_failed =
-            |status: &ExecutionStatus| matches!(status, ExecutionStatus::Failed | ExecutionStatus::TimedOut);
-        !self.statuses.is_empty() && self.statuses.iter().all(is_failed)
-    }
-
-    /// Whether an execution fits, apart from its labels, which may be in an item of their own.
-    pub fn fits_but_for_labels(&self, execution: &Execution) -> bool {
-        let started_at = execution.created_at;
-        self.workflow.as_ref().is_none_or(|workflow| *workflow == execution.workflow)
-            && (self.statuses.is_empty() || self.statuses.contains(&execution.status()))
-            && self.started_from.is_none_or(|from| started_at >= from)
-            && self.started_before.is_none_or(|before| started_at < before)
-            && self.error.as_deref().is_none_or(|code| execution.error_code() == Some(code))
-    }
 }

@@ -9,6 +9,7 @@ use tickover_core::decision::Write;
 use tickover_core::id::RecordId;
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::indexed::Indexed;
+use tickover_service::ports::Listed;
 
 use super::bugs::{self, Bug};
 use super::history::{Actor, Note};
@@ -149,12 +150,15 @@ fn record_of(write: &Write) -> Option<RecordId> {
 
 /// The keys of the table and of its indexes against which a write counts, as the table's adapter names them.
 fn keys(write: &Write) -> Vec<String> {
-    let held = |write: &Write| Indexed::default().after(write).map(|(_, held)| held).ok();
+    let held = |write: &Write| Indexed::default().after(write, Listed::Failed).map(|(_, held)| held).ok();
     let before = record_before(write).as_ref().and_then(held).unwrap_or_default();
-    let Ok((key, after)) = before.after(write) else { return vec![] };
+    let Ok((key, after)) = before.after(write, Listed::Failed) else { return vec![] };
     let mut keys = vec![key];
-    for (index, before, after) in [("due", before.due(), after.due()), ("list", before.list(), after.list())]
-    {
+    for (index, before, after) in [
+        ("due", before.due(), after.due()),
+        ("list", before.list(), after.list()),
+        ("all", before.all(), after.all()),
+    ] {
         if before != after {
             let entries: BTreeSet<String> = before.into_iter().chain(after).map(|entry| entry.key).collect();
             keys.extend(entries.into_iter().map(|key| format!("{index} {key}")));

@@ -1,6 +1,11 @@
 //! Operations on many tasks and executions.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tickover_service::memory::MemoryStore;
+use tickover_service::ports::Listed;
+use tickover_tests::scene::Scene;
 
 use crate::support::{Api, keys, names};
 
@@ -98,6 +103,25 @@ async fn an_operation_is_counted_first_stopped_and_names_what_was_refused() {
     let mut events = waiting["events"].clone();
     events[0].as_object_mut().unwrap().remove("sent_at");
     assert_eq!(events, expected);
+}
+
+#[tokio::test]
+async fn an_operation_is_for_executions_of_all_workflows_where_all_are_listed() {
+    let store = MemoryStore::new().listing(Listed::All);
+    let api = Api::over(Scene::over(Arc::new(store))).await;
+    for (id, team) in [("e-1", "a"), ("e-2", "b"), ("e-3", "a")] {
+        let start = json!({"workflow": format!("of-{id}"), "id": id, "labels": {"team": team}});
+        api.post("/v1/executions", start).await.ok(201);
+    }
+    let cancel = json!({"id": "all", "action": "cancel", "executions": {"label": "team=a"}});
+    api.post("/v1/operations", cancel).await.ok(201);
+    api.scene.fire().await;
+    let all = api.operation("all").await;
+    assert_eq!((&all["status"], &all["changed"]), (&json!("completed"), &json!(2)));
+    for (id, status) in [("e-1", "cancelled"), ("e-2", "pending"), ("e-3", "cancelled")] {
+        let found = api.get(&format!("/v1/executions/{id}")).await.ok(200);
+        assert_eq!(found["execution"]["status"], status, "{id}");
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use tickover_core::task::decision::Decision;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_dynamodb::{DynamoStore, Table, TableError, Usage};
-use tickover_service::ports::{Store, StoreError};
+use tickover_service::ports::{Listed, Store, StoreError};
 use tickover_tests::dynamodb::LocalDynamo;
 use tickover_tests::emulator;
 
@@ -41,6 +41,16 @@ async fn the_store_in_this_process_conforms() {
     suite::run(|| async {
         let embedded = LocalDynamo::memory().expect("a database in memory");
         store(&embedded.client(), "tickover").await as Arc<dyn Store>
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_store_conforms_where_it_lists_the_executions_of_all_workflows() {
+    suite::run(|| async {
+        let client = LocalDynamo::memory().expect("a database in memory").client();
+        Table::new("tickover").create(&client).await.expect("the table is made");
+        suite::listing(Listed::All, DynamoStore::new(client, "tickover").listing(Listed::All))
     })
     .await;
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::Store;
+use tickover_service::ports::Listed;
 use tickover_service::system::SystemClock;
 
 use crate::{queue, store};
 
 #[tokio::test]
 async fn the_store_in_memory_conforms() {
-    store::run(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> }).await;
+    for listed in [Listed::Failed, Listed::All] {
+        store::run(|| async move { store::listing(listed, MemoryStore::new().listing(listed)) }).await;
+    }
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use futures::future::BoxFuture;
 
 use executions::{found, joins, journals, moved, started, updated, woken};
 use fixture::World;
-use tickover_service::ports::{Store, StoreError};
+use tickover_service::ports::{ExecutionLists, Listed, Store, StoreError};
 
 /// A case's test of a store to which nothing has been written. If the store doesn't conform, it panics or returns the
 /// store's own error.
@@ -114,6 +114,7 @@ const CASES: &[Case] = cases![
     found::executions_are_listed_by_workflow_the_latest_first,
     found::a_long_list_of_executions_is_one_list_in_pages_of_any_size,
     found::failed_executions_of_all_workflows_are_listed_until_they_run_again,
+    found::executions_of_all_workflows_are_one_list_from_their_starts_on,
     found::a_cursor_of_another_workflow_or_listing_is_refused,
     found::due_records_come_in_order_whatever_their_kind,
     found::lists_of_tasks_hold_nothing_of_executions,
@@ -126,6 +127,12 @@ const CASES: &[Case] = cases![
     operations::an_operation_is_due_until_its_end,
     operations::operations_are_listed_the_latest_first,
 ];
+
+/// A store whose longest list of executions of all workflows must be this one: cases that need a longer one check nothing.
+pub(crate) fn listing(listed: Listed, store: impl Store + 'static) -> Arc<dyn Store> {
+    assert_eq!(store.execution_lists().map(ExecutionLists::longest), Some(listed));
+    Arc::new(store)
+}
 
 /// Runs all cases, each on a new, empty store that `make` makes.
 ///

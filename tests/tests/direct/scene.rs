@@ -109,6 +109,7 @@ pub(crate) async fn parameters(system: &str, version: &str) {
         ("due-shards", "2"),
         ("retention", "7d"),
         ("trace", "off"),
+        ("lists", "failed"),
         ("version", version),
     ] {
         parameter(system, name, value).await;

@@ -1,6 +1,11 @@
 //! Lists of executions.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tickover_service::memory::MemoryStore;
+use tickover_service::ports::Listed;
+use tickover_tests::http::Caller;
 
 use crate::worker::Worker;
 
@@ -76,7 +81,38 @@ async fn failed_executions_of_all_workflows_are_one_list() {
         let path = format!("/v1/executions?{query}");
         let (status, problem) = worker.caller.send(axum::http::Method::GET, &path, None).await;
         assert_eq!((status.as_u16(), &problem["field"]), (400, &json!("workflow")), "{query}");
+        assert!(problem["detail"].as_str().unwrap().contains("TICKOVER_LISTS=all"), "{problem}");
     }
+}
+
+#[tokio::test]
+async fn where_all_executions_are_listed_those_of_all_workflows_are_filtered() {
+    let store = MemoryStore::new().listing(Listed::All);
+    let worker = Worker { caller: Caller::over(Arc::new(store)) };
+    for (id, workflow, team) in [("open", "orders", "a"), ("late", "orders", "b"), ("other", "others", "a")] {
+        let timeout = if id == "late" { "1s" } else { "1h" };
+        let labels = json!({ "team": team });
+        let start = json!({"id": id, "workflow": workflow, "execution_timeout": timeout, "labels": labels});
+        worker.caller.ok("/v1/executions", start).await;
+        worker.caller.pass(1).await;
+    }
+    worker.caller.ok("/v1/executions/other/terminate", json!({})).await;
+    for (query, expected) in [
+        ("limit=9", vec!["other", "late", "open"]),
+        ("status=pending,timed_out", vec!["late", "open"]),
+        ("status=cancelled", vec!["other"]),
+        ("status=timed_out", vec!["late"]),
+        ("label=team%3Da", vec!["other", "open"]),
+        ("error=none", vec![]),
+        ("workflow=orders", vec!["late", "open"]),
+    ] {
+        assert_eq!(ids(&worker.get(&format!("/v1/executions?{query}")).await), expected, "{query}");
+    }
+    let first = worker.get("/v1/executions?limit=2").await;
+    let cursor = first["cursor"].as_str().unwrap();
+    assert_eq!(ids(&worker.get(&format!("/v1/executions?limit=2&cursor={cursor}")).await), ["open"]);
+    let (status, _) = worker.caller.send(axum::http::Method::GET, "/v1/workflows", None).await;
+    assert_eq!(status.as_u16(), 501);
 }
 
 #[tokio::test]

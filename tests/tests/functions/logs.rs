@@ -83,13 +83,13 @@ fn stored(items: &[HashMap<String, AttributeValue>]) -> f64 {
         let all: Vec<&str> = item.keys().map(String::as_str).collect();
         let due = ["pk", "sk", "due_shard", "due_at", "due_kind"];
         let list = ["pk", "sk", "list_key", "list_at"];
-        let failed = ["pk", "sk", "failed_key", "list_at"];
+        let all_workflows = ["pk", "sk", "all_key", "list_at"];
         let in_index =
             |key: &str, names: &[&str]| if item.contains_key(key) { part(item, names) } else { 0.0 };
         part(item, &all)
             + in_index("due_shard", &due)
             + in_index("list_key", &list)
-            + in_index("failed_key", &failed)
+            + in_index("all_key", &all_workflows)
     };
     items.iter().filter(is_work).map(of).sum()
 }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use tickover_service::cost::{
     ATTEMPT_TIMEOUT, Alarms, CLAIM, CLOSE, COMPLETE, CORE_ALARMS, CORE_QUEUES, END_BADLY, HEARTBEAT,
-    IDLE_SHARD, INLINE_STEP, JOIN, REMOTE_STEP, REQUEST, RETRY, SCHEDULE, SLEEP, START, TICK, TIMER, TURN,
-    Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS, metrics,
+    IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST, RETRY, SCHEDULE, SLEEP, START, TICK, TIMER,
+    TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS, metrics,
 };
 
 use super::{CostArgs, WhichAlarms};
@@ -200,6 +200,7 @@ fn of_execution(args: &CostArgs) -> Units {
         .and(SLEEP.times(args.sleeps))
         .and(WAIT.times(args.events))
         .and(CLOSE)
+        .and(if args.list_all { LISTED } else { Units::default() })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]

@@ -78,6 +78,13 @@ fn a_workload_costs_its_units_at_their_prices() {
 }
 
 #[test]
+fn a_list_of_all_executions_costs_each_one_a_write_and_its_entry() {
+    let executions = ["--executions", "1000000"];
+    let listed = [&executions[..], &["--list-all"]].concat();
+    is_about(usd(&listed) - usd(&executions), 0.625 + stored(0.2));
+}
+
+#[test]
 fn an_instant_costs_the_wait_for_it() {
     let with = |name| usd(&["--executions", "1000000", name, "1"]);
     is_about(with("--sleeps") - with("--events"), WAITS);

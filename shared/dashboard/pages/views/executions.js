@@ -4,17 +4,15 @@ import { get } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, table } from '../dom.js';
-import { counted, forget, latest, remember, total, workflows } from '../known.js';
+import { FAILED, OPEN, counted, forget, latest, listed, remember, total, workflows } from '../known.js';
 import { PAGE, choice, errorCell, idCell, matches, pages, rowFilter, startedCell } from '../lists.js';
 import { allThatMatch } from '../many.js';
 import { refused } from '../problem.js';
 import { now } from '../time.js';
 import { nextShort } from '../words.js';
 
-const LIVE = 'pending,running,waiting,paused';
-const FAILED = 'failed,timed_out';
 const STATUSES = [
-  ['', 'Any status'], [LIVE, 'Open'], [FAILED, 'Failed only'], ['pending', 'Pending'], ['running', 'Running'], ['waiting', 'Waiting'],
+  ['', 'Any status'], [OPEN.join(), 'Open'], [FAILED, 'Failed only'], ['pending', 'Pending'], ['running', 'Running'], ['waiting', 'Waiting'],
   ['paused', 'Paused'], ['completed', 'Completed'], ['failed', 'Failed'], ['timed_out', 'Timed out'], ['cancelled', 'Cancelled'],
 ];
 const SINCE = [['', 'Any time'], ['1', 'Last hour'], ['24', 'Last 24 hours'], ['168', 'Last 7 days']];
@@ -28,7 +26,7 @@ export function show(page) {
   const load = async (signal) => {
     const names = await workflows(signal);
     const query = { status, label, error, started_from: from, limit: PAGE };
-    if (!workflow) return { names, ...(names.length > 0 || status === FAILED ? await latest(names, { ...query, cursor }, signal) : { executions: [] }) };
+    if (!workflow) return { names, ...await latest(names, { ...query, cursor }, signal) };
     const list = await get(['executions'], { ...query, workflow, cursor }, signal);
     if (list.executions.length > 0) remember(workflow);
     else if (!isFiltered && !names.includes(workflow)) forget(workflow);
@@ -44,26 +42,21 @@ export function show(page) {
 
   function filters(names) {
     const all = workflow && !names.includes(workflow) ? [workflow, ...names] : names;
-    const other = h('input', { id: 'other-workflow', autocomplete: 'off', spellcheck: 'false' });
-    const typed = (event) => {
-      event.preventDefault();
-      if (other.value.trim()) page.requery({ workflow: other.value.trim(), cursor: null });
-    };
     return h('div', { class: 'filters' },
-      choice('workflow', 'Workflow', [['', counted ? 'All' : 'All known'], ...all.map((name) => [name, name])], workflow, (value) => page.requery({ workflow: value, cursor: null })),
+      choice('workflow', 'Workflow', [['', listed ? 'All' : 'All known'], ...all.map((name) => [name, name])], workflow, (value) => page.requery({ workflow: value, cursor: null })),
       choice('status', 'Status', STATUSES, status, (value) => page.requery({ status: value, cursor: null })),
       choice('since', 'Started', SINCE, since, (value) => page.requery({ since: value, from: value && instant(value), cursor: null })),
       search('label', 'Label', 'name=value', label),
       search('error', 'Error code', 'card_declined', error),
       rowFilter(page, () => draw(shown)),
-      counted ? null : h('form', { class: 'field', onsubmit: typed }, h('label', { for: 'other-workflow' }, 'Another workflow'), h('span', { class: 'joined' }, other, h('button', {}, 'Show'))));
+      counted ? null : search('workflow', 'Another workflow', '', ''));
   }
 
   /** Calls on all that match, wherever they are in the list. */
   function all() {
     if (!(workflow || status || label || error)) return null;
     const statuses = status ? status.split(',') : [];
-    const live = status ? statuses.every((one) => LIVE.includes(one)) : null;
+    const live = status ? statuses.every((one) => OPEN.includes(one)) : null;
     return allThatMatch(page, 'executions', { workflow, status: statuses, label, error, started_from: from }, live);
   }
 
@@ -93,12 +86,12 @@ export function show(page) {
 
   /** What this list can't show, and why. */
   function limits(data) {
-    if (workflow || counted) {
+    if (workflow || listed) {
       const only = status.includes(',') ? '' : status;
-      return h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from })));
+      return h('p', { class: 'quiet' }, counted ? '' : 'Only those that are shown are counted: to count all would cost each change a write. ', 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from })));
     }
-    const more = data.hasMore ? `These are the latest ${PAGE} of each workflow: choose one to see all of its executions. ` : '';
-    return h('p', { class: 'quiet' }, more, 'The API lists executions of one workflow at a time. Known are those that workers have announced or this browser has shown; type another one above.');
+    const more = data.hasMore && !data.cursor ? `These are the latest ${PAGE} of each workflow: choose one to see all of its executions. ` : '';
+    return h('p', { class: 'quiet' }, more, 'Of all workflows, this system lists only failed executions. With TICKOVER_LISTS=all it lists all, for one write more for each. Known are workflows that workers have announced or this browser has shown; type another one above.');
   }
 }
 
@@ -108,7 +101,7 @@ const instant = (hours) => new Date(now() - Number(hours) * 3_600_000).toISOStri
 /** How many there are of each status, by the system's own count or among those that are shown. */
 function counts(rows, workflow) {
   const among = (status) => total([status], workflow) ?? rows.filter((row) => row.status === status).length;
-  const by = ['pending', 'running', 'waiting', 'paused', 'completed', 'failed', 'timed_out', 'cancelled'].map((status) => [status, among(status)]);
+  const by = [...OPEN, 'completed', 'failed', 'timed_out', 'cancelled'].map((status) => [status, among(status)]);
   const found = by.filter(([, count]) => count > 0).map(([status, count]) => [' ', badge(status), ` ${count}`]);
   return h('p', { class: 'counts' }, `${rows.length} shown`, counted ? '. In all:' : '', found);
 }

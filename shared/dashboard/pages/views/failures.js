@@ -2,7 +2,7 @@
 
 import { get } from '../api.js';
 import { address, badge, empty, h, link, replace, section, table } from '../dom.js';
-import { latest } from '../known.js';
+import { FAILED, latest } from '../known.js';
 import { idCell, startedCell } from '../lists.js';
 import { many } from '../many.js';
 import { refused } from '../problem.js';
@@ -21,7 +21,7 @@ export function show(page) {
   const body = page.root;
 
   const load = async (signal) => {
-    const query = { status: 'failed,timed_out', limit: READ };
+    const query = { status: FAILED, limit: READ };
     const [tasks, executions] = await Promise.all([get(['tasks'], query, signal), latest([], query, signal)]);
     return { records: [...tasks.tasks, ...executions.executions], hasMore: Boolean(tasks.cursor || executions.hasMore) };
   };

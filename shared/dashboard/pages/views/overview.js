@@ -4,7 +4,7 @@ import { get, scrape } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, section, table } from '../dom.js';
-import { counted, latest, total, workflows } from '../known.js';
+import { FAILED, OPEN, counted, latest, listed, total, workflows } from '../known.js';
 import { refused } from '../problem.js';
 import { length, millis, near, now } from '../time.js';
 import { metrics } from '../metrics.js';
@@ -17,8 +17,6 @@ const COUNTED = 500;
 const QUEUES_ASKED = 20;
 /** How many depths of a queue are kept for its line. */
 const DEPTHS = 60;
-/** The statuses of an execution that goes on. */
-const OPEN = ['pending', 'running', 'waiting', 'paused'];
 /** A task that has waited for a worker for longer is late, in milliseconds. */
 const LATE = 60_000;
 
@@ -30,14 +28,14 @@ export function show(page) {
     const [{ queues }, open, failed, scraped] = await Promise.all([
       get(['queues'], {}, signal),
       get(['tasks'], { status: 'pending,running', limit: COUNTED }, signal),
-      get(['tasks'], { status: 'failed,timed_out', limit: COUNTED }, signal),
+      get(['tasks'], { status: FAILED, limit: COUNTED }, signal),
       scrape(signal),
     ]);
     const names = await workflows(signal, queues);
     const [asked, live, lost] = await Promise.all([
       Promise.all(queues.slice(0, QUEUES_ASKED).map(({ name }) => get(['queues', name], {}, signal).then((answer) => answer.queue))),
-      latest(names, { status: OPEN.join(','), limit: 200 }, signal),
-      latest(names, { status: 'failed,timed_out', limit: 100 }, signal),
+      latest(names, { status: OPEN.join(), limit: 200 }, signal),
+      latest(names, { status: FAILED, limit: 100 }, signal),
     ]);
     return { queues: [...asked, ...queues.slice(QUEUES_ASKED)], open, failed, live, lost, names, scraped, at: Math.floor(now() / 1000) };
   };
@@ -67,14 +65,14 @@ function numbers({ open, failed, live, lost, names }) {
   const late = open.tasks.filter(isLate).length + live.executions.filter(isLate).length;
   const stuck = live.executions.filter((one) => one.stuck || one.status === 'paused').length;
   const tile = (count, label, href, tone = '') => h('a', { class: `tile ${count === '0' ? '' : tone}`, href }, h('span', { class: 'number' }, count), h('span', {}, label));
-  const workflowNote = names.length === 0 && !counted ? ' (no workflow is known)' : '';
+  const workflowNote = names.length === 0 && !listed ? ' (no workflow is known)' : '';
   return h('div', { class: 'tiles' },
     tile(plus(tasks('pending'), open), 'tasks wait', '#/tasks?status=pending'),
     tile(plus(tasks('running'), open), 'tasks run', '#/tasks?status=running', 'good'),
     tile(total(OPEN)?.toString() ?? plus(live.executions.length, live), `executions are open${workflowNote}`, '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'good'),
     tile(plus(late, open), 'are late', '#/tasks?status=pending', 'warn'),
     tile(plus(stuck, live), 'wait for an operator', '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'warn'),
-    tile(plus(failed.tasks.length + (total(['failed', 'timed_out']) ?? lost.executions.length), { cursor: failed.cursor, hasMore: !counted && lost.hasMore }), 'failed', '#/failures', 'bad'));
+    tile(plus(failed.tasks.length + (total(FAILED.split(',')) ?? lost.executions.length), { cursor: failed.cursor, hasMore: !counted && lost.hasMore }), 'failed', '#/failures', 'bad'));
 }
 
 /** Whether a worker should have taken it by now. */
@@ -128,7 +126,7 @@ function rate(before, data, measured) {
 }
 
 function lateness(measured, { names }) {
-  const unknown = names.length === 0 && !counted ? h('p', { class: 'quiet' }, 'Executions are counted for the workflows that workers have announced or that this browser has seen.') : null;
+  const unknown = names.length === 0 && !listed ? h('p', { class: 'quiet' }, 'Executions are counted for the workflows that workers have announced or that this browser has seen.') : null;
   if (!measured) return section('Lateness of deadlines', h('p', { class: 'quiet' }, 'This system has no metrics at this address. A deployment’s are on its dashboard in CloudWatch.'), unknown);
   if (measured.late.count === 0) return section('Lateness of deadlines', h('p', { class: 'quiet' }, 'No deadline has passed since the server started.'), unknown);
   const { count, within } = measured.late;

@@ -9,7 +9,7 @@ use tickover_core::payload::BlobRef;
 use tickover_core::queue::KeyRecord;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Current, Store as _, StoreError};
+use tickover_service::ports::{Current, Listed, Store as _, StoreError};
 
 use crate::item::execution::of_execution;
 use crate::item::execution::tests::pending as execution;
@@ -169,7 +169,7 @@ async fn an_extension_of_a_payload_is_sent_first_and_alone() {
 #[tokio::test]
 async fn a_wake_follows_the_other_writes_and_a_refused_one_is_no_error() {
     let wake = Write::Wake { id: execution().id, incarnation: execution().incarnation };
-    let ended = wire(&of_execution(&execution()).unwrap());
+    let ended = wire(&of_execution(&execution(), Listed::Failed).unwrap());
     let (woken, script) = store([Answer::Done(json!({})), failed_on(&ended)]);
     woken.commit(&[wake.clone(), update(&task())]).await.unwrap();
     let requests = script.requests();
@@ -191,7 +191,7 @@ async fn a_wake_follows_the_other_writes_and_a_refused_one_is_no_error() {
 #[tokio::test]
 async fn a_refused_decision_on_an_execution_comes_with_it() {
     let stored = Execution { version: 9, nonce: NONCE, wakes: 2, ..execution() };
-    let (store, _) = store([failed_on(&wire(&of_execution(&stored).unwrap()))]);
+    let (store, _) = store([failed_on(&wire(&of_execution(&stored, Listed::Failed).unwrap()))]);
     let after = Execution { version: 2, nonce: Nonce::from_bytes([8; 8]), ..execution() };
     let update = |nonce| Write::UpdateExecution {
         before: Box::new(execution()),

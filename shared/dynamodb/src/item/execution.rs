@@ -7,9 +7,9 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::{Execution, ExecutionState, FORMAT};
 use tickover_core::time::Timestamp;
-use tickover_service::ports::StoreError;
+use tickover_service::ports::{Listed, StoreError};
 
-use crate::attribute::{FAILED_KEY, LIST_AT, LIST_KEY, PK, TTL, execution as own, task as field};
+use crate::attribute::{ALL_KEY, LIST_AT, LIST_KEY, PK, TTL, execution as own, task as field};
 use crate::item::record::{self, from_item, to_item};
 use crate::item::{Item, check_format, corrupt, due_attributes, millis, number, read_due, seconds, string};
 use crate::key::{self, Key};
@@ -18,7 +18,8 @@ use crate::page::list::{List, workflow_in};
 /// The fields of an execution that are elsewhere in its item.
 const IN_KEYS: [&str; 4] = [field::ID, field::DUE, own::WORKFLOW, own::CREATED_AT];
 
-pub(crate) fn of_execution(execution: &Execution) -> Result<Item, StoreError> {
+/// Its item in a store with a list of these executions of all workflows.
+pub(crate) fn of_execution(execution: &Execution, listed: Listed) -> Result<Item, StoreError> {
     let id = &execution.id;
     let mut item = to_item(execution)
         .map_err(|_| corrupt(format!("the record of execution {id} can't be serialised")))?;
@@ -26,19 +27,23 @@ pub(crate) fn of_execution(execution: &Execution) -> Result<Item, StoreError> {
         item.remove(known);
     }
     item.extend(Key::execution(id).attributes());
-    item.extend(added(execution));
+    item.extend(added(execution, listed));
     Ok(item)
 }
 
 /// The attributes of an execution's item for the fields that are in its keys.
-fn added(execution: &Execution) -> Item {
+fn added(execution: &Execution, listed: Listed) -> Item {
     let mut item = Item::new();
     let list = List::Executions(&execution.workflow).key_of(execution.id.as_str());
     item.insert(LIST_KEY.to_owned(), AttributeValue::S(list));
     item.insert(LIST_AT.to_owned(), millis(execution.created_at));
-    if execution.has_failed() {
-        let failed = List::Failed.key_of(execution.id.as_str());
-        item.insert(FAILED_KEY.to_owned(), AttributeValue::S(failed));
+    let of_all = match listed {
+        Listed::Failed | Listed::All if execution.has_failed() => Some(List::Failed),
+        Listed::All => Some(List::All),
+        Listed::Failed => None,
+    };
+    if let Some(list) = of_all {
+        item.insert(ALL_KEY.to_owned(), AttributeValue::S(list.key_of(execution.id.as_str())));
     }
     if let Some(due) = execution.due {
         item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
@@ -50,11 +55,20 @@ fn added(execution: &Execution) -> Item {
 }
 
 /// As [`crate::item::changes`]. The count of wakes is left out: other writers add to it without a decision.
-pub(crate) fn changes(before: &Execution, after: &Execution) -> Result<(Item, Item), StoreError> {
+///
+/// The key in the list of all workflows is always written or removed, because the stored one may be from a process with
+/// another setting. An index costs nothing if the key stays the same.
+pub(crate) fn changes(
+    before: &Execution,
+    after: &Execution,
+    listed: Listed,
+) -> Result<(Item, Item), StoreError> {
     let [id, due, workflow, created_at] = IN_KEYS;
     let difference = record::difference(before, after, &[id, due, workflow, created_at, own::WAKES])
         .map_err(|_| corrupt(format!("the record of execution {} can't be serialised", after.id)))?;
-    Ok(difference.between(added(before), added(after)))
+    let mut old = added(before, listed);
+    old.insert(ALL_KEY.to_owned(), AttributeValue::Null(true));
+    Ok(difference.between(old, added(after, listed)))
 }
 
 /// When the record may be deleted: not while its open steps and children are being ended.

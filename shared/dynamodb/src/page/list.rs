@@ -16,7 +16,7 @@ use tickover_core::due::shard_of_name;
 use tickover_core::id::WorkflowName;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{FAILED_INDEX, FAILED_KEY, LIST_AT, LIST_INDEX, LIST_KEY, PK};
+use crate::attribute::{ALL_INDEX, ALL_KEY, LIST_AT, LIST_INDEX, LIST_KEY, PK};
 use crate::item::{Item, number, string};
 use crate::page::LIMIT_MAX;
 use crate::page::cursor;
@@ -41,6 +41,9 @@ pub(crate) enum List<'a> {
     Executions(&'a WorkflowName),
     /// Executions of all workflows that failed or timed out, latest start first.
     Failed,
+    /// Executions of all workflows, latest start first. Those that failed or timed out have the keys of their own list,
+    /// and the others have keys of this one.
+    All,
     /// Crons, in the order of their creation.
     Crons,
     /// Queues that have a record, in no order.
@@ -60,12 +63,13 @@ pub(crate) struct Position {
 }
 
 impl List<'_> {
-    /// The list's name in cursors.
+    /// The list's name in cursors and in its own keys.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Dead => "dead".to_owned(),
             Self::Executions(workflow) => format!("{WORKFLOW}{workflow}"),
             Self::Failed => "failed".to_owned(),
+            Self::All => "rest".to_owned(),
             Self::Crons => "cron".to_owned(),
             Self::Queues => "queue".to_owned(),
             Self::Operations => "op".to_owned(),
@@ -81,13 +85,16 @@ impl List<'_> {
         format!("{}#{number}", self.name())
     }
 
+    /// All keys that its records can have.
     fn keys(self) -> impl Iterator<Item = String> {
-        (0..KEYS).map(move |number| self.key(number))
+        let failed = matches!(self, Self::All).then_some(List::Failed);
+        let lists = std::iter::once(self).chain(failed);
+        lists.flat_map(|list| (0..KEYS).map(move |number| list.key(number)))
     }
 
     const fn is_latest_first(self) -> bool {
         match self {
-            Self::Dead | Self::Executions(_) | Self::Failed | Self::Operations => true,
+            Self::Dead | Self::Executions(_) | Self::Failed | Self::All | Self::Operations => true,
             Self::Crons | Self::Queues => false,
         }
     }
@@ -95,7 +102,7 @@ impl List<'_> {
     /// The index that has it, and the attribute with its key there.
     const fn index(self) -> (&'static str, &'static str) {
         match self {
-            Self::Failed => (FAILED_INDEX, FAILED_KEY),
+            Self::Failed | Self::All => (ALL_INDEX, ALL_KEY),
             Self::Dead | Self::Executions(_) | Self::Crons | Self::Queues | Self::Operations => {
                 (LIST_INDEX, LIST_KEY)
             }
@@ -144,7 +151,10 @@ impl DynamoStore {
                 (None, _) | (_, None) => Ordering::Equal,
             });
             let Some(next) = first.and_then(Lane::take) else { break };
-            found.push(next);
+            // An execution that fails between two queries may be found under both its keys.
+            if found.last() != Some(&next) {
+                found.push(next);
+            }
         }
         let has_more = lanes.iter().any(|lane| !lane.is_over());
         let next = found.last().filter(|_| has_more);

@@ -6,7 +6,7 @@ use tickover_core::execution::{Execution, FORMAT as EXECUTION_FORMAT};
 use tickover_core::id::{ExecutionId, Incarnation};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::StoreError;
+use tickover_service::ports::{Listed, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_KIND, FORMAT, PK, execution as own, task as field};
 use crate::expression::{Placeholders, Statement, assignment, difference};
@@ -68,10 +68,11 @@ pub(super) fn update_task(
 pub(super) fn update_execution(
     before: &Execution,
     after: &Execution,
+    listed: Listed,
     latest: Option<Timestamp>,
     wakes: Option<u64>,
 ) -> Result<Statement, StoreError> {
-    let changed = Changed { items: execution::changes(before, after)?, due: after.due };
+    let changed = Changed { items: execution::changes(before, after, listed)?, due: after.due };
     Ok(update(before.into(), changed, latest, wakes))
 }
 

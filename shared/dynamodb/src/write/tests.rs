@@ -9,7 +9,11 @@ use crate::item::execution::tests::pending as execution;
 use crate::item::tests::pending;
 
 fn parts(write: &Write) -> (String, String) {
-    let Statement { action, condition, .. } = statement(write).unwrap();
+    parts_in(write, Listed::Failed)
+}
+
+fn parts_in(write: &Write, listed: Listed) -> (String, String) {
+    let Statement { action, condition, .. } = statement(write, listed).unwrap();
     match action {
         Action::Put(_) => (String::new(), condition),
         Action::Update { expression, .. } => (expression, condition),
@@ -55,7 +59,7 @@ fn a_re_arming_touches_neither_version_nor_nonce() {
          AND #due_at = :old_at AND #due_kind = :old_kind"
     );
     let nowhere = Write::Rearm { task: Box::new(Task { due: None, ..*task }), to };
-    assert!(matches!(statement(&nowhere), Err(StoreError::Conflict { current: None })));
+    assert!(matches!(statement(&nowhere, Listed::Failed), Err(StoreError::Conflict { current: None })));
 }
 
 #[test]
@@ -75,11 +79,11 @@ fn an_execution_is_updated_as_a_task_is_and_its_wakes_are_left_to_others() {
         wakes,
     };
     let (expression, condition) = parts(&update(None));
-    assert_eq!(expression, "SET #non = :non, #ver = :ver");
+    assert_eq!(expression, "SET #non = :non, #ver = :ver REMOVE #all_key");
     let same = "#inc = :incarnation AND #v = :format AND #ver = :before AND #due_at <= :latest";
     assert_eq!(condition, same);
-    let (expression, condition) = parts(&update(Some(5)));
-    assert_eq!(expression, "SET #non = :non, #ver = :ver");
+    let (expression, condition) = parts_in(&update(Some(5)), Listed::All);
+    assert_eq!(expression, "SET #all_key = :all_key, #non = :non, #ver = :ver");
     assert_eq!(condition, format!("{same} AND #wak = :wakes"));
 }
 
@@ -94,11 +98,10 @@ fn an_execution_stays_in_its_workflows_list_and_expires_only_when_it_has_ended()
         let (before, after) = (Box::new(before.clone()), Box::new(after.clone()));
         parts(&Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None }).0
     };
-    assert_eq!(update(&before, &closing), "SET #st = :st");
-    let gone = "REMOVE #due_at, #due_kind, #due_shard";
+    assert_eq!(update(&before, &closing), "SET #st = :st REMOVE #all_key");
+    let gone = "REMOVE #all_key, #due_at, #due_kind, #due_shard";
     assert_eq!(update(&closing, &ended), format!("SET #st = :st, #ttl = :ttl {gone}"));
-    let again =
-        "SET #due_at = :due_at, #due_kind = :due_kind, #due_shard = :due_shard, #st = :st REMOVE #ttl";
+    let again = "SET #due_at = :due_at, #due_kind = :due_kind, #due_shard = :due_shard, #st = :st REMOVE #all_key, #ttl";
     assert_eq!(update(&ended, &before), again);
 }
 

@@ -139,7 +139,8 @@ operation!(OnExecutions, executions, ExecutionSelection);
 operation!(OnTasks, tasks, TaskSelection);
 
 impl OnExecutions {
-    /// Only executions of this workflow. A deployment on AWS needs it, or ids, unless the action is for those that failed.
+    /// Only executions of this workflow. A deployment on AWS needs it, or ids, unless the action is for those that failed,
+    /// or the deployment lists all executions (`TICKOVER_LISTS=all`).
     pub fn workflow(self, workflow: impl Into<String>) -> Self {
         self.select(|selection| {
             let workflow = WorkflowName::parse(workflow);

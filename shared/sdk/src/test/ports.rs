@@ -21,7 +21,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{MemoryQueue, MemoryStore};
 use tickover_service::ports::{
-    Depth, DueEntry, DueRange, FailedExecutions, Ids, Listing, Outgoing, Page, Queue, QueueError, Received,
+    Depth, DueEntry, DueRange, ExecutionLists, Ids, Listing, Outgoing, Page, Queue, QueueError, Received,
     Store, StoreError,
 };
 
@@ -197,8 +197,8 @@ impl Store for Counted {
         self.inner.key(digest).await
     }
 
-    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
-        self.inner.failed_executions()
+    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
+        self.inner.execution_lists()
     }
 }
 

@@ -22,7 +22,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{
-    DueEntry, DueRange, FailedExecutions, Listing, Page, Queue as _, Store, StoreError,
+    DueEntry, DueRange, ExecutionLists, Listing, Page, Queue as _, Store, StoreError,
 };
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
@@ -237,7 +237,7 @@ impl Store for Lying {
         self.inner.key(digest).await
     }
 
-    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
-        self.inner.failed_executions()
+    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
+        self.inner.execution_lists()
     }
 }

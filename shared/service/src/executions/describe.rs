@@ -14,7 +14,9 @@ use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::{Json, Payload};
 
 use crate::error::ServiceError;
-use crate::ports::{ExecutionCount, ExecutionFilter, ExecutionIndex, Page, StoreError};
+use crate::ports::{
+    ExecutionCount, ExecutionFilter, ExecutionIndex, ExecutionLists, Listed, Page, StoreError,
+};
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -24,9 +26,9 @@ const LOOK_AFTER: Millis = Millis::new(10);
 const LOOK_AFTER_MAX: Millis = Millis::from_secs(1);
 /// How many entries of a list are read at once.
 const READ_AT_ONCE: usize = 100;
-/// Why a list needs a workflow, where there is no index of executions of all workflows.
-pub(crate) const ONE_WORKFLOW: &str =
-    "expected a workflow: this store lists the executions of one workflow at a time, apart from failed ones";
+/// Why a list needs a workflow, where there is no list of all executions.
+pub(crate) const ONE_WORKFLOW: &str = "expected a workflow: of all workflows, this system lists only executions that failed or timed \
+                                       out; with TICKOVER_LISTS=all it lists all, for one write more for each execution";
 /// How many pages of the store are read for one answer at most.
 const PAGES_MAX: usize = 30;
 
@@ -121,8 +123,8 @@ impl Service {
 
     /// Executions that fit a filter, latest start first, a page at a time.
     ///
-    /// Without an index of executions of all workflows, the filter must name a workflow, and each of that workflow's
-    /// executions is read.
+    /// Without an index of executions of all workflows, each execution of a list is read: of that of failed ones, of the
+    /// filter's workflow, or of all workflows, if the store has such a list.
     pub async fn executions(
         &self,
         filter: &ExecutionFilter,
@@ -161,13 +163,22 @@ impl Service {
         if let Some(index) = self.ports.store.execution_index() {
             return Ok(index.find(filter, limit, cursor)?);
         }
-        if let Some(failed) = self.ports.store.failed_executions().filter(|_| filter.is_for_failed()) {
-            return Ok(self.with_retries(|| failed.find(limit, cursor)).await?);
+        let listed = filter.listed();
+        // The list of failed ones is the shortest, also where there is a workflow.
+        if let (None, _) | (_, Listed::Failed) = (&filter.workflow, listed)
+            && let Some(lists) = self.execution_lists(filter)
+        {
+            return Ok(self.with_retries(|| lists.find(listed, limit, cursor)).await?);
         }
         let Some(workflow) = &filter.workflow else {
             return Err(Reject::field("workflow", ONE_WORKFLOW).into());
         };
         Ok(self.with_retries(|| self.ports.store.list_executions(workflow, limit, cursor)).await?)
+    }
+
+    /// The store's lists of executions of all workflows, if one of them has all that fit.
+    pub(crate) fn execution_lists(&self, filter: &ExecutionFilter) -> Option<&dyn ExecutionLists> {
+        self.ports.store.execution_lists().filter(|lists| lists.longest() >= filter.listed())
     }
 
     /// The executions with these ids that exist, in this order, and how many can't be read.

@@ -29,7 +29,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use crate::cursor::Position;
-use crate::ports::{DueEntry, DueRange, FailedExecutions, Listing, Page, Store, StoreError};
+use crate::ports::{DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Store, StoreError};
 use page::{Order, page};
 
 pub use expiry::Item;
@@ -42,6 +42,7 @@ pub type Watch = Box<dyn Fn(&[Write]) + Send + Sync>;
 pub struct MemoryStore {
     records: Mutex<Records>,
     watch: Option<Watch>,
+    listed: Listed,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +84,12 @@ impl MemoryStore {
     /// An empty store that calls `watch` after every commit.
     pub fn watched(watch: Watch) -> Self {
         Self { watch: Some(watch), ..Self::default() }
+    }
+
+    /// The same store with a list of these executions of all workflows, instead of those that failed.
+    #[must_use]
+    pub fn listing(self, listed: Listed) -> Self {
+        Self { listed, ..self }
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {
@@ -330,18 +337,28 @@ impl Store for MemoryStore {
         Ok(self.records().keys.get(digest).cloned())
     }
 
-    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
+    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
         Some(self)
     }
 }
 
 #[async_trait]
-impl FailedExecutions for MemoryStore {
-    async fn find(&self, limit: usize, cursor: Option<&str>) -> Result<Page<ExecutionId>, StoreError> {
+impl ExecutionLists for MemoryStore {
+    fn longest(&self) -> Listed {
+        self.listed
+    }
+
+    async fn find(
+        &self,
+        listed: Listed,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<ExecutionId>, StoreError> {
         let records = self.records();
-        let failed = records.executions.values().filter(|one| one.has_failed());
-        let positions = failed.map(|one| Position { at: one.created_at, record: one.id.clone().into() });
-        let Page { items, next } = page(positions.collect(), "failed", Order::Descending, limit, cursor)?;
+        let found = records.executions.values().filter(|one| listed == Listed::All || one.has_failed());
+        let positions = found.map(|one| Position { at: one.created_at, record: one.id.clone().into() });
+        let listing = format!("{listed:?} executions");
+        let Page { items, next } = page(positions.collect(), &listing, Order::Descending, limit, cursor)?;
         Ok(Page { items: items.into_iter().filter_map(execution_of).collect(), next })
     }
 }

@@ -40,7 +40,8 @@ pub struct ExecutionSelection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(max_items = 1000))]
     pub ids: Option<Vec<ExecutionId>>,
-    /// Of this workflow. A deployment on AWS needs it, or `ids`, unless the action is for those that failed.
+    /// Of this workflow. A deployment on AWS needs it, or `ids`, unless the action is for those that failed, or the
+    /// deployment lists all executions (`TICKOVER_LISTS=all`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowName>,
     /// With one of these statuses. Without it and `ids`, those in which the action can do something: `failed` and

@@ -54,7 +54,8 @@ pub struct TasksQuery {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExecutionsQuery {
-    /// Only executions of this workflow. A deployment on AWS needs it, unless `status` is `failed`, `timed_out` or both.
+    /// Only executions of this workflow. A deployment on AWS needs it, unless `status` is `failed`, `timed_out` or both, or
+    /// the deployment lists all executions (`TICKOVER_LISTS=all`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowName>,
     /// Only records with these statuses, separated by commas; may be repeated.

@@ -13,7 +13,7 @@ use tickover_core::id::{BlobId, Nonce};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::DynamoStore;
-use tickover_service::ports::{Store as _, StoreError};
+use tickover_service::ports::{ExecutionLists as _, Listed, Store as _, StoreError};
 use tickover_tests::dynamodb::LocalDynamo;
 
 use super::{NOW, TABLE, store};
@@ -96,6 +96,26 @@ async fn every_read_and_write_refuses_a_newer_builds_execution_and_leaves_it_unc
         assert_eq!(reason, "execution order-7 is stored in format 2, where this build reads 1");
     }
     assert_eq!(one.item("exec#order-7", "exec").await, newer);
+}
+
+#[tokio::test]
+async fn where_the_setting_changes_an_execution_enters_or_leaves_the_list_with_its_next_write() {
+    let one = one().await;
+    let lists_all = || DynamoStore::new(one.client.clone(), TABLE).listing(Listed::All);
+    let listed = async || lists_all().find(Listed::All, 9, None).await.expect("a list").items;
+    let mut execution = one.execution.clone();
+    assert_eq!(listed().await, []);
+    // One unit for the record, and one if its entry is made or deleted.
+    for (sets, units, expected) in
+        [(Listed::All, 2.0, 1), (Listed::All, 1.0, 1), (Listed::Failed, 2.0, 0), (Listed::Failed, 1.0, 0)]
+    {
+        let store = DynamoStore::new(one.client.clone(), TABLE).listing(sets);
+        let after = next(&execution);
+        store.commit(&[updating(&execution, &after)]).await.expect("it is written");
+        assert_units(store.usage().write_units, units);
+        assert_eq!(listed().await.len(), expected, "{sets:?}");
+        execution = after;
+    }
 }
 
 #[tokio::test]

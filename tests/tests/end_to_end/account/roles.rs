@@ -79,7 +79,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("dynamodb:BatchGetItem", DECIDED),
             ("dynamodb:PutItem", &["task", "exec", "queue", "key", "cron", "op", "tick", "blob"]),
             ("dynamodb:UpdateItem", CHANGED),
-            ("dynamodb:Query", &["exec", "due:0", "list:queue", "list:wf", "list:dead", "failed:failed"]),
+            ("dynamodb:Query", &["exec", "due:0", "list:queue", "list:wf", "list:dead", "all:failed"]),
             ("sqs:SendMessage", SENT),
             ("sqs:ReceiveMessage", &["timers"]),
             ("sqs:DeleteMessage", &["timers"]),
@@ -112,7 +112,7 @@ pub(super) const ROLES: [Role; 6] = [
                     "list:wf",
                     "list:dead",
                     "list:op",
-                    "failed:failed",
+                    "all:failed",
                 ],
             ),
             ("dynamodb:Scan", &["table"]),
@@ -177,7 +177,7 @@ fn questions() -> Vec<(String, Vec<&'static str>)> {
     ];
     let mut questions: Vec<(String, Vec<&'static str>)> =
         ALL.iter().map(|kind| ((*kind).to_owned(), items.to_vec())).collect();
-    for index in ["due:0", "list:queue", "list:wf", "list:dead", "list:op", "failed:failed"] {
+    for index in ["due:0", "list:queue", "list:wf", "list:dead", "list:op", "all:failed"] {
         questions.push((index.to_owned(), vec!["dynamodb:Query"]));
     }
     questions.push(("table".to_owned(), vec!["dynamodb:Scan"]));

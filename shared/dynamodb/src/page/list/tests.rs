@@ -41,6 +41,21 @@ fn a_record_has_one_of_its_lists_keys_by_its_id() {
 }
 
 #[tokio::test]
+async fn an_execution_that_fails_while_the_list_of_all_is_read_is_found_once() {
+    let found = |of: &str, at: i64, pk: &str| json!({ "all_key": { "S": of }, "list_at": { "N": at.to_string() }, "pk": { "S": pk }, "sk": { "S": "exec" } });
+    let mut answers: Vec<Answer> = (0..2 * KEYS).map(|_| page(&[], false)).collect();
+    answers[0] = page(&[found("rest#0", 9, "exec#a"), found("rest#0", 7, "exec#c")], false);
+    answers[usize::from(KEYS)] =
+        page(&[found("failed#0", 9, "exec#a"), found("failed#0", 8, "exec#b")], false);
+    let (store, script) = store(answers);
+    let (found, next) = store.listed(List::All, 9, None).await.unwrap();
+    assert_eq!((found, next), (["exec#a", "exec#b", "exec#c"].map(str::to_owned).into(), None));
+    let asked: BTreeSet<String> = keys(&script).into_iter().collect();
+    assert_eq!((asked.len(), asked.contains("rest#31"), asked.contains("failed#31")), (64, true, true));
+    assert!(script.requests().iter().all(|(_, body)| body["IndexName"] == json!("all")));
+}
+
+#[tokio::test]
 async fn a_page_costs_one_query_of_each_key() {
     let (store, script) = store([page(&[], false)]);
     assert_eq!(store.listed(List::Dead, 1_000, None).await.unwrap(), (vec![], None));

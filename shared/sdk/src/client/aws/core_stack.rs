@@ -25,6 +25,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("due-shards", "TICKOVER_DUE_SHARDS"),
     ("retention", "TICKOVER_RETENTION"),
     ("trace", "TICKOVER_TRACE"),
+    ("lists", "TICKOVER_LISTS"),
 ];
 
 /// The table and the queues of a deployment, and the settings of its functions.

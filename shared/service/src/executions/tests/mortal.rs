@@ -19,7 +19,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use crate::memory::MemoryStore;
-use crate::ports::{DueEntry, DueRange, FailedExecutions, Listing, Page, Store, StoreError};
+use crate::ports::{DueEntry, DueRange, ExecutionLists, Listing, Page, Store, StoreError};
 
 /// A number of writes that is never reached.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -201,7 +201,7 @@ impl Store for CrashingStore {
         self.inner.key(digest).await
     }
 
-    fn failed_executions(&self) -> Option<&dyn FailedExecutions> {
-        self.inner.failed_executions()
+    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
+        self.inner.execution_lists()
     }
 }

@@ -8,7 +8,7 @@ use tickover_core::id::{ExecutionId, RecordId};
 
 use super::fixture::{closed, execution_id, parent_of, running, slot, workflow};
 use crate::store::fixture::{NOW, SHARD, World, id, later, present};
-use tickover_service::ports::{DueRange, Listing, StoreError};
+use tickover_service::ports::{DueRange, Listed, Listing, StoreError};
 
 /// More pages than any case fills: a wrong cursor causes a failure, not an endless loop.
 const PAGES_MAX: usize = 50;
@@ -87,7 +87,60 @@ pub(crate) async fn executions_are_listed_by_workflow_the_latest_first(
 pub(crate) async fn failed_executions_of_all_workflows_are_listed_until_they_run_again(
     world: World,
 ) -> Result<(), StoreError> {
-    let Some(list) = world.store.failed_executions() else { return Ok(()) };
+    let Some(lists) = world.store.execution_lists() else { return Ok(()) };
+    let ended = ended_in_every_way(&world).await?;
+    world.failed("a-task", NOW).await?;
+    let first = lists.find(Listed::Failed, 2, None).await?;
+    assert_eq!(first.items, ["e-4", "e-3"].map(execution_id));
+    let rest = lists.find(Listed::Failed, 2, first.next.as_deref()).await?;
+    assert_eq!((rest.items, rest.next), (vec![execution_id("e-1")], None));
+
+    restarted(&world, &ended[3]).await?;
+    let found = lists.find(Listed::Failed, 9, None).await?;
+    assert_eq!(found.items, ["e-3", "e-1"].map(execution_id));
+    Ok(())
+}
+
+/// In stores with such a list.
+pub(crate) async fn executions_of_all_workflows_are_one_list_from_their_starts_on(
+    world: World,
+) -> Result<(), StoreError> {
+    let Some(lists) = world.store.execution_lists() else { return Ok(()) };
+    if lists.longest() < Listed::All {
+        return Ok(());
+    }
+    let all = async || Ok::<_, StoreError>(lists.find(Listed::All, 9, None).await?.items);
+    world.started_after("e-9", 9, "w-9").await?;
+    assert_eq!(all().await?, [execution_id("e-9")]);
+    let ended = ended_in_every_way(&world).await?;
+    let expected = ["e-9", "e-5", "e-4", "e-3", "e-2", "e-1"].map(execution_id);
+    assert_eq!(all().await?, expected);
+    // Neither a failure nor a restart between two pages changes the order.
+    for limit in 1..=7 {
+        let (mut found, mut cursor, mut pages) = (vec![], None, 0);
+        loop {
+            let page = lists.find(Listed::All, limit, cursor.as_deref()).await?;
+            assert!(page.items.len() <= limit);
+            found.extend(page.items);
+            (cursor, pages) = (page.next, pages + 1);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!((found.as_slice(), pages), (&expected[..], 6_usize.div_ceil(limit)), "{limit} a page");
+    }
+    let first = lists.find(Listed::All, 2, None).await?;
+    restarted(&world, &ended[2]).await?;
+    let rest = lists.find(Listed::All, 9, first.next.as_deref()).await?;
+    assert_eq!((rest.items.as_slice(), rest.next), (&expected[2..], None));
+    let of_failed = lists.find(Listed::Failed, 1, None).await?.next;
+    let wrong = lists.find(Listed::All, 1, of_failed.as_deref()).await;
+    assert!(matches!(wrong, Err(StoreError::BadCursor)), "{wrong:?}");
+    Ok(())
+}
+
+/// An execution of each outcome, each of another workflow, in the order of their starts: as they were, and as they are.
+async fn ended_in_every_way(world: &World) -> Result<Vec<(Execution, Execution)>, StoreError> {
     let failed = |error: &str| ExecutionOutcome::Failed {
         error: Failure::new(error, ""),
         step: None,
@@ -108,17 +161,12 @@ pub(crate) async fn failed_executions_of_all_workflows_are_listed_until_they_run
         world.update(&open, &after).await?;
         ended.push((open, after));
     }
-    world.failed("a-task", NOW).await?;
-    let first = list.find(2, None).await?;
-    assert_eq!(first.items, ["e-4", "e-3"].map(execution_id));
-    let rest = list.find(2, first.next.as_deref()).await?;
-    assert_eq!((rest.items, rest.next), (vec![execution_id("e-1")], None));
+    Ok(ended)
+}
 
-    let (open, after) = &ended[3];
-    let again = Execution { state: open.state.clone(), due: open.due, run: 2, ..world.next_version(after) };
-    world.update(after, &again).await?;
-    assert_eq!(list.find(9, None).await?.items, ["e-3", "e-1"].map(execution_id));
-    Ok(())
+async fn restarted(world: &World, (open, ended): &(Execution, Execution)) -> Result<(), StoreError> {
+    let again = Execution { state: open.state.clone(), due: open.due, run: 2, ..world.next_version(ended) };
+    world.update(ended, &again).await.map(drop)
 }
 
 pub(crate) async fn a_long_list_of_executions_is_one_list_in_pages_of_any_size(
