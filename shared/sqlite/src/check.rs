@@ -1,5 +1,7 @@
 //! Checking a data file: whether the engine finds it whole, and whether each record can be read.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, Row};
@@ -41,7 +43,7 @@ impl Findings {
 }
 
 /// Checks a data file: the engine's own check, and whether the body of each record can be read and agrees with its
-/// columns. Reads the whole file and writes nothing.
+/// columns and with the table of labels. Reads the whole file and writes nothing.
 ///
 /// A server may have the file open meanwhile. Its log grows until the check is done.
 pub fn check(path: &Path) -> Result<Findings, OpenError> {
@@ -55,7 +57,7 @@ fn inspect(connection: &Connection, path: &Path) -> Result<Findings, rusqlite::E
     let schema = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let (file_bytes, log_bytes) = sizes(path);
     let mut findings = Findings { schema, file_bytes, log_bytes, ..Findings::default() };
-    for part in [integrity, records, payloads, segments, joins] {
+    for part in [integrity, records, labels, payloads, segments, joins] {
         match part(&transaction, &mut findings) {
             // The rest of this part can't be read. The other parts may be.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
@@ -83,7 +85,7 @@ fn records(connection: &Connection, findings: &mut Findings) -> Result<(), rusql
     let mut counts = Kind::ALL.map(|kind| (kind.plural(), 0));
     let mut statement = connection.prepare(
         "SELECT kind, id, body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at,
-             list, list_at, queue, status, ready_at, is_open, error
+             list, list_at, queue, status, ready_at, is_open, error, row
          FROM record ORDER BY row",
     )?;
     let mut rows = statement.query([])?;
@@ -96,17 +98,21 @@ fn records(connection: &Connection, findings: &mut Findings) -> Result<(), rusql
             continue;
         };
         count.1 += 1;
-        if let Some(problem) = compare(kind, &id, row) {
-            findings.problem(problem);
+        match compare(kind, &id, row) {
+            Ok(record) if kind == Kind::Execution => {
+                labels_of(connection, &id, &record, row.get(18)?, findings)?;
+            }
+            Ok(_) => {}
+            Err(problem) => findings.problem(problem),
         }
     }
     findings.counts.extend(counts);
     Ok(())
 }
 
-/// What is wrong with a record, if something is.
-fn compare(kind: Kind, id: &str, row: &Row<'_>) -> Option<String> {
-    let what = |problem: &str| Some(format!("{} {id:?}: {problem}", kind.name()));
+/// What should be stored of a record, or what is wrong with it.
+fn compare(kind: Kind, id: &str, row: &Row<'_>) -> Result<NewRecord, String> {
+    let what = |problem: &str| Err(format!("{} {id:?}: {problem}", kind.name()));
     let (Ok(Ok(body)), Ok(stored)) = (row.get_ref(2).map(|body| body.as_str()), stored(row, 3)) else {
         return what("a column isn't of its type");
     };
@@ -124,14 +130,56 @@ fn compare(kind: Kind, id: &str, row: &Row<'_>) -> Option<String> {
         ("nonce", expected.stored.nonce == stored.nonce),
         ("list", row.get(11) == Ok(list.map(|(name, _)| name.clone()))),
         ("list_at", row.get(12) == Ok(list.map(|(_, at)| at.as_millis()))),
-        ("queue", row.get(13) == Ok(expected.queue)),
+        ("queue", row.get(13) == Ok(expected.queue.clone())),
         ("status", row.get(14) == Ok(expected.status.map(str::to_owned))),
         ("ready_at", row.get(15) == Ok(expected.ready_at.map(Timestamp::as_millis))),
         ("is_open", row.get(16) == Ok(expected.is_open)),
-        ("error", row.get(17) == Ok(expected.error)),
+        ("error", row.get(17) == Ok(expected.error.clone())),
     ];
-    let (column, _) = agreements.into_iter().find(|(_, agrees)| !agrees)?;
-    what(&format!("its column {column} and its body differ"))
+    match agreements.into_iter().find(|(_, agrees)| !agrees) {
+        Some((column, _)) => what(&format!("its column {column} and its body differ")),
+        None => Ok(expected),
+    }
+}
+
+/// Compares the labels of an execution with those by which it is found.
+fn labels_of(
+    connection: &Connection,
+    id: &str,
+    record: &NewRecord,
+    number: i64,
+    findings: &mut Findings,
+) -> Result<(), rusqlite::Error> {
+    // Without the payload that has them, nothing says what they should be.
+    let Some(expected) = record.labels.read(connection)?.map(Cow::into_owned) else { return Ok(()) };
+    let mut statement = connection.prepare_cached("SELECT name, value, at, id FROM label WHERE row = ?1")?;
+    let at = record.list.as_ref().map(|(_, at)| at.as_millis());
+    let found = statement.query_map([number], |row| {
+        let agrees = row.get(2) == Ok(at) && row.get_ref(3)?.as_str() == Ok(id);
+        Ok((agrees, row.get(0)?, row.get(1)?))
+    })?;
+    let found: Vec<(bool, String, String)> = found.collect::<Result<_, _>>()?;
+    let agrees = found.iter().all(|(agrees, ..)| *agrees)
+        && found.into_iter().map(|(_, name, value)| (name, value)).collect::<BTreeMap<_, _>>() == expected;
+    if !agrees {
+        findings.problem(format!("execution {id:?}: its labels and those by which it is found differ"));
+    }
+    Ok(())
+}
+
+/// Finds the labels of executions that aren't there.
+fn labels(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
+    let count: i64 = connection.query_row("SELECT count(*) FROM label", [], |row| row.get(0))?;
+    findings.counts.push(("labels", count.cast_unsigned()));
+    let mut statement = connection.prepare(
+        "SELECT DISTINCT id FROM label WHERE row NOT IN (SELECT row FROM record WHERE kind = ?1) ORDER BY id",
+    )?;
+    let mut rows = statement.query([Kind::Execution as i64])?;
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        findings.problem(format!("execution {id:?}: it has labels, and isn't there"));
+    }
+    Ok(())
 }
 
 /// The id in a record's body, and the columns that belong to that body.

@@ -257,17 +257,7 @@ pub(crate) fn label(
     labels: &Labels,
     row: i64,
 ) -> Result<(), rusqlite::Error> {
-    let read;
-    let labels = match labels {
-        Labels::Inline(labels) => labels,
-        Labels::Blob(blob) => {
-            let mut statement = connection.prepare_cached("SELECT body FROM blob WHERE id = ?1")?;
-            let body: Option<String> = statement.query_row([blob.as_bytes()], |row| row.get(0)).optional()?;
-            read = body.map(|body| Labels::within(&body)).unwrap_or_default();
-            &read
-        }
-    };
-    for (name, value) in labels {
+    for (name, value) in labels.read(connection)?.unwrap_or_default().iter() {
         let mut statement = connection
             .prepare_cached("INSERT INTO label (name, value, at, id, row) VALUES (?1, ?2, ?3, ?4, ?5)")?;
         statement.execute(params![name, value, at.as_millis(), id, row])?;

@@ -1,8 +1,9 @@
 //! Records as rows, and back.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use rusqlite::Row;
+use rusqlite::{Connection, OptionalExtension as _, Row};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tickover_core::cron::{self, Cron};
@@ -121,8 +122,22 @@ impl Labels {
         }
     }
 
+    /// The labels; `None` if the item that has them isn't there.
+    pub(crate) fn read(
+        &self,
+        connection: &Connection,
+    ) -> Result<Option<Cow<'_, BTreeMap<String, String>>>, rusqlite::Error> {
+        let blob = match self {
+            Self::Inline(labels) => return Ok(Some(Cow::Borrowed(labels))),
+            Self::Blob(blob) => blob,
+        };
+        let mut statement = connection.prepare_cached("SELECT body FROM blob WHERE id = ?1")?;
+        let body: Option<String> = statement.query_row([blob.as_bytes()], |row| row.get(0)).optional()?;
+        Ok(body.map(|body| Cow::Owned(Self::within(&body))))
+    }
+
     /// The labels in an execution's details.
-    pub(crate) fn within(details: &str) -> BTreeMap<String, String> {
+    fn within(details: &str) -> BTreeMap<String, String> {
         #[derive(Default, Deserialize)]
         struct Details {
             #[serde(default)]

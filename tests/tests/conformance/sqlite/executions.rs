@@ -18,7 +18,7 @@ use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{ExecutionCount, ExecutionFilter, Store};
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service};
-use tickover_sqlite::SqliteStore;
+use tickover_sqlite::{SqliteStore, check};
 
 /// So far ahead that nothing has expired.
 const START: Timestamp = Timestamp::from_millis(4_000_000_000_000);
@@ -328,5 +328,60 @@ async fn a_file_of_the_first_schema_gets_the_columns_and_labels_of_its_execution
         let label = Some(("customer".to_owned(), customer.to_owned()));
         let filter = ExecutionFilter { label, ..ExecutionFilter::default() };
         assert_eq!(found(&service, &filter).await, expected(&all, &filter), "{customer}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_finds_labels_that_do_not_agree_with_their_executions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let store = SqliteStore::file(&path).unwrap();
+    let mut labelled = vec![];
+    for number in 0..9 {
+        let known = write(&store, number).await;
+        labelled.extend(known.customer.map(|_| known.record.id));
+    }
+    drop(store);
+    let whole = check(&path).unwrap();
+    assert!(whole.counts.contains(&("labels", 2 * labelled.len() as u64)), "{whole:?}");
+    assert_eq!(whole.problems, Vec::<String>::new());
+    // One has its labels in its record, and one in an item of their own.
+    let number = |id: &ExecutionId| id.as_str()[2..].parse::<u64>().unwrap();
+    let inline = labelled.iter().find(|id| !number(id).is_multiple_of(2)).unwrap();
+    let apart = labelled.iter().find(|id| number(id).is_multiple_of(2)).unwrap();
+    let differ =
+        |id: &ExecutionId| format!("execution \"{id}\": its labels and those by which it is found differ");
+    let row = |id: &ExecutionId| format!("(SELECT row FROM record WHERE kind = 1 AND id = '{id}')");
+    for (damage, problems) in [
+        (format!("DELETE FROM label WHERE id = '{inline}' AND name = 'tier'"), vec![differ(inline)]),
+        (format!("DELETE FROM label WHERE id = '{apart}'"), vec![differ(apart)]),
+        (
+            format!("UPDATE label SET value = 'lead' WHERE id = '{apart}' AND name = 'tier'"),
+            vec![differ(apart)],
+        ),
+        (format!("UPDATE label SET at = at + 1 WHERE id = '{inline}'"), vec![differ(inline)]),
+        (format!("UPDATE label SET id = 'x' WHERE id = '{inline}' AND name = 'tier'"), vec![differ(inline)]),
+        (
+            format!(
+                "INSERT INTO label SELECT 'team', 'a', list_at, id, row FROM record WHERE id = '{inline}'"
+            ),
+            vec![differ(inline)],
+        ),
+        (format!("UPDATE label SET row = {} WHERE id = '{inline}' AND name = 'tier'", row(apart)), {
+            let mut both = [inline, apart];
+            both.sort();
+            both.map(differ).to_vec()
+        }),
+        (
+            "INSERT INTO label VALUES ('team', 'a', 1, 'gone', 999)".to_owned(),
+            vec!["execution \"gone\": it has labels, and isn't there".to_owned()],
+        ),
+        // Without its item, nothing says which labels it should have.
+        ("DELETE FROM blob".to_owned(), vec![]),
+    ] {
+        let copy = folder.path().join("copy.db");
+        std::fs::copy(&path, &copy).unwrap();
+        assert!(Connection::open(&copy).unwrap().execute(&damage, []).unwrap() > 0, "{damage}");
+        assert_eq!(check(&copy).unwrap().problems, problems, "{damage}");
     }
 }
