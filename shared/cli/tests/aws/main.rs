@@ -1,6 +1,7 @@
 //! The tool with a deployment on AWS: real processes, against servers that answer as AWS does.
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
+mod dashboard;
 mod server;
 mod sigv4;
 
@@ -20,8 +21,8 @@ struct Ended {
     stderr: String,
 }
 
-/// Runs the tool with these variables, and no others that concern AWS.
-fn run(args: &[&str], variables: &[(&str, &str)]) -> Ended {
+/// The tool with these variables, and no others that concern AWS.
+fn tool(args: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut tool = Command::new(env!("CARGO_BIN_EXE_tickover"));
     tool.env_clear().args(args);
     tool.envs([
@@ -30,7 +31,12 @@ fn run(args: &[&str], variables: &[(&str, &str)]) -> Ended {
         ("AWS_EC2_METADATA_DISABLED", "true"),
     ]);
     tool.envs(variables.iter().copied());
-    let output = tool.output().expect("a process");
+    tool
+}
+
+/// Runs it to its end.
+fn run(args: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let output = tool(args, variables).output().expect("a process");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ended { status: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }
