@@ -131,16 +131,33 @@ async fn five_inline_steps_cost_ten_write_units_one_read_and_one_message() {
     assert!(start.within(cost::START) && claim.within(cost::TURN) && close.within(cost::CLOSE));
 }
 
+/// A run that another one follows costs one write unit more than one that doesn't: the segment that shows it later.
+#[tokio::test]
+async fn an_earlier_run_is_kept_for_one_write_unit() {
+    let meter = meter().await;
+    started(&meter, "e-1").await;
+    for number in 1..=3 {
+        let (turn, _) = turn(&meter).await;
+        let ending = Ending::ContinueAsNew { input: Json::parse("7").map(Payload::Inline), events: vec![] };
+        let entries = vec![step(&meter, number)];
+        let close = Close { lease: turn.lease, entries, ending, on_failure: None };
+        let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
+        assert_eq!(answer.unwrap().run, number + 1);
+        // The record, and the segment.
+        assert_eq!((bill.writes, bill.reads, bill.sends), (2.0, 0.0, 1), "{bill:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_list_of_all_executions_costs_a_start_one_write_unit_and_a_failure_and_its_restart_another() {
     let default = bills_of(Listed::Failed).await;
     let all = bills_of(Listed::All).await;
-    assert_eq!(default[0], [3.0, 1.0, 2.0, 2.0]);
+    assert_eq!(default[0], [3.0, 1.0, 2.0, 3.0]);
     // The entry of a failed one is made, and deleted again.
-    assert_eq!(default[1], [3.0, 1.0, 3.0, 3.0]);
-    assert_eq!(all[0], [4.0, 1.0, 2.0, 2.0]);
+    assert_eq!(default[1], [3.0, 1.0, 3.0, 4.0]);
+    assert_eq!(all[0], [4.0, 1.0, 2.0, 3.0]);
     // The entry moves: one is deleted, and one is made.
-    assert_eq!(all[1], [4.0, 1.0, 4.0, 4.0]);
+    assert_eq!(all[1], [4.0, 1.0, 4.0, 5.0]);
     let [start, ..] = all[0];
     assert_eq!(start, cost::START.and(cost::LISTED).writes);
 }

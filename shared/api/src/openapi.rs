@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tickover_wire::answer::Problem;
 use tickover_wire::request::{ExecutionStatuses, TaskStatuses};
-use tickover_wire::{Cursor, FailureCode, Instant, Label, PageLimit, Wait};
+use tickover_wire::{Cursor, FailureCode, Instant, Label, PageLimit, RunNumber, Wait};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
@@ -34,6 +34,7 @@ mod nullability;
     components(schemas(
         Problem,
         PageLimit,
+        RunNumber,
         Cursor,
         Wait,
         TaskStatuses,

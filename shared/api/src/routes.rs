@@ -95,6 +95,7 @@ routes! {
     POST "/v1/executions/{id}/steps/{name}/retry" => executions::retry_step,
     GET "/v1/executions/{id}/export" => executions::export,
     GET "/v1/executions/{id}/timeline" => executions::timeline,
+    GET "/v1/executions/{id}/runs" => executions::runs,
     GET "/v1/executions/{id}/events" => events::events,
     POST "/v1/executions/{id}/events/{name}" => events::send_event,
     DELETE "/v1/executions/{id}/events/{name}" => events::clear_events,

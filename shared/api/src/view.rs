@@ -8,7 +8,7 @@ mod queue;
 mod task;
 
 pub use crons::cron;
-pub use execution::{event, events, execution, timeline};
+pub use execution::{event, events, execution, run, timeline};
 pub use operation::operation;
 pub use queue::queue;
 pub use task::{claimed, task};

@@ -9,7 +9,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{ExecutionId, StepName, WorkflowName};
 use tickover_wire::answer::{CancelOutcome, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView};
-use tickover_wire::request::{ExecutionsQuery, RerunRequest, Statuses};
+use tickover_wire::request::{ExecutionsQuery, PageQuery, RerunRequest, Statuses};
 use tickover_wire::{FailureCode, Instant, Label, OpenEnum};
 
 use crate::argument::{self, name};
@@ -27,8 +27,10 @@ pub(crate) enum ExecutionCommand {
     /// Count the executions of each workflow by status
     Counts(CountsArgs),
     /// Show what happened to an execution
-    Timeline(ShowArgs),
-    /// Export an execution's current run as JSON, so that its code can be replayed in a test
+    Timeline(TimelineArgs),
+    /// List the earlier runs of an execution, latest first
+    Runs(RunsArgs),
+    /// Export a run of an execution as JSON, so that its code can be replayed in a test
     Export(ExportArgs),
     /// Say why an execution is in its state, what happens next, and when
     Explain(OneArgs),
@@ -72,6 +74,34 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
+/// Options of `tickover execution timeline`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct TimelineArgs {
+    /// The execution's id
+    #[arg(value_parser = name(ExecutionId::parse))]
+    id: ExecutionId,
+    /// The run, if not the current one
+    #[arg(long, value_name = "NUMBER")]
+    run: Option<u32>,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `tickover execution runs`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunsArgs {
+    /// The execution's id
+    #[arg(value_parser = name(ExecutionId::parse))]
+    id: ExecutionId,
+    /// Show at most this many
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: usize,
+    /// Print each run as JSON on a line of its own
+    #[arg(long)]
+    json: bool,
+}
+
 /// Options of `tickover execution list`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ListArgs {
@@ -108,6 +138,9 @@ pub(crate) struct ExportArgs {
     /// The execution's id
     #[arg(value_parser = name(ExecutionId::parse))]
     id: ExecutionId,
+    /// The run, if not the current one
+    #[arg(long, value_name = "NUMBER")]
+    run: Option<u32>,
     /// With its inputs and results, which a replay needs; without them, each is null
     #[arg(long)]
     payloads: bool,
@@ -154,12 +187,13 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
             if args.json { answer(&found) } else { shown(&found) }
         }
         ExecutionCommand::List(args) => list(args, client).await,
-        ExecutionCommand::Export(args) => answer(&api.export(&args.id, args.payloads).await?),
+        ExecutionCommand::Export(args) => answer(&api.export(&args.id, args.run, args.payloads).await?),
         ExecutionCommand::Counts(args) => {
             let found = api.workflows().await?;
             if args.json { answer(&found) } else { print(&show::counts(&found.workflows)) }
         }
         ExecutionCommand::Timeline(args) => timeline(args, client).await,
+        ExecutionCommand::Runs(args) => runs(args, client).await,
         ExecutionCommand::Explain(args) => print(&explained(&find(&args.id, client).await?, client).await?),
         ExecutionCommand::Cancel(args) => ended(&api.cancel(&args.id).await?),
         ExecutionCommand::Terminate(args) => ended(&api.terminate(&args.id).await?),
@@ -222,7 +256,16 @@ async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
     if args.json { found.iter().try_for_each(answer) } else { print(&show::table(&found)) }
 }
 
-async fn timeline(args: ShowArgs, client: &Client) -> anyhow::Result<()> {
-    let found = client.api().timeline(&args.id).await?;
+async fn runs(args: RunsArgs, client: &Client) -> anyhow::Result<()> {
+    let found = page::entries(args.limit, async |limit, cursor| {
+        let query = PageQuery { limit: Some(limit), cursor };
+        client.api().runs(&args.id, &query).await.map(|page| (page.runs, page.cursor))
+    });
+    let found = found.await?;
+    if args.json { found.iter().try_for_each(answer) } else { print(&show::runs(&found)) }
+}
+
+async fn timeline(args: TimelineArgs, client: &Client) -> anyhow::Result<()> {
+    let found = client.api().timeline(&args.id, args.run).await?;
     if args.json { answer(&found) } else { print(&show::timeline(&found.entries)) }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> any
     } else {
         BTreeMap::new()
     };
-    let unused = execution::unused(&client.api().timeline(&execution.id).await?.entries);
+    let unused = execution::unused(&client.api().timeline(&execution.id, None).await?.entries);
     let now = SystemClock.now();
     let waits = execution.waits_for.iter().flatten();
     let mut tasks = BTreeMap::new();

@@ -8,8 +8,9 @@ export const commands = {
   listExecutions: (workflow, { status, label, error, from } = {}) => [
     'execution', 'list', ...(workflow ? [workflow] : []), ...option('--status', status), ...option('--label', label), ...option('--error', error), ...option('--started-from', from),
   ],
-  exportRun: (id) => ['execution', 'export', id, '--payloads'],
-  timeline: (id) => ['execution', 'timeline', id],
+  exportRun: (id, run) => ['execution', 'export', id, '--payloads', ...option('--run', run)],
+  timeline: (id, run) => ['execution', 'timeline', id, ...option('--run', run)],
+  runs: (id) => ['execution', 'runs', id],
   explain: (id) => ['explain', id],
   cancelExecution: (id) => ['execution', 'cancel', id],
   terminate: (id) => ['execution', 'terminate', id],

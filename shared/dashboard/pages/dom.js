@@ -92,6 +92,12 @@ export function notify(text, isWrong = false) {
   setTimeout(() => notice.remove(), 8000);
 }
 
+/** The id of a record's trace, by which a tracing system finds the spans of all its work. */
+export function trace(record) {
+  const id = record.traceparent?.split('-')[1];
+  return id ? [h('code', {}, id), ' ', copier(id, 'trace id')] : null;
+}
+
 /** A button that copies a text. */
 export function copier(text, what) {
   const copy = async () => {

@@ -14,12 +14,26 @@ pub(crate) struct Asset {
 }
 
 impl Asset {
-    /// Its text. A program that was built for development reads the file each time, so that a change of a page needs a
-    /// reload only.
+    /// Its text as it is served. A program that was built for development reads the file each time, so that a change of
+    /// a page needs a reload only.
     pub(crate) fn text(&self) -> Cow<'static, str> {
         let found = if cfg!(debug_assertions) { std::fs::read_to_string(self.path).ok() } else { None };
-        found.map_or(Cow::Borrowed(self.compiled), Cow::Owned)
+        let text = found.map_or(Cow::Borrowed(self.compiled), Cow::Owned);
+        if self.media_type == SCRIPT { Cow::Owned(without_comments(&text)) } else { text }
     }
+}
+
+/// A script in which the lines that are only a comment are empty: these are a twelfth of its bytes. An error that the
+/// browser reports has the number of the line in the file.
+pub(crate) fn without_comments(script: &str) -> String {
+    let mut is_inside = false;
+    let lines = script.lines().map(|line| {
+        let text = line.trim();
+        let is_comment = is_inside || text.starts_with("//") || text.starts_with("/*");
+        is_inside = (is_inside || text.starts_with("/*")) && !text.contains("*/");
+        if is_comment { "\n".to_owned() } else { format!("{line}\n") }
+    });
+    lines.collect()
 }
 
 /// A tag that differs when the text does.

@@ -40,8 +40,17 @@ fn every_file_of_the_folder_is_served_and_together_they_are_small() {
     found.sort();
     served.sort();
     assert_eq!(served, found);
-    let bytes: usize = ASSETS.iter().map(|asset| asset.compiled.len()).sum();
+    let bytes: usize = ASSETS.iter().map(|asset| asset.text().len()).sum();
     assert!(bytes < BYTES_MAX, "{bytes} bytes");
+}
+
+#[test]
+fn a_script_is_served_without_the_lines_that_are_comments() {
+    let script = "// One.\nconst a = 'b'; // c\n\n  /** Two. */\n  /*\n   Three\n   */\nconst d = a / 2;\n";
+    assert_eq!(assets::without_comments(script), "\nconst a = 'b'; // c\n\n\n\n\n\nconst d = a / 2;\n");
+    let script = ASSETS.iter().find(|asset| asset.route.ends_with("app.js")).unwrap();
+    assert_eq!(script.text().lines().count(), script.compiled.lines().count());
+    assert!(script.text().len() < script.compiled.len());
 }
 
 #[tokio::test]
@@ -67,7 +76,7 @@ async fn a_file_that_the_browser_has_is_not_sent_again() {
         assert_eq!(first.headers()[CONTENT_TYPE], asset.media_type);
         assert_eq!(first.headers()[CACHE_CONTROL], "no-cache");
         let tag = first.headers()[ETAG].to_str().unwrap().to_owned();
-        assert_eq!(text(first).await, asset.compiled);
+        assert_eq!(text(first).await, asset.text());
         for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
             let again = answer("GET", asset.route, Some(&known)).await;
             assert_eq!(

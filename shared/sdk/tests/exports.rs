@@ -50,7 +50,7 @@ async fn export(cents: u32, after: &str) -> String {
 }
 
 async fn exported<O>(env: &TestEnv, run: &Handle<O>, payloads: bool) -> String {
-    let export = env.client().api().export(run.id(), payloads).await.unwrap();
+    let export = env.client().api().export(run.id(), None, payloads).await.unwrap();
     serde_json::to_string(&export).unwrap()
 }
 
@@ -71,6 +71,34 @@ async fn the_code_of_a_run_that_has_ended_ends_in_the_same_way() {
     assert_eq!(env.replay(&export(500, "8d").await).await, Ok(Replayed::Completed("3501".to_owned())));
     let Ok(Replayed::Failed(error)) = env.replay(&export(0, "1d").await).await else { panic!("not failed") };
     assert!(error.contains("card_declined"), "{error}");
+}
+
+mod counting {
+    use tickover::prelude::*;
+
+    /// Counts to three, a number in each run.
+    #[tickover::workflow]
+    pub(crate) async fn count(ctx: Ctx, number: u32) -> Result<u32> {
+        ctx.sleep("pause", "1m").await?;
+        if number < 3 { ctx.continue_as_new(number + 1).await } else { Ok(number) }
+    }
+}
+
+#[tokio::test]
+async fn the_code_of_an_earlier_run_continues_as_new_again() {
+    let env = TestEnv::new().workflow(counting::count);
+    let run = env.start(&counting::count, 1).await.unwrap();
+    assert_eq!(run.result().await, Ok(3));
+    for (number, expected) in [
+        (Some(1), Replayed::ContinuedAsNew),
+        (Some(2), Replayed::ContinuedAsNew),
+        (Some(3), Replayed::Completed("3".to_owned())),
+        (None, Replayed::Completed("3".to_owned())),
+    ] {
+        let export = env.client().api().export(run.handle().id(), number, true).await.unwrap();
+        let replayed = env.replay(&serde_json::to_string(&export).unwrap()).await;
+        assert_eq!(replayed, Ok(expected), "{number:?}");
+    }
 }
 
 mod other_type {

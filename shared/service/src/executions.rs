@@ -16,6 +16,7 @@ mod outcome;
 mod rebase;
 mod remote;
 mod retention;
+mod runs;
 mod start;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -41,6 +42,7 @@ pub use events::{EventSent, PendingEvent, PendingEvents};
 pub use export::ExportedPage;
 pub use outcome::EndedStep;
 pub use remote::remote_id;
+pub use runs::Run;
 pub(crate) use waiters::Waiters;
 pub use work::Work;
 

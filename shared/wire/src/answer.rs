@@ -12,9 +12,10 @@ pub use cron::{
     CronAnswer, CronStatus, CronView, CronsAnswer, DeletedAnswer, RunState, RunView, TriggerAnswer,
 };
 pub use execution::{
-    CauseCategory, CauseView, ClearEventsAnswer, EXPORT_FORMAT, EventView, EventsAnswer, ExecutionAnswer,
-    ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer, ExportAnswer, FailingView,
-    ParentView, SendEventAnswer, TimelineAnswer, WaitKind, WaitView, WorkflowView, WorkflowsAnswer,
+    CauseCategory, CauseView, ClearEventsAnswer, EXPORT_FORMAT, EarlierRunView, EventView, EventsAnswer,
+    ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer,
+    ExportAnswer, FailingView, ParentView, RunsAnswer, SendEventAnswer, TimelineAnswer, WaitKind, WaitView,
+    WorkflowView, WorkflowsAnswer,
 };
 pub use operation::{OperationAnswer, OperationStatus, OperationStopAnswer, OperationView, OperationsAnswer};
 pub use problem::Problem;

@@ -31,7 +31,7 @@ mod text;
 mod verbatim;
 mod word;
 
-pub use number::{Attempts, ClaimCount, PageLimit, Progress, RunCount};
+pub use number::{Attempts, ClaimCount, PageLimit, Progress, RunCount, RunNumber};
 pub use span::*;
 pub use text::{CronText, Cursor, FailureCode, IdempotencyKey, Label, Labels, LeaseToken};
 pub use verbatim::Verbatim;

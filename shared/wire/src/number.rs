@@ -36,6 +36,20 @@ whole! {
     PageLimit, 1, PAGE_MAX;
     /// How many runs a cron has: 1 to 4,294,967,295.
     RunCount, 1, 0xffff_ffff;
+    /// The number of a run of an execution: 1 to 4,294,967,295.
+    RunNumber, 1, 0xffff_ffff;
+}
+
+impl From<u32> for RunNumber {
+    fn from(number: u32) -> Self {
+        Self(usize::try_from(number).unwrap_or(Self::MOST))
+    }
+}
+
+impl From<RunNumber> for u32 {
+    fn from(RunNumber(number): RunNumber) -> Self {
+        Self::try_from(number).unwrap_or(Self::MAX)
+    }
 }
 
 struct Whole {

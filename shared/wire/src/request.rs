@@ -17,7 +17,7 @@ pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
 pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{
     ExecutionStatuses, ExecutionsQuery, ExportQuery, PageQuery, Statuses, TaskStatuses, TasksQuery,
-    WaitQuery, pairs,
+    TimelineQuery, WaitQuery, pairs,
 };
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,

@@ -17,8 +17,8 @@ use tickover_core::limits::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
 use crate::request::{Codes, Delay, ScheduleRequest, StartRequest, Statuses};
 use crate::{
     Attempts, ClaimCount, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant, Interval, Label,
-    Labels, Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress, RunCount, RunTimeout,
-    Seconds, Span, Timeout, Verbatim, Wait, Word, Words,
+    Labels, Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress, RunCount, RunNumber,
+    RunTimeout, Seconds, Span, Timeout, Verbatim, Wait, Word, Words,
 };
 
 fn of(kind: Type) -> ObjectBuilder {
@@ -62,6 +62,7 @@ schemas! {
     ClaimCount, whole(Self::LEAST, Self::MOST);
     PageLimit, whole(Self::LEAST, Self::MOST);
     RunCount, whole(Self::LEAST, Self::MOST);
+    RunNumber, whole(Self::LEAST, Self::MOST);
     Progress, of(Type::Number).minimum(Some(Number::Float(0.0))).maximum(Some(Number::Float(1.0)));
     Attempts, of(Type::Integer).minimum(Some(Number::Int(-1))).maximum(Some(Number::UInt(0xffff_ffff)))
         .description(Some("Attempts, the first included: 0 to skip the task, -1 for no limit."));

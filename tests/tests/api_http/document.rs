@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 47] = [
+const ROUTES: [&str; 48] = [
     "delete /v1/executions/{id}/events/{name}",
     "delete /v1/crons/{id}",
     "get /healthz",
@@ -16,6 +16,7 @@ const ROUTES: [&str; 47] = [
     "get /v1/executions/{id}",
     "get /v1/executions/{id}/events",
     "get /v1/executions/{id}/export",
+    "get /v1/executions/{id}/runs",
     "get /v1/executions/{id}/timeline",
     "get /v1/operations",
     "get /v1/operations/{id}",
@@ -248,6 +249,8 @@ async fn answers_of_an_executions_life_are_as_the_document_says() {
     call("/v1/executions/e/terminate", "/{id}/terminate", Some(json!({}))).await;
     call("/v1/executions/e/timeline", "/{id}/timeline", None).await;
     call("/v1/executions/e/restart", "/{id}/restart", Some(json!({}))).await;
+    call("/v1/executions/e/runs", "/{id}/runs", None).await;
+    call("/v1/executions/e/timeline?run=1", "/{id}/timeline", None).await;
     call("/v1/executions/e/rerun", "/{id}/rerun", Some(json!({"steps": ["s"]}))).await;
     call("/v1/executions/e/steps/s/retry", "/{id}/steps/{name}/retry", Some(json!({}))).await;
     call("/v1/executions/e/events/n", "/{id}/events/{name}", Some(json!({"event": 1}))).await;

@@ -9,6 +9,7 @@ use tickover::client::{ExecutionId, TimelineEntry as TimelineEntryView};
 use tickover_dashboard::Settings;
 
 use crate::driver::{Browser, browse};
+use crate::flows::DECLINED;
 use crate::site::{Server, Site, router};
 
 /// How many entries the long timeline has, each of a step of its own.
@@ -33,6 +34,27 @@ async fn a_long_gap_is_folded_and_can_be_unfolded() {
         assert!(browser.value(&format!("{width}({backoff})")).await.as_f64().unwrap() < 0.005);
         let settle = "document.querySelector('[data-key=\"lane timer settle\"] .bar')";
         assert!(browser.value(&format!("{width}({settle})")).await.as_f64().unwrap() > 0.5);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn earlier_runs_are_listed_and_each_has_its_own_timeline() {
+    let site = Site::empty().await;
+    site.order(DECLINED).await;
+    let id = ExecutionId::parse(format!("order-{DECLINED}")).unwrap();
+    site.client().api().restart(&id).await.unwrap();
+    browse(&site.url(), async |browser| {
+        browser.open(&format!("#/executions/{id}")).await;
+        browser.until("document.querySelector('a[aria-current=true]')?.textContent === 'run 2'").await;
+        browser.until("!document.querySelector('[data-key=\"lane step charge\"]')").await;
+        browser.press_on("a[href$='run=1']").await;
+        browser.sees("Timeline of run 1").await;
+        browser.until("document.querySelector('[data-key=\"lane step charge\"] .failed')").await;
+        browser.until("document.querySelector('a[aria-current=true]')?.textContent === 'run 1'").await;
+        browser.sees("--run 1").await;
+        browser.press_on("[data-key='table Runs'] a:not([aria-current])").await;
+        browser.until("document.querySelector('a[aria-current=true]')?.textContent === 'run 2'").await;
     })
     .await;
 }

@@ -140,6 +140,11 @@ async fn operators_pause_end_and_restart_executions_and_see_the_timeline() {
     assert_has(&timeline, &["started", "paused", "resumed", "execution cancelled"]);
     assert_has(&execution("explain").await, &["somebody cancelled it", "`tickover execution restart e`"]);
     assert_has(&execution("restart").await, &["run             2", "pending"]);
+    assert_has(&execution("runs").await, &["cancelled", "1 earlier run"]);
+    let first = scene.prints(&["execution", "timeline", "e", "--run", "1"]).await;
+    assert_has(&first, &["started", "execution cancelled"]);
+    let refused = scene.run(&["execution", "export", "e", "--run", "3"]).await;
+    assert!(refused.stderr.starts_with("error: invalid_request: run: "), "{refused:?}");
     assert_eq!(execution("terminate").await, "e is cancelled\n");
     assert_has(&scene.prints(&["execution", "rerun", "e"]).await, &["run             3"]);
     let unknown = scene.run(&["execution", "retry-step", "e", "label[3]"]).await;

@@ -10,6 +10,7 @@ mod operate;
 mod paused;
 mod remote;
 mod repeated_reports;
+mod runs;
 mod start;
 mod timeline;
 mod worker;

@@ -20,10 +20,10 @@ use tickover_service::{Service, ServiceError};
 
 use super::Call;
 use tickover_wire::answer::{
-    EXPORT_FORMAT, ExecutionAnswer, ExecutionView, ExecutionsAnswer, ExportAnswer, TimelineAnswer,
-    WorkflowView, WorkflowsAnswer,
+    EXPORT_FORMAT, ExecutionAnswer, ExecutionView, ExecutionsAnswer, ExportAnswer, RunsAnswer,
+    TimelineAnswer, WorkflowView, WorkflowsAnswer,
 };
-use tickover_wire::request::{ExportQuery, WaitQuery};
+use tickover_wire::request::{ExportQuery, TimelineQuery, WaitQuery};
 use tickover_wire::{Cursor, Verbatim, read};
 
 use crate::answer::Answer;
@@ -93,12 +93,14 @@ pub fn workflows(service: &Service) -> Result<Answer, Problem> {
     Answer::ok(&WorkflowsAnswer { workflows })
 }
 
-/// A part of the export of an execution's current run.
+/// A part of the export of a run.
 pub async fn export(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
-    let ExportQuery { payloads, cursor } = read::query(query)?;
+    let ExportQuery { run, payloads, cursor } = read::query(query)?;
     let payloads = payloads == Some(true);
-    let page = service.export(&id, payloads, cursor.as_ref().map(|Cursor(cursor)| cursor.as_str())).await?;
+    let page = service
+        .export(&id, run.map(Into::into), payloads, cursor.as_ref().map(|Cursor(cursor)| cursor.as_str()))
+        .await?;
     let entries: Result<_, Problem> = page.entries.iter().map(stored).collect();
     Answer::ok(&ExportAnswer {
         format: EXPORT_FORMAT,
@@ -116,14 +118,27 @@ fn stored<T: Serialize>(part: &T) -> Result<Verbatim, Problem> {
     text.map(Verbatim).ok_or_else(|| Problem::corrupt("a stored record can't be written as JSON"))
 }
 
-/// The timeline of an execution.
-pub async fn timeline_of(service: &Service, id: &str) -> Result<Answer, Problem> {
+/// The timeline of a run.
+pub async fn timeline_of(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
+    let TimelineQuery { run } = read::query(query)?;
     let described = service.execution(&id).await?;
-    let Some(described) = described else { return Err(Reject::NoExecution.into()) };
-    let journal = service.journal_of(&described.execution).await?;
-    let entries = view::timeline(&described, &journal, service.now());
+    let Some(Described { execution, output, .. }) = described else { return Err(Reject::NoExecution.into()) };
+    let (execution, run) = service.run(execution, run.map(Into::into)).await?;
+    let inline = Described::inline(execution);
+    // Payloads of an earlier run in items of their own aren't read: they may have expired.
+    let described = if run.end.is_some() { inline } else { Described { output, ..inline } };
+    let entries = view::timeline(&described, &run, service.now());
     Answer::ok(&TimelineAnswer { id, run: described.execution.run, entries })
+}
+
+/// A page of the earlier runs of an execution.
+pub async fn runs(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
+    let id = name::execution_id(id)?;
+    let query = request::page(read::query(query)?);
+    let (execution, page) = service.earlier_runs(&id, query.limit, query.cursor.as_deref()).await?;
+    let runs = page.items.iter().map(view::run).collect();
+    Answer::ok(&RunsAnswer { id, run: execution.run, runs, cursor: page.next.map(Cursor) })
 }
 
 /// Shows only the payloads that are inline in the record: a call that has taken effect must not fail because a payload

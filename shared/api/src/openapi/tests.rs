@@ -194,6 +194,7 @@ fn every_limit_in_the_document_is_the_servers() {
         range("ClaimCount", 1, CLAIM_MAX as u64),
         range("PageLimit", 1, PAGE_MAX as u64),
         range("RunCount", 1, u64::from(u32::MAX)),
+        range("RunNumber", 1, u64::from(u32::MAX)),
         range("Duration.oneOf.1", 0, year),
         range("DurationMilliseconds", 0, year),
         range("DurationSeconds", 0, year / 1_000),

@@ -15,10 +15,12 @@ use tickover_core::id::{ExecutionId, StepName};
 #[cfg(feature = "schema")]
 use tickover_wire::answer::{
     ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionsAnswer, ExportAnswer,
-    Problem as ProblemBody, TimelineAnswer, WorkflowsAnswer,
+    Problem as ProblemBody, RunsAnswer, TimelineAnswer, WorkflowsAnswer,
 };
 #[cfg(feature = "schema")]
-use tickover_wire::request::{ExecutionsQuery, ExportQuery, Nothing, RerunRequest, StartRequest, WaitQuery};
+use tickover_wire::request::{
+    ExecutionsQuery, ExportQuery, Nothing, PageQuery, RerunRequest, StartRequest, TimelineQuery, WaitQuery,
+};
 
 /// Start an execution.
 ///
@@ -79,7 +81,7 @@ pub(super) async fn list(State(service): State<Service>, query: QueryPairs) -> R
     executions::list(&service, &query.0).await
 }
 
-/// Export an execution's current run, so that its code can be replayed elsewhere.
+/// Export a run of an execution, the current one by default, so that its code can be replayed elsewhere.
 ///
 /// The answer has the record and the journal as they are stored. The command-line tool joins its parts to one file.
 #[cfg_attr(feature = "schema", utoipa::path(
@@ -120,16 +122,40 @@ pub(super) async fn workflows(State(service): State<Service>) -> Result<Answer, 
 
 /// Show what happened to an execution.
 ///
-/// The answer has its start, the steps, sleeps, waits, events, fan-outs and children of its last run, and its end.
+/// The answer has its start, the steps, sleeps, waits, events, fan-outs and children of a run, the current one by
+/// default, and its end.
 #[cfg_attr(feature = "schema", utoipa::path(
     get,
     path = "/v1/executions/{id}/timeline",
     tag = "executions",
-    params(("id" = ExecutionId, Path, description = "The execution's id.")),
+    params(("id" = ExecutionId, Path, description = "The execution's id."), TimelineQuery),
     responses((status = 200, description = "What happened.", body = TimelineAnswer), ReadProblems),
 ))]
-pub(super) async fn timeline(State(service): State<Service>, id: Name) -> Result<Answer, Problem> {
-    executions::timeline_of(&service, &id.0).await
+pub(super) async fn timeline(
+    State(service): State<Service>,
+    id: Name,
+    query: QueryPairs,
+) -> Result<Answer, Problem> {
+    executions::timeline_of(&service, &id.0, &query.0).await
+}
+
+/// List the earlier runs of an execution, latest first.
+///
+/// `continue_as_new`, a restart and a rerun each start another run. An earlier run is kept for as long as the execution
+/// would have been kept if it had ended then.
+#[cfg_attr(feature = "schema", utoipa::path(
+    get,
+    path = "/v1/executions/{id}/runs",
+    tag = "executions",
+    params(("id" = ExecutionId, Path, description = "The execution's id."), PageQuery),
+    responses((status = 200, description = "Its earlier runs.", body = RunsAnswer), ReadProblems),
+))]
+pub(super) async fn runs(
+    State(service): State<Service>,
+    id: Name,
+    query: QueryPairs,
+) -> Result<Answer, Problem> {
+    executions::runs(&service, &id.0, &query.0).await
 }
 
 /// Cancel an execution.

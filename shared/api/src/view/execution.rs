@@ -6,13 +6,13 @@ mod outcome;
 mod timeline;
 mod waits;
 
-use tickover_core::execution::journal::Entry;
+use tickover_core::execution::journal::{Entry, RunEnd};
 use tickover_core::execution::next::next;
 use tickover_core::execution::{Execution, ExecutionState, Stuck};
 use tickover_core::time::Timestamp;
 use tickover_service::executions::Described;
 
-use tickover_wire::answer::{ErrorView, ExecutionView, NextView, ParentView};
+use tickover_wire::answer::{EarlierRunView, ErrorView, ExecutionView, NextView, ParentView};
 use tickover_wire::{Instant, Verbatim};
 
 use super::attempt;
@@ -66,7 +66,25 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
             .map(|parent| ParentView { id: parent.execution.clone(), run: parent.run }),
         labels: described.labels.clone().map(Verbatim),
         memo: described.memo.clone().map(Verbatim),
+        traceparent: execution.trace.map(|trace| trace.traceparent()),
         next: NextView { what: next.what.as_str().to_owned(), at: at(next.at) },
+    }
+}
+
+/// The view of an earlier run.
+pub fn run(end: &RunEnd) -> EarlierRunView {
+    let RunEnd { record, continued_at } = end;
+    let closed = record.closed();
+    EarlierRunView {
+        run: record.run,
+        status: continued_at.map_or_else(|| record.status().as_str(), |_| "continued").to_owned(),
+        started_at: record.run_started_at.into(),
+        ended_at: continued_at
+            .or_else(|| closed.map(|closed| closed.ended_at))
+            .unwrap_or(record.run_started_at)
+            .into(),
+        error: closed.and_then(|closed| outcome::error(&closed.outcome)),
+        journal_entries: record.sealed.map_or(0, |sealed| sealed.entries),
     }
 }
 

@@ -6,7 +6,9 @@ use comfy_table::{Table, presets};
 use serde_json::Value;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{EventId, StepName};
-use tickover_wire::answer::{EventView, ExecutionView, TimelineEntryView, WaitView, WorkflowView};
+use tickover_wire::answer::{
+    EarlierRunView, EventView, ExecutionView, TimelineEntryView, WaitView, WorkflowView,
+};
 use tickover_wire::{Instant, Length};
 
 use crate::show::{count, excerpt, instant, next, words};
@@ -105,6 +107,18 @@ pub(super) fn events(events: &[EventView]) -> String {
         table.add_row([event.name.as_str(), &event.sent_at.to_rfc3339(), id, &payload]);
     }
     format!("{table}\n{} waiting\n", count(events.len(), "event"))
+}
+
+/// Earlier runs, one in a row.
+pub(super) fn runs(runs: &[EarlierRunView]) -> String {
+    let mut table = new_table(["run", "status", "started", "ended", "entries", "error"]);
+    for run in runs {
+        let error = run.error.as_ref().map(|error| error.code.as_str()).unwrap_or_default();
+        let (started, ended) = (run.started_at.to_rfc3339(), run.ended_at.to_rfc3339());
+        let (number, entries) = (run.run.to_string(), run.journal_entries.to_string());
+        table.add_row([&number, &run.status, &started, &ended, &entries, error]);
+    }
+    format!("{table}\n{}\n", count(runs.len(), "earlier run"))
 }
 
 /// A timeline, one entry in a row.

@@ -3,7 +3,7 @@
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::Execution;
-use crate::execution::journal::{Entry, Happened, SEGMENT_BYTES, Sealed, Segment, SegmentKey};
+use crate::execution::journal::{Entry, Happened, RunEnd, SEGMENT_BYTES, Sealed, Segment, SegmentKey};
 use crate::limits;
 
 /// The kind of the note about a turn whose worker was lost, or didn't report the timeout of an attempt.
@@ -95,23 +95,38 @@ fn pending_change(entry: &Entry) -> i32 {
 /// Moves all entries of the record into segments. No reader takes these segments for part of the journal until the
 /// record that points to them is written.
 pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
-    let mut segments = Vec::new();
-    for entries in segments_of(std::mem::take(&mut execution.journal)) {
-        let number = execution.sealed.map_or(0, |sealed| sealed.segments) + 1;
-        let before = execution.sealed.map(|sealed| sealed.last);
-        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
-        let known = execution.sealed.map_or(0, |sealed| sealed.entries);
-        execution.sealed =
-            Some(Sealed { segments: number, last: context.nonce, entries: known.saturating_add(count) });
-        let key = SegmentKey {
-            incarnation: execution.incarnation,
-            run: execution.run,
-            number,
-            mark: context.nonce,
-        };
-        segments.push((key, Segment { before, entries }));
-    }
+    let parts = segments_of(std::mem::take(&mut execution.journal));
+    parts.into_iter().map(|entries| segment(execution, entries, context)).collect()
+}
+
+/// The segments with the rest of a run's journal and, in the last of them, how the run ended. Without them nobody could
+/// show the run once the next one has started: the record has only the current run.
+pub(super) fn seal_run(execution: &Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
+    let mut record = execution.clone();
+    let mut segments = seal(&mut record, context);
+    let (key, mut last) = segments.pop().unwrap_or_else(|| segment(&mut record, vec![], context));
+    let continued_at = record.closed().is_none().then_some(context.now);
+    // What no reader of an earlier run needs.
+    record.details = None;
+    record.due = None;
+    record.hinted_at = None;
+    record.progress = None;
+    last.end = Some(Box::new(RunEnd { record, continued_at }));
+    segments.push((key, last));
     segments
+}
+
+/// The next segment, to which the record then points.
+fn segment(execution: &mut Execution, entries: Vec<Entry>, context: &Context<'_>) -> (SegmentKey, Segment) {
+    let number = execution.sealed.map_or(0, |sealed| sealed.segments) + 1;
+    let before = execution.sealed.map(|sealed| sealed.last);
+    let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+    let known = execution.sealed.map_or(0, |sealed| sealed.entries);
+    execution.sealed =
+        Some(Sealed { segments: number, last: context.nonce, entries: known.saturating_add(count) });
+    let (incarnation, run) = (execution.incarnation, execution.run);
+    let key = SegmentKey { incarnation, run, number, mark: context.nonce };
+    (key, Segment { before, entries, end: None })
 }
 
 /// Splits entries into groups that each fit into an item.

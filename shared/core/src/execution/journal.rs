@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
+use crate::execution::Execution;
 use crate::failure::Failure;
 use crate::id::{EventId, EventName, ExecutionId, Incarnation, Nonce, StepName};
 use crate::parent::ParentClosePolicy;
@@ -59,6 +60,21 @@ pub struct Segment {
     /// Oldest first.
     #[serde(rename = "e")]
     pub entries: Vec<Entry>,
+    /// How the run ended. Only the last segment of a run has it, and only if another run followed.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Box<RunEnd>>,
+}
+
+/// A run that another one followed. The record of the execution no longer knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// The record when the run was over: with its outcome, if an operator started the next run. Its journal is in the
+    /// run's segments, all of it.
+    #[serde(rename = "r")]
+    pub record: Execution,
+    /// When its code continued in the next run, if it did.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub continued_at: Option<Timestamp>,
 }
 
 /// The prefix of the names of steps that undo others after a run's code has failed: `undo:refund`.

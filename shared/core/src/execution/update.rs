@@ -5,6 +5,7 @@ use crate::decision::{Effect, NewItem, Write};
 use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
+use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
 use crate::execution::{Execution, ExecutionState, Turn, closing, due, retention, size};
 use crate::id::LeaseId;
@@ -38,9 +39,7 @@ pub(super) fn update_in_slot(
     writes.extend(retention::extend_blobs(&mut after, context.now, context.limits));
     leave_closing(before, &mut after);
     let timer = due_slot::move_slot(before, &mut after, placement, context);
-    let expires_at = after.kept.unwrap_or_else(|| retention::ahead_of_journal(context.now, context.limits));
-    let segment = |(key, segment)| NewItem::Segment { of: after.id.clone(), key, segment, expires_at };
-    let new_items = sealed.into_iter().map(segment).collect();
+    let new_items = new_segments(&after, sealed, context);
     let due_no_later_than = due_slot::required_due(before, &after, context);
     let mut effects: Vec<Effect> =
         newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
@@ -55,6 +54,18 @@ pub(super) fn update_in_slot(
         wakes: None,
     });
     Decision { new_items, writes, effects, ..Decision::of(after, outcome) }
+}
+
+/// The items of new segments.
+pub(super) fn new_segments(
+    execution: &Execution,
+    sealed: Vec<(SegmentKey, Segment)>,
+    context: &Context<'_>,
+) -> Vec<NewItem> {
+    let expires_at =
+        execution.kept.unwrap_or_else(|| retention::ahead_of_journal(context.now, context.limits));
+    let item = |(key, segment)| NewItem::Segment { of: execution.id.clone(), key, segment, expires_at };
+    sealed.into_iter().map(item).collect()
 }
 
 /// An execution that ends with work left isn't closed for good yet. If it was already closed before this write, that

@@ -32,7 +32,6 @@ export class Timeline {
   #page = 0;
   #chosen = null;
   #filter = '';
-  #runs = h('p', { class: 'quiet' });
   #axis = h('div', { class: 'axis', 'aria-hidden': 'true' });
   #spacer = h('ul', { class: 'lanes', 'aria-label': 'Lanes of the timeline' });
   #viewport = h('div', { class: 'viewport', 'data-key': 'lanes' }, this.#spacer);
@@ -43,7 +42,7 @@ export class Timeline {
 
   constructor(id) {
     this.#id = id;
-    this.element = h('div', { class: 'timeline' }, this.#runs, this.#tools, this.#axis, this.#viewport, this.#list, this.#details);
+    this.element = h('div', { class: 'timeline' }, this.#tools, this.#axis, this.#viewport, this.#list, this.#details);
     this.#viewport.addEventListener('scroll', () => this.#drawLanes(), { passive: true });
     this.#viewport.addEventListener('click', (event) => this.#pressed(event));
     this.#viewport.addEventListener('keydown', (event) => this.#key(event));
@@ -64,8 +63,6 @@ export class Timeline {
       this.#scale = new Scale(from, Math.max(until, last), moments, busy, this.#isFolding);
     };
     this.#measure();
-    this.#runs.textContent = execution.run > 1
-      ? `This is run ${execution.run}. Of earlier runs the API tells only when the first one started and when the one before this ended.` : '';
     this.#draw();
   }
 

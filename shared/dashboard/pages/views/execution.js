@@ -3,7 +3,8 @@
 import { Problem, get } from '../api.js';
 import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
-import { badge, facts, h, link, notify, replace, section } from '../dom.js';
+import { address, badge, facts, h, link, notify, replace, section, table, trace } from '../dom.js';
+import { errorCell } from '../lists.js';
 import { remember } from '../known.js';
 import { payload, save } from '../payload.js';
 import { problem } from '../problem.js';
@@ -13,40 +14,47 @@ import { errorText, next, reason, wait } from '../words.js';
 
 /** After how many entries of a timeline it is asked for only when the execution has changed. */
 const LONG = 500;
+/** How many earlier runs are listed. */
+const RUNS = 20;
 
 export function show(page) {
   const { root, id } = page;
-  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'timeline', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
+  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'timeline', 'runs', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
   const timeline = new Timeline(id);
+  // The earlier run whose timeline is shown.
+  const run = page.query.run;
   let known = null;
 
   const load = async (signal) => {
     const { execution } = await get(['executions', id], {}, signal);
-    const [entries, events] = await Promise.all([
-      isSame(known, execution) && known.entries.length > LONG ? known.entries : get(['executions', id, 'timeline'], {}, signal).then((answer) => answer.entries),
+    const isKept = known && (run || (isSame(known, execution) && known.entries.length > LONG));
+    const [entries, events, runs] = await Promise.all([
+      isKept ? known.entries : get(['executions', id, 'timeline'], { run }, signal).then((answer) => answer.entries),
       execution.pending_events > 0 ? get(['executions', id, 'events'], {}, signal).then((answer) => answer.counts) : {},
+      execution.run === (known?.execution.run ?? 1) ? known?.runs : get(['executions', id, 'runs'], { limit: RUNS }, signal),
     ]);
-    return { execution, entries, events };
+    return { execution, entries, events, runs };
   };
 
   const draw = (data) => {
     if (data instanceof Problem) return refused(data);
-    const { execution, entries, events } = data;
+    const { execution, entries, events, runs } = data;
     const isFirst = known === null;
     known = data;
     if (isFirst) {
       remember(execution.workflow);
       replace(root, Object.values(parts));
-      parts.timeline.replaceChildren(section('Timeline', timeline.element));
-      parts.export.replaceChildren(exporting(id));
+      parts.timeline.replaceChildren(section(run ? `Timeline of run ${run}` : 'Timeline', timeline.element));
+      parts.export.replaceChildren(exporting(id, run));
     }
     parts.gone.replaceChildren();
     replace(parts.state, state(execution));
     replace(parts.next, section('What happens next', h('p', { class: 'next' }, next(execution)), waits(execution), pending(execution, events)));
     replace(parts.actions, section('Calls', panel('execution', execution, refresh)));
-    timeline.update(execution, entries);
+    timeline.update(run ? { created_at: entries[0].at, ended_at: entries.at(-1).at } : execution, entries);
+    replace(parts.runs, runs ? runsOf(execution, runs, run) : null);
     replace(parts.payloads, payloads(execution));
-    replace(parts.more, section('In a shell', [commands.explain(id), commands.timeline(id)].map((args) => h('p', {}, command(args)))));
+    replace(parts.more, section('In a shell', [commands.explain(id), commands.timeline(id, run)].map((args) => h('p', {}, command(args)))));
   };
 
   /** The execution isn't there: it never was, it was deleted, or the id is that of something else. */
@@ -70,31 +78,46 @@ export function show(page) {
   const refresh = page.live(load, draw, 2000);
 }
 
-/** Saves the history of the current run, with or without its payloads. */
-function exporting(id) {
+/** The runs of an execution, as links to their timelines. */
+function runsOf(execution, { runs, cursor }, shown) {
+  const all = [{ ...execution, started_at: execution.run_started_at }, ...runs];
+  const rows = all.map((one) => [
+    h('a', { href: address(['executions', execution.id], one.run === execution.run ? {} : { run: one.run }), 'aria-current': one.run === Number(shown ?? execution.run) ? 'true' : null }, `run ${one.run}`),
+    badge(one.status), at(one.started_at), at(one.ended_at), errorCell(one),
+  ]);
+  const isWhole = runs.at(-1)?.run === 1;
+  return section('Runs',
+    table('Runs', ['Run', 'Status', 'Started', 'Ended', 'Error'], rows),
+    isWhole || cursor ? null : h('p', { class: 'quiet' }, 'Earlier ones have been deleted after their retention.'),
+    cursor ? h('p', {}, 'There are more: ', command(commands.runs(execution.id))) : null);
+}
+
+/** Saves the history of a run, with or without its payloads. */
+function exporting(id, number) {
   const payloads = h('input', { type: 'checkbox', id: 'export-payloads', checked: true });
   const button = h('button', { type: 'button' }, 'Export');
   button.onclick = async () => {
     button.disabled = true;
     try {
-      const run = await whole(id, payloads.checked);
-      save(JSON.stringify(run), `${id}.json`);
+      const run = await whole(id, number, payloads.checked);
+      save(JSON.stringify(run), number ? `${id}-run-${number}.json` : `${id}.json`);
     } catch (error) {
       notify(`${error.title ?? 'No answer'}: ${error.message}`, true);
     }
     button.disabled = false;
   };
   return section('Export',
-    h('p', {}, 'The history of its run as a file. A test replays it with today’s code, before a deployment.'),
+    h('p', {}, 'The history of a run as a file. A test replays it with today’s code, before a deployment.'),
     h('p', { class: 'tools' }, button, ' ', payloads, h('label', { for: 'export-payloads' }, ' with inputs and results, which a replay needs')),
-    h('p', {}, command(commands.exportRun(id))));
+    h('p', {}, command(commands.exportRun(id, number))));
 }
 
 /** All parts of an export as one. */
-async function whole(id, payloads) {
-  const run = await get(['executions', id, 'export'], { payloads });
+async function whole(id, number, payloads) {
+  const query = { run: number, payloads };
+  const run = await get(['executions', id, 'export'], query);
   while (run.cursor) {
-    const { entries, cursor } = await get(['executions', id, 'export'], { payloads, cursor: run.cursor });
+    const { entries, cursor } = await get(['executions', id, 'export'], { ...query, cursor: run.cursor });
     run.entries.push(...entries);
     run.cursor = cursor;
   }
@@ -124,6 +147,7 @@ function state(execution) {
       ['Worker', execution.worker],
       ['Parent', execution.parent ? link(['executions', execution.parent.id]) : null],
       ['Labels', labels(execution.labels)],
+      ['Trace', trace(execution)],
     ]));
 }
 

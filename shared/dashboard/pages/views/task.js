@@ -3,7 +3,7 @@
 import { Problem, get } from '../api.js';
 import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
-import { badge, facts, h, link, replace, section } from '../dom.js';
+import { badge, facts, h, link, replace, section, trace } from '../dom.js';
 import { payload } from '../payload.js';
 import { problem, refused } from '../problem.js';
 import { both, length, millis } from '../time.js';
@@ -55,5 +55,6 @@ function state(task) {
       ['Next heartbeat by', deadline(task.heartbeat_at)],
       ['Lease until', isLive ? both(task.lease_expires_at) : null],
       ['Labels', labels(task.labels)],
+      ['Trace', trace(task)],
     ]));
 }

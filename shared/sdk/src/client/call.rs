@@ -69,6 +69,7 @@ pub(super) enum Route<'a> {
     Executions,
     Workflows,
     Timeline(&'a ExecutionId),
+    Runs(&'a ExecutionId),
     Export(&'a ExecutionId),
     Cancel(&'a ExecutionId),
     Terminate(&'a ExecutionId),

@@ -104,7 +104,7 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn timeline(&self) -> Result<Vec<TimelineEntry>, ClientError> {
-        Ok(self.client.api.timeline(&self.id).await?.entries)
+        Ok(self.client.api.timeline(&self.id, None).await?.entries)
     }
 
     /// Sends an event to it when the returned value is awaited. The event waits until the execution's code takes it.

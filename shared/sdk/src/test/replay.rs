@@ -91,7 +91,7 @@ impl TestEnv {
     /// # let production = TestEnv::new().workflow(order).step::<charge>();
     /// # let run = production.start(&order, 500).await?;
     /// # production.advance("1d").await?;
-    /// # let export = serde_json::to_string(&production.client().api().export(run.id(), true).await?)?;
+    /// # let export = serde_json::to_string(&production.client().api().export(run.id(), None, true).await?)?;
     /// let env = TestEnv::new().workflow(order);
     /// // In a test of yours: include_str!("order-7.json")
     /// assert_eq!(env.replay(&export).await?, Replayed::Waits(vec!["settle".to_owned()]));

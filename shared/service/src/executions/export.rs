@@ -8,6 +8,7 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
 
 use super::events::place_of;
+use super::runs::Run;
 use crate::error::ServiceError;
 use crate::service::Service;
 
@@ -29,18 +30,19 @@ pub struct ExportedPage {
 }
 
 impl Service {
-    /// A page of the export of an execution's current run. Without `payloads`, inputs and results are left out.
+    /// A page of the export of a run of an execution; without a number, of the current run. Without `payloads`, inputs and results are left out.
     pub async fn export(
         &self,
         id: &ExecutionId,
+        run: Option<u32>,
         payloads: bool,
         cursor: Option<&str>,
     ) -> Result<ExportedPage, ServiceError> {
-        let Some(mut execution) = self.load_execution(id).await? else {
+        let Some(execution) = self.load_execution(id).await? else {
             return Err(Reject::NoExecution.into());
         };
+        let (mut execution, Run { journal, .. }) = self.run(execution, run).await?;
         let from = cursor.map_or(Ok(0), |cursor| place_of(cursor, execution.run))?;
-        let journal = self.journal_of(&execution).await?;
         let (mut entries, mut bytes) = (vec![], 0);
         for mut entry in journal.iter().skip(from).cloned() {
             if entries.len() >= PAGE_ENTRIES || bytes >= PAGE_BYTES {

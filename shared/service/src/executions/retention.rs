@@ -105,22 +105,33 @@ impl Service {
     }
 
     async fn chain_of(&self, execution: &Execution) -> Result<Vec<(SegmentKey, Segment)>, ServiceError> {
-        let Some(sealed) = execution.sealed else { return Ok(vec![]) };
-        let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
-        let mut segments = self.with_retries(|| self.ports.store.segments(id, incarnation, run)).await?;
-        let mut chain = Vec::new();
-        let mut mark = Some(sealed.last);
-        for number in (1..=sealed.segments).rev() {
-            let is_next = |(key, _): &(SegmentKey, Segment)| key.number == number && Some(key.mark) == mark;
-            let Some(next) = segments.iter().position(is_next) else {
-                let reason = format!("segment {number} of run {run} of execution {id} is missing");
-                return Err(StoreError::Corrupt { reason }.into());
-            };
-            let (key, segment) = segments.swap_remove(next);
-            mark = segment.before;
-            chain.push((key, segment));
+        if execution.sealed.is_none() {
+            return Ok(vec![]);
         }
-        chain.reverse();
-        Ok(chain)
+        let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
+        let segments = self.with_retries(|| self.ports.store.segments(id, incarnation, run)).await?;
+        chain(execution, segments).map_err(|number| {
+            let reason = format!("segment {number} of run {run} of execution {id} is missing");
+            StoreError::Corrupt { reason }.into()
+        })
     }
+}
+
+/// Those of a run's segments that the record points to, in order; or the number of the one that is missing.
+pub(super) fn chain(
+    execution: &Execution,
+    mut segments: Vec<(SegmentKey, Segment)>,
+) -> Result<Vec<(SegmentKey, Segment)>, u32> {
+    let Some(sealed) = execution.sealed else { return Ok(vec![]) };
+    let mut chain = Vec::new();
+    let mut mark = Some(sealed.last);
+    for number in (1..=sealed.segments).rev() {
+        let is_next = |(key, _): &(SegmentKey, Segment)| key.number == number && Some(key.mark) == mark;
+        let next = segments.iter().position(is_next).ok_or(number)?;
+        let (key, segment) = segments.swap_remove(next);
+        mark = segment.before;
+        chain.push((key, segment));
+    }
+    chain.reverse();
+    Ok(chain)
 }

@@ -147,6 +147,9 @@ pub struct ExecutionView {
     /// Its memo as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub memo: Option<Verbatim>,
+    /// The trace that it belongs to, if the server carries traces: W3C's trace context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// What happens next without another call, and when.
     pub next: NextView,
 }
@@ -359,8 +362,43 @@ pub struct ClearEventsAnswer {
 pub struct TimelineAnswer {
     /// Its id.
     pub id: ExecutionId,
-    /// The run of this timeline: the last run.
+    /// The run of this timeline.
     pub run: u32,
     /// What happened, in order of time.
     pub entries: Vec<TimelineEntryView>,
+}
+
+/// A page of the earlier runs of an execution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RunsAnswer {
+    /// Its id.
+    pub id: ExecutionId,
+    /// The number of the current run.
+    pub run: u32,
+    /// Its earlier runs, latest first.
+    pub runs: Vec<EarlierRunView>,
+    /// Where the next page begins; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+}
+
+/// A run that another one followed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EarlierRunView {
+    /// Its number.
+    pub run: u32,
+    /// How it ended: as an execution does (`completed`, `failed`, `timed_out`, `cancelled`), or `continued`: its code
+    /// went on in the next run.
+    pub status: String,
+    /// When it started, or was to start.
+    pub started_at: Instant,
+    /// When it ended.
+    pub ended_at: Instant,
+    /// The error it ended with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorView>,
+    /// The number of entries in its journal.
+    pub journal_entries: u32,
 }

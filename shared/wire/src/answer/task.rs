@@ -134,6 +134,9 @@ pub struct TaskView {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<std::collections::BTreeMap<String, String>>))]
     pub labels: Option<Verbatim>,
+    /// The trace that it belongs to, if the server carries traces: W3C's trace context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// What happens next without another call, and when.
     pub next: NextView,
 }

@@ -10,7 +10,7 @@ use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{QueueName, TaskKind, WorkflowName};
 use tickover_core::task::Status;
 
-use crate::{Cursor, FailureCode, Instant, Label, PageLimit, Wait, Words};
+use crate::{Cursor, FailureCode, Instant, Label, PageLimit, RunNumber, Wait, Words};
 
 /// A query for tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,12 +102,25 @@ pub struct PageQuery {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExportQuery {
+    /// The run, if not the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunNumber>,
     /// Whether the inputs and results are wanted, too: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payloads: Option<bool>,
     /// The `cursor` of the part before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
+}
+
+/// A query for the timeline of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct TimelineQuery {
+    /// The run, if not the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunNumber>,
 }
 
 /// How long an answer may wait for the execution's end.

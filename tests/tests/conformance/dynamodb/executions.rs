@@ -167,7 +167,7 @@ async fn the_expiry_of_an_executions_items_is_only_moved_later() {
     let mark = Nonce::from_bytes([2; 8]);
     let keys = [1, 2].map(|run| SegmentKey { incarnation, run, number: 1, mark });
     for key in &keys {
-        let segment = Segment { before: None, entries: vec![] };
+        let segment = Segment { before: None, entries: vec![], end: None };
         one.store
             .put_segment(id, key, &segment, Timestamp::from_millis(2_000_000_000_000))
             .await

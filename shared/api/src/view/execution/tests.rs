@@ -10,6 +10,9 @@ use tickover_core::id::{EventName, ExecutionId, Incarnation, QueueName, StepName
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Failure;
 
+use tickover_service::executions::Run;
+use tickover_wire::answer::TimelineEntryView;
+
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -160,8 +163,13 @@ fn each_end_has_its_cause() {
     assert_eq!(shown["error"], serde_json::json!({"code": "payment", "message": "declined"}));
 }
 
+/// The timeline of the current run.
+fn current(execution: Execution, journal: &[Entry], now: Timestamp) -> Vec<TimelineEntryView> {
+    timeline(&Described::inline(execution), &Run { end: None, journal: journal.to_vec() }, now)
+}
+
 fn kinds(execution: Execution, journal: &[Entry], now: Timestamp) -> Vec<String> {
-    let entries = timeline(&Described::inline(execution), journal, now);
+    let entries = current(execution, journal, now);
     entries.into_iter().map(|entry| entry.kind).collect()
 }
 
@@ -175,7 +183,7 @@ fn an_open_wait_without_timeout_is_in_the_timeline() {
 #[test]
 fn a_fan_out_is_announced_once_and_its_steps_have_durations() {
     let journal = [remote(1, "label[0]"), remote(1, "label[1]"), remote(2, "pack"), completed(5, "label[1]")];
-    let entries = timeline(&Described::inline(pending()), &journal, later(9));
+    let entries = current(pending(), &journal, later(9));
     let kinds: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
     let expected =
         ["started", "fan_out_started", "step_started", "step_started", "step_started", "step_completed"];
@@ -216,6 +224,26 @@ fn a_later_run_shows_its_own_beginning_and_the_end_closes_the_timeline() {
     let restarted = entry(3, Happened::Note { kind: "restarted".to_owned(), name: None });
     let expected = ["started", "run_started", "restarted", "step_cancelled", "execution_timed_out"];
     assert_eq!(kinds(second, &[restarted, note], later(20)), expected);
+}
+
+#[test]
+fn an_earlier_run_ends_with_its_outcome_or_where_the_next_one_continues() {
+    let second = |record| Execution { run: 2, run_started_at: later(3), ..record };
+    let failed = second(closed(ExecutionOutcome::TimedOut { kind: DeadlineKind::Run }));
+    let begins = ["started", "run_continued", "run_started"];
+    for (record, continued_at, status, ends) in [
+        (failed, None, "timed_out", vec!["execution_timed_out"]),
+        (second(attempts::running(4)), Some(later(9)), "continued", vec!["turn_started", "run_continued"]),
+    ] {
+        let end = RunEnd { record: record.clone(), continued_at };
+        let shown = run(&end);
+        assert_eq!((shown.run, shown.status.as_str(), shown.ended_at), (2, status, later(9).into()));
+        let run = Run { end: Some(end), journal: vec![] };
+        let entries = timeline(&Described::inline(record), &run, later(20));
+        let told: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
+        assert_eq!(told, [&begins[..], &ends].concat());
+        assert_eq!(entries.last().map(|last| last.at), Some(later(9).into()));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::natural;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
-use tickover_service::executions::Described;
+use tickover_service::executions::{Described, Run};
 
 use tickover_wire::answer::{TimelineEntryView, WaitKind};
 use tickover_wire::{Instant, OpenEnum, Verbatim};
@@ -36,9 +36,11 @@ fn with(view: TimelineEntryView, payload: Option<&Payload>) -> TimelineEntryView
     }
 }
 
-/// The timeline of an execution's last run, with its start and, if it has ended, its end. Of earlier runs it shows only
-/// what the record has: when the first one started and when the last of them ended.
-pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec<TimelineEntryView> {
+/// The timeline of a run, from the record that its execution has, or had when the run ended: with the start and, if it
+/// has ended, the end. Of the runs before it, it shows only what the record has: when the first one started and when
+/// the last of them ended.
+pub fn timeline(described: &Described, run: &Run, now: Timestamp) -> Vec<TimelineEntryView> {
+    let journal = &run.journal;
     let execution = &described.execution;
     let mut all_entries: Vec<(Timestamp, TimelineEntryView)> = start_entries(execution, journal);
     let mut steps = Steps::of(execution, journal);
@@ -52,6 +54,8 @@ pub fn timeline(described: &Described, journal: &[Entry], now: Timestamp) -> Vec
     }
     all_entries.extend(awaited(execution, journal, now));
     all_entries.extend(end_entries(described));
+    let continued_at = run.end.as_ref().and_then(|end| end.continued_at);
+    all_entries.extend(continued_at.map(|at| (at, continued(execution.run, at))));
     // The sort is stable: entries of the same instant keep the order of the journal.
     all_entries.sort_by_key(|(at, _)| *at);
     // Entries of the same instant and kind are sorted by name, numbers as numbers.
@@ -74,9 +78,8 @@ fn start_entries(execution: &Execution, journal: &[Entry]) -> Vec<(Timestamp, Ti
     let mut entries = vec![(execution.created_at, started)];
     if execution.run > 1 {
         if !was_restarted(journal) {
-            let view = new(execution.run_started_at, "run_continued");
-            entries
-                .push((execution.run_started_at, TimelineEntryView { run: Some(execution.run - 1), ..view }));
+            let at = execution.run_started_at;
+            entries.push((at, continued(execution.run - 1, at)));
         }
         let run = TimelineEntryView {
             run: Some(execution.run),
@@ -87,6 +90,11 @@ fn start_entries(execution: &Execution, journal: &[Entry]) -> Vec<(Timestamp, Ti
         entries.push((execution.run_started_at, run));
     }
     entries
+}
+
+/// The end of a run whose code went on in the next one.
+fn continued(run: u32, at: Timestamp) -> TimelineEntryView {
+    TimelineEntryView { run: Some(run), ..new(at, "run_continued") }
 }
 
 /// Whether an operator started the last run after the one before had ended. The journal has an entry for that.

@@ -5,7 +5,7 @@ use crate::error::Reject;
 use crate::execution::command::{Close, Ending};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
-use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
+use crate::execution::update::{expired_or_unchanged, new_segments, turn_with_lease, update};
 use crate::execution::{Execution, ExecutionOutcome, append, closing, retention};
 use crate::payload::Payload;
 
@@ -42,8 +42,12 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
                 // The next turn reads the journal again and brings these events too.
                 return Decision::refuse(Some(execution), Reject::TurnLost);
             }
+            let sealed = append::seal_run(&after, context);
             start_next_run(&mut after, input.as_ref(), events, context);
-            update(execution, after, context, closed)
+            let sealed = new_segments(&after, sealed, context);
+            let mut decision = update(execution, after, context, closed);
+            decision.new_items.extend(sealed);
+            decision
         }
     }
 }

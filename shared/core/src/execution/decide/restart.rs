@@ -5,7 +5,7 @@ use crate::error::Reject;
 use crate::execution::command::Rerun;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened, RESTARTED};
-use crate::execution::update::{turn, update};
+use crate::execution::update::{new_segments, turn, update};
 use crate::execution::{Execution, ExecutionState, append, closing, due, retention};
 
 use super::close::new_run;
@@ -45,7 +45,12 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decisio
     closing::make_pending(&mut after, context.now, context.now);
     new_run(&mut after, &rerun.preserved, context);
     append::note(&mut after, RESTARTED, context);
-    reopened(execution, after, context)
+    let sealed = new_segments(execution, append::seal_run(execution, context), context);
+    let mut decision = reopened(execution, after, context);
+    if !decision.writes.is_empty() {
+        decision.new_items.extend(sealed);
+    }
+    decision
 }
 
 /// The decision to reopen an execution that has ended. The items that it points to must be kept long enough first.

@@ -6,10 +6,11 @@ use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_wire::Word;
 use tickover_wire::answer::{
     ClearEventsAnswer, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
-    ExecutionsAnswer, ExportAnswer, SendEventAnswer, TimelineAnswer, WorkflowsAnswer,
+    ExecutionsAnswer, ExportAnswer, RunsAnswer, SendEventAnswer, TimelineAnswer, WorkflowsAnswer,
 };
 use tickover_wire::request::{
-    EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, StartRequest, WaitQuery,
+    EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, StartRequest, TimelineQuery,
+    WaitQuery,
 };
 
 use super::Api;
@@ -55,15 +56,26 @@ impl Api {
         self.ask(Call::read(Route::Workflows)).await
     }
 
-    /// What happened to an execution.
-    pub async fn timeline(&self, id: &ExecutionId) -> Result<TimelineAnswer, ClientError> {
-        self.ask(Call::read(Route::Timeline(id))).await
+    /// What happened to an execution: in this run, or without a number in the current one.
+    pub async fn timeline(&self, id: &ExecutionId, run: Option<u32>) -> Result<TimelineAnswer, ClientError> {
+        self.ask(Call::find(Route::Timeline(id), &TimelineQuery { run: run.map(Into::into) })).await
     }
 
-    /// The export of an execution's current run, for [`TestEnv::replay`](crate::test::TestEnv::replay): its record and
-    /// its journal, with its inputs and results only if `payloads` says so.
-    pub async fn export(&self, id: &ExecutionId, payloads: bool) -> Result<ExportAnswer, ClientError> {
-        let mut query = ExportQuery { payloads: Some(payloads), cursor: None };
+    /// A page of the earlier runs of an execution, latest first. They are kept for as long as the execution would have
+    /// been kept if it had ended then.
+    pub async fn runs(&self, id: &ExecutionId, query: &PageQuery) -> Result<RunsAnswer, ClientError> {
+        self.ask(Call::find(Route::Runs(id), query)).await
+    }
+
+    /// The export of a run of an execution, for [`TestEnv::replay`](crate::test::TestEnv::replay): its record and its
+    /// journal, with its inputs and results only if `payloads` says so. Without a number it is the current run.
+    pub async fn export(
+        &self,
+        id: &ExecutionId,
+        run: Option<u32>,
+        payloads: bool,
+    ) -> Result<ExportAnswer, ClientError> {
+        let mut query = ExportQuery { run: run.map(Into::into), payloads: Some(payloads), cursor: None };
         let mut whole: ExportAnswer = self.ask(Call::find(Route::Export(id), &query)).await?;
         while let Some(cursor) = whole.cursor.take() {
             query.cursor = Some(cursor);

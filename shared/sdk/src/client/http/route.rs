@@ -32,6 +32,7 @@ impl<'a> Route<'a> {
             Self::Executions => (Method::GET, &["v1", "executions"]),
             Self::Workflows => (Method::GET, &["v1", "workflows"]),
             Self::Timeline(id) => (Method::GET, &["v1", "executions", id.as_str(), "timeline"]),
+            Self::Runs(id) => (Method::GET, &["v1", "executions", id.as_str(), "runs"]),
             Self::Export(id) => (Method::GET, &["v1", "executions", id.as_str(), "export"]),
             Self::Cancel(id) => (Method::POST, &["v1", "executions", id.as_str(), "cancel"]),
             Self::Terminate(id) => (Method::POST, &["v1", "executions", id.as_str(), "terminate"]),

@@ -238,7 +238,7 @@ pub(crate) async fn due_records_come_in_order_whatever_their_kind(world: World) 
 pub(crate) async fn lists_of_tasks_hold_nothing_of_executions(world: World) -> Result<(), StoreError> {
     let execution = world.started("both").await?;
     let key = SegmentKey { incarnation: execution.incarnation, run: 1, number: 1, mark: world.nonce() };
-    let segment = Segment { before: None, entries: vec![] };
+    let segment = Segment { before: None, entries: vec![], end: None };
     world.store.put_segment(&execution.id, &key, &segment, later(60)).await?;
     world.store.join(&parent_of("both", execution.incarnation), slot(0), later(60)).await?;
     world.scheduled("task").await?;

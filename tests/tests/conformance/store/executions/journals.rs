@@ -16,7 +16,7 @@ fn key(world: &World, of: &Execution, run: u32, number: u32) -> SegmentKey {
 
 fn noted(text: &str, before: Option<Nonce>) -> Segment {
     let what = Happened::Note { kind: text.to_owned(), name: None };
-    Segment { before, entries: vec![Entry { at: NOW, what }] }
+    Segment { before, entries: vec![Entry { at: NOW, what }], end: None }
 }
 
 pub(crate) async fn segments_are_read_by_number_and_foreign_ones_with_them(
@@ -25,7 +25,7 @@ pub(crate) async fn segments_are_read_by_number_and_foreign_ones_with_them(
     let execution = world.execution("sealed");
     let (id, incarnation) = (&execution.id, execution.incarnation);
     assert_eq!(world.store.segments(id, incarnation, 1).await?, []);
-    let full = Segment { before: None, entries: fixture::every_entry(NOW) };
+    let full = Segment { before: None, entries: fixture::every_entry(NOW), end: None };
     let mut written = vec![(key(&world, &execution, 1, 1), full)];
     for number in 2..=11 {
         let before = written.last().map(|(key, _)| key.mark);
@@ -76,7 +76,7 @@ pub(crate) async fn a_journal_larger_than_one_answer_is_read_whole(world: World)
     for number in 1..=5 {
         let value = Payload::Inline(json(&format!("\"{}\"", "é\\n".repeat(SEGMENT_BYTES / 5))));
         let what = Happened::Captured { name: step("value"), value };
-        let segment = Segment { before: None, entries: vec![Entry { at: NOW, what }] };
+        let segment = Segment { before: None, entries: vec![Entry { at: NOW, what }], end: None };
         let key = key(&world, &execution, 7, number);
         world.store.put_segment(&execution.id, &key, &segment, later(60)).await?;
         written.push((key, segment));

@@ -7,7 +7,7 @@ use tickover_core::id::LeaseId;
 use super::*;
 
 /// An execution whose turn was claimed this many seconds after its start.
-fn running(claimed: u64) -> Execution {
+pub(super) fn running(claimed: u64) -> Execution {
     execution(ExecutionState::Running(Turn {
         lease: LeaseId::from_bytes([1; LeaseId::LEN]),
         worker: None,
@@ -74,7 +74,7 @@ fn an_attempt_that_was_lost_counts_in_what_is_shown_of_its_step() {
         attempt_started(40, "charge", 2, None),
         ended(41, "charge", 2),
     ];
-    let entries = timeline(&Described::inline(running(40)), &journal, later(50));
+    let entries = current(running(40), &journal, later(50));
     let shown: Vec<_> = entries.iter().map(|entry| (entry.kind.as_ref(), entry.attempt)).collect();
     let expected = [
         ("started", None),
@@ -111,7 +111,7 @@ fn attempts_of_a_lost_worker_are_shown_after_the_next_turn_starts() {
         attempt_started(1, "pack", 1, Some(90)),
     ];
     let lost = |execution| {
-        let entries = timeline(&Described::inline(execution), &journal, later(50));
+        let entries = current(execution, &journal, later(50));
         let lost = entries.into_iter().filter(|entry| entry.kind == "step_attempt_lost");
         lost.map(|entry| (entry.name.unwrap(), entry.at)).collect::<Vec<_>>()
     };
@@ -133,9 +133,9 @@ fn the_tenth_of_many_comes_after_the_ninth() {
     assert_eq!(waits[5], "nap-label[1]");
 
     let outcome = ExecutionOutcome::TimedOut { kind: DeadlineKind::Run };
-    let cut_off = timeline(&Described::inline(closed(outcome)), &journal, later(20));
+    let cut_off = current(closed(outcome), &journal, later(20));
     journal.extend(names().iter().map(|name| completed(5, name)));
-    let whole = timeline(&Described::inline(pending()), &journal, later(20));
+    let whole = current(pending(), &journal, later(20));
     for (entries, kind) in
         [(&whole, "step_started"), (&whole, "step_completed"), (&cut_off, "step_cancelled")]
     {
