@@ -73,6 +73,26 @@ async fn the_code_of_a_run_that_has_ended_ends_in_the_same_way() {
     assert!(error.contains("card_declined"), "{error}");
 }
 
+/// Puts a pointer in the place of a payload, as an export has it whose payload had expired.
+fn without(export: &str, payload: &str) -> String {
+    let pointer = r#"{"b":{"i":"AAAAAAAAAAAAAAAAAAAAAA","n":9000,"x":1}}"#;
+    let expired = export.replacen(payload, pointer, 1);
+    assert_ne!(expired, export, "{payload} isn't in {export}");
+    expired
+}
+
+#[tokio::test]
+async fn a_payload_that_had_expired_is_named() {
+    let env = TestEnv::new().workflow(today::order);
+    let export = export(500, "1d").await;
+    let note = format!(r#"{{"j":"\"{}\""}}"#, "n".repeat(3_000));
+    for (payload, name) in [(r#"{"j":"500"}"#, "the input"), (note.as_str(), "note")] {
+        let refused = env.replay(&without(&export, payload)).await.unwrap_err();
+        assert_eq!(refused, ReplayError::PayloadExpired(name.to_owned()));
+        assert!(refused.to_string().contains(&format!("payload of {name} had expired")), "{refused}");
+    }
+}
+
 mod counting {
     use tickover::prelude::*;
 

@@ -1,14 +1,53 @@
 //! The executions of all workflows, as a local server lists them.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tickover_dashboard::Settings;
+use tickover_service::memory::MemoryStore;
+use tickover_service::ports::Listed;
 use tickover_tests::process::Process;
+use tickover_tests::scene::Scene;
 
 use crate::driver::browse;
+use crate::site::{Server, router};
 
 async fn post(address: &str, path: &str, body: Value) {
     let request = reqwest::Client::new().post(format!("{address}/v1/{path}")).json(&body);
     let answer = request.send().await.unwrap();
     assert!(answer.status().is_success(), "{answer:?}");
+}
+
+/// As on AWS: without an index, and first without the list of all executions.
+#[tokio::test]
+async fn without_the_option_the_page_says_what_it_cant_list_and_with_it_lists_all() {
+    for (listed, shows, misses) in [
+        (Listed::Failed, "With TICKOVER_LISTS=all it lists all, for one write more for each", "Next page"),
+        (Listed::All, "Next page", "TICKOVER_LISTS"),
+    ] {
+        let store = Arc::new(MemoryStore::default().listing(listed));
+        let scene = Scene::over(store);
+        let server = Server::start("127.0.0.1:0", router(&scene.service, Settings::default())).await;
+        for number in 0..60 {
+            let workflow = ["order", "import"][number % 2];
+            post(&server.url(), "executions", json!({"workflow": workflow, "id": format!("e-{number:02}")}))
+                .await;
+        }
+        browse(&server.url(), async |browser| {
+            // The browser knows them from their own pages.
+            for number in [0, 1] {
+                browser.open(&format!("#/executions/e-{number:02}")).await;
+                browser.sees("What happens next").await;
+            }
+            browser.open("#/executions").await;
+            browser.sees("50 shown").await;
+            browser.sees(shows).await;
+            browser.misses(misses).await;
+            browser.is_accessible("#/executions").await;
+        })
+        .await;
+        server.stop().await;
+    }
 }
 
 #[tokio::test]

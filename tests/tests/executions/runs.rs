@@ -5,11 +5,18 @@ use std::sync::Arc;
 use axum::http::Method;
 use serde_json::{Value, json};
 use tickover_core::execution::command::Ending;
+use tickover_core::execution::journal::{Happened, StepOutcome};
+use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryStore;
+use tickover_service::memory::store::Item;
 use tickover_service::ports::Store as _;
 use tickover_tests::http::Caller;
 
-use crate::worker::{Worker, completed, failed_by, payload};
+use crate::worker::{Worker, completed, failed_by, name, payload};
+
+/// After every expiry.
+const FAR: Timestamp = Timestamp::from_millis(9_999_999_999_999);
 
 fn kinds(timeline: &Value) -> Vec<&str> {
     let entries = timeline["entries"].as_array().expect("a list");
@@ -105,6 +112,27 @@ async fn the_timeline_and_the_export_of_an_earlier_run_are_those_it_had() {
     assert_eq!((&export["execution"]["run"], &export["execution"]["in"]), (&json!(1), &json!({"j": "1"})));
     let names: Vec<_> = export["entries"].as_array().unwrap().iter().map(|entry| &entry["s"]["n"]).collect();
     assert_eq!(names, ["a", "b"]);
+}
+
+/// As when a store deletes items early.
+#[tokio::test]
+async fn an_export_leaves_out_payloads_that_have_expired() {
+    let store = Arc::new(MemoryStore::default());
+    let worker = Worker { caller: Caller::over(store.clone()) };
+    worker.start("e", json!({})).await;
+    let turn = worker.take("e").await;
+    let large = Json::parse(json!("x".repeat(5_000)).to_string()).unwrap();
+    let output = Some(worker.caller.scene.service.store_payload(large).await.unwrap());
+    let outcome = StepOutcome::Completed { output };
+    let aside = worker.entry(Happened::Step { name: name("aside"), outcome, attempts: Some(1) });
+    worker.close(turn, vec![aside, worker.step("inline", &json!(2))], completed(&json!(3))).await;
+    let gone = store.delete_expired(FAR, |item| matches!(item, Item::Blob(_)));
+    assert_eq!(gone.len(), 1);
+    let export = worker.get("/v1/executions/e/export?payloads=true").await;
+    let outputs: Vec<_> =
+        export["entries"].as_array().unwrap().iter().map(|entry| &entry["s"]["o"]["c"]["o"]).collect();
+    assert_eq!(outputs[1], &json!({"j": "2"}));
+    assert_eq!(outputs[0]["b"]["n"], json!(5_002), "{export}");
 }
 
 #[tokio::test]

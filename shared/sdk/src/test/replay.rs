@@ -38,6 +38,9 @@ pub enum ReplayError {
     /// The export has no inputs and results.
     #[error("the export has no inputs and results, which a replay needs: make it with `--payloads`")]
     WithoutPayloads,
+    /// A payload had expired when the export was made: the input, or that of a step, captured value or event of this name.
+    #[error("the payload of {0} had expired when the run was exported: nothing can be replayed without it")]
+    PayloadExpired(String),
     /// The test has no workflow of this name.
     #[error("the test has no workflow named {0:?}")]
     UnknownWorkflow(String),
@@ -115,6 +118,9 @@ impl TestEnv {
         let entries = export.entries.iter().map(|entry| serde_json::from_str(entry.0.as_str()));
         let journal: Vec<Entry> =
             entries.collect::<Result<_, _>>().map_err(|problem| unreadable(&problem))?;
+        if let Some(name) = expired(&execution, &journal) {
+            return Err(ReplayError::PayloadExpired(name));
+        }
         let closed = execution.closed().map(|_| execution.status());
         let workflow = execution.workflow.to_string();
         self.registry.check().map_err(|problem| ReplayError::Code(problem.to_string()))?;
@@ -141,6 +147,20 @@ impl TestEnv {
             Retraced::Ended(Err(error)) => Ok(Replayed::Failed(error.to_string())),
             Retraced::ContinuedAsNew => Ok(Replayed::ContinuedAsNew),
         }
+    }
+}
+
+/// The first payload that isn't in the export.
+fn expired(execution: &Execution, journal: &[Entry]) -> Option<String> {
+    let is_missing = |payload: &Payload| payload.blob().is_some();
+    if execution.input.as_ref().is_some_and(is_missing) {
+        return Some("the input".to_owned());
+    }
+    let entry = journal.iter().find(|entry| entry.payload().is_some_and(is_missing))?;
+    match &entry.what {
+        Happened::Step { name, .. } | Happened::Captured { name, .. } => Some(name.to_string()),
+        Happened::Event { name, .. } => Some(format!("event {name}")),
+        _ => None,
     }
 }
 

@@ -21,9 +21,10 @@ const PAGE_ENTRIES: usize = 2_000;
 #[derive(Clone, Debug)]
 pub struct ExportedPage {
     pub at: Timestamp,
-    /// The record, without journal entries. With payloads, all of them are in it.
+    /// The record, without journal entries. With payloads, all of them are in it, apart from expired ones.
     pub execution: Execution,
-    /// Entries of the journal, oldest first. With payloads, all of them are in it; otherwise each is `null`.
+    /// Entries of the journal, oldest first. With payloads, all of them are in it, apart from expired ones; otherwise each
+    /// is `null`.
     pub entries: Vec<Entry>,
     /// The cursor of the next page; absent at the end.
     pub next: Option<String>,
@@ -68,9 +69,11 @@ impl Service {
         Ok(ExportedPage { at: self.now(), execution, entries, next })
     }
 
-    /// Replaces a payload by itself in place of a pointer to it, or by `null`. Returns its size.
+    /// Replaces a payload by itself in place of a pointer to it, or by `null`. Returns its size. A pointer stays if its
+    /// payload has expired.
     async fn put_inline(&self, payload: &mut Payload, is_wanted: bool) -> Result<usize, ServiceError> {
-        let json = if is_wanted { self.open(payload).await? } else { Json::null() };
+        let json = if is_wanted { self.payload_if_kept(payload).await? } else { Some(Json::null()) };
+        let Some(json) = json else { return Ok(0) };
         let bytes = json.len();
         *payload = Payload::Inline(json);
         Ok(bytes)

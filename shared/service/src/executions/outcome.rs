@@ -134,7 +134,7 @@ impl Service {
     }
 
     /// The text of a payload, if it still exists.
-    async fn payload_if_kept(&self, payload: &Payload) -> Result<Option<Json>, ServiceError> {
+    pub(super) async fn payload_if_kept(&self, payload: &Payload) -> Result<Option<Json>, ServiceError> {
         match payload {
             Payload::Inline(json) => Ok(Some(json.clone())),
             Payload::Blob(at) => Ok(self.with_retries(|| self.ports.store.blob(&at.id)).await?),
