@@ -60,13 +60,13 @@ async fn each_button_of_an_execution_makes_its_call() {
 
         browser.press("Restart order-7").await;
         browser.press("Yes, restart").await;
-        browser.sees("This is run 2").await;
+        browser.until("document.querySelector('a[aria-current=true]')?.textContent === 'run 2'").await;
         browser.press("Terminate order-7").await;
         browser.press("Yes, terminate").await;
         browser.sees("It was terminated").await;
         assert_eq!(site.execution("order-7").await["cause"]["category"], "terminated");
         browser.press("Rerun order-7").await;
-        browser.sees("This is run 3").await;
+        browser.until("document.querySelector('a[aria-current=true]')?.textContent === 'run 3'").await;
 
         browser.open("#/executions/order-13").await;
         browser.press("Retry the step order-13").await;
@@ -260,7 +260,7 @@ async fn each_command_of_the_page_is_one_of_the_tool() {
                     const sample = {
                         start: ['order', {id: 'x-1', queue: 'q', input: '{\"a\": 1}'}],
                         schedule: ['q', 'k', {id: 'x-1', input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
-                        sendEvent: ['x-1', 'shipped', '{}'], retryStep: ['x-1', 'label[3]'],
+                        sendEvent: ['x-1', 'shipped', '{}'], retryStep: ['x-1', 'label[3]'], exportRun: ['x-1', '3'], timeline: ['x-1', '3'],
                         many: ['executions', 'retry', {workflow: 'order', ids: ['x-1'], status: ['failed']}],
                     };
                     return Object.entries(commands).map(([name, make]) => {
