@@ -171,6 +171,7 @@ async fn a_group_of_failures_is_retried_as_an_operation() {
         // Meanwhile the execution is restarted elsewhere: it has no failed step any more.
         site.post("executions/order-13/restart", json!({})).await;
         browser.press("Yes, retry the step of all").await;
+        site.operations(2).await;
         site.env.advance("1s").await.unwrap();
         browser.sees("1 found, 0 changed.").await;
 
@@ -193,6 +194,7 @@ async fn all_that_match_a_filter_are_counted_first_and_then_called_or_get_an_eve
         browser.open("#/executions?workflow=order&status=failed%2Ctimed_out").await;
         browser.press_on("summary").await;
         browser.press("Restart all").await;
+        site.operations(1).await;
         site.env.advance("1s").await.unwrap();
         browser.sees("Found now: 1.").await;
         assert_eq!(status("order-13").await, "failed");
@@ -209,6 +211,7 @@ async fn all_that_match_a_filter_are_counted_first_and_then_called_or_get_an_eve
         browser.fill("many-event", "shipped").await;
         browser.fill("many-payload", "\"a bicycle\"").await;
         browser.press("Send to all").await;
+        site.operations(3).await;
         site.env.advance("1s").await.unwrap();
         browser.press("Yes, send to all").await;
         browser.sees("What was asked for").await;
@@ -219,6 +222,7 @@ async fn all_that_match_a_filter_are_counted_first_and_then_called_or_get_an_eve
         browser.open("#/tasks?status=failed%2Ctimed_out").await;
         browser.press_on("summary").await;
         browser.press("Retry all").await;
+        site.operations(5).await;
         site.env.advance("1s").await.unwrap();
         browser.sees("Found now: 2.").await;
         browser.press("No, go back").await;

@@ -1,6 +1,7 @@
 //! A system in virtual time with the dashboard and the API over HTTP.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderValue;
@@ -22,6 +23,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::flows::{Order, note_down, order, print_label};
+
+/// How long a call of a page may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server of a dashboard, and how to stop it.
 pub(crate) struct Server {
@@ -107,6 +111,13 @@ impl Site {
             .await
             .unwrap();
         self.env.advance("5m").await.unwrap();
+    }
+
+    /// Waits until so many operations were asked for, dry runs included. Only then may time pass.
+    pub(crate) async fn operations(&self, count: usize) {
+        let asked =
+            async { while self.get("operations").await["operations"].as_array().unwrap().len() < count {} };
+        tokio::time::timeout(PATIENCE, asked).await.unwrap();
     }
 
     pub(crate) fn client(&self) -> &Client {
