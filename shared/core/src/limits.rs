@@ -48,6 +48,8 @@ pub const PAGE_MAX: usize = 500;
 pub const PAGE_DEFAULT: usize = 50;
 /// Most tasks that one claim returns, as many as one SQS receive returns messages.
 pub const CLAIM_MAX: usize = 10;
+/// Most messages that a worker asks for in one receive. SQS returns at most 10 of them, the embedded queue all.
+pub const RECEIVE_MAX: usize = 100;
 /// Deepest nesting of JSON.
 pub const JSON_DEPTH_MAX: usize = 64;
 

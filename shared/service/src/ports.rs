@@ -380,8 +380,8 @@ pub trait Queue: Send + Sync {
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError>;
 
-    /// Receives up to `max` (1 to 10) messages and hides them from others for `visibility`; waits up to `wait` (at most
-    /// 20 s) for the first one.
+    /// Receives up to `max` (1 to 100) messages and hides them from others for `visibility`; waits up to `wait` (at most
+    /// 20 s) for the first one. SQS returns at most 10.
     async fn receive(
         &self,
         queue: &QueueName,

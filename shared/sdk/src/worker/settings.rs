@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, WorkerName};
-use tickover_core::limits::CLAIM_MAX;
+use tickover_core::limits::RECEIVE_MAX;
 
 use crate::options::Place;
 use crate::registry::Registry;
@@ -19,7 +19,7 @@ pub struct WorkerSettings {
     pub queues: Vec<QueueName>,
     /// How many turns and tasks of each queue run at once.
     pub concurrency: usize,
-    /// How many turns and tasks one claim may return, 1 to 10.
+    /// How many turns and tasks one claim may return, 1 to 100. From a queue in SQS it returns at most 10.
     pub batch: usize,
     /// How long a claim waits for work, at most 20 s.
     pub wait: Millis,
@@ -45,7 +45,7 @@ impl Default for WorkerSettings {
             name: None,
             queues: vec![],
             concurrency: 50,
-            batch: CLAIM_MAX,
+            batch: RECEIVE_MAX,
             wait: Millis::from_secs(20),
             interval: Millis::ZERO,
             lease: Millis::from_secs(60),
@@ -70,7 +70,7 @@ impl WorkerSettings {
             }));
             self.queues = queues.into_iter().collect();
         }
-        self.batch = self.batch.clamp(1, CLAIM_MAX);
+        self.batch = self.batch.clamp(1, RECEIVE_MAX);
         self.concurrency = self.concurrency.max(1);
         self
     }

@@ -21,7 +21,7 @@ use crate::service::Service;
 use crate::telemetry::field;
 
 /// How many tasks are written, or results read, at the same time.
-pub(super) const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 64;
 
 /// The id of the task of a remote step in an execution's run.
 #[expect(clippy::missing_panics_doc, reason = "it never does")]

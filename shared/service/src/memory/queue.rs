@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::id::{Incarnation, QueueName};
-use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, QUEUE_DELAY_MAX, WAIT_MAX};
+use tickover_core::limits::{LEASE_RANGE, QUEUE_DELAY_MAX, RECEIVE_MAX, WAIT_MAX};
 use tickover_core::time::{Timestamp, earliest};
 use tokio::sync::Notify;
 
@@ -265,7 +265,7 @@ impl Queue for MemoryQueue {
         wait: Millis,
     ) -> Result<Vec<Received>, QueueError> {
         let queue_state = self.queue_state(queue)?;
-        let max = max.clamp(1, CLAIM_MAX);
+        let max = max.clamp(1, RECEIVE_MAX);
         let visibility = visibility.min(LEASE_RANGE.1);
         let give_up_at = self.clock.now().plus(wait.min(WAIT_MAX));
         loop {
