@@ -196,6 +196,7 @@ fn request(task: u8, plan: &Plan) -> Schedule {
         input: None,
         labels: None,
         retry: plan.retry.clone(),
+        flow: tickover_core::flow::Flow::default(),
         timeouts: plan.timeouts,
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([task; 16]),

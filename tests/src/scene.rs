@@ -188,6 +188,7 @@ pub fn request(queue: &str, id: Option<&str>, input: Option<&str>) -> ScheduleRe
         input: input.map(|text| Json::parse(text).expect("JSON")),
         labels: None,
         retry: RetryPolicy::none(),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         trace: None,

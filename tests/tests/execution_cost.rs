@@ -250,6 +250,7 @@ async fn a_claim_and_a_heartbeat_of_a_remote_step_read_its_execution_for_half_a_
         queue: queue(),
         input: Json::parse(r#"{"box":"b-1"}"#),
         retry: RetryPolicy::default(),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         slot: None,
     };
@@ -279,6 +280,7 @@ async fn fan_out(meter: &Meter, of: u16) -> Bill {
                 queue: queue(),
                 input: Json::parse(r#"{"box":"b-1"}"#),
                 retry: RetryPolicy::default(),
+                flow: tickover_core::flow::FlowRequest::default(),
                 timeouts: Timeouts::default(),
                 slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item: 0, place, of }),
             });

@@ -64,6 +64,7 @@ fn step(place: u16) -> RemoteStep {
         queue: queue(),
         input: Json::parse(place.to_string()),
         retry: RetryPolicy::default(),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item, place: place % JOIN_MAX, of }),
     }

@@ -14,6 +14,7 @@ pub mod duration;
 pub mod error;
 pub mod execution;
 pub mod failure;
+pub mod flow;
 pub mod id;
 pub mod limits;
 pub mod natural;

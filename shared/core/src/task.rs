@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
+use crate::flow::Flow;
 use crate::id::{Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Payload};
@@ -81,6 +82,9 @@ pub struct Task {
     /// Its timeouts as durations.
     #[serde(rename = "tim", default)]
     pub timeouts: Timeouts,
+    /// What its starts are limited or ordered by.
+    #[serde(rename = "fl", default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Box<Flow>>,
     /// When the whole task must have ended. Set at scheduling and never moved.
     #[serde(rename = "dl", default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Timestamp>,

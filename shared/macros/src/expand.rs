@@ -241,6 +241,7 @@ fn step_options(options: &StepOptions) -> TokenStream {
             place: ::tickover::Place::#place,
             at_most_once: #at_most_once,
             durable_timeout: #durable_timeout,
+            flow: ::core::default::Default::default(),
         }
     }
 }

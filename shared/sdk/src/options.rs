@@ -8,6 +8,7 @@ use serde_json::Value;
 use tickover_core::duration::{DurationError, Millis, ZeroRule};
 use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::execution::command::CodeTerms;
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::QueueName;
 use tickover_core::policy::PolicyError;
 use tickover_core::retry::RetryPolicy;
@@ -64,6 +65,8 @@ pub struct StepOptions {
     pub at_most_once: bool,
     /// Records the timeouts before the step starts, so that they fire even if the worker is lost.
     pub durable_timeout: bool,
+    /// What the starts of its tasks are limited or ordered by. For remote steps only.
+    pub flow: FlowRequest,
 }
 
 impl StepOptions {

@@ -28,6 +28,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, Slot};
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, LeaseId, QueueName, StepName, TaskKind, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
@@ -133,6 +134,8 @@ pub struct RemoteStep {
     pub input: Option<Json>,
     pub retry: RetryPolicy,
     pub timeouts: Timeouts,
+    /// What its starts are limited or ordered by.
+    pub flow: FlowRequest,
     /// Its slot in the join, if others are waited for together with it.
     pub slot: Option<Slot>,
 }

@@ -13,6 +13,7 @@ pub mod cursor;
 pub mod drive;
 pub mod error;
 pub mod executions;
+pub mod flow;
 pub mod lease;
 pub mod memory;
 pub mod metric;

@@ -31,7 +31,9 @@ mod text;
 mod verbatim;
 mod word;
 
-pub use number::{Attempts, ClaimCount, PageLimit, Progress, RunCount, RunNumber};
+pub use number::{
+    Attempts, ClaimCount, ConcurrencyLimit, PageLimit, Progress, RateLimit, RunCount, RunNumber,
+};
 pub use span::*;
 pub use text::{CronText, Cursor, FailureCode, IdempotencyKey, Label, Labels, LeaseToken};
 pub use verbatim::Verbatim;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tickover_core::flow::{CONCURRENCY_MAX, RATE_MAX};
 use tickover_core::limits::{CLAIM_MAX, PAGE_MAX};
 use tickover_core::retry::MaxAttempts;
 
@@ -32,6 +33,10 @@ macro_rules! whole {
 whole! {
     /// How many tasks one claim takes: 1 to 10.
     ClaimCount, 1, CLAIM_MAX;
+    /// How many tasks of a key run at once: 1 to 1,000.
+    ConcurrencyLimit, 1, CONCURRENCY_MAX as usize;
+    /// How many tasks of a key start in a period: 1 to 1,000,000.
+    RateLimit, 1, RATE_MAX as usize;
     /// How many records a page has: 1 to 500.
     PageLimit, 1, PAGE_MAX;
     /// How many runs a cron has: 1 to 4,294,967,295.

@@ -14,11 +14,12 @@ use utoipa::{Number, PartialSchema, ToSchema};
 
 use tickover_core::limits::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
 
-use crate::request::{Codes, Delay, ScheduleRequest, StartRequest, Statuses};
+use crate::request::{Codes, Delay, ScheduleRequest, StartRequest, Statuses, UniqueFor};
 use crate::{
-    Attempts, ClaimCount, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant, Interval, Label,
-    Labels, Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress, RunCount, RunNumber,
-    RunTimeout, Seconds, Span, Timeout, Verbatim, Wait, Word, Words,
+    Attempts, ClaimCount, ConcurrencyLimit, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant,
+    Interval, Label, Labels, Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress,
+    RateLimit, RatePeriod, RunCount, RunNumber, RunTimeout, Seconds, Span, Timeout, Verbatim, Wait, Window,
+    Word, Words,
 };
 
 fn of(kind: Type) -> ObjectBuilder {
@@ -61,6 +62,12 @@ schemas! {
     Wait, span::<Self>("A length of time: at most 20 s.");
     ClaimCount, whole(Self::LEAST, Self::MOST);
     PageLimit, whole(Self::LEAST, Self::MOST);
+    ConcurrencyLimit, whole(Self::LEAST, Self::MOST);
+    RateLimit, whole(Self::LEAST, Self::MOST);
+    RatePeriod, span::<Self>("A length of time: longer than zero, at most 24 h.");
+    Window, span::<Self>("A length of time: longer than zero, at most 30 days.");
+    UniqueFor, of(Type::String).min_length(Some(2))
+        .description(Some("`open`, `waiting`, or a length of time of at most 30 days."));
     RunCount, whole(Self::LEAST, Self::MOST);
     RunNumber, whole(Self::LEAST, Self::MOST);
     Progress, of(Type::Number).minimum(Some(Number::Float(0.0))).maximum(Some(Number::Float(1.0)));

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tickover_core::duration::{DurationProblem, Millis};
+use tickover_core::flow::{RATE_PERIOD_MAX, WINDOW_MAX};
 use tickover_core::limits::{LEASE_RANGE, RUN_TIMEOUT_MIN, SPAN_MAX, WAIT_MAX};
 use tickover_core::time::Timestamp;
 
@@ -151,6 +152,10 @@ spans! {
     Lease, LEASE_RANGE.0, LEASE_RANGE.1;
     /// A length of time: at most 20 s.
     Wait, Millis::ZERO, WAIT_MAX;
+    /// A length of time: longer than zero, at most 24 h.
+    RatePeriod, Millis::new(1), RATE_PERIOD_MAX;
+    /// A length of time: longer than zero, at most 30 days.
+    Window, Millis::new(1), WINDOW_MAX;
     /// A length of time in an answer, such as `1h 30m`.
     Length, Millis::ZERO, Millis::MAX;
 }

@@ -9,6 +9,7 @@ use tickover_core::cron::plan::{Missed, Overlap};
 use tickover_core::cron::run::Skip;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::execution::{DeadlineKind, ExecutionStatus, ParentClosePolicy};
+use tickover_core::flow::{OnConflict, Priority};
 use tickover_core::operation::Action;
 use tickover_core::retry::Jitter;
 use tickover_core::task::Status;
@@ -156,6 +157,8 @@ of_core! {
         StartPolicy::UseExisting => "use_existing",
         StartPolicy::Reject => "reject_duplicate",
     };
+    Priority, "Priority", Self::ALL, Priority::as_str;
+    OnConflict, "OnConflict", Self::ALL, OnConflict::as_str;
     Action, "OperationAction", Self::ALL, Action::as_str;
     ParentClosePolicy, "ParentClosePolicy", [Self::Abandon, Self::RequestCancel, Self::Terminate], |policy| {
         match policy {
@@ -183,6 +186,8 @@ aliases! {
     TimeoutScopeWord = TimeoutScope;
     OnTimeoutWord = OnTimeout;
     ActionWord = Action;
+    PriorityWord = Priority;
+    OnConflictWord = OnConflict;
     TaskStatusWord = Status;
     ExecutionStatusWord = ExecutionStatus;
 }
@@ -204,6 +209,7 @@ aliases! {
     OpenCronStatus = CronStatus;
     OpenRunState = RunState;
     OpenAction = Action;
+    OpenPriority = Priority;
     OpenOperationStatus = OperationStatus;
 }
 

@@ -141,6 +141,7 @@ fn task(dice: &Dice, number: usize, now: Timestamp) -> Schedule {
         input: None,
         labels: None,
         retry: RetryPolicy::fixed(1, Millis::ZERO),
+        flow: tickover_core::flow::Flow::default(),
         timeouts,
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([0; Fingerprint::LEN]),

@@ -202,6 +202,7 @@ fn request() -> impl Strategy<Value = ScheduleRequest> {
             input: input.map(text),
             labels: labels.map(|bytes| Json::parse(format!("{{\"l\":\"{}\"}}", "x".repeat(bytes))).unwrap()),
             retry,
+            flow: tickover_core::flow::FlowRequest::default(),
             timeouts,
             start,
             trace: None,

@@ -203,6 +203,7 @@ impl New {
             input: None,
             labels: None,
             retry: RetryPolicy::fixed(9, Millis::ZERO),
+            flow: tickover_core::flow::Flow::default(),
             timeouts: Timeouts {
                 schedule_to_close: whole,
                 start_to_close: Some(attempt),

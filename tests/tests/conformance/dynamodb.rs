@@ -113,6 +113,7 @@ fn scheduled(key: Option<Key>) -> Decision {
         input: None,
         labels: None,
         retry: RetryPolicy::none(),
+        flow: tickover_core::flow::Flow::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([2; 16]),

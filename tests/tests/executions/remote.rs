@@ -19,6 +19,7 @@ fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
         queue: queue_name("work"),
         input: None,
         retry: RetryPolicy::none(),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts { schedule_to_close: whole, ..Timeouts::default() },
         slot: None,
     }

@@ -74,6 +74,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         queue: queue(),
         input: None,
         retry: RetryPolicy::default(),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts { schedule_to_close, ..Timeouts::default() },
         slot: None,
     };

@@ -213,6 +213,7 @@ impl Busy {
             queue: queue_name(QUEUE),
             input: None,
             retry: RetryPolicy::none(),
+            flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
             slot: None,
         };

@@ -1,5 +1,6 @@
 //! A request for a task.
 
+mod flow;
 mod timeouts;
 
 use tickover_core::error::Reject;
@@ -13,6 +14,7 @@ use tickover_wire::{IdempotencyKey, Instant, Labels};
 
 use super::{payload, trace};
 use crate::name::{reachable, reachable_task};
+use flow::flow;
 use timeouts::timeouts;
 
 /// The service's request. `now` is only needed to check that `run_at` is at most a year ahead.
@@ -24,6 +26,7 @@ pub(crate) fn task(given: wire::ScheduleRequest, now: Timestamp) -> Result<Sched
     Ok(ScheduleRequest {
         labels: given.labels.as_ref().map(Labels::to_json).transpose()?.flatten(),
         timeouts: timeouts(&given)?,
+        flow: flow(&given)?,
         start: start(&given, now)?,
         retry: retry(given.retry, given.retries)?,
         trace: trace(given.traceparent.as_deref()),

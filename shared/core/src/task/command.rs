@@ -3,6 +3,7 @@
 use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::failure::Failure;
+use crate::flow::Flow;
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind, WorkerName};
 use crate::parent::Parent;
 use crate::payload::Json;
@@ -62,6 +63,8 @@ pub struct Schedule {
     pub labels: Option<Json>,
     pub retry: RetryPolicy,
     pub timeouts: Timeouts,
+    /// What its starts are limited or ordered by.
+    pub flow: Flow,
     pub start: Start,
     /// Digest of the request's content.
     pub fingerprint: Fingerprint,

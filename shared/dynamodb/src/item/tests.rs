@@ -46,6 +46,7 @@ fn schedule() -> Schedule {
         input: Some(Json::string("hello")),
         labels: None,
         retry: RetryPolicy::none(),
+        flow: tickover_core::flow::Flow::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([2; 16]),
@@ -173,6 +174,7 @@ fn largest(on_timeout: OnTimeout) -> Schedule {
             non_retryable: vec!["c".repeat(MAX_CODES_BYTES / 8); 8],
             ..RetryPolicy::none()
         },
+        flow: tickover_core::flow::Flow::default(),
         timeouts: Timeouts {
             schedule_to_close: Some(LifeTimeout { after: year(1), is_error: true }),
             schedule_to_start: attempt,

@@ -191,6 +191,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             input: Some(self.step.input()?),
             retry: self.step.options.retry.clone(),
             timeouts: timeouts_of(&self.step.options, deadline),
+            flow: self.step.options.flow.clone(),
             slot: self.slot,
         })))
     }

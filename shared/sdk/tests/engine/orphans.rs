@@ -21,6 +21,7 @@ fn charge() -> RemoteStep {
         queue: QueueName::parse("payments").unwrap(),
         input: None,
         retry: RetryPolicy::fixed(100, Millis::from_secs(1)),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         slot: None,
     }

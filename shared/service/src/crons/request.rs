@@ -14,6 +14,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::execution::command::StartPolicy;
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::{CronId, ExecutionId, QueueName, TaskId};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::RetryPolicy;
@@ -50,6 +51,8 @@ struct Parsed {
     on_failure: Option<Millis>,
     #[serde(rename = "d", default, skip_serializing_if = "is_default")]
     delay: Millis,
+    #[serde(rename = "l", default, skip_serializing_if = "is_default")]
+    flow: FlowRequest,
 }
 
 /// The payloads of a request.
@@ -177,6 +180,7 @@ impl Stored {
                     labels,
                     retry: self.parsed.retry.clone(),
                     timeouts: self.parsed.timeouts,
+                    flow: self.parsed.flow.clone(),
                     start: Start::After(self.parsed.delay),
                     // Each run starts its own trace, if its worker traces.
                     trace: None,
@@ -222,7 +226,8 @@ fn parsed_task(task: &ScheduleRequest) -> Result<Parsed, Reject> {
             "not allowed: every run has its own instant; expected delay",
         ));
     };
-    Ok(Parsed { retry: task.retry.clone(), timeouts: task.timeouts, delay, ..Parsed::default() })
+    let (retry, flow) = (task.retry.clone(), task.flow.clone());
+    Ok(Parsed { retry, timeouts: task.timeouts, flow, delay, ..Parsed::default() })
 }
 
 fn parsed_execution(start: &StartRequest) -> Parsed {

@@ -17,6 +17,7 @@ use super::RemoteStep;
 use super::start::hash;
 use crate::drive::Known;
 use crate::error::ServiceError;
+use crate::flow::recorded;
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -77,6 +78,7 @@ impl Service {
             labels: None,
             retry: step.retry,
             timeouts: step.timeouts,
+            flow: recorded(&step.flow),
             start: Start::After(tickover_core::duration::Millis::ZERO),
             // Its id identifies the step.
             fingerprint: Fingerprint::from_bytes(hash(&[id.as_str().as_bytes()])),

@@ -229,6 +229,7 @@ fn job(called: &str) -> ScheduleRequest {
         input: None,
         labels: None,
         retry: RetryPolicy::none(),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         trace: None,

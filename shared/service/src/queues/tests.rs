@@ -100,6 +100,7 @@ fn request(queue: &QueueName) -> ScheduleRequest {
         input: None,
         labels: None,
         retry: RetryPolicy::none(),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         trace: None,

@@ -101,6 +101,7 @@ async fn a_worker_whose_clock_is_ahead_ends_nothing_before_its_deadline() {
         input: None,
         labels: None,
         retry: RetryPolicy::none(),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: deadline,
         start: Start::After(Millis::ZERO),
         trace: None,

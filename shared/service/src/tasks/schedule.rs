@@ -4,6 +4,7 @@ use futures::stream::{self, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use tickover_core::decision::Effect;
 use tickover_core::error::Reject;
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
 use tickover_core::limits::{self, IDEMPOTENCY_KEY_MAX};
 use tickover_core::payload::Json;
@@ -16,6 +17,7 @@ use tickover_core::trace::TraceContext;
 
 use crate::drive::{Known, Try};
 use crate::error::{ServiceError, unknown_queue};
+use crate::flow::recorded;
 use crate::service::Service;
 
 /// How many tasks of a batch are written at the same time.
@@ -39,6 +41,8 @@ pub struct ScheduleRequest {
     pub labels: Option<Json>,
     pub retry: RetryPolicy,
     pub timeouts: Timeouts,
+    /// What its starts are limited or ordered by.
+    pub flow: FlowRequest,
     pub start: Start,
     /// The trace that it belongs to; ignored where traces aren't carried.
     pub trace: Option<TraceContext>,
@@ -194,6 +198,7 @@ impl Service {
             labels: request.labels.clone(),
             retry: request.retry.clone(),
             timeouts: request.timeouts,
+            flow: recorded(&request.flow),
             start: request.start,
             fingerprint: fingerprint(request),
             key,
@@ -247,6 +252,7 @@ fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
         &retry,
         &timeouts,
         &start,
+        &crate::flow::text(&request.flow),
     ])
 }
 

@@ -1,13 +1,13 @@
 //! A task.
 
 use serde::{Deserialize, Serialize};
-use tickover_core::id::{QueueName, TaskId, TaskKind};
+use tickover_core::id::{Capability, FlowKey, QueueName, TaskId, TaskKind};
 
-use super::{Retry, SteepTimeout};
+use super::{Concurrency, Debounce, Rate, Retry, SteepTimeout, Unique};
 use crate::verbatim::present;
 use crate::{
-    Duration, DurationMilliseconds, DurationSeconds, IdempotencyKey, Instant, Labels, OnTimeoutWord, Timeout,
-    TimeoutMilliseconds, TimeoutScopeWord, TimeoutSeconds, Verbatim,
+    Duration, DurationMilliseconds, DurationSeconds, IdempotencyKey, Instant, Labels, OnTimeoutWord,
+    PriorityWord, Timeout, TimeoutMilliseconds, TimeoutScopeWord, TimeoutSeconds, Verbatim,
 };
 
 /// A request for a task.
@@ -93,6 +93,27 @@ pub struct ScheduleRequest {
     /// At most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<Labels>,
+    /// At most 3 keys, each with how many of its tasks run at once. Of two limits for one key, the later one counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Vec<Concurrency>>,
+    /// How fast tasks of a key start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// `high`, `normal` (default) or `low`. On AWS it needs a queue with priorities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PriorityWord>,
+    /// Tasks of one such key don't delay those of the others. At most 256 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<FlowKey>,
+    /// While another task has the key, this one isn't scheduled beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unique: Option<Unique>,
+    /// Of a burst of requests with the key, only the last one runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debounce: Option<Debounce>,
+    /// What its worker must provide, such as `gpu`: at most 8 names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requires: Option<Vec<Capability>>,
     /// Steep's heartbeat timeout.
     #[serde(rename = "maxInactivity", skip_serializing_if = "Option::is_none")]
     pub max_inactivity: Option<SteepTimeout>,
@@ -141,6 +162,13 @@ impl ScheduleRequest {
             error_on_timeout: None,
             retry: None,
             labels: None,
+            concurrency: None,
+            rate: None,
+            priority: None,
+            fairness_key: None,
+            unique: None,
+            debounce: None,
+            requires: None,
             max_inactivity: None,
             max_runtime: None,
             deadline: None,

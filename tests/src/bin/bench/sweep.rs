@@ -142,6 +142,7 @@ fn expiring(id: TaskId) -> ScheduleRequest {
     let schedule_to_close = Some(LifeTimeout { after: DEADLINE, is_error: true });
     ScheduleRequest {
         id: Some(id),
+        flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts { schedule_to_close, ..Timeouts::default() },
         ..request("work", None, Some(INPUT))
     }

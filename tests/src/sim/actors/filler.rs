@@ -26,6 +26,7 @@ pub async fn filler(process: Process) {
                 input: None,
                 labels: None,
                 retry: RetryPolicy::fixed(3, Millis::from_secs(1)),
+                flow: tickover_core::flow::FlowRequest::default(),
                 timeouts: Timeouts::default(),
                 start: tickover_core::task::command::Start::After(Millis::ZERO),
                 trace: None,

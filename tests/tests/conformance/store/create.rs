@@ -23,6 +23,7 @@ pub(super) async fn a_new_task_is_read_as_it_was_written(world: World) -> Result
             non_retryable: vec!["fatal".to_owned()],
             ..retried(4)
         },
+        flow: tickover_core::flow::Flow::default(),
         timeouts: Timeouts {
             schedule_to_start: attempt(3_000),
             heartbeat: attempt(30),

@@ -63,6 +63,7 @@ impl World {
             input: Some(json(r#"{"to":"ä@b","n":1.50}"#)),
             labels: None,
             retry: RetryPolicy::none(),
+            flow: tickover_core::flow::Flow::default(),
             timeouts: Timeouts::default(),
             start: Start::After(Millis::ZERO),
             fingerprint: Fingerprint::from_bytes([9; 16]),

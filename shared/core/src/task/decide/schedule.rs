@@ -61,6 +61,13 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         return Decision::refuse(None, Reject::field("run_at", "must be at most a year ahead"));
     }
     let (mut task, new_items) = spill(blank(schedule, available_at, context), schedule, context);
+    // Flow control shares the space of the policies: a task may have all of one at its greatest size, not of both.
+    if task.flow.is_some() {
+        let (bytes, maximum) = (size::of(&task), limits::CONTROL_RECORD_BYTES - GROWTH_BYTES);
+        if let Err(reject) = limits::check("record_bytes", bytes, maximum) {
+            return Decision::refuse(None, reject);
+        }
+    }
     if task.retry.max_attempts == MaxAttempts::Skip {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
@@ -111,6 +118,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
         labels: None,
         retry: schedule.retry.clone(),
         timeouts: schedule.timeouts,
+        flow: (!schedule.flow.is_empty()).then(|| Box::new(schedule.flow.clone())),
         deadline_at,
         attempt: 0,
         losses: 0,

@@ -254,6 +254,7 @@ impl Scene {
             queue: queue(),
             input: None,
             retry: RetryPolicy::default(),
+            flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
             slot: None,
         };

@@ -64,6 +64,7 @@ impl Scene {
             input: None,
             labels: None,
             retry: RetryPolicy::none(),
+            flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
             start: Start::After(Millis::ZERO),
             trace: None,

@@ -205,6 +205,7 @@ impl RunningTurn<'_> {
             queue: queue(dice.pick(QUEUES)),
             input: Some(Json::string(name.as_str())),
             retry: RetryPolicy::fixed(dice.pick([0, 1, 3]), dice.millis(0, 10_000)),
+            flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
             slot,
             name,

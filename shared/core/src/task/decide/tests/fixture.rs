@@ -85,6 +85,7 @@ pub(crate) fn task() -> Plan {
         input: None,
         labels: None,
         retry: RetryPolicy::none(),
+        flow: crate::flow::Flow::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         fingerprint: Fingerprint::from_bytes([2; 16]),

@@ -1,0 +1,55 @@
+//! What a request asks of flow control, in the forms in which it is stored and compared.
+
+use tickover_core::flow::{Flow, FlowRequest, Gated, UniqueWindow};
+use tickover_core::id::{Fingerprint, FlowKey};
+
+use crate::tasks::schedule::digest;
+
+/// The digest by which a key of concurrency and rates is stored.
+pub fn gate_digest(key: &FlowKey) -> Fingerprint {
+    digest(&["gate", key.as_str()])
+}
+
+/// The part of a request that a task's record keeps. Places are taken in the order of the digests, whatever the order
+/// of the keys in the request.
+pub(crate) fn recorded(request: &FlowRequest) -> Flow {
+    let gated =
+        |asked: &tickover_core::flow::Concurrency| Gated { key: gate_digest(&asked.key), limit: asked.limit };
+    let mut gates: Vec<_> = request.concurrency.iter().map(gated).collect();
+    gates.sort_by_key(|gated| *gated.key.as_bytes());
+    Flow {
+        gates,
+        priority: request.priority,
+        fairness: request.fairness.as_ref().map(|key| digest(&["fairness", key.as_str()])),
+        requires: request.requires.clone(),
+    }
+}
+
+/// A text that is the same for the same request, and empty for a task that asks for nothing.
+pub(crate) fn text(request: &FlowRequest) -> String {
+    if *request == FlowRequest::default() {
+        return String::new();
+    }
+    let FlowRequest { concurrency, rate, priority, fairness, unique, debounce, requires } = request;
+    let mut parts = vec![priority.as_str().to_owned()];
+    parts.extend(concurrency.iter().map(|asked| format!("c{:?}{}", asked.key.as_str(), asked.limit)));
+    parts.extend(
+        rate.iter().map(|rate| {
+            format!("r{:?}{}/{}/{}", rate.key.as_str(), rate.limit, rate.per.as_u64(), rate.burst)
+        }),
+    );
+    parts.extend(fairness.iter().map(|key| format!("f{:?}", key.as_str())));
+    parts.extend(unique.iter().map(|unique| {
+        let window = match unique.window {
+            UniqueWindow::Open => "open".to_owned(),
+            UniqueWindow::Waiting => "waiting".to_owned(),
+            UniqueWindow::For(span) => span.as_u64().to_string(),
+        };
+        format!("u{:?}{window}/{}", unique.key.as_str(), unique.on_conflict.as_str())
+    }));
+    parts.extend(debounce.iter().map(|bounce| {
+        format!("d{:?}{}/{}", bounce.key.as_str(), bounce.wait.as_u64(), bounce.at_most.as_u64())
+    }));
+    parts.extend(requires.iter().map(|name| format!("n{name}")));
+    parts.join(" ")
+}
