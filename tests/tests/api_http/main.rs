@@ -12,8 +12,10 @@ mod batches;
 mod document;
 #[cfg(test)]
 mod failing;
+
 #[cfg(test)]
 mod failure_code;
+mod flow;
 #[cfg(test)]
 mod life;
 #[cfg(test)]
