@@ -12,9 +12,9 @@ mod batches;
 mod document;
 #[cfg(test)]
 mod failing;
-
 #[cfg(test)]
 mod failure_code;
+#[cfg(test)]
 mod flow;
 #[cfg(test)]
 mod life;
