@@ -10,6 +10,11 @@ pub fn gate_digest(key: &FlowKey) -> Fingerprint {
     digest(&["gate", key.as_str()])
 }
 
+/// The digest by which a task's tenant is stored.
+pub fn fairness_digest(key: &FlowKey) -> Fingerprint {
+    digest(&["fairness", key.as_str()])
+}
+
 /// The part of a request that a task's record keeps. Places are taken in the order of the digests, whatever the order
 /// of the keys in the request.
 pub(crate) fn recorded(request: &FlowRequest) -> Flow {
@@ -19,7 +24,7 @@ pub(crate) fn recorded(request: &FlowRequest) -> Flow {
     Flow {
         gates,
         priority: request.priority,
-        fairness: request.fairness.as_ref().map(|key| digest(&["fairness", key.as_str()])),
+        fairness: request.fairness.as_ref().map(fairness_digest),
         requires: request.requires.clone(),
     }
 }
