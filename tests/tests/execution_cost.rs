@@ -162,6 +162,19 @@ async fn a_list_of_all_executions_costs_a_start_one_write_unit_and_a_failure_and
     assert_eq!(start, cost::START.and(cost::LISTED).writes);
 }
 
+#[tokio::test]
+async fn counting_executions_of_a_list_reads_them_and_writes_nothing() {
+    let meter = meter_listing(Listed::All).await;
+    for number in 0..200 {
+        started(&meter, &format!("e-{number}")).await;
+    }
+    let (found, bill) = meter.bill(meter.scene.service.count_executions()).await;
+    let found = found.unwrap().unwrap();
+    assert_eq!((found.read, found.is_complete), (Some(200), true));
+    // Of each hundred: half a unit for each of the list's 64 keys, and the records.
+    assert_eq!(bill, Bill { writes: 0.0, reads: 2.0 * (32.0 + 100.0), sends: 0 });
+}
+
 /// The write units of two executions, of which one completes and one fails: of the start, the turn's, the end and a
 /// restart.
 async fn bills_of(listed: Listed) -> Vec<[f64; 4]> {

@@ -15,7 +15,7 @@ use tickover_core::payload::{Json, Payload};
 
 use crate::error::ServiceError;
 use crate::ports::{
-    ExecutionCount, ExecutionFilter, ExecutionIndex, ExecutionLists, Listed, Page, StoreError,
+    ExecutionFilter, ExecutionLists, Listed, Page, StoreError,
 };
 use crate::service::Service;
 use crate::telemetry::field;
@@ -223,9 +223,4 @@ impl Service {
         Ok(labels.is_some_and(|labels| labels.get(name) == Some(value)))
     }
 
-    /// How many executions there are of each workflow and status, by workflow; `None` if the store doesn't know.
-    pub fn count_executions(&self) -> Result<Option<Vec<ExecutionCount>>, ServiceError> {
-        let index = self.ports.store.execution_index();
-        Ok(index.map(ExecutionIndex::counts).transpose()?)
-    }
 }
