@@ -58,7 +58,11 @@ impl Meter {
         let store = Arc::new(DynamoStore::new(database.client(), "tickover").listing(listed));
         let clock = Arc::new(LeapClock::default());
         let inner = Arc::new(MemoryQueue::new(clock.clone() as Arc<dyn Clock>, Queues::OnOpen));
-        let queue = Arc::new(CountingQueue { inner: inner.clone(), sent: AtomicU64::new(0), requests: AtomicU64::new(0) });
+        let queue = Arc::new(CountingQueue {
+            inner: inner.clone(),
+            sent: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+        });
         let ports = Ports {
             store: store.clone(),
             queue: queue.clone(),

@@ -88,8 +88,7 @@ impl Problem {
 
     /// The store has no index of executions of all workflows.
     pub(crate) fn no_index() -> Self {
-        let detail =
-            "this deployment has no list of all executions, so it can't count them; with TICKOVER_LISTS=all it has one, for one write more for each execution";
+        let detail = "this deployment has no list of all executions, so it can't count them; with TICKOVER_LISTS=all it has one, for one write more for each execution";
         Self::new(501, "not_kept", "Not kept", detail)
     }
 

@@ -33,7 +33,11 @@ async fn without_the_option_the_page_says_what_it_cant_list_and_with_it_lists_al
         ),
         (
             Listed::All,
-            ["50 shown. In all: pending 60", "Next page", "All 60 executions are counted, once a minute, as of"],
+            [
+                "50 shown. In all: pending 60",
+                "Next page",
+                "All 60 executions are counted, once a minute, as of",
+            ],
             "TICKOVER_LISTS",
         ),
     ] {

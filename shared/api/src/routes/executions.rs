@@ -105,7 +105,7 @@ pub(super) async fn export(
 /// List all workflows with the number of executions of each status.
 ///
 /// A local server counts all of them. A deployment on AWS with `TICKOVER_LISTS=all` reads its latest 1,000 executions for
-/// each answer, about 1,400 read units, and `complete` says whether those are all. Without that option it has no list to
+/// each answer, 1,320 read units, and `complete` says whether those are all. Without that option it has no list to
 /// read: 501.
 #[cfg_attr(feature = "schema", utoipa::path(
     get,

@@ -3,10 +3,8 @@
 use serde::Serialize;
 use tickover_service::cost::{
     ATTEMPT_TIMEOUT, Alarms, CLAIM, CLOSE, COMPLETE, CORE_ALARMS, CORE_QUEUES, END_BADLY, HEARTBEAT,
-    IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST, RETRY, SCHEDULE, SLEEP, SHORT_SLEEP, START,
-    TICK, TIMER,
-    TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS,
-    hints_sent_together, metrics,
+    IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST, RETRY, SCHEDULE, SHORT_SLEEP, SLEEP, START,
+    TICK, TIMER, TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS, hints_sent_together, metrics,
 };
 
 use super::{CostArgs, WhichAlarms};

@@ -53,8 +53,7 @@ impl Service {
         let (mut read, mut unreadable, mut cursor) = (0, 0, None);
         while read < COUNTED_MAX {
             let limit = PAGE.min(COUNTED_MAX - read);
-            let page =
-                self.with_retries(|| lists.find(Listed::All, limit, cursor.as_deref())).await?;
+            let page = self.with_retries(|| lists.find(Listed::All, limit, cursor.as_deref())).await?;
             let (executions, bad) = self.executions_of(&page.items).await?;
             read += page.items.len();
             unreadable += bad;

@@ -14,9 +14,7 @@ use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::{Json, Payload};
 
 use crate::error::ServiceError;
-use crate::ports::{
-    ExecutionFilter, ExecutionLists, Listed, Page, StoreError,
-};
+use crate::ports::{ExecutionFilter, ExecutionLists, Listed, Page, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -222,5 +220,4 @@ impl Service {
             labels.and_then(|labels| serde_json::from_str::<BTreeMap<String, String>>(labels.get()).ok());
         Ok(labels.is_some_and(|labels| labels.get(name) == Some(value)))
     }
-
 }
