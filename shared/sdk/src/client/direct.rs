@@ -46,7 +46,7 @@ impl Direct {
             Route::Start => executions::start(service, body).await,
             Route::Execution(id) => executions::describe(service, id.as_str(), query).await,
             Route::Executions => executions::list(service, query).await,
-            Route::Workflows => executions::workflows(service),
+            Route::Workflows => executions::workflows(service).await,
             Route::Timeline(id) => executions::timeline_of(service, id.as_str(), query).await,
             Route::Runs(id) => executions::runs(service, id.as_str(), query).await,
             Route::Export(id) => executions::export(service, id.as_str(), query).await,
