@@ -6,8 +6,9 @@ use crate::error::Reject;
 use crate::execution::Execution;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
+use crate::flow::Gated;
 use crate::gate::{Gate, Waiter};
-use crate::id::{ExecutionId, Fingerprint, GateId, Incarnation, Nonce, QueueName};
+use crate::id::{ExecutionId, Fingerprint, GateId, Incarnation, Nonce, QueueName, TaskId};
 use crate::operation::Operation;
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
@@ -257,6 +258,18 @@ pub enum Effect {
     },
     /// Notifies an execution that one of its remote steps or children has ended.
     NotifyParent(Parent),
+    /// Gives up what a task has at its gates.
+    FreePlaces(Box<FreePlaces>),
+}
+
+/// What a task gives up at its gates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreePlaces {
+    pub task: TaskId,
+    pub incarnation: Incarnation,
+    pub gates: Vec<Gated>,
+    /// The mark of the attempt whose places they are; `None` for a task that ended while it waited.
+    pub of: Option<u32>,
 }
 
 /// The result of a tick or timer.

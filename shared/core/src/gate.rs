@@ -4,20 +4,51 @@
 //! A task has a lease only while it has a place at each of its gates. A place ends by itself, a few seconds after the
 //! lease that it was taken for: so one that was left behind by a crash never stays.
 
+mod call;
+mod clear;
+mod extend;
+mod free;
+mod take;
+#[cfg(test)]
+mod tests;
+
 use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
 
-use crate::due::Due;
+use crate::due::{Due, DueKind, fnv1a, shard_of_name};
 use crate::duration::Millis;
 use crate::flow::Priority;
-use crate::id::{FlowKey, GateId, Incarnation, Nonce, TaskId};
+use crate::id::{FlowKey, GateId, Incarnation, LeaseId, Nonce, TaskId};
+use crate::limits::CONTROL_RECORD_BYTES;
+use crate::size;
 use crate::time::Timestamp;
+
+pub use call::{Behind, Standing, call, line};
+pub use clear::clear;
+pub use extend::extend;
+pub use free::{free, withdraw};
+pub use take::{CALL_KEPT, Take, Taken, take};
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
 pub const FORMAT: u8 = 1;
 /// How many bytes of a key's text its gate and its tasks have, for people. The digest alone tells two keys apart.
 pub const TEXT_MAX: usize = 48;
+/// How much the clocks of two processes may differ: a place is kept so much longer than its lease.
+pub const CLOCKS: Millis = Millis::from_secs(5);
+/// How long a place is kept beyond the lease that it was taken for. The claim comes a moment after the place was taken:
+/// if it comes later than what is left beside [`CLOCKS`], the place is taken again first.
+pub const GRACE: Millis = Millis::from_secs(10);
+/// How long a task that was called keeps its place until it comes.
+pub const CALL: Millis = Millis::from_secs(60);
+/// While somebody waits, the tick looks at the gate this often.
+pub const PATROL: Millis = Millis::from_secs(60);
+/// Most waiting tasks in the record itself.
+pub const LINE_MAX: usize = 8;
+/// What the holders of a full line may still add to the record: it has room for waiting tasks below that.
+const GROWTH_BYTES: usize = 64;
+/// How long the item of a waiting task is kept. Its own backstop brings it back to the line before.
+pub const WAITER_KEPT: Millis = Millis::from_secs(30 * 86_400);
 /// How long a gate is kept that nobody needs.
 pub const KEPT_FOR: Millis = Millis::from_secs(3_600);
 
@@ -41,6 +72,9 @@ pub struct Gate {
     /// The limit that was asked for last; absent if only a rate was asked for.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<NonZeroU16>,
+    /// When the task was scheduled that asked for it.
+    #[serde(rename = "la", default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
     /// The limit that an operator has set instead.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<NonZeroU16>,
@@ -167,6 +201,65 @@ impl Holder {
     }
 }
 
+impl Holder {
+    /// When it was called, if it was.
+    fn called_at(&self) -> Timestamp {
+        self.until.minus(CALL)
+    }
+}
+
+/// The mark of an attempt. It tells two attempts of one task apart, and reveals nothing of the lease.
+pub fn mark(lease: &LeaseId) -> u32 {
+    let digest = fnv1a(&lease.to_string());
+    u32::try_from(digest >> 32).unwrap_or(u32::MAX) ^ u32::try_from(digest & 0xffff_ffff).unwrap_or(0)
+}
+
+/// A gate that is being changed, and what else its write needs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub gate: Gate,
+    /// Tasks that need an item of their own.
+    pub enters: Vec<Waiter>,
+    /// Tasks whose item is to be deleted.
+    pub leaves: Vec<Waiter>,
+    /// Tasks that have a place now, and are to be told.
+    pub called: Vec<Waiter>,
+    /// Whether the gate must be written although it is the same. Who frees a place and finds nobody with an item must
+    /// not miss one that comes meanwhile: both write the gate, so one of them sees the other.
+    touched: bool,
+}
+
+impl Plan {
+    pub const fn of(gate: Gate) -> Self {
+        Self { gate, enters: vec![], leaves: vec![], called: vec![], touched: false }
+    }
+
+    /// Has the gate written although nothing else of it may change.
+    pub const fn touch(&mut self) {
+        self.touched = true;
+    }
+
+    /// The gate to write in the place of `before`, or `None` if nothing has changed.
+    pub fn finish(
+        &mut self,
+        before: Option<&Gate>,
+        nonce: Nonce,
+        now: Timestamp,
+        shards: u16,
+    ) -> Option<Gate> {
+        self.gate.settle(now, shards);
+        let is_same = before.is_some_and(|before| {
+            let (expires_at, due) = (before.expires_at, before.due);
+            Gate { expires_at, due, ..self.gate.clone() } == *before
+                && self.gate.due.is_none() == due.is_none()
+        });
+        if is_same && !self.touched {
+            return None;
+        }
+        Some(Gate { version: self.gate.version + 1, nonce, ..self.gate.clone() })
+    }
+}
+
 /// The beginning of a key's text, for people.
 pub fn shown(key: &FlowKey) -> String {
     let text = key.as_str();
@@ -183,6 +276,7 @@ impl Gate {
             nonce,
             text,
             limit: None,
+            asked_at: None,
             pinned: None,
             due: None,
             holders: vec![],
@@ -196,6 +290,46 @@ impl Gate {
     /// The limit that counts.
     pub fn limit(&self) -> Option<NonZeroU16> {
         self.pinned.or(self.limit)
+    }
+
+    /// How many places are free.
+    pub fn free(&self) -> usize {
+        self.limit().map_or(0, |limit| usize::from(limit.get()).saturating_sub(self.holders.len()))
+    }
+
+    /// Whether a task waits that could have a place.
+    pub fn should_call(&self) -> bool {
+        self.free() > 0 && (self.overflow || !self.waiters.is_empty())
+    }
+
+    /// Whether the record has room for a waiting task more.
+    fn has_room(&self) -> bool {
+        size::of(self) + GROWTH_BYTES <= CONTROL_RECORD_BYTES
+    }
+
+    /// Whether the tick must look at it: somebody waits, or was called and hasn't come yet.
+    fn is_watched(&self) -> bool {
+        let is_called = |one: &Holder| match one.hold {
+            Hold::Called { .. } => true,
+            Hold::Taken { .. } => false,
+        };
+        self.overflow || !self.waiters.is_empty() || self.holders.iter().any(is_called)
+    }
+
+    /// Sets when the tick looks at it, and until when it is kept.
+    fn settle(&mut self, now: Timestamp, shards: u16) {
+        let at = now.plus(PATROL);
+        self.due = match self.due {
+            _ if !self.is_watched() => None,
+            Some(due) if due.at > now && due.at <= at => Some(due),
+            Some(due) => Some(Due { at, ..due }),
+            None => {
+                let shard = shard_of_name(self.id.as_str(), shards);
+                Some(Due { at, kind: DueKind::Backstop, shard })
+            }
+        };
+        let last = self.holders.iter().map(|one| one.until).max().map_or(now, |until| until.max(now));
+        self.expires_at = last.plus(KEPT_FOR);
     }
 
     /// When the record may be deleted; `None` while it is needed.

@@ -175,10 +175,14 @@ impl Ask {
                 hint: None,
                 isolation: Isolation::Alone,
                 paused: false,
+                places: None,
             }),
-            Self::Heartbeat => {
-                Command::Heartbeat(Heartbeat { lease, progress: Some(0.25), extends_lease: true })
-            }
+            Self::Heartbeat => Command::Heartbeat(Heartbeat {
+                lease,
+                progress: Some(0.25),
+                extends_lease: true,
+                places_until: None,
+            }),
             Self::Complete { bytes } => {
                 let output = Some(Json::string(&"o".repeat(bytes)));
                 Command::Complete(Complete { lease, output, blob_id })

@@ -146,7 +146,8 @@ impl Service {
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Operation(id) => Box::pin(self.take_over_operation(id, job.stop_at)).await,
-            RecordId::Task(_) | RecordId::Gate(_) => Ok(DueReply::Nothing),
+            RecordId::Gate(id) => Box::pin(self.patrol_gate(id)).await,
+            RecordId::Task(_) => Ok(DueReply::Nothing),
         };
         match result {
             Ok(reply) => report.count(reply),

@@ -299,7 +299,9 @@ fn is_timers_look(command: &Command) -> bool {
 fn without_timers(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
         Effect::Timer(_) => false,
-        Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) => true,
+        Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => {
+            true
+        }
     });
     decision
 }
@@ -309,7 +311,7 @@ fn hint_before_commit(world: &World, actor: Actor, mut decision: Decision) -> De
     for effect in std::mem::take(&mut decision.effects) {
         let (hint, at) = match effect {
             Effect::Dispatch { hint, at } => (hint, at),
-            Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => {
+            Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => {
                 decision.effects.push(effect);
                 continue;
             }

@@ -42,7 +42,10 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                         Effect::Dispatch { hint, .. } => {
                             *allowed.decided.entry(hint.task.incarnation).or_default() += 1;
                         }
-                        Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => {}
+                        Effect::Timer(_)
+                        | Effect::Turn { .. }
+                        | Effect::NotifyParent(_)
+                        | Effect::FreePlaces(_) => {}
                     }
                 }
             }
