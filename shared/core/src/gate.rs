@@ -318,10 +318,11 @@ impl Gate {
 
     /// Sets when the tick looks at it, and until when it is kept.
     fn settle(&mut self, now: Timestamp, shards: u16) {
-        let at = now.plus(PATROL);
+        let latest = now.plus(PATROL);
+        let at = self.holders.iter().map(|one| one.until).min().map_or(latest, |end| end.min(latest));
         self.due = match self.due {
             _ if !self.is_watched() => None,
-            Some(due) if due.at > now && due.at <= at => Some(due),
+            Some(due) if due.at > now && due.at <= latest => Some(due),
             Some(due) => Some(Due { at, ..due }),
             None => {
                 let shard = shard_of_name(self.id.as_str(), shards);

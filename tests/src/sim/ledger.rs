@@ -46,6 +46,8 @@ pub struct Ledger {
     noted: Mutex<Vec<(Timestamp, TickRecord)>>,
     /// The records of operations, after how many events each was written.
     operations: Mutex<Vec<(usize, Operation)>>,
+    /// The records of gates, and when each was written.
+    gates: Mutex<Vec<(Timestamp, Gate)>>,
 }
 
 /// The due slot of a record from an instant on.
@@ -69,7 +71,8 @@ impl Ledger {
         let (index, open) = (Mutex::default(), Mutex::default());
         let (bodies, noted, operations) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (store, page) = (Table::new(seed, plan.has_sqlite), plan.page);
-        Self { store, page, clock, history, dice, index, open, bodies, noted, operations }
+        let gates = Mutex::default();
+        Self { store, page, clock, history, dice, index, open, bodies, noted, operations, gates }
     }
 
     /// The current record of a task.
@@ -100,6 +103,11 @@ impl Ledger {
     /// The records of operations, in the order in which they were written, and after how many events each was written.
     pub fn operations(&self) -> Vec<(usize, Operation)> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The records of gates, in the order in which they were written, and when. A refused write notes its record again.
+    pub fn gates(&self) -> Vec<(Timestamp, Gate)> {
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The current record of an operation.
@@ -160,8 +168,11 @@ impl Ledger {
                     self.follow(RecordId::Queue(name), before, after, lag_ms);
                 }
                 Known::Gate(id, before) => {
-                    let after = self.gate(&id).and_then(|gate| gate.due);
-                    self.follow(RecordId::Gate(id), before, after, lag_ms);
+                    let Some(after) = self.gate(&id) else { continue };
+                    let due = after.due;
+                    let noted = (self.clock.now(), after);
+                    self.gates.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+                    self.follow(RecordId::Gate(id), before, due, lag_ms);
                 }
                 Known::Operation(id, before) => {
                     let Some(after) = self.operation(&id) else { continue };

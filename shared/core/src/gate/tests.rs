@@ -196,12 +196,15 @@ fn the_tick_looks_at_a_gate_within_a_minute_while_somebody_waits_or_was_called()
     assert_eq!(scene.gate.as_ref().unwrap().due, None);
     scene.comes("b", 1);
     let due = |scene: &Scene| scene.gate.as_ref().unwrap().due.map(|due| due.at);
-    assert_eq!(due(&scene), Some(at(61)));
+    assert_eq!(due(&scene), Some(at(40)), "when the first place ends");
     scene.comes("c", 20);
-    assert_eq!(due(&scene), Some(at(61)), "a slot that is early enough isn't moved");
+    assert_eq!(due(&scene), Some(at(40)), "a slot that is early enough isn't moved");
     scene.ends("a", 30);
     assert!(scene.gate.as_ref().unwrap().expires_at().is_none());
-    assert_eq!(due(&scene), Some(at(61)));
+    assert_eq!(due(&scene), Some(at(40)));
+    let long = Take { until: at(9_000), ..scene.asked("b", Priority::Normal, at(41)) };
+    scene.asks(&long, 41);
+    assert_eq!(due(&scene), Some(at(101)), "a minute at the latest");
 }
 
 #[test]

@@ -81,6 +81,11 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::EndedLaterRetried
         | Bug::OperationNotDue
         | Bug::StopIgnored
+        | Bug::TakenUnchecked
+        | Bug::PlacesFreedTwice
+        | Bug::TwoCalledForOne
+        | Bug::PlacesNotCleared
+        | Bug::NobodyCalled
         | Bug::ItemsKeptForEver
         | Bug::ClaimedTurnsNotRecorded
         | Bug::SuspendIgnoresWakes
