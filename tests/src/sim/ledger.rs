@@ -47,7 +47,7 @@ pub struct Ledger {
     /// The records of operations, after how many events each was written.
     operations: Mutex<Vec<(usize, Operation)>>,
     /// The records of gates, and when each was written.
-    gates: Mutex<Vec<(Timestamp, Gate)>>,
+    gates: Mutex<Vec<NotedGate>>,
 }
 
 /// The due slot of a record from an instant on.
@@ -105,8 +105,8 @@ impl Ledger {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The records of gates, in the order in which they were written, and when. A refused write notes its record again.
-    pub fn gates(&self) -> Vec<(Timestamp, Gate)> {
+    /// The records of gates, in the order in which they were written. A refused write notes its record again.
+    pub fn gates(&self) -> Vec<NotedGate> {
         self.gates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -170,7 +170,7 @@ impl Ledger {
                 Known::Gate(id, before) => {
                     let Some(after) = self.gate(&id) else { continue };
                     let due = after.due;
-                    let noted = (self.clock.now(), after);
+                    let noted = NotedGate { number: self.history.len(), at: self.clock.now(), gate: after };
                     self.gates.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
                     self.follow(RecordId::Gate(id), before, due, lag_ms);
                 }
@@ -289,6 +289,15 @@ impl Ledger {
     fn index(&self) -> MutexGuard<'_, BTreeMap<RecordId, Vec<IndexEntry>>> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A gate's record as it was written.
+#[derive(Clone, Debug)]
+pub struct NotedGate {
+    /// After how many events.
+    pub number: usize,
+    pub at: Timestamp,
+    pub gate: Gate,
 }
 
 /// The sort key of the index. Ids of different kinds may be equal.

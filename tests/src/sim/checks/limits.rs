@@ -9,6 +9,7 @@ use tickover_core::id::{Fingerprint, GateId, TaskId};
 use tickover_core::time::Timestamp;
 
 use crate::sim::Run;
+use crate::sim::ledger::NotedGate;
 use crate::sim::violation::{Invariant, Violation};
 
 /// In fair weather, the next one is called in the write that frees the place; a call of the store takes no longer.
@@ -68,7 +69,7 @@ fn taken(gate: &Gate, now: Timestamp) -> usize {
 
 fn places_within_the_limit(run: &Run) -> Vec<Violation> {
     let gates = run.world.ledger.gates();
-    let over = gates.iter().filter_map(|(at, gate)| {
+    let over = gates.iter().filter_map(|NotedGate { at, gate, .. }| {
         let limit = usize::from(gate.limit()?.get());
         let count = taken(gate, *at);
         let what = format!("gate {} has {count} places taken, and its limit is {limit}", gate.id);
@@ -80,7 +81,7 @@ fn places_within_the_limit(run: &Run) -> Vec<Violation> {
 /// From the instant at which a place is free while somebody waits, until the gate's next record in which that isn't so.
 fn nobody_waits_at_a_free_place(run: &Run) -> Vec<Violation> {
     let mut by_gate: BTreeMap<GateId, Vec<(Timestamp, Gate)>> = BTreeMap::new();
-    for (at, gate) in run.world.ledger.gates() {
+    for NotedGate { at, gate, .. } in run.world.ledger.gates() {
         by_gate.entry(gate.id.clone()).or_default().push((at, gate));
     }
     let mut found = vec![];
