@@ -37,7 +37,8 @@ pub const TEXT_MAX: usize = 48;
 /// How much the clocks of two processes may differ: a place is kept so much longer than its lease.
 pub const CLOCKS: Millis = Millis::from_secs(5);
 /// How long a place is kept beyond the lease that it was taken for. The claim comes a moment after the place was taken:
-/// if it comes later than what is left beside [`CLOCKS`], the place is taken again first.
+/// if it comes later than what is left beside [`CLOCKS`], the lease is shorter, and if it would have less than half of
+/// its length, the place is taken again first.
 pub const GRACE: Millis = Millis::from_secs(10);
 /// How long a task that was called keeps its place until it comes.
 pub const CALL: Millis = Millis::from_secs(60);

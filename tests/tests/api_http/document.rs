@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 48] = [
+const ROUTES: [&str; 52] = [
+    "delete /v1/limits/{key}",
+    "delete /v1/limits/{key}/holders/{task}",
+    "get /v1/limits/{key}",
+    "put /v1/limits/{key}",
     "delete /v1/executions/{id}/events/{name}",
     "delete /v1/crons/{id}",
     "get /healthz",

@@ -17,7 +17,7 @@ use crate::service::Service;
 const COUNTED_MAX: usize = 100;
 
 /// A limit as it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitView {
     /// The key, or as much of it as is kept.
     pub key: String,
@@ -51,11 +51,10 @@ pub struct WaitsAt {
 }
 
 impl Service {
-    /// A key's limit, who has its places and who waits.
+    /// A key's limit, who has its places and who waits. A key that no task has needed lately has none of them.
     pub async fn limit(&self, key: &FlowKey) -> Result<LimitView, ServiceError> {
         let view = self.view_of(&GateId::from(&gate_digest(key))).await?;
-        let view = view.ok_or(Reject::NotFound)?;
-        Ok(LimitView { key: key.as_str().to_owned(), ..view })
+        Ok(LimitView { key: key.as_str().to_owned(), ..view.unwrap_or_default() })
     }
 
     /// Sets a key's limit, whatever tasks ask for; `None` gives it back to them. A lower limit takes no place away.
@@ -65,10 +64,7 @@ impl Service {
         limit: Option<NonZeroU16>,
     ) -> Result<LimitView, ServiceError> {
         let id = GateId::from(&gate_digest(key));
-        let done = Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Pin(limit))).await?;
-        if done.0 != Done::Found(true) {
-            return Err(Reject::NotFound.into());
-        }
+        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Pin(limit))).await?;
         self.limit(key).await
     }
 

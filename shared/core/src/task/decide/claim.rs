@@ -1,6 +1,7 @@
 //! claim: a worker takes a waiting task, or one whose worker was lost.
 
 use crate::command::Context;
+use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::gate::CLOCKS;
 use crate::task::command::{Claim, Places};
@@ -55,11 +56,11 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
 }
 
 /// Whether an attempt may not start yet, because the task needs places that weren't taken for this very record, or that
-/// might end before the lease does.
+/// would end before half of its lease does. (The lease ends with them.)
 fn lacks_places(task: &Task, claim: &Claim, now: Timestamp) -> bool {
-    let covers = |places: Places| {
-        places.version == task.version && now.plus(claim.length).plus(CLOCKS) <= places.until
-    };
+    let half = Millis::new(claim.length.as_u64() / 2);
+    let covers =
+        |places: Places| places.version == task.version && now.plus(half).plus(CLOCKS) <= places.until;
     !task.gates().is_empty() && !claim.places.is_some_and(covers)
 }
 
