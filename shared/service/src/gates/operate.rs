@@ -2,13 +2,12 @@
 
 use std::num::NonZeroU16;
 
-use tickover_core::error::Reject;
 use tickover_core::gate::{self, Gate, Hold};
 use tickover_core::id::{FlowKey, GateId, TaskId};
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
-use super::{Act, Done};
+use super::Act;
 use crate::error::ServiceError;
 use crate::flow::gate_digest;
 use crate::service::Service;
@@ -68,13 +67,10 @@ impl Service {
         self.limit(key).await
     }
 
-    /// Takes a task's place at a key. The attempt that has it goes on: more than the limit may then run.
+    /// Takes a task's place at a key, if it has one. The attempt that has it goes on: more than the limit may then run.
     pub async fn release_place(&self, key: &FlowKey, task: &TaskId) -> Result<LimitView, ServiceError> {
         let id = GateId::from(&gate_digest(key));
-        let done = Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Release(task))).await?;
-        if done.0 != Done::Found(true) {
-            return Err(Reject::NotFound.into());
-        }
+        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Release(task))).await?;
         self.limit(key).await
     }
 
