@@ -7,7 +7,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::journal::SegmentKey;
-use tickover_core::id::{BlobId, ExecutionId, Incarnation};
+use tickover_core::gate::{Gate, Hold};
+use tickover_core::id::{BlobId, ExecutionId, Incarnation, TaskId};
 use tickover_core::time::Timestamp;
 use tickover_service::condition::{Condition, Ruling, Stored, Verdict};
 use tickover_service::ports::{Current, StoreError};
@@ -26,6 +27,9 @@ pub(crate) struct Commit {
     wakes: Vec<(ExecutionId, Incarnation)>,
     /// Tasks that no longer wait at a gate, by the ids of what waits.
     left: Vec<String>,
+    /// Tasks at the gates that are written, and whether their hints should be in a queue: those of tasks that wait are
+    /// deleted.
+    hinted: Vec<(TaskId, Incarnation, bool)>,
 }
 
 #[derive(Debug)]
@@ -61,7 +65,8 @@ enum Change {
 
 impl Commit {
     pub(crate) fn new(writes: &[Write]) -> Result<Self, StoreError> {
-        let mut commit = Self { extensions: vec![], decided: vec![], wakes: vec![], left: vec![] };
+        let mut commit =
+            Self { extensions: vec![], decided: vec![], wakes: vec![], left: vec![], hinted: vec![] };
         for write in writes {
             commit.add(write)?;
         }
@@ -99,9 +104,11 @@ impl Commit {
                 (Kind::Operation, record.id.to_string(), Change::Put(NewRecord::operation(record)?))
             }
             Write::PutGate { record, .. } => {
+                self.hinted.extend(hinted(record));
                 (Kind::Gate, record.id.to_string(), Change::Put(NewRecord::gate(record)?))
             }
             Write::PutWaiter { gate, waiter, expires_at } => {
+                self.hinted.push((waiter.task.clone(), waiter.incarnation, false));
                 let record = NewRecord::waiter(waiter, *expires_at)?;
                 self.extensions.push(Extension::Waiter(waiter_id(gate, waiter), Box::new(record)));
                 return Ok(());
@@ -169,6 +176,14 @@ impl Commit {
         for (id, incarnation) in &self.wakes {
             wake(connection, id, *incarnation)?;
         }
+        for (task, incarnation, has_hint) in &self.hinted {
+            let mut statement = connection.prepare_cached(
+                "UPDATE record SET has_hint = ?4 WHERE kind = ?1 AND id = ?2 AND incarnation = ?3
+                     AND has_hint <> ?4 AND ready_at IS NOT NULL",
+            )?;
+            let incarnation = bits(*incarnation.as_bytes());
+            statement.execute(params![Kind::Task as i64, task.as_str(), incarnation, has_hint])?;
+        }
         for id in &self.left {
             let mut statement =
                 connection.prepare_cached("DELETE FROM record WHERE kind = ?1 AND id = ?2")?;
@@ -176,6 +191,16 @@ impl Commit {
         }
         Ok(())
     }
+}
+
+/// The tasks of a gate whose hints were deleted because they wait, and those that were sent again.
+fn hinted(gate: &Gate) -> Vec<(TaskId, Incarnation, bool)> {
+    let waiting = gate.waiters.iter().map(|one| (one.task.clone(), one.incarnation, false));
+    let called = gate.holders.iter().filter_map(|one| match one.hold {
+        Hold::Called { .. } => Some((one.task.clone(), one.incarnation, true)),
+        Hold::Taken { .. } => None,
+    });
+    waiting.chain(called).collect()
 }
 
 /// The row of a record, and what conditions ask of it.

@@ -4,11 +4,13 @@ use rusqlite::Connection;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
-use tickover_core::gate::{Gate, KEPT_FOR, Order, Waiter};
+use tickover_core::gate::{Gate, Hold, Holder, KEPT_FOR, Order, Waiter};
 use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, TaskId};
+use tickover_core::task::Task;
+use tickover_service::memory::{Backlog as _, Choice};
 use tickover_service::ports::Store as _;
 use tickover_sqlite::{SqliteStore, check};
-use tickover_tests::scene::START;
+use tickover_tests::scene::{START, Scene, queue_name, request, task_id};
 
 fn waiter() -> Waiter {
     let (task, incarnation) = (TaskId::parse("t").unwrap(), Incarnation::from_bytes([1; 8]));
@@ -72,4 +74,30 @@ async fn a_gate_is_deleted_when_nobody_has_needed_it_for_an_hour_and_who_waits_a
     assert_eq!(store.delete_expired(at).await.unwrap(), 2);
     assert_eq!(store.gate(&last.id).await.unwrap(), None);
     assert_eq!(store.waiters(&last.id, 10).await.unwrap(), []);
+}
+
+/// The tasks of which a queue over the store would get hints.
+fn hinted(store: &SqliteStore) -> usize {
+    store.hints(&queue_name("work"), &mut |_| Choice::Take).unwrap().len()
+}
+
+#[tokio::test]
+async fn a_queue_finds_no_hint_of_a_task_that_waits_at_a_gate_until_it_is_called() {
+    let store = std::sync::Arc::new(SqliteStore::memory().unwrap());
+    let scene = Scene::over(store.clone());
+    scene.service.schedule(request("work", Some("t"), None)).await.unwrap();
+    assert_eq!(hinted(&store), 1);
+    let Task { incarnation, .. } = store.task(&task_id("t")).await.unwrap().unwrap();
+    let waiter = Waiter { incarnation, ..waiter() };
+    let waits = Gate { waiters: vec![waiter.clone()], ..gate() };
+    store.commit(&[put(&waits, None)]).await.unwrap();
+    assert_eq!(hinted(&store), 0);
+    let (until, hold) = (START.plus(KEPT_FOR), Hold::Called { order: waiter.order });
+    let holder = Holder { task: waiter.task.clone(), incarnation, until, hold };
+    let called = Gate { holders: vec![holder], nonce: Nonce::from_bytes([3; 8]), ..gate() };
+    store.commit(&[put(&called, Some(waits.nonce))]).await.unwrap();
+    assert_eq!(hinted(&store), 1);
+    let item = Write::PutWaiter { gate: gate().id, waiter, expires_at: START.plus(KEPT_FOR) };
+    store.commit(&[item]).await.unwrap();
+    assert_eq!(hinted(&store), 0);
 }
