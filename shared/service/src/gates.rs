@@ -6,8 +6,6 @@
 mod claim;
 mod operate;
 mod patrol;
-#[cfg(test)]
-mod tests;
 
 use tickover_core::decision::{Effect, FreePlaces, Write};
 use tickover_core::duration::Millis;
