@@ -250,8 +250,8 @@ impl Plan {
     ) -> Option<Gate> {
         self.gate.settle(now, shards);
         let is_same = before.is_some_and(|before| {
-            let (expires_at, due) = (before.expires_at, before.due);
-            Gate { expires_at, due, ..self.gate.clone() } == *before
+            let (due, expires_at) = (before.due, before.expires_at);
+            Gate { due, expires_at, ..self.gate.clone() } == *before
                 && self.gate.due.is_none() == due.is_none()
         });
         if is_same && !self.touched {

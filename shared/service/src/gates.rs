@@ -20,6 +20,7 @@ use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
 use crate::error::ServiceError;
+use crate::metric;
 use crate::ports::StoreError;
 use crate::service::Service;
 use crate::warn_unless_logged;
@@ -113,6 +114,7 @@ impl Service {
             let writes = writes(&plan, &record, before.as_ref(), now);
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => {
+                    metric::limit(&record);
                     hints.retain(|hint| plan.called.iter().any(|one| one.is_of(&hint.id, hint.incarnation)));
                     self.send_called(hints).await;
                     return Ok((done, Some(record)));
