@@ -23,13 +23,19 @@ pub(crate) struct Commit {
     /// They have no condition, and stay whatever becomes of the others.
     extensions: Vec<Extension>,
     decided: Vec<Decided>,
-    /// They come last: an execution that is woken must find what it is woken for.
-    wakes: Vec<(ExecutionId, Incarnation)>,
-    /// Tasks that no longer wait at a gate, by the ids of what waits.
-    left: Vec<String>,
-    /// Tasks at the gates that are written, and whether their hints should be in a queue: those of tasks that wait are
-    /// deleted.
-    hinted: Vec<(TaskId, Incarnation, bool)>,
+    /// They come last.
+    behind: Vec<Behind>,
+}
+
+/// A write without a condition that follows the others.
+#[derive(Debug)]
+enum Behind {
+    /// An execution that is woken must find what it is woken for.
+    Wake(ExecutionId, Incarnation),
+    /// A task no longer waits at a gate, by the id of what waits.
+    Left(String),
+    /// Whether the hint of a task should be in its queue: that of a task that waits at a gate is deleted.
+    Hinted(TaskId, Incarnation, bool),
 }
 
 #[derive(Debug)]
@@ -65,8 +71,7 @@ enum Change {
 
 impl Commit {
     pub(crate) fn new(writes: &[Write]) -> Result<Self, StoreError> {
-        let mut commit =
-            Self { extensions: vec![], decided: vec![], wakes: vec![], left: vec![], hinted: vec![] };
+        let mut commit = Self { extensions: vec![], decided: vec![], behind: vec![] };
         for write in writes {
             commit.add(write)?;
         }
@@ -104,17 +109,17 @@ impl Commit {
                 (Kind::Operation, record.id.to_string(), Change::Put(NewRecord::operation(record)?))
             }
             Write::PutGate { record, .. } => {
-                self.hinted.extend(hinted(record));
+                self.behind.extend(hinted(record));
                 (Kind::Gate, record.id.to_string(), Change::Put(NewRecord::gate(record)?))
             }
             Write::PutWaiter { gate, waiter, expires_at } => {
-                self.hinted.push((waiter.task.clone(), waiter.incarnation, false));
+                self.behind.push(Behind::Hinted(waiter.task.clone(), waiter.incarnation, false));
                 let record = NewRecord::waiter(waiter, *expires_at)?;
                 self.extensions.push(Extension::Waiter(waiter_id(gate, waiter), Box::new(record)));
                 return Ok(());
             }
             Write::DeleteWaiter { gate, waiter } => {
-                self.left.push(waiter_id(gate, waiter));
+                self.behind.push(Behind::Left(waiter_id(gate, waiter)));
                 return Ok(());
             }
             Write::PutTick { record } => (Kind::Tick, String::new(), Change::Put(NewRecord::tick(record)?)),
@@ -122,7 +127,7 @@ impl Commit {
                 (Kind::Cron, after.id.to_string(), Change::Put(NewRecord::cron(after)?))
             }
             Write::Wake { id, incarnation } => {
-                self.wakes.push((id.clone(), *incarnation));
+                self.behind.push(Behind::Wake(id.clone(), *incarnation));
                 return Ok(());
             }
             Write::ExtendBlob { at } => {
@@ -173,31 +178,19 @@ impl Commit {
                 }
             }
         }
-        for (id, incarnation) in &self.wakes {
-            wake(connection, id, *incarnation)?;
-        }
-        for (task, incarnation, has_hint) in &self.hinted {
-            let mut statement = connection.prepare_cached(
-                "UPDATE record SET has_hint = ?4 WHERE kind = ?1 AND id = ?2 AND incarnation = ?3
-                     AND has_hint <> ?4 AND ready_at IS NOT NULL",
-            )?;
-            let incarnation = bits(*incarnation.as_bytes());
-            statement.execute(params![Kind::Task as i64, task.as_str(), incarnation, has_hint])?;
-        }
-        for id in &self.left {
-            let mut statement =
-                connection.prepare_cached("DELETE FROM record WHERE kind = ?1 AND id = ?2")?;
-            statement.execute(params![Kind::Waiter as i64, id])?;
+        for write in &self.behind {
+            write.run(connection)?;
         }
         Ok(())
     }
 }
 
 /// The tasks of a gate whose hints were deleted because they wait, and those that were sent again.
-fn hinted(gate: &Gate) -> Vec<(TaskId, Incarnation, bool)> {
-    let waiting = gate.waiters.iter().map(|one| (one.task.clone(), one.incarnation, false));
+fn hinted(gate: &Gate) -> Vec<Behind> {
+    let hinted = |task: &TaskId, incarnation, has_hint| Behind::Hinted(task.clone(), incarnation, has_hint);
+    let waiting = gate.waiters.iter().map(|one| hinted(&one.task, one.incarnation, false));
     let called = gate.holders.iter().filter_map(|one| match one.hold {
-        Hold::Called { .. } => Some((one.task.clone(), one.incarnation, true)),
+        Hold::Called { .. } => Some(hinted(&one.task, one.incarnation, true)),
         Hold::Taken { .. } => None,
     });
     waiting.chain(called).collect()
@@ -389,6 +382,28 @@ fn wake(connection: &Connection, id: &ExecutionId, incarnation: Incarnation) -> 
     )?;
     let incarnation = bits(*incarnation.as_bytes());
     statement.execute(params![Kind::Execution as i64, id.as_str(), incarnation]).map(|_| ())
+}
+
+impl Behind {
+    fn run(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
+        match self {
+            Self::Wake(id, incarnation) => wake(connection, id, *incarnation),
+            Self::Left(id) => {
+                let mut statement =
+                    connection.prepare_cached("DELETE FROM record WHERE kind = ?1 AND id = ?2")?;
+                statement.execute(params![Kind::Waiter as i64, id]).map(|_| ())
+            }
+            Self::Hinted(task, incarnation, has_hint) => {
+                let mut statement = connection.prepare_cached(
+                    "UPDATE record SET has_hint = ?4 WHERE kind = ?1 AND id = ?2 AND incarnation = ?3
+                         AND has_hint <> ?4 AND ready_at IS NOT NULL",
+                )?;
+                let incarnation = bits(*incarnation.as_bytes());
+                let task_row = params![Kind::Task as i64, task.as_str(), incarnation, has_hint];
+                statement.execute(task_row).map(|_| ())
+            }
+        }
+    }
 }
 
 impl Extension {
