@@ -8,6 +8,7 @@ pub mod executions;
 mod claim;
 mod crons;
 mod health;
+mod limit;
 mod operate;
 mod operations;
 mod queues;
@@ -15,6 +16,7 @@ mod read;
 mod report;
 mod schedule;
 
+pub use self::limit::{limit, release_place, set_limit, unset_limit};
 pub use claim::{claim, claim_by_id};
 pub use crons::{create_cron, cron, crons, delete_cron, pause_cron, replace_cron, resume_cron, trigger_cron};
 pub use health::health;

@@ -19,6 +19,7 @@ mod dev;
 mod event;
 mod execution;
 mod explain;
+mod limits;
 mod list;
 mod new;
 mod operation;
@@ -92,6 +93,9 @@ enum Command {
     /// List, show, pause and resume queues
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// See and set how many tasks of a key run at once
+    #[command(subcommand)]
+    Limits(limits::LimitsCommand),
     /// Create, list, show, pause, resume, trigger and delete crons
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
@@ -142,6 +146,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Describe(args) => describe::run(args, &system.client().await?).await?,
         Command::List(args) => list::run(args, &system.client().await?).await?,
         Command::Cancel(args) => cancel::run(args, &system.client().await?).await?,
+        Command::Limits(command) => limits::run(command, &system.client().await?).await?,
         Command::Queue(command) => queue::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,
         Command::Operation(command) => operation::run(command, &system.client().await?).await?,

@@ -76,6 +76,13 @@ impl Direct {
             Route::TriggerCron(id) => calls::trigger_cron(service, id.as_str(), body).await,
             Route::DeleteCron(id) => calls::delete_cron(service, id.as_str()).await,
 
+            Route::Limit(key) => calls::limit(service, key.as_str()).await,
+            Route::SetLimit(key) => calls::set_limit(service, key.as_str(), body).await,
+            Route::UnsetLimit(key) => calls::unset_limit(service, key.as_str()).await,
+            Route::ReleasePlace(key, task) => {
+                calls::release_place(service, key.as_str(), task.as_str()).await
+            }
+
             Route::StartOperation => calls::start_operation(service, body).await,
             Route::Operation(id) => calls::operation(service, id.as_str()).await,
             Route::Operations => calls::operations(service, query).await,
