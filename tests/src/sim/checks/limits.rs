@@ -34,7 +34,7 @@ struct Lease {
 fn leases_within_the_limit(run: &Run) -> Vec<Violation> {
     let mut leases: BTreeMap<TaskId, Lease> = BTreeMap::new();
     let mut found = vec![];
-    for event in run.events.iter() {
+    for event in &run.events {
         let Some(change) = event.what.task_change() else { continue };
         let task = &change.after;
         if task.gates().is_empty() {
