@@ -10,6 +10,7 @@ mod answer;
 mod bug;
 mod decisions;
 pub mod execution;
+pub mod gates;
 mod properties;
 mod record;
 mod state;

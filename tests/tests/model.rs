@@ -10,6 +10,7 @@ use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_tests::model::execution::{ExecutionBug, ExecutionFaults, ExecutionProtocol, Waits, claim};
+use tickover_tests::model::gates::{GateBug, GateProtocol};
 use tickover_tests::model::{Bug, Faults, Plan, Protocol, State, instants, name};
 
 /// No faults, but every actor may be slow.
@@ -224,4 +225,23 @@ fn a_close_without_a_fence_would_end_another_workers_turn() {
 #[test]
 fn an_execution_without_rechecks_would_be_lost() {
     finds_execution_bug(Waits::ForSteps, ExecutionBug::NoRecheck, claim::NOT_LOST);
+}
+
+#[test]
+fn no_order_of_takes_crashes_and_reclaims_gives_a_key_more_than_its_limit() {
+    let protocol = GateProtocol { limit: 1, crashes: 1, instants: 5, bug: None };
+    let checker = protocol.checker().threads(2).target_max_depth(12).spawn_bfs().join();
+    println!("{} states, {} deep", checker.unique_state_count(), checker.max_depth());
+    checker.assert_properties();
+}
+
+#[test]
+fn a_gate_with_a_bug_gives_a_key_more_than_its_limit_in_some_order() {
+    for bug in [GateBug::ClaimOfAnyVersion, GateBug::MarkIgnored, GateBug::TakenUnchecked] {
+        let found = HasDiscoveries::AnyOf(["within the limit"].into());
+        let protocol = GateProtocol { limit: 1, crashes: 0, instants: 1, bug: Some(bug) };
+        let checker = protocol.checker().threads(2).finish_when(found).spawn_bfs().join();
+        let path = checker.assert_any_discovery("within the limit");
+        println!("{bug:?}, after {} states: {:?}", checker.unique_state_count(), path.into_actions());
+    }
 }
