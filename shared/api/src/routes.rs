@@ -3,6 +3,7 @@
 mod crons;
 mod events;
 mod executions;
+mod kinds;
 mod old_names;
 mod operations;
 mod queues;
@@ -82,6 +83,10 @@ routes! {
     GET "/v1/queues/{queue}" => queues::queue,
     POST "/v1/queues/{queue}/pause" => queues::pause,
     POST "/v1/queues/{queue}/resume" => queues::resume,
+    GET "/v1/queues/{queue}/kinds" => kinds::list,
+    GET "/v1/queues/{queue}/kinds/{kind}" => kinds::describe,
+    PUT "/v1/queues/{queue}/kinds/{kind}" => kinds::set,
+    DELETE "/v1/queues/{queue}/kinds/{kind}" => kinds::delete,
     POST "/v1/executions" => executions::start,
     GET "/v1/executions" => executions::list,
     GET "/v1/workflows" => executions::workflows,

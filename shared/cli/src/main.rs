@@ -19,6 +19,7 @@ mod dev;
 mod event;
 mod execution;
 mod explain;
+mod kind;
 mod list;
 mod new;
 mod operation;
@@ -92,6 +93,9 @@ enum Command {
     /// List, show, pause and resume queues
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// Set, show, list and delete the defaults of a kind of task
+    #[command(subcommand)]
+    Kind(kind::KindCommand),
     /// Create, list, show, pause, resume, trigger and delete crons
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
@@ -143,6 +147,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::List(args) => list::run(args, &system.client().await?).await?,
         Command::Cancel(args) => cancel::run(args, &system.client().await?).await?,
         Command::Queue(command) => queue::run(command, &system.client().await?).await?,
+        Command::Kind(command) => kind::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,
         Command::Operation(command) => operation::run(command, &system.client().await?).await?,
         Command::Data(command) => data::run(&command)?,

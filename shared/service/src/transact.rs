@@ -54,7 +54,7 @@ impl Service {
     /// request is answered with the task that it created before.
     pub async fn prepare_schedule(&self, request: ScheduleRequest) -> Result<Prepared<TaskId>, ServiceError> {
         self.check_schedule(&request)?;
-        self.open_queue(&request.queue).await?;
+        let request = self.with_queue_and_defaults(request).await?;
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         let key = request.idempotency_key.as_ref().map(|key| digest(&["key", key]));
         let stored = match &key {

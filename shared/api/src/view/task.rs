@@ -41,7 +41,7 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         progress: task.progress,
         labels: described.labels.clone().map(Verbatim),
         traceparent: task.trace.map(|trace| trace.traceparent()),
-        next: NextView { what: next.what.as_str().to_owned(), at: at(next.at) },
+        next: NextView { what: next.what.as_str().to_owned(), at: at(next.at), unprovided: vec![] },
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod crons;
 mod executions;
+mod kinds;
 mod operations;
 mod queues;
 mod tasks;
