@@ -4,6 +4,8 @@
 #![expect(clippy::float_cmp, reason = "whole and half units are exact")]
 
 use tickover_core::duration::Millis;
+use tickover_core::flow::{Debounce, FlowRequest, OnConflict, Unique, UniqueWindow};
+use tickover_core::id::FlowKey;
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
@@ -226,4 +228,24 @@ async fn a_refused_condition_is_counted_at_what_it_is_billed() {
     let again = scheduled(&meter, request("work", Some("twice"), Some("1"))).await;
     assert_eq!((again.writes, again.reads), (1.0, 0.0));
     assert_eq!(meter.store.usage().failed_conditions, 1);
+}
+
+#[tokio::test]
+async fn a_unique_key_and_a_burst_cost_one_write_unit_more_and_a_bounce_one() {
+    let meter = meter().await;
+    let key = || FlowKey::parse("digest-7").unwrap();
+    let asking = |flow| ScheduleRequest { flow, ..request("work", None, Some("1")) };
+    let unique = Unique { key: key(), window: UniqueWindow::Open, on_conflict: OnConflict::Existing };
+    let unique = || asking(FlowRequest { unique: Some(unique.clone()), ..FlowRequest::default() });
+    let first = scheduled(&meter, unique()).await;
+    assert_eq!((first.writes, first.sends), (3.0, 1));
+    let existing = scheduled(&meter, unique()).await;
+    assert_eq!((existing.writes, existing.sends), (0.0, 0));
+    let (wait, at_most) = (Millis::from_secs(10), Millis::from_secs(60));
+    let debounce = || Some(Debounce { key: key(), wait, at_most });
+    let burst = || asking(FlowRequest { debounce: debounce(), ..FlowRequest::default() });
+    let first = scheduled(&meter, burst()).await;
+    assert_eq!((first.writes, first.sends), (3.0, 1));
+    let bounce = scheduled(&meter, burst()).await;
+    assert_eq!((bounce.writes, bounce.sends), (1.0, 0));
 }

@@ -70,7 +70,7 @@ const SLOW: (u16, &str) = (408, "`request_timeout`, from a local server: the bod
 const ABSENT: (u16, &str) = (404, "`not_found`, `unknown_queue` or `unknown_step`.");
 const CONFLICT: (u16, &str) = (
     409,
-    "`id_conflict`, `lease_lost`, `deadline_exceeded`, `already_terminal` or `not_terminal`: nothing changed.",
+    "`id_conflict`, `not_unique`, `lease_lost`, `deadline_exceeded`, `already_terminal` or `not_terminal`: nothing changed.",
 );
 const LIMIT: (u16, &str) = (413, "`limit_exceeded`: `limit`, `value` and `maximum` say which.");
 const MEDIA_TYPE: (u16, &str) =

@@ -150,6 +150,7 @@ impl From<Reject> for Problem {
             }
             Reject::NotTerminal { .. } | Reject::ExecutionOpen { .. } => (409, "Not finished"),
             Reject::IdConflict => (409, "Id in use"),
+            Reject::NotUnique { .. } => (409, "Not unique"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
         };
         let mut problem = Self::new(status, reject.code(), title, reject.to_string());
@@ -178,7 +179,8 @@ impl From<Reject> for Problem {
             | Reject::ExecutionClosed { .. }
             | Reject::NotTerminal { .. }
             | Reject::ExecutionOpen { .. }
-            | Reject::IdConflict => {}
+            | Reject::IdConflict
+            | Reject::NotUnique { .. } => {}
         }
         problem
     }

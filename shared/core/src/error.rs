@@ -85,6 +85,9 @@ pub enum Reject {
     /// The id or idempotency key is in use for a request with other content.
     #[error("this id or idempotency key was used before for a request with other content")]
     IdConflict,
+    /// Another task has the unique key.
+    #[error("another task has this unique key: {task}")]
+    NotUnique { task: crate::id::TaskId },
     /// A value is above its limit.
     #[error("{limit}: {value} is more than the maximum of {maximum}")]
     LimitExceeded {
@@ -111,6 +114,7 @@ impl Reject {
             }
             Self::NotTerminal { .. } | Self::ExecutionOpen { .. } => "not_terminal",
             Self::IdConflict => "id_conflict",
+            Self::NotUnique { .. } => "not_unique",
             Self::LimitExceeded { .. } => "limit_exceeded",
         }
     }

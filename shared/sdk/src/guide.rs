@@ -15,6 +15,7 @@
 //! | How do I start, watch, stop and repair executions? | [`operating`] |
 //! | Which errors exist, and what follows from each? | [`errors`] |
 //! | How do I use tasks without a workflow? | [`tasks`] |
+//! | How do I limit how many run, how fast they start, and which come first? | [`flow_control`] |
 //!
 //! Each function has its own reference: see [`Ctx`](crate::Ctx), [`Step`](crate::Step), [`Client`](crate::Client),
 //! [`serve`](crate::serve()), and the attributes [`step`](macro@crate::step) and [`workflow`](macro@crate::workflow).
@@ -50,3 +51,6 @@ pub mod errors {}
 
 #[doc = include_str!("guide/tasks.md")]
 pub mod tasks {}
+
+#[doc = include_str!("guide/flow_control.md")]
+pub mod flow_control {}

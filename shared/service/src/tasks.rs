@@ -3,4 +3,5 @@
 pub mod describe;
 pub mod operate;
 pub mod schedule;
+mod single;
 pub mod work;

@@ -54,6 +54,10 @@ impl Service {
     /// request is answered with the task that it created before.
     pub async fn prepare_schedule(&self, request: ScheduleRequest) -> Result<Prepared<TaskId>, ServiceError> {
         self.check_schedule(&request)?;
+        if request.flow.unique.is_some() || request.flow.debounce.is_some() {
+            let field = if request.flow.unique.is_some() { "unique" } else { "debounce" };
+            return Err(Reject::field(field, "not allowed in a transaction of your own").into());
+        }
         let request = self.with_queue_and_defaults(request).await?;
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         let key = request.idempotency_key.as_ref().map(|key| digest(&["key", key]));

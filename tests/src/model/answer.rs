@@ -143,6 +143,7 @@ fn then(decision: &Decision) -> Then {
                 Reply::Claim(ClaimReply::Leased | ClaimReply::Suspect)
                 | Reply::Unparked { .. }
                 | Reply::Scheduled { .. }
+                | Reply::Bounced { .. }
                 | Reply::Cancel { .. }
                 | Reply::Revived
                 | Reply::Due(_),

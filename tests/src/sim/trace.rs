@@ -202,6 +202,7 @@ impl fmt::Display for Decided {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = match &self.command {
             Command::Schedule(_) => "schedule",
+            Command::Bounce(_) => "bounce",
             Command::Claim(_) => "claim",
             Command::Heartbeat(_) => "heartbeat",
             Command::Complete(_) => "complete",

@@ -60,7 +60,7 @@ async fn unknown_missing_and_doubled_fields_are_named() {
         "/v1/tasks",
         &[
             (with("qeue", json!("q")), "qeue", "unknown field"),
-            (with("priority", json!(1)), "priority", "unknown field"),
+            (with("urgency", json!(1)), "urgency", "unknown field"),
             (json!({"kind": "work"}), "queue", "required"),
             (json!({"queue": "q"}), "kind", "required"),
             (json!({"queue": null, "kind": "work"}), "queue", "required"),

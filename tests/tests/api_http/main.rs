@@ -15,6 +15,8 @@ mod failing;
 #[cfg(test)]
 mod failure_code;
 #[cfg(test)]
+mod flow;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod limits;

@@ -18,6 +18,8 @@ use crate::trace::TraceContext;
 pub enum Command {
     /// Create the task.
     Schedule(Box<Schedule>),
+    /// Put another request of a burst in its place, if no worker has had it.
+    Bounce(Box<Bounce>),
     /// Grant a worker a lease on it.
     Claim(Claim),
     /// Report that the worker is alive.
@@ -74,6 +76,22 @@ pub struct Schedule {
     pub parent: Option<Parent>,
     /// The trace that it belongs to.
     pub trace: Option<TraceContext>,
+    /// Random keys for payloads that don't fit into the record: the input's, then the labels'.
+    pub blob_ids: [BlobId; 2],
+}
+
+/// Another request of a burst, which takes the place of the one that waits.
+#[derive(Clone, Debug)]
+pub struct Bounce {
+    pub input: Option<Json>,
+    /// Labels, a JSON object of strings.
+    pub labels: Option<Json>,
+    /// Digest of the request's content.
+    pub fingerprint: Fingerprint,
+    /// How long it must have been quiet before the task may start.
+    pub wait: Millis,
+    /// How long after the first request of the burst it may start at the latest.
+    pub at_most: Millis,
     /// Random keys for payloads that don't fit into the record: the input's, then the labels'.
     pub blob_ids: [BlobId; 2],
 }

@@ -1,5 +1,6 @@
 //! The entry point of all decisions about tasks. It only dispatches: each command is decided in a file of its own.
 
+mod bounce;
 mod cancel;
 mod claim;
 mod complete;
@@ -34,7 +35,8 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
     // from the first.
     let is_own = |task: &Task| match command {
         Command::Schedule(schedule) => schedule.incarnation == task.incarnation,
-        Command::Claim(_)
+        Command::Bounce(_)
+        | Command::Claim(_)
         | Command::Heartbeat(_)
         | Command::Complete(_)
         | Command::Fail(_)
@@ -51,6 +53,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
     };
     match command {
         Command::Schedule(schedule) => schedule::decide(task, schedule, context),
+        Command::Bounce(bounce) => known(&|task| bounce::decide(task, bounce, context)),
         Command::Claim(claim) => known(&|task| claim::decide(task, claim, context)),
         Command::Heartbeat(heartbeat) => known(&|task| heartbeat::decide(task, heartbeat, context)),
         Command::Complete(complete) => known(&|task| complete::decide(task, complete, context)),

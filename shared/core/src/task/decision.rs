@@ -15,6 +15,11 @@ pub enum Reply {
         /// Whether it had existed before.
         existed: bool,
     },
+    /// The result of another request of a burst.
+    Bounced {
+        /// Whether it has taken the place of the one that waited. If not, a worker has had that one, or it has ended.
+        taken: bool,
+    },
     /// The result of a claim.
     Claim(ClaimReply),
     Extended,

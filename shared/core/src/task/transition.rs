@@ -184,11 +184,16 @@ pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp
     task.state = State::Pending(Pending {
         available_at,
         schedule_to_start_at: task.timeouts.schedule_to_start.map(|timeout| available_at.plus(timeout.after)),
-        hint_later: available_at.since(now) > limits::QUEUE_DELAY_MAX,
+        hint_later: is_later_than_a_delay(available_at, now),
         // The writer of the record knows its version, and sets this.
         since_version: 0,
         unread_since: None,
     });
+}
+
+/// Whether a queue can't delay the hint of this start for so long, so that the tick sends it.
+pub(crate) fn is_later_than_a_delay(available_at: Timestamp, now: Timestamp) -> bool {
+    available_at.since(now) > limits::QUEUE_DELAY_MAX
 }
 
 /// As [`wait_from`], for a task that a worker released. No attempt was used, so `schedule_to_start` continues where

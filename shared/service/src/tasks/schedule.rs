@@ -3,6 +3,7 @@
 use futures::stream::{self, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use tickover_core::decision::Effect;
+use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
@@ -113,6 +114,12 @@ impl Service {
     ) -> Result<(Scheduled, Vec<Effect>), ServiceError> {
         self.check_schedule(&request)?;
         let request = self.with_queue_and_defaults(request).await?;
+        if let Some(unique) = &request.flow.unique {
+            return Box::pin(self.schedule_unique(&request, unique)).await;
+        }
+        if let Some(debounce) = &request.flow.debounce {
+            return Box::pin(self.schedule_debounced(&request, debounce)).await;
+        }
         let decision = match &request.idempotency_key {
             Some(key) => self.schedule_keyed(&request, digest(&["key", key])).await?,
             None => self.schedule_by_id(&request).await?,
@@ -150,6 +157,7 @@ impl Service {
         limits::check("labels_bytes", length(&request.labels), self.limits.labels_bytes)?;
         let depth = request.input.as_ref().map_or(0, Json::depth);
         limits::check("json_depth", depth, limits::JSON_DEPTH_MAX)?;
+        check_single(request)?;
         if let Some(key) = &request.idempotency_key {
             if key.is_empty() {
                 return Err(Reject::field("idempotency_key", "must not be empty"));
@@ -236,7 +244,7 @@ impl Service {
             timeouts: request.timeouts,
             flow: recorded(&request.flow),
             start: request.start,
-            fingerprint: request.asked.fingerprint.unwrap_or_else(|| fingerprint(request)),
+            fingerprint: fingerprint(request),
             key,
             parent: None,
             trace: self.carried(request.trace),
@@ -261,6 +269,34 @@ impl Service {
     }
 }
 
+/// Refuses what can't be together with a key of which only one task is scheduled.
+fn check_single(request: &ScheduleRequest) -> Result<(), Reject> {
+    let (unique, debounce) = (&request.flow.unique, &request.flow.debounce);
+    if (unique.is_some() || debounce.is_some()) && request.idempotency_key.is_some() {
+        let field = if unique.is_some() { "unique" } else { "debounce" };
+        return Err(Reject::field(
+            field,
+            "not allowed with `idempotency_key`: the key itself makes it repeatable",
+        ));
+    }
+    if debounce.is_none() {
+        return Ok(());
+    }
+    if unique.is_some() {
+        return Err(Reject::field("debounce", "not allowed with `unique`"));
+    }
+    if request.id.is_some() {
+        return Err(Reject::field("debounce", "not allowed with `id`: several requests become one task"));
+    }
+    if request.start != Start::After(Millis::ZERO) {
+        return Err(Reject::field(
+            "debounce",
+            "not allowed with `delay` or `run_at`: its `wait` is the delay",
+        ));
+    }
+    Ok(())
+}
+
 const fn limits_wait() -> tickover_core::duration::Millis {
     tickover_core::duration::Millis::new(10)
 }
@@ -270,8 +306,11 @@ pub(crate) fn with_replaced(mut schedule: Box<Schedule>, replaces: Option<KeyRec
     schedule
 }
 
-/// A digest of the request. White space in JSON makes no difference, everything else does.
-fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
+/// A digest of the request as it was given. White space in JSON makes no difference, everything else does.
+pub(super) fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
+    if let Some(fingerprint) = request.asked.fingerprint {
+        return fingerprint;
+    }
     let text = |json: &Option<Json>| json.as_ref().map(|json| minified(json.as_str())).unwrap_or_default();
     let start = match request.start {
         Start::After(delay) => format!("after {}", delay.as_u64()),

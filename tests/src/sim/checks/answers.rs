@@ -134,6 +134,7 @@ fn closes(step: &Step<'_>, held: &Held, report: &Report) -> bool {
         Command::Fail(fail) => fail.lease,
         Command::Release { lease } => *lease,
         Command::Schedule(_)
+        | Command::Bounce(_)
         | Command::Claim(_)
         | Command::Heartbeat(_)
         | Command::Cancel { .. }

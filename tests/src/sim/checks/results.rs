@@ -117,6 +117,7 @@ fn reported_with(command: &Command) -> Option<LeaseId> {
         Command::Fail(fail) => Some(fail.lease),
         Command::Release { lease } => Some(*lease),
         Command::Schedule(_)
+        | Command::Bounce(_)
         | Command::Claim(_)
         | Command::Cancel { .. }
         | Command::Retry

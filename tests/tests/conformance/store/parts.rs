@@ -79,7 +79,12 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     let workflows = WorkflowName::parse("orders").into_iter().collect::<Vec<_>>();
     assert_eq!(workflows.len(), 1);
     let named = first.with_workflows(&workflows, NOW);
-    let second = QueueRecord { version: 2, nonce, paused: true, parked: true, watermark, ..named };
+    let named = named.with_provided(&Capability::parse("gpu").into_iter().collect::<Vec<_>>(), NOW);
+    let policies = Policies { retry: RetryPolicy::fixed(2, Millis::from_secs(3)), ..Policies::default() };
+    let defaults = KindDefaults { given: json(r#"{"retry":"fixed(2, 3s)"}"#), policies };
+    let kinds = TaskKind::parse("send").map(|kind| (kind, defaults)).into_iter().collect();
+    let second = QueueRecord { version: 2, nonce, paused: true, parked: true, watermark, kinds, ..named };
+    assert_eq!((second.provides.len(), second.kinds.len()), (1, 1));
     world.store.commit(&put(&second)).await?;
     let rival = QueueRecord { nonce: world.nonce(), ..second.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);

@@ -60,7 +60,12 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if available_at.since(now) > SPAN_MAX {
         return Decision::refuse(None, Reject::field("run_at", "must be at most a year ahead"));
     }
-    let (mut task, new_items) = spill(blank(schedule, available_at, context), schedule, context);
+    let given = Given {
+        input: schedule.input.as_ref(),
+        labels: schedule.labels.as_ref(),
+        blob_ids: schedule.blob_ids,
+    };
+    let (mut task, new_items) = spill(blank(schedule, available_at, context), &given, context);
     // Flow control shares the space of the policies: a task may have all of one at its greatest size, not of both.
     if task.flow.is_some() {
         let (bytes, maximum) = (size::of(&task), limits::CONTROL_RECORD_BYTES - GROWTH_BYTES);
@@ -140,15 +145,22 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
     task
 }
 
+/// The payloads of a request, with the random keys of the blobs that they may need.
+pub(super) struct Given<'a> {
+    pub(super) input: Option<&'a Json>,
+    pub(super) labels: Option<&'a Json>,
+    pub(super) blob_ids: [BlobId; 2],
+}
+
 /// Stores the input and the labels in the record if they fit. Otherwise the larger one goes to a blob first.
-fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, Vec<NewItem>) {
+pub(super) fn spill(mut task: Task, given: &Given<'_>, context: &Context<'_>) -> (Task, Vec<NewItem>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
-    let [input_id, labels_id] = schedule.blob_ids;
-    let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
+    let [input_id, labels_id] = given.blob_ids;
+    let length = |json: Option<&Json>| json.map_or(0, Json::len);
     let space_left = budget.saturating_sub(size::of(&task));
-    let both = length(&schedule.input) + length(&schedule.labels) + 16;
-    let input_larger = length(&schedule.input) >= length(&schedule.labels);
-    let smaller = length(&schedule.input).min(length(&schedule.labels)) + 16;
+    let both = length(given.input) + length(given.labels) + 16;
+    let input_larger = length(given.input) >= length(given.labels);
+    let smaller = length(given.input).min(length(given.labels)) + 16;
     let (input_inline, labels_inline) = match (both <= space_left, smaller <= space_left) {
         (true, _) => (true, true),
         (false, true) => (!input_larger, input_larger),
@@ -156,8 +168,8 @@ fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, V
     };
     let expires_at = payload_expiry(&task, context);
     let mut new_items = Vec::new();
-    let mut store = |json: &Option<Json>, inline: bool, id: BlobId| {
-        json.clone().map(|body| {
+    let mut store = |json: Option<&Json>, inline: bool, id: BlobId| {
+        json.cloned().map(|body| {
             if inline {
                 return Payload::Inline(body);
             }
@@ -166,8 +178,8 @@ fn spill(mut task: Task, schedule: &Schedule, context: &Context<'_>) -> (Task, V
             Payload::Blob(at)
         })
     };
-    task.input = store(&schedule.input, input_inline, input_id);
-    task.labels = store(&schedule.labels, labels_inline, labels_id);
+    task.input = store(given.input, input_inline, input_id);
+    task.labels = store(given.labels, labels_inline, labels_id);
     (task, new_items)
 }
 

@@ -1,5 +1,6 @@
 //! The rules of tasks, tested as scenarios: a plan is scheduled, time passes, workers and operators call.
 
+mod bursts;
 mod dispatch;
 pub(crate) mod fixture;
 mod leases;

@@ -49,6 +49,7 @@ impl RandomTask {
             Command::Fail(fail) => fail.lease,
             Command::Release { lease } => *lease,
             Command::Schedule(_)
+            | Command::Bounce(_)
             | Command::Claim(_)
             | Command::Cancel { .. }
             | Command::Retry
@@ -160,6 +161,7 @@ pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Deci
             assert_eq!(states[0], states[1]);
         }
         Command::Retry | Command::Unpark => assert_eq!(again.writes, []),
+        Command::Bounce(_) => assert_eq!(again.outcome.is_ok(), first.outcome.is_ok()),
         Command::Due(_) => {
             assert!(hints(first).is_empty() || hints(again).is_empty(), "one tick sent two hints");
         }
