@@ -3,9 +3,11 @@
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
-use tickover_core::id::{BlobId, Fingerprint, Incarnation, RecordId, WorkflowName};
+use tickover_core::id::{BlobId, Capability, Fingerprint, Incarnation, RecordId, TaskKind, WorkflowName};
+use tickover_core::kind::{KindDefaults, Policies};
 use tickover_core::payload::BlobRef;
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::retry::RetryPolicy;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 

@@ -60,7 +60,13 @@ impl Scene {
     }
 
     async fn claim_one(&self) -> Option<ClaimedTask> {
-        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO, provides: vec![] };
+        let request = ClaimRequest {
+            worker: None,
+            max: 1,
+            lease: Millis::from_secs(60),
+            wait: Millis::ZERO,
+            provides: vec![],
+        };
         self.service.claim(&queue(), &request).await.unwrap().pop()
     }
 
