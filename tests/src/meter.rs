@@ -18,6 +18,9 @@ use tickover_service::{Ports, Service};
 
 use crate::scene::{LeapClock, Scene};
 
+/// The most messages that SQS takes in one request.
+const MESSAGES_OF_REQUEST: usize = 10;
+
 /// What a call consumed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bill {
@@ -55,7 +58,11 @@ impl Meter {
         let store = Arc::new(DynamoStore::new(database.client(), "tickover").listing(listed));
         let clock = Arc::new(LeapClock::default());
         let inner = Arc::new(MemoryQueue::new(clock.clone() as Arc<dyn Clock>, Queues::OnOpen));
-        let queue = Arc::new(CountingQueue { inner: inner.clone(), sent: AtomicU64::new(0) });
+        let queue = Arc::new(CountingQueue {
+            inner: inner.clone(),
+            sent: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+        });
         let ports = Ports {
             store: store.clone(),
             queue: queue.clone(),
@@ -64,6 +71,11 @@ impl Meter {
         };
         let service = Service::new(ports, Limits::default());
         Ok(Self { scene: Scene { service, clock, queue: inner }, store, queue })
+    }
+
+    /// How many requests have sent messages so far.
+    pub fn send_requests(&self) -> u64 {
+        self.queue.requests.load(Ordering::SeqCst)
     }
 
     /// Runs a call; returns its result and what it consumed.
@@ -84,6 +96,8 @@ impl Meter {
 struct CountingQueue {
     inner: Arc<MemoryQueue>,
     sent: AtomicU64,
+    /// Requests of up to ten messages each, as SQS takes them.
+    requests: AtomicU64,
 }
 
 #[async_trait]
@@ -94,6 +108,8 @@ impl Queue for CountingQueue {
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
         self.sent.fetch_add(u64::try_from(messages.len()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        let requests = messages.len().div_ceil(MESSAGES_OF_REQUEST);
+        self.requests.fetch_add(u64::try_from(requests).unwrap_or(u64::MAX), Ordering::SeqCst);
         self.inner.send(queue, messages).await
     }
 

@@ -26,7 +26,7 @@ fn routes(template: &str, scope: &str) -> BTreeSet<String> {
 fn is_an_operators(method: &str, path: &str) -> bool {
     let steers = ["terminate", "pause", "resume", "restart", "rerun", "retry"];
     method != "get"
-        && (["/v1/crons", "/v1/operations"].iter().any(|all| path.starts_with(all))
+        && (["/v1/crons", "/v1/limits", "/v1/operations"].iter().any(|all| path.starts_with(all))
             || steers.iter().any(|call| path.ends_with(&format!("/{call}"))))
 }
 

@@ -9,6 +9,7 @@ mod claim;
 mod crons;
 mod health;
 mod kinds;
+mod limit;
 mod operate;
 mod operations;
 mod queues;
@@ -16,6 +17,7 @@ mod read;
 mod report;
 mod schedule;
 
+pub use self::limit::{limit, release_place, set_limit, unset_limit};
 pub use claim::{claim, claim_by_id};
 pub use crons::{create_cron, cron, crons, delete_cron, pause_cron, replace_cron, resume_cron, trigger_cron};
 pub use health::health;

@@ -28,6 +28,7 @@ mod nullability;
         (name = "workers", description = "Claim tasks and report on them."),
         (name = "executions", description = "Start, read and operate executions of workflows."),
         (name = "queues", description = "See and pause queues."),
+        (name = "limits", description = "See and set how many tasks of a key run at once."),
         (name = "crons", description = "Work started again and again, by a cron expression or at an interval."),
         (name = "system", description = "The server itself."),
     ),

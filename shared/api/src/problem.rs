@@ -88,8 +88,7 @@ impl Problem {
 
     /// The store has no index of executions of all workflows.
     pub(crate) fn no_index() -> Self {
-        let detail =
-            "a deployment on AWS keeps no list of its workflows: it would cost each execution several writes";
+        let detail = "this deployment has no list of all executions, so it can't count them; with TICKOVER_LISTS=all it has one, for one write more for each execution";
         Self::new(501, "not_kept", "Not kept", detail)
     }
 

@@ -4,6 +4,7 @@ mod crons;
 mod events;
 mod executions;
 mod kinds;
+mod limits;
 mod old_names;
 mod operations;
 mod queues;
@@ -87,6 +88,10 @@ routes! {
     GET "/v1/queues/{queue}/kinds/{kind}" => kinds::describe,
     PUT "/v1/queues/{queue}/kinds/{kind}" => kinds::set,
     DELETE "/v1/queues/{queue}/kinds/{kind}" => kinds::delete,
+    GET "/v1/limits/{key}" => limits::limit,
+    PUT "/v1/limits/{key}" => limits::set_limit,
+    DELETE "/v1/limits/{key}" => limits::unset_limit,
+    DELETE "/v1/limits/{key}/holders/{task}" => limits::release_place,
     POST "/v1/executions" => executions::start,
     GET "/v1/executions" => executions::list,
     GET "/v1/workflows" => executions::workflows,

@@ -3,12 +3,14 @@
 mod attempt;
 mod crons;
 mod execution;
+mod limit;
 mod operation;
 mod queue;
 mod task;
 
 pub use crons::cron;
 pub use execution::{event, events, execution, run, timeline};
+pub use limit::limit;
 pub use operation::operation;
 pub use queue::queue;
 pub use task::{claimed, task};

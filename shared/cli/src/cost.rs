@@ -47,9 +47,12 @@ pub(crate) struct CostArgs {
     /// are any]
     #[arg(long, value_name = "COUNT")]
     fan_outs: Option<f64>,
-    /// Sleeps of each execution
+    /// Sleeps of each execution, of more than 15 minutes
     #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
     sleeps: f64,
+    /// Sleeps of each execution, of up to ten minutes
+    #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
+    short_sleeps: f64,
     /// Waits of each execution for an event or a child, without a deadline within minutes
     #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
     events: f64,

@@ -190,7 +190,7 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
         ExecutionCommand::Export(args) => answer(&api.export(&args.id, args.run, args.payloads).await?),
         ExecutionCommand::Counts(args) => {
             let found = api.workflows().await?;
-            if args.json { answer(&found) } else { print(&show::counts(&found.workflows)) }
+            if args.json { answer(&found) } else { print(&show::counts(&found)) }
         }
         ExecutionCommand::Timeline(args) => timeline(args, client).await,
         ExecutionCommand::Runs(args) => runs(args, client).await,

@@ -20,6 +20,7 @@ mod event;
 mod execution;
 mod explain;
 mod kind;
+mod limits;
 mod list;
 mod new;
 mod operation;
@@ -96,6 +97,9 @@ enum Command {
     /// Set, show, list and delete the defaults of a kind of task
     #[command(subcommand)]
     Kind(kind::KindCommand),
+    /// See and set how many tasks of a key run at once
+    #[command(subcommand)]
+    Limits(limits::LimitsCommand),
     /// Create, list, show, pause, resume, trigger and delete crons
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
@@ -146,6 +150,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Describe(args) => describe::run(args, &system.client().await?).await?,
         Command::List(args) => list::run(args, &system.client().await?).await?,
         Command::Cancel(args) => cancel::run(args, &system.client().await?).await?,
+        Command::Limits(command) => limits::run(command, &system.client().await?).await?,
         Command::Queue(command) => queue::run(command, &system.client().await?).await?,
         Command::Kind(command) => kind::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,

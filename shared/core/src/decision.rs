@@ -6,7 +6,9 @@ use crate::error::Reject;
 use crate::execution::Execution;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
-use crate::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
+use crate::flow::Gated;
+use crate::gate::{Gate, Waiter};
+use crate::id::{ExecutionId, Fingerprint, GateId, Incarnation, Nonce, QueueName, TaskId};
 use crate::operation::Operation;
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
@@ -167,6 +169,21 @@ pub enum Write {
     PutTick { record: TickRecord },
     /// Condition: the operation's record has the version before this one, or is absent for version 1.
     PutOperation { record: Box<Operation> },
+    /// Condition: there is no record of the gate, or it is still exactly the one decided on.
+    PutGate {
+        record: Box<Gate>,
+        /// The nonce of the record decided on.
+        replaces: Option<Nonce>,
+    },
+    /// Writes the item of a task that waits at a gate, before the other writes of its commit and without a condition.
+    PutWaiter {
+        gate: GateId,
+        waiter: Waiter,
+        /// When the item may be deleted.
+        expires_at: Timestamp,
+    },
+    /// Deletes that item, after the other writes of its commit. One that isn't there is no conflict.
+    DeleteWaiter { gate: GateId, waiter: Waiter },
     /// Condition: no cron has this id, or the record is still exactly the one decided on.
     PutCron {
         /// The record decided on.
@@ -211,6 +228,9 @@ impl Write {
             | Self::PutQueue { .. }
             | Self::PutTick { .. }
             | Self::PutOperation { .. }
+            | Self::PutGate { .. }
+            | Self::PutWaiter { .. }
+            | Self::DeleteWaiter { .. }
             | Self::ExtendBlob { .. }
             | Self::ExtendSegment { .. }
             | Self::ExtendKey { .. } => None,
@@ -238,6 +258,18 @@ pub enum Effect {
     },
     /// Notifies an execution that one of its remote steps or children has ended.
     NotifyParent(Parent),
+    /// Gives up what a task has at its gates.
+    FreePlaces(Box<FreePlaces>),
+}
+
+/// What a task gives up at its gates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreePlaces {
+    pub task: TaskId,
+    pub incarnation: Incarnation,
+    pub gates: Vec<Gated>,
+    /// The mark of the attempt whose places they are; `None` for a task that ended while it waited.
+    pub of: Option<u32>,
 }
 
 /// The result of a tick or timer.

@@ -178,13 +178,16 @@ pub struct Flow {
 }
 
 /// A key in which a task needs a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gated {
     /// Digest of the key.
     #[serde(rename = "d")]
     pub key: Fingerprint,
     #[serde(rename = "l")]
     pub limit: NonZeroU16,
+    /// The beginning of the key, for people: see [`crate::gate::TEXT_MAX`].
+    #[serde(rename = "t", default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
 }
 
 impl Flow {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
-use crate::flow::Flow;
+use crate::flow::{Flow, Gated};
 use crate::id::{Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Payload};
@@ -375,6 +375,11 @@ impl fmt::Display for Status {
 }
 
 impl Task {
+    /// The gates at which it needs a place while it runs.
+    pub fn gates(&self) -> &[Gated] {
+        self.flow.as_ref().map_or(&[], |flow| flow.gates.as_slice())
+    }
+
     /// The code of the error with which it has failed or timed out.
     pub fn error_code(&self) -> Option<&str> {
         match &self.ended()?.outcome {

@@ -34,9 +34,14 @@ export function forget(workflow) {
   }
 }
 
-/** What the system itself lists: its workflows with the number of executions of each status. `null` where it doesn't. */
+/** What the system itself counts: its workflows with the number of executions of each status. `null` where it doesn't. */
 export let counted = null;
+/** Of which executions: whether all, how many were read for it where the system keeps no counts, and when. */
+export let count = { complete: true };
+/** Counting without kept counts reads up to 1,000 executions, so it isn't repeated more often than this. */
+const COUNT_EVERY_MS = 60_000;
 let isCounting = true;
+let countedAt = -COUNT_EVERY_MS;
 /** Whether the system lists the executions of all workflows. It says so if it doesn't. */
 export let listed = true;
 
@@ -44,10 +49,12 @@ export const OPEN = ['pending', 'running', 'waiting', 'paused'];
 /** Executions with these statuses are listed everywhere, also with one of them. */
 export const FAILED = 'failed,timed_out';
 
-async function count(signal) {
+async function countNow(signal) {
   if (!isCounting) return null;
+  if (count.read !== undefined && performance.now() < countedAt + COUNT_EVERY_MS) return counted;
   try {
-    counted = (await get(['workflows'], {}, signal)).workflows;
+    const { workflows, ...rest } = await get(['workflows'], {}, signal);
+    [counted, count, countedAt] = [workflows, rest, performance.now()];
   } catch (error) {
     // An earlier version has no such address.
     if (![404, 501].includes(error.status)) throw error;
@@ -56,19 +63,25 @@ async function count(signal) {
   return counted;
 }
 
-/** How many executions of a workflow, or of all, have one of these statuses. `null` where the system doesn't count. */
+/** How many executions of a workflow, or of all, have one of these statuses, among those that are counted. `null` where none are. */
 export function total(statuses, workflow = null) {
   if (!counted) return null;
   const chosen = counted.filter((one) => !workflow || one.workflow === workflow);
   return chosen.reduce((sum, one) => sum + statuses.reduce((count, status) => count + (one.executions[status] ?? 0), 0), 0);
 }
 
+/** The same as text: with a plus, if only the latest executions are counted. */
+export function totalText(statuses) {
+  const number = total(statuses);
+  return number === null ? null : `${number}${count.complete ? '' : '+'}`;
+}
+
 /** All known names, sorted. */
 export async function workflows(signal, queues = null) {
-  const own = await count(signal);
-  if (own) return own.map((one) => one.workflow);
+  const own = (await countNow(signal))?.map((one) => one.workflow);
+  if (own && count.complete) return own;
   const listed = queues ?? (await get(['queues'], {}, signal)).queues;
-  return [...new Set([...listed.flatMap((queue) => queue.workflows ?? []), ...stored()])].sort();
+  return [...new Set([...listed.flatMap((queue) => queue.workflows ?? []), ...stored(), ...own ?? []])].sort();
 }
 
 /**

@@ -18,6 +18,7 @@ use tickover_core::time::{Timestamp, earliest};
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::executions::Work;
+use crate::gates::{PlacesOfClaim, PlacesTaken};
 use crate::lease::LeaseToken;
 use crate::ports::{Received, StoreError};
 use crate::queues::provides::fulfils;
@@ -285,6 +286,7 @@ impl Service {
             | ClaimReply::Early { .. }
             | ClaimReply::Suspect
             | ClaimReply::Parked
+            | ClaimReply::NeedsPlaces
             | ClaimReply::Stale => Ok(None),
         }
     }
@@ -299,22 +301,32 @@ impl Service {
         Terms { isolation, paused }: Terms,
     ) -> Result<Option<(Task, ClaimReply)>, ServiceError> {
         let id = task.id.clone();
-        let command = Command::Claim(Claim {
-            lease: self.new_lease(),
-            worker: request.worker.clone(),
-            length: request.lease,
-            hint,
-            isolation,
-            paused,
-        });
-        let mut task = task;
+        let lease = self.new_lease();
+        let (mut task, mut places) = (task, PlacesOfClaim::new(lease, request.lease));
         loop {
+            let command = Command::Claim(Claim {
+                lease,
+                worker: request.worker.clone(),
+                length: request.lease,
+                hint,
+                isolation,
+                paused,
+                places: places.taken(),
+            });
             if let Some(ended) = self.end_if_orphaned(&task).await? {
                 return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Stale)));
             }
             let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
-            let Ok((current, Reply::Claim(reply))) = decision.outcome else { return Ok(None) };
+            let Ok((current, Reply::Claim(reply))) = decision.outcome else {
+                self.free_unused(&places).await;
+                return Ok(None);
+            };
             match reply {
+                ClaimReply::NeedsPlaces => match self.take_places(current, &mut places).await? {
+                    PlacesTaken::All(current) => task = current,
+                    PlacesTaken::Waits(current) => return Ok(Some((current, ClaimReply::NeedsPlaces))),
+                    PlacesTaken::Gone => return Ok(None),
+                },
                 ClaimReply::Early { available_at } if available_at.since(self.now()) <= WAITED_OUT => {
                     self.ports.clock.sleep_until(available_at).await;
                     task = current;
@@ -324,7 +336,12 @@ impl Service {
                 | ClaimReply::Leased
                 | ClaimReply::Suspect
                 | ClaimReply::Parked
-                | ClaimReply::Stale => return Ok(Some((current, reply))),
+                | ClaimReply::Stale => {
+                    if current.running().is_none() {
+                        self.free_unused(&places).await;
+                    }
+                    return Ok(Some((current, reply)));
+                }
             }
         }
     }

@@ -11,6 +11,9 @@ pub struct Units {
     pub writes: f64,
     pub reads: f64,
     pub sends: f64,
+    /// Requests that send them. Hints of remote steps that start together go in one request for each ten of them, if
+    /// they have one queue.
+    pub send_requests: f64,
     /// Messages among [`Units::sends`] whose function waits for the exact instant: see [`WAITED_OUT_MS`].
     pub timed: f64,
     /// Bytes in the functions' logs at `info`, with the essential metrics, as `CloudWatch` counts them:
@@ -23,7 +26,7 @@ pub struct Units {
 
 impl Units {
     const fn of(writes: f64, reads: f64, sends: f64) -> Self {
-        Self { writes, reads, sends, timed: 0.0, log_bytes: 0.0, stored_bytes: 0.0 }
+        Self { writes, reads, sends, send_requests: sends, timed: 0.0, log_bytes: 0.0, stored_bytes: 0.0 }
     }
 
     /// All messages of the operation are for an instant.
@@ -45,6 +48,7 @@ impl Units {
             writes: self.writes * count,
             reads: self.reads * count,
             sends: self.sends * count,
+            send_requests: self.send_requests * count,
             timed: self.timed * count,
             log_bytes: self.log_bytes * count,
             stored_bytes: self.stored_bytes * count,
@@ -57,6 +61,7 @@ impl Units {
             writes: self.writes + other.writes,
             reads: self.reads + other.reads,
             sends: self.sends + other.sends,
+            send_requests: self.send_requests + other.send_requests,
             timed: self.timed + other.timed,
             log_bytes: self.log_bytes + other.log_bytes,
             stored_bytes: self.stored_bytes + other.stored_bytes,
@@ -95,14 +100,24 @@ pub const LISTED: Units = Units::of(1.0, 0.0, 0.0).storing(200.0);
 pub const TURN: Units = Units::of(1.0, 1.0, 0.0).logging(330.0);
 /// Recording an inline step's result. The last one before a close or a suspension costs nothing.
 pub const INLINE_STEP: Units = Units::of(1.0, 0.0, 0.0).storing(150.0);
-/// Suspending, and the turn that continues at an event or a child's end.
-pub const WAIT: Units = Units::of(5.0, 1.0, 1.0).logging(330.0).storing(150.0);
-/// The same with an instant: the whole of a sleep.
-pub const SLEEP: Units = WAIT.timed();
-/// A remote step of a fan-out, with everything that its execution does for it.
-pub const REMOTE_STEP: Units = Units::of(6.5, 3.0, 1.0).logging(670.0).storing(700.0);
-/// Waiting for remote steps that were started together, however many: suspending, and the turn after the last result.
-pub const JOIN: Units = WAIT.logging(660.0);
+/// Suspending, the event or child's end, however late it comes, and the turn that continues.
+pub const WAIT: Units = Units::of(5.0, 2.0, 1.0).logging(330.0).storing(150.0);
+/// The whole of a sleep of more than 15 minutes, up to which SQS delays a message: the tick sends its hint.
+pub const SLEEP: Units = Units::of(7.0, 2.0, 1.0).timed().logging(330.0).storing(150.0);
+/// The whole of a sleep of up to 15 minutes that ends before the record's next probe.
+pub const SHORT_SLEEP: Units = Units::of(2.0, 1.0, 1.0).timed().logging(330.0).storing(150.0);
+/// A remote step of a fan-out, with everything that its execution does for it, apart from [`hints_sent_together`].
+pub const REMOTE_STEP: Units =
+    Units { send_requests: 0.0, ..Units::of(6.5, 2.55, 1.0) }.logging(670.0).storing(700.0);
+/// Waiting for remote steps that were started together, however many: suspending, the last result, and the turn after
+/// it.
+pub const JOIN: Units = Units::of(3.0, 2.0, 1.0).logging(660.0).storing(150.0);
+
+/// The requests that send the hints of so many remote steps that start together.
+#[must_use]
+pub fn hints_sent_together(steps: f64) -> Units {
+    Units { send_requests: (steps / 10.0).ceil(), ..Units::default() }
+}
 pub const CLOSE: Units = Units::of(2.0, 0.0, 0.0).logging(360.0);
 /// A tick with nothing due, for each shard of the due index.
 pub const IDLE_SHARD: Units = Units::of(0.0, 0.5, 0.0);

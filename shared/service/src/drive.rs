@@ -244,7 +244,7 @@ impl Service {
     /// Sends hints and timers. A failed send is only logged: the record is stored, and the tick finds it.
     pub(crate) async fn publish(&self, effects: Vec<Effect>) {
         let mut by_queue: BTreeMap<QueueName, Vec<Outgoing>> = BTreeMap::new();
-        let mut parents = Vec::new();
+        let (mut parents, mut freed_places) = (Vec::new(), Vec::new());
         let now = self.now();
         for effect in effects {
             let (queue, message) = match effect {
@@ -256,6 +256,10 @@ impl Service {
                 // Without a timers queue, the tick enforces deadlines.
                 Effect::Timer(_) => continue,
                 Effect::Turn { queue, hint, at } => (queue, turning(hint, at, now)),
+                Effect::FreePlaces(freed) => {
+                    freed_places.push(freed);
+                    continue;
+                }
                 Effect::NotifyParent(parent) => {
                     parents.push(parent);
                     continue;
@@ -273,6 +277,9 @@ impl Service {
         for parent in parents {
             // Boxed, because the future of each caller would contain all of this, and few records have a parent.
             Box::pin(self.notify_parent(&parent)).await;
+        }
+        for freed in freed_places {
+            Box::pin(self.free_places(&freed)).await;
         }
         self.send_notifications().await;
     }

@@ -5,6 +5,7 @@
 //! refused.
 
 mod close;
+mod count;
 mod describe;
 mod drive;
 mod events;
@@ -36,6 +37,7 @@ use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
 pub(crate) use close::DueCause;
+pub use count::{COUNTED_MAX, ExecutionCounts};
 pub use describe::Described;
 pub(crate) use describe::ONE_WORKFLOW;
 pub(crate) use drive::CALLER_WAITS;

@@ -1,6 +1,7 @@
 //! What a request asks of flow control, in the forms in which it is stored and compared.
 
 use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, UniqueWindow};
+use tickover_core::gate::shown;
 use tickover_core::id::{Fingerprint, FlowKey};
 
 use crate::tasks::schedule::digest;
@@ -10,16 +11,25 @@ pub fn gate_digest(key: &FlowKey) -> Fingerprint {
     digest(&["gate", key.as_str()])
 }
 
+/// The digest by which a task's tenant is stored.
+pub fn fairness_digest(key: &FlowKey) -> Fingerprint {
+    digest(&["fairness", key.as_str()])
+}
+
 /// The part of a request that a task's record keeps. Places are taken in the order of the digests, whatever the order
 /// of the keys in the request.
 pub(crate) fn recorded(request: &FlowRequest) -> Flow {
-    let place = |asked: &Concurrency| Gated { key: gate_digest(&asked.key), limit: asked.limit };
+    let place = |asked: &Concurrency| Gated {
+        key: gate_digest(&asked.key),
+        limit: asked.limit,
+        text: shown(&asked.key),
+    };
     let mut gates: Vec<_> = request.concurrency.iter().map(place).collect();
     gates.sort_by_key(|gated| *gated.key.as_bytes());
     Flow {
         gates,
         priority: request.priority,
-        fairness: request.fairness.as_ref().map(|key| digest(&["fairness", key.as_str()])),
+        fairness: request.fairness.as_ref().map(fairness_digest),
         requires: request.requires.clone(),
     }
 }

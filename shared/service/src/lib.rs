@@ -14,6 +14,7 @@ pub mod drive;
 pub mod error;
 pub mod executions;
 pub mod flow;
+pub mod gates;
 pub mod lease;
 pub mod memory;
 pub mod metric;

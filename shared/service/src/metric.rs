@@ -1,14 +1,17 @@
 //! The metrics and their names: every metric of this project is recorded here and nowhere else.
 //!
 //! Labels are bounded: queues, timeouts, outcomes. Values that users choose freely, such as ids and kinds of tasks, are
-//! never labels. Without a recorder in the process, recording does nothing.
+//! never labels, except for the keys of concurrency limits, of which a process records the first 50 that matter. Without a recorder in the process, recording does nothing.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Unit, describe_counter, describe_gauge, describe_histogram};
 use tickover_core::duration::Millis;
 use tickover_core::execution::event::{Change, ExecutionEvent};
+use tickover_core::gate::Gate;
 use tickover_core::id::QueueName;
 use tickover_core::queue::Reachability;
 use tickover_core::task::event::{EndedAttempt, Event, EventType, Expiry};
@@ -54,6 +57,8 @@ const ACTIVE_HEARTBEATS: &str = "tickover_active_heartbeats";
 const CLOCK_OFFSET: &str = "tickover_clock_offset_seconds";
 const COMMITS_WAITING: &str = "tickover_commits_waiting";
 const DATA_BYTES: &str = "tickover_data_bytes";
+const LIMIT_TAKEN: &str = "tickover_limit_taken";
+const LIMIT_WAITING: &str = "tickover_limit_waiting";
 
 /// The metrics that an alarm or the dashboard of `infra/core.yaml` and `infra/worker.yaml` uses. `cargo xtask lint` fails
 /// if they use others, or not all of these.
@@ -127,7 +132,7 @@ const COUNTERS: [(&str, &str); 19] = [
     (TICK_RECORDS, "Records that ticks processed, by result."),
 ];
 
-const GAUGES: [(&str, &str); 5] = [
+const GAUGES: [(&str, &str); 7] = [
     (QUEUE_DEPTH, "Messages in a queue, about as many as its tasks that wait, run, or wait for their start."),
     (
         ACTIVE_HEARTBEATS,
@@ -138,6 +143,8 @@ const GAUGES: [(&str, &str); 5] = [
         "Seconds added to this machine's clock so that it agrees with the dates of AWS's answers.",
     ),
     (COMMITS_WAITING, "Commits to the data file of a local system that wait for the thread that writes."),
+    (LIMIT_TAKEN, "Places taken at a key at which this process has seen tasks wait: the first 50 keys."),
+    (LIMIT_WAITING, "Tasks that wait at such a key, those with an item of their own counted as one."),
     (DATA_BYTES, "Bytes of a local system's data file, by part: the file, and the log beside it."),
 ];
 
@@ -359,6 +366,32 @@ pub(crate) fn queue_depth(queue: &QueueName, depth: &Depth) {
     for (state, count) in states {
         let count = small(usize::try_from(count).unwrap_or(usize::MAX));
         gauge!(QUEUE_DEPTH, "queue" => label(queue), "state" => state).set(count);
+    }
+}
+
+/// Most keys of limits that are labels in a process: each has two metrics.
+const LIMIT_KEYS_MAX: usize = 50;
+
+/// The keys that are labels.
+static LIMIT_KEYS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Records who has places and who waits at a key, if the key is one of those that are recorded: the first at which tasks
+/// waited.
+pub(crate) fn limit(gate: &Gate) {
+    if !is_recorded(LIMIT_TAKEN) {
+        return;
+    }
+    let waiting = gate.waiters.len() + usize::from(gate.overflow);
+    let is_known = {
+        let mut keys = LIMIT_KEYS.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting > 0 && keys.len() < LIMIT_KEYS_MAX {
+            keys.insert(gate.text.clone());
+        }
+        keys.contains(&gate.text)
+    };
+    if is_known {
+        gauge!(LIMIT_TAKEN, "key" => gate.text.clone()).set(small(gate.holders.len()));
+        gauge!(LIMIT_WAITING, "key" => gate.text.clone()).set(small(waiting));
     }
 }
 

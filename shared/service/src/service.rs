@@ -8,6 +8,7 @@ use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::{self, Execution};
+use tickover_core::gate;
 use tickover_core::id::{
     BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, TaskId, WorkflowName,
 };
@@ -61,6 +62,32 @@ pub trait Rules: Send + Sync {
         context: &Context<'_>,
     ) -> cron::Decision {
         cron::decide(cron, command, context)
+    }
+
+    /// As [`gate::clear`].
+    fn clear_places(&self, plan: &mut gate::Plan, now: Timestamp) {
+        gate::clear(plan, now);
+    }
+
+    /// As [`gate::take`].
+    fn take_place(&self, plan: &mut gate::Plan, take: &gate::Take, now: Timestamp) -> gate::Taken {
+        gate::take(plan, take, now)
+    }
+
+    /// As [`gate::free`].
+    fn free_place(&self, gate: &mut gate::Gate, task: &TaskId, incarnation: Incarnation, mark: u32) {
+        gate::free(gate, task, incarnation, mark);
+    }
+
+    /// As [`gate::call`].
+    fn call_waiting(
+        &self,
+        plan: &mut gate::Plan,
+        behind: &gate::Behind,
+        standings: &[gate::Standing],
+        now: Timestamp,
+    ) {
+        gate::call(plan, behind, standings, now);
     }
 }
 

@@ -7,14 +7,15 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::journal::SegmentKey;
-use tickover_core::id::{BlobId, ExecutionId, Incarnation};
+use tickover_core::gate::{Gate, Hold};
+use tickover_core::id::{BlobId, ExecutionId, Incarnation, TaskId};
 use tickover_core::time::Timestamp;
 use tickover_service::condition::{Condition, Ruling, Stored, Verdict};
 use tickover_service::ports::{Current, StoreError};
 
 use crate::error::Failure;
 use crate::read::record as read;
-use crate::record::{Kind, Labels, NewRecord, bits, stored};
+use crate::record::{Kind, Labels, NewRecord, bits, stored, waiter_id};
 
 /// The writes of a commit, in the order in which they are made.
 #[derive(Debug)]
@@ -22,8 +23,19 @@ pub(crate) struct Commit {
     /// They have no condition, and stay whatever becomes of the others.
     extensions: Vec<Extension>,
     decided: Vec<Decided>,
-    /// They come last: an execution that is woken must find what it is woken for.
-    wakes: Vec<(ExecutionId, Incarnation)>,
+    /// They come last.
+    behind: Vec<Behind>,
+}
+
+/// A write without a condition that follows the others.
+#[derive(Debug)]
+enum Behind {
+    /// An execution that is woken must find what it is woken for.
+    Wake(ExecutionId, Incarnation),
+    /// A task no longer waits at a gate, by the id of what waits.
+    Left(String),
+    /// Whether the hint of a task should be in its queue: that of a task that waits at a gate is deleted.
+    Hinted(TaskId, Incarnation, bool),
 }
 
 #[derive(Debug)]
@@ -31,6 +43,7 @@ enum Extension {
     Blob(BlobId, Timestamp),
     Segment(ExecutionId, SegmentKey, Timestamp),
     Key(String, Timestamp),
+    Waiter(String, Box<NewRecord>),
 }
 
 /// A write with a condition.
@@ -58,7 +71,7 @@ enum Change {
 
 impl Commit {
     pub(crate) fn new(writes: &[Write]) -> Result<Self, StoreError> {
-        let mut commit = Self { extensions: vec![], decided: vec![], wakes: vec![] };
+        let mut commit = Self { extensions: vec![], decided: vec![], behind: vec![] };
         for write in writes {
             commit.add(write)?;
         }
@@ -95,12 +108,26 @@ impl Commit {
             Write::PutOperation { record } => {
                 (Kind::Operation, record.id.to_string(), Change::Put(NewRecord::operation(record)?))
             }
+            Write::PutGate { record, .. } => {
+                self.behind.extend(hinted(record));
+                (Kind::Gate, record.id.to_string(), Change::Put(NewRecord::gate(record)?))
+            }
+            Write::PutWaiter { gate, waiter, expires_at } => {
+                self.behind.push(Behind::Hinted(waiter.task.clone(), waiter.incarnation, false));
+                let record = NewRecord::waiter(waiter, *expires_at)?;
+                self.extensions.push(Extension::Waiter(waiter_id(gate, waiter), Box::new(record)));
+                return Ok(());
+            }
+            Write::DeleteWaiter { gate, waiter } => {
+                self.behind.push(Behind::Left(waiter_id(gate, waiter)));
+                return Ok(());
+            }
             Write::PutTick { record } => (Kind::Tick, String::new(), Change::Put(NewRecord::tick(record)?)),
             Write::PutCron { after, .. } => {
                 (Kind::Cron, after.id.to_string(), Change::Put(NewRecord::cron(after)?))
             }
             Write::Wake { id, incarnation } => {
-                self.wakes.push((id.clone(), *incarnation));
+                self.behind.push(Behind::Wake(id.clone(), *incarnation));
                 return Ok(());
             }
             Write::ExtendBlob { at } => {
@@ -151,11 +178,22 @@ impl Commit {
                 }
             }
         }
-        for (id, incarnation) in &self.wakes {
-            wake(connection, id, *incarnation)?;
+        for write in &self.behind {
+            write.run(connection)?;
         }
         Ok(())
     }
+}
+
+/// The tasks of a gate whose hints were deleted because they wait, and those that were sent again.
+fn hinted(gate: &Gate) -> Vec<Behind> {
+    let hinted = |task: &TaskId, incarnation, has_hint| Behind::Hinted(task.clone(), incarnation, has_hint);
+    let waiting = gate.waiters.iter().map(|one| hinted(&one.task, one.incarnation, false));
+    let called = gate.holders.iter().filter_map(|one| match one.hold {
+        Hold::Called { .. } => Some(hinted(&one.task, one.incarnation, true)),
+        Hold::Taken { .. } => None,
+    });
+    waiting.chain(called).collect()
 }
 
 /// The row of a record, and what conditions ask of it.
@@ -192,7 +230,13 @@ impl Decided {
                 let execution = read(connection, Kind::Execution, &self.id, |read| read.execution())?;
                 Ok(execution.map(|execution| Current::Execution(Box::new(execution))))
             }
-            Kind::Cron | Kind::Queue | Kind::Key | Kind::Tick | Kind::Operation => Ok(None),
+            Kind::Cron
+            | Kind::Queue
+            | Kind::Key
+            | Kind::Tick
+            | Kind::Operation
+            | Kind::Gate
+            | Kind::Waiter => Ok(None),
         }
     }
 }
@@ -340,6 +384,28 @@ fn wake(connection: &Connection, id: &ExecutionId, incarnation: Incarnation) -> 
     statement.execute(params![Kind::Execution as i64, id.as_str(), incarnation]).map(|_| ())
 }
 
+impl Behind {
+    fn run(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
+        match self {
+            Self::Wake(id, incarnation) => wake(connection, id, *incarnation),
+            Self::Left(id) => {
+                let mut statement =
+                    connection.prepare_cached("DELETE FROM record WHERE kind = ?1 AND id = ?2")?;
+                statement.execute(params![Kind::Waiter as i64, id]).map(|_| ())
+            }
+            Self::Hinted(task, incarnation, has_hint) => {
+                let mut statement = connection.prepare_cached(
+                    "UPDATE record SET has_hint = ?4 WHERE kind = ?1 AND id = ?2 AND incarnation = ?3
+                         AND has_hint <> ?4 AND ready_at IS NOT NULL",
+                )?;
+                let incarnation = bits(*incarnation.as_bytes());
+                let task_row = params![Kind::Task as i64, task.as_str(), incarnation, has_hint];
+                statement.execute(task_row).map(|_| ())
+            }
+        }
+    }
+}
+
 impl Extension {
     fn run(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
         match self {
@@ -361,6 +427,10 @@ impl Extension {
                     bits(*key.mark.as_bytes()),
                     expires_at.as_millis(),
                 ])?;
+            }
+            Self::Waiter(id, record) => {
+                let row = find(connection, Kind::Waiter, id)?.map(|(row, _)| row);
+                put(connection, Kind::Waiter, id, record, row)?;
             }
             Self::Key(key, expires_at) => {
                 let mut statement = connection

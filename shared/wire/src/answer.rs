@@ -3,6 +3,7 @@
 mod cron;
 mod derived;
 mod execution;
+mod limit;
 mod operation;
 mod problem;
 mod task;
@@ -17,6 +18,7 @@ pub use execution::{
     ExportAnswer, FailingView, ParentView, RunsAnswer, SendEventAnswer, TimelineAnswer, WaitKind, WaitView,
     WorkflowView, WorkflowsAnswer,
 };
+pub use limit::{LimitAnswer, LimitHolderView, LimitView, WaitsAtView};
 pub use operation::{OperationAnswer, OperationStatus, OperationStopAnswer, OperationView, OperationsAnswer};
 pub use problem::Problem;
 pub use task::{

@@ -4,6 +4,7 @@ mod cron;
 mod execution;
 mod flow;
 mod kind;
+mod limit;
 mod operation;
 mod query;
 mod report;
@@ -18,6 +19,7 @@ pub use cron::CronRequest;
 pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
 pub use flow::{Concurrency, Debounce, Rate, Unique, UniqueFor};
 pub use kind::KindDefaults;
+pub use limit::LimitRequest;
 pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{
     ExecutionStatuses, ExecutionsQuery, ExportQuery, PageQuery, Statuses, TaskStatuses, TasksQuery,

@@ -88,7 +88,7 @@ impl Answer {
             }
             Effect::Timer(timer) => Some((Body::Timer { task, due_at: timer.due_at }, timer.at)),
             // There are no executions here.
-            Effect::Turn { .. } | Effect::NotifyParent(_) => None,
+            Effect::Turn { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => None,
         });
         let parcels = parcels.collect();
         Self { change, parcels, then: then(decision) }
@@ -104,7 +104,15 @@ impl Ask {
                 let incarnation = Incarnation::from_bytes([task; 8]);
                 let hint = Some(HintedRecord { incarnation, version });
                 let isolation = Isolation::Alone;
-                Command::Claim(Claim { lease: fence, worker: None, length, hint, isolation, paused: false })
+                Command::Claim(Claim {
+                    lease: fence,
+                    worker: None,
+                    length,
+                    hint,
+                    isolation,
+                    paused: false,
+                    places: None,
+                })
             }
             // The output names the worker's lease.
             Self::Complete => {
@@ -114,9 +122,12 @@ impl Ask {
             Self::Fail => {
                 Command::Fail(Fail { lease: fence, error: Failure::new("e", ""), retryable: true, blob_id })
             }
-            Self::Heartbeat => {
-                Command::Heartbeat(Heartbeat { lease: fence, progress: None, extends_lease: true })
-            }
+            Self::Heartbeat => Command::Heartbeat(Heartbeat {
+                lease: fence,
+                progress: None,
+                extends_lease: true,
+                places_until: None,
+            }),
             Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
             Self::Timer { due_at } => Command::Timer { due_at },
         }
@@ -133,7 +144,10 @@ fn then(decision: &Decision) -> Then {
         }
         (Ok(Reply::Claim(ClaimReply::Early { available_at })), _) => Then::Later { at: *available_at },
         (
-            Ok(Reply::Claim(ClaimReply::Stale | ClaimReply::Parked) | Reply::Closed { .. })
+            Ok(
+                Reply::Claim(ClaimReply::Stale | ClaimReply::Parked | ClaimReply::NeedsPlaces)
+                | Reply::Closed { .. },
+            )
             | Err(Reject::NotFound),
             _,
         ) => Then::Delete,

@@ -4,11 +4,13 @@
 //! (`table`).
 
 mod execution;
+mod gates;
 mod operation;
 mod rules;
 mod table;
 
 pub use execution::decide_execution;
+pub use gates::{call_waiting, clear_places, free_place, take_place};
 pub use operation::read_operation;
 pub use rules::decide;
 pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
@@ -166,6 +168,16 @@ bugs! {
     OperationNotDue, "operation-not-due", Operations;
     /// A process goes on with an operation that was stopped.
     StopIgnored, "stop-ignored", Operations;
+    /// A task takes a place at its gate although all are taken.
+    TakenUnchecked, "taken-unchecked", Limits;
+    /// The end of an attempt frees every place of its gate.
+    PlacesFreedTwice, "places-freed-twice", Limits;
+    /// Who frees a place calls two for it.
+    TwoCalledForOne, "two-called-for-one", Limits;
+    /// A place that has ended isn't cleared.
+    PlacesNotCleared, "places-not-cleared", Limits;
+    /// Who frees a place calls nobody.
+    NobodyCalled, "nobody-called", Limits;
 }
 
 /// How messages become dead letters in a run, with the bug or without.

@@ -13,6 +13,7 @@ mod flood;
 mod handover;
 mod hints;
 mod isolation;
+mod limits;
 mod operations;
 mod records;
 mod results;
@@ -49,6 +50,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(isolation::of_run(run));
     found.extend(busy::of_run(&stories, &executions, run));
     found.extend(operations::of_run(run));
+    found.extend(limits::of_run(run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);
     found

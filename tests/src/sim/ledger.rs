@@ -10,7 +10,8 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::id::{BlobId, ExecutionId, OperationId, QueueName, RecordId, TaskId};
+use tickover_core::gate::Gate;
+use tickover_core::id::{BlobId, ExecutionId, GateId, OperationId, QueueName, RecordId, TaskId};
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
@@ -45,6 +46,8 @@ pub struct Ledger {
     noted: Mutex<Vec<(Timestamp, TickRecord)>>,
     /// The records of operations, after how many events each was written.
     operations: Mutex<Vec<(usize, Operation)>>,
+    /// The records of gates, and when each was written.
+    gates: Mutex<Vec<NotedGate>>,
 }
 
 /// The due slot of a record from an instant on.
@@ -59,6 +62,7 @@ enum Known {
     Execution(ExecutionId, Option<Execution>),
     Queue(QueueName, Option<Due>),
     Operation(OperationId, Option<Due>),
+    Gate(GateId, Option<Due>),
 }
 
 impl Ledger {
@@ -67,7 +71,8 @@ impl Ledger {
         let (index, open) = (Mutex::default(), Mutex::default());
         let (bodies, noted, operations) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (store, page) = (Table::new(seed, plan.has_sqlite), plan.page);
-        Self { store, page, clock, history, dice, index, open, bodies, noted, operations }
+        let gates = Mutex::default();
+        Self { store, page, clock, history, dice, index, open, bodies, noted, operations, gates }
     }
 
     /// The current record of a task.
@@ -100,9 +105,19 @@ impl Ledger {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The records of gates, in the order in which they were written. A refused write notes its record again.
+    pub fn gates(&self) -> Vec<NotedGate> {
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The current record of an operation.
     pub fn operation(&self, id: &OperationId) -> Option<Operation> {
         self.store.operation(id).now_or_never()?.ok()?
+    }
+
+    /// The current record of a gate.
+    pub fn gate(&self, id: &GateId) -> Option<Gate> {
+        self.store.gate(id).now_or_never()?.ok()?
     }
 
     /// Executions that haven't ended.
@@ -152,6 +167,13 @@ impl Ledger {
                     let after = self.queue_due(&name);
                     self.follow(RecordId::Queue(name), before, after, lag_ms);
                 }
+                Known::Gate(id, before) => {
+                    let Some(after) = self.gate(&id) else { continue };
+                    let due = after.due;
+                    let noted = NotedGate { number: self.history.len(), at: self.clock.now(), gate: after };
+                    self.gates.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+                    self.follow(RecordId::Gate(id), before, due, lag_ms);
+                }
                 Known::Operation(id, before) => {
                     let Some(after) = self.operation(&id) else { continue };
                     let due = after.due;
@@ -188,6 +210,10 @@ impl Ledger {
             RecordId::Operation(id) => {
                 let before = self.operation(&id).and_then(|operation| operation.due);
                 Some(Known::Operation(id, before))
+            }
+            RecordId::Gate(id) => {
+                let before = self.gate(&id).and_then(|gate| gate.due);
+                Some(Known::Gate(id, before))
             }
             RecordId::Cron(_) => None,
         }
@@ -265,10 +291,20 @@ impl Ledger {
     }
 }
 
+/// A gate's record as it was written.
+#[derive(Clone, Debug)]
+pub struct NotedGate {
+    /// After how many events.
+    pub number: usize,
+    pub at: Timestamp,
+    pub gate: Gate,
+}
+
 /// The sort key of the index. Ids of different kinds may be equal.
 fn name(at: Timestamp, id: &RecordId) -> String {
     let sort = match id {
         RecordId::Execution(_) => 'e',
+        RecordId::Gate(_) => 'g',
         RecordId::Operation(_) => 'o',
         RecordId::Queue(_) => 'q',
         RecordId::Cron(_) => 'r',
@@ -288,9 +324,12 @@ fn record_of(write: &Write) -> Option<RecordId> {
         Write::Wake { id, .. } => Some(id.clone().into()),
         Write::PutQueue { record } => Some(RecordId::Queue(record.name.clone())),
         Write::PutOperation { record } => Some(RecordId::Operation(record.id.clone())),
+        Write::PutGate { record, .. } => Some(RecordId::Gate(record.id.clone())),
         Write::PutKey { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,

@@ -2,6 +2,7 @@
 //! when.
 
 pub mod execution;
+mod limits;
 mod story;
 
 use std::collections::BTreeMap;
@@ -137,6 +138,7 @@ impl Plan {
         if !stories.is_empty() {
             jobs = story::jobs(seed, storm, &stories);
         }
+        limits::add(seed, &mut jobs);
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let faults = hardship.faults(FaultPlan::of(seed));

@@ -9,7 +9,8 @@ use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
-use tickover_core::id::{QueueName, TaskId};
+use tickover_core::gate;
+use tickover_core::id::{Incarnation, QueueName, TaskId};
 use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
@@ -261,6 +262,28 @@ impl Rules for Observed {
         };
         self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(ruling))));
         decision
+    }
+
+    fn clear_places(&self, plan: &mut gate::Plan, now: Timestamp) {
+        bugs::clear_places(self.world.bug, plan, now);
+    }
+
+    fn take_place(&self, plan: &mut gate::Plan, take: &gate::Take, now: Timestamp) -> gate::Taken {
+        bugs::take_place(self.world.bug, plan, take, now)
+    }
+
+    fn free_place(&self, gate: &mut gate::Gate, task: &TaskId, incarnation: Incarnation, mark: u32) {
+        bugs::free_place(self.world.bug, gate, task, incarnation, mark);
+    }
+
+    fn call_waiting(
+        &self,
+        plan: &mut gate::Plan,
+        behind: &gate::Behind,
+        standings: &[gate::Standing],
+        now: Timestamp,
+    ) {
+        bugs::call_waiting(self.world.bug, plan, behind, standings, now);
     }
 }
 

@@ -239,6 +239,7 @@ fn effects(effects: &[Effect], f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, ", hint of the turn of {} for {}", hint.turn.id, clock(*at))
         }
         Effect::NotifyParent(parent) => write!(f, ", {} is notified", parent.execution),
+        Effect::FreePlaces(_) => write!(f, ", its places are given up"),
     })
 }
 

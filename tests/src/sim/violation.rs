@@ -45,6 +45,8 @@ pub enum Invariant {
     Policies,
     /// Every operation on many records ends, and does what it was asked for, and nothing twice.
     Operations,
+    /// No key has more running tasks than its limit, and nobody waits while a place is free.
+    Limits,
     /// Every task and every execution ends.
     Liveness,
     /// Due work is done on time, as far as the faults allow.

@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 52] = [
+const ROUTES: [&str; 56] = [
+    "delete /v1/limits/{key}",
+    "delete /v1/limits/{key}/holders/{task}",
+    "get /v1/limits/{key}",
+    "put /v1/limits/{key}",
     "delete /v1/executions/{id}/events/{name}",
     "delete /v1/crons/{id}",
     "delete /v1/queues/{queue}/kinds/{kind}",
@@ -90,6 +94,7 @@ async fn the_document_has_every_route_and_every_documented_route_answers() {
     for (method, path) in operations {
         let method: Method = method.to_uppercase().parse().unwrap();
         let path = path.replace("{id}", "t").replace("{queue}", "q").replace("{name}", "n");
+        let path = path.replace("{key}", "k").replace("{task}", "t");
         let reply = send(api.request(method.clone(), &path)).await;
         // Everything that the paths name exists except the step; for that, the answer has its own code.
         let set_missing = reply.status == 404 && reply.body["code"] != "unknown_step";
@@ -205,6 +210,13 @@ async fn answers_of_a_whole_life_are_as_the_document_says() {
     call("/v1/tasks/complete", "/v1/tasks/complete", Some(json!({"tasks": [entry, entry]}))).await;
     call("/v1/tasks/t/cancel", "/v1/tasks/{id}/cancel", Some(json!({}))).await;
     call("/v1/tasks?limit=1", "/v1/tasks", None).await;
+    for id in ["l1", "l2"] {
+        let task = json!({"id": id, "queue": "l", "kind": "k", "concurrency": [{"key": "c", "limit": 1}]});
+        call("/v1/tasks", "/v1/tasks", Some(task)).await;
+    }
+    call("/v1/queues/l/claim", "/v1/queues/{queue}/claim", Some(json!({"max": 2}))).await;
+    call("/v1/tasks/l2", "/v1/tasks/{id}", None).await;
+    call("/v1/limits/c", "/v1/limits/{key}", None).await;
     call("/v1/queues", "/v1/queues", None).await;
     call("/v1/queues/q", "/v1/queues/{queue}", None).await;
     call("/v1/queues/q/pause", "/v1/queues/{queue}/pause", Some(json!({}))).await;

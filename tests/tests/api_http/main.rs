@@ -29,6 +29,8 @@ mod operate;
 #[cfg(test)]
 mod operations;
 #[cfg(test)]
+mod places;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod transport;

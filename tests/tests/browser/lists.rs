@@ -24,10 +24,22 @@ async fn without_the_option_the_page_says_what_it_cant_list_and_with_it_lists_al
     for (listed, shows, misses) in [
         (
             Listed::Failed,
-            ["60 shown", "With TICKOVER_LISTS=all it lists all, for one write more"],
+            [
+                "60 shown",
+                "With TICKOVER_LISTS=all it lists all, for one write more for each, and counts the latest 1,000",
+                "Of all workflows, this system lists only failed executions",
+            ],
             "Next page",
         ),
-        (Listed::All, ["50 shown", "Next page"], "TICKOVER_LISTS"),
+        (
+            Listed::All,
+            [
+                "50 shown. In all: pending 60",
+                "Next page",
+                "All 60 executions are counted, once a minute, as of",
+            ],
+            "TICKOVER_LISTS",
+        ),
     ] {
         let store = Arc::new(MemoryStore::default().listing(listed));
         let scene = Scene::over(store);

@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod deployment;
 mod driver;
 mod flows;
 mod forms;
@@ -16,7 +17,16 @@ mod live;
 mod picture;
 mod proxy;
 mod safety;
+mod server;
+// The same check as in the tests of the tool.
+#[path = "../../../shared/cli/tests/aws/sigv4.rs"]
+mod sigv4;
 mod site;
 mod timeline;
 mod trouble;
 mod views;
+
+/// The keys of the caller of a deployment, and its region.
+const KEY_ID: &str = "AKIDEXAMPLE";
+const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+const REGION: &str = "eu-west-1";

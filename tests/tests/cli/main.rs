@@ -6,6 +6,7 @@ mod data;
 mod executions;
 mod failures;
 mod leases;
+mod limits;
 mod new;
 mod operation;
 mod operator;

@@ -134,6 +134,7 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         hint: None,
         isolation: Isolation::Alone,
         paused: false,
+        places: None,
     };
     decided(Some(task), &Command::Claim(claim), nonce)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tickover_service::executions::COUNTED_MAX;
 use tickover_service::memory::MemoryStore;
 use tickover_service::ports::Listed;
 use tickover_tests::http::Caller;
@@ -111,8 +112,32 @@ async fn where_all_executions_are_listed_those_of_all_workflows_are_filtered() {
     let first = worker.get("/v1/executions?limit=2").await;
     let cursor = first["cursor"].as_str().unwrap();
     assert_eq!(ids(&worker.get(&format!("/v1/executions?limit=2&cursor={cursor}")).await), ["open"]);
-    let (status, _) = worker.caller.send(axum::http::Method::GET, "/v1/workflows", None).await;
-    assert_eq!(status.as_u16(), 501);
+    let counted = worker.get("/v1/workflows").await;
+    let expected = json!([
+        {"workflow": "orders", "executions": {"pending": 1, "timed_out": 1}},
+        {"workflow": "others", "executions": {"cancelled": 1}},
+    ]);
+    assert_eq!(counted["workflows"], expected);
+    assert_eq!((&counted["complete"], &counted["read"]), (&json!(true), &json!(3)));
+    let latest = worker.get("/v1/executions/other").await["execution"]["created_at"].take();
+    assert!(counted["as_of"].as_str() >= latest.as_str(), "{counted}");
+}
+
+#[tokio::test]
+async fn of_a_list_of_all_executions_only_the_latest_thousand_are_counted_and_the_answer_says_so() {
+    let store = MemoryStore::new().listing(Listed::All);
+    let worker = Worker { caller: Caller::over(Arc::new(store)) };
+    worker.caller.ok("/v1/executions", json!({"id": "first", "workflow": "others"})).await;
+    worker.caller.pass(1).await;
+    for number in 0..COUNTED_MAX {
+        if number == COUNTED_MAX - 1 {
+            assert_eq!(worker.get("/v1/workflows").await["complete"], true);
+        }
+        worker.start(&format!("e-{number}"), json!({})).await;
+    }
+    let counted = worker.get("/v1/workflows").await;
+    assert_eq!(counted["workflows"], json!([{"workflow": "orders", "executions": {"pending": COUNTED_MAX}}]));
+    assert_eq!((&counted["complete"], &counted["read"]), (&json!(false), &json!(COUNTED_MAX)));
 }
 
 #[tokio::test]

@@ -160,3 +160,22 @@ async fn no_metric_label_has_a_value_that_users_choose_freely() {
     let leaks = found.keys().filter(|key| chosen.iter().any(|prefix| key.contains(prefix)));
     assert_eq!(leaks.collect::<Vec<_>>(), Vec::<&String>::new());
 }
+
+#[tokio::test]
+async fn places_and_waiting_tasks_are_measured_by_key() {
+    let recorder = DebuggingRecorder::new();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let caller = Caller::default();
+    for id in ["a", "b", "c"] {
+        caller.schedule(id, json!({"concurrency": [{"key": "measured", "limit": 1}]})).await;
+    }
+    let lease = caller.lease().await;
+    assert!(caller.scene.claim("work").await.unwrap().is_none());
+    let first = found(&recorder);
+    has(&first, "tickover_limit_taken measured", "1");
+    has(&first, "tickover_limit_waiting measured", "2");
+    caller.ok("/v1/tasks/a/complete", json!({"lease": lease})).await;
+    let then = found(&recorder);
+    has(&then, "tickover_limit_taken measured", "1");
+    has(&then, "tickover_limit_waiting measured", "1");
+}

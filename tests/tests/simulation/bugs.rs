@@ -338,3 +338,28 @@ fn an_operation_without_a_due_slot_is_caught() {
 fn an_operation_that_goes_on_though_it_was_stopped_is_caught() {
     is_caught(Bug::StopIgnored);
 }
+
+#[test]
+fn a_place_that_is_taken_without_a_check_is_caught() {
+    is_caught(Bug::TakenUnchecked);
+}
+
+#[test]
+fn an_end_that_frees_the_places_of_others_is_caught() {
+    is_caught(Bug::PlacesFreedTwice);
+}
+
+#[test]
+fn two_calls_for_one_place_are_caught() {
+    is_caught(Bug::TwoCalledForOne);
+}
+
+#[test]
+fn a_place_that_ended_and_is_never_cleared_is_caught() {
+    is_caught(Bug::PlacesNotCleared);
+}
+
+#[test]
+fn an_end_that_calls_nobody_is_caught() {
+    is_caught(Bug::NobodyCalled);
+}

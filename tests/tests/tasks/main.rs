@@ -5,6 +5,7 @@ mod clock;
 mod deadlines;
 mod identity;
 mod leases;
+mod limits;
 mod retries;
 mod standalone;
 mod steep;

@@ -79,10 +79,10 @@ pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answe
 }
 
 /// All workflows, with the number of executions of each status.
-pub fn workflows(service: &Service) -> Result<Answer, Problem> {
-    let Some(counts) = service.count_executions()? else { return Err(Problem::no_index()) };
+pub async fn workflows(service: &Service) -> Result<Answer, Problem> {
+    let Some(counted) = service.count_executions().await? else { return Err(Problem::no_index()) };
     let mut workflows: Vec<WorkflowView> = vec![];
-    for ExecutionCount { workflow, status, count } in counts {
+    for ExecutionCount { workflow, status, count } in counted.counts {
         if workflows.last().is_none_or(|last| last.workflow != workflow) {
             workflows.push(WorkflowView { workflow, executions: BTreeMap::new() });
         }
@@ -90,7 +90,12 @@ pub fn workflows(service: &Service) -> Result<Answer, Problem> {
             last.executions.insert(status.as_str().to_owned(), count);
         }
     }
-    Answer::ok(&WorkflowsAnswer { workflows })
+    Answer::ok(&WorkflowsAnswer {
+        workflows,
+        complete: counted.is_complete,
+        read: counted.read,
+        as_of: counted.at.into(),
+    })
 }
 
 /// A part of the export of a run.

@@ -1,6 +1,6 @@
 //! A task's view for callers.
 
-use tickover_core::task::next::next;
+use tickover_core::task::next::{NextStep, next};
 use tickover_core::task::{Outcome, Pending, Running, State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;
@@ -18,6 +18,11 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
     let at = |instant: Option<Timestamp>| instant.map(Instant);
     let (pending, running) = (pending(task), task.running());
     let next = next(task, now);
+    let what = match next.what {
+        // A worker that asks doesn't get it.
+        NextStep::Claim if described.waits_at.is_some() => "waits_for_place",
+        what => what.as_str(),
+    };
     TaskView {
         id: task.id.clone(),
         queue: task.queue.clone(),
@@ -41,7 +46,8 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         progress: task.progress,
         labels: described.labels.clone().map(Verbatim),
         traceparent: task.trace.map(|trace| trace.traceparent()),
-        next: NextView { what: next.what.as_str().to_owned(), at: at(next.at), unprovided: vec![] },
+        waits_at: described.waits_at.clone().map(super::limit::waits_at),
+        next: NextView { what: what.to_owned(), at: at(next.at), unprovided: vec![] },
     }
 }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use tickover_service::cost::{
     ATTEMPT_TIMEOUT, Alarms, CLAIM, CLOSE, COMPLETE, CORE_ALARMS, CORE_QUEUES, END_BADLY, HEARTBEAT,
-    IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST, RETRY, SCHEDULE, SLEEP, START, TICK, TIMER,
-    TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS, metrics,
+    IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST, RETRY, SCHEDULE, SHORT_SLEEP, SLEEP, START,
+    TICK, TIMER, TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS, hints_sent_together, metrics,
 };
 
 use super::{CostArgs, WhichAlarms};
@@ -138,7 +138,7 @@ fn by_messages(args: &CostArgs, units: Units) -> Used {
     let invocations = units.sends * args.invocations_per_message;
     Used {
         units,
-        sqs_requests: units.sends * (1.0 + args.requests_per_message),
+        sqs_requests: units.send_requests + units.sends * args.requests_per_message,
         invocations,
         // Messages of one batch wait side by side.
         seconds: (invocations * args.invocation_ms
@@ -196,11 +196,23 @@ fn of_execution(args: &CostArgs) -> Units {
         .and(TURN)
         .and(INLINE_STEP.times((args.inline_steps - 1.0).max(0.0)))
         .and(REMOTE_STEP.times(args.remote_steps))
-        .and(JOIN.times(args.joins()))
+        .and(of_joins(args))
+        .and(SHORT_SLEEP.times(args.short_sleeps))
         .and(SLEEP.times(args.sleeps))
         .and(WAIT.times(args.events))
         .and(CLOSE)
         .and(if args.list_all { LISTED } else { Units::default() })
+}
+
+/// What an execution's waits for remote steps cost beside the steps.
+fn of_joins(args: &CostArgs) -> Units {
+    let joins = args.joins();
+    if joins > 0.0 {
+        JOIN.and(hints_sent_together(args.remote_steps / joins)).times(joins)
+    } else {
+        // Its hints are sent one by one, and nobody waits for the steps.
+        Units { send_requests: args.remote_steps, ..Units::default() }
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]

@@ -87,14 +87,30 @@ fn a_list_of_all_executions_costs_each_one_a_write_and_its_entry() {
 #[test]
 fn an_instant_costs_the_wait_for_it() {
     let with = |name| usd(&["--executions", "1000000", name, "1"]);
-    is_about(with("--sleeps") - with("--events"), WAITS);
+    // Two write units more for the hint that the tick sends.
+    is_about(with("--sleeps") - with("--events"), 2.0 * 0.625 + WAITS);
+    // Three write units and a read less.
+    is_about(with("--short-sleeps") - with("--events"), WAITS - 3.0 * 0.625 - 0.125);
+}
+
+#[test]
+fn remote_steps_that_start_together_have_one_request_for_ten_hints() {
+    let with = |steps: &str, joins: &str| {
+        usd(&["--executions", "1000000", "--remote-steps", steps, "--fan-outs", joins])
+    };
+    let step = with("9", "1") - with("8", "1");
+    is_about(with("10", "1") - with("9", "1"), step);
+    is_about(with("11", "1") - with("10", "1"), step + 0.40);
+    // Each further wait costs its own units, and a request for its hints.
+    let join = 3.0 * 0.625 + 2.0 * 0.125 + 3.0 * 0.40 + INVOCATION + logs(0.66) + stored(0.15);
+    is_about(with("10", "2") - with("10", "1"), join + 0.40);
 }
 
 #[test]
 fn the_guides_prices_are_kept() {
     assert!(usd(&[]) < 2.50, "{}", usd(&[]));
     let orders = usd(&ORDERS);
-    assert!(orders < 44.0, "{orders}");
+    assert!(orders < 43.35, "{orders}");
 }
 
 #[test]

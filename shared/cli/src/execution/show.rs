@@ -7,7 +7,7 @@ use serde_json::Value;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{EventId, StepName};
 use tickover_wire::answer::{
-    EarlierRunView, EventView, ExecutionView, TimelineEntryView, WaitView, WorkflowView,
+    EarlierRunView, EventView, ExecutionView, TimelineEntryView, WaitView, WorkflowView, WorkflowsAnswer,
 };
 use tickover_wire::{Instant, Length};
 
@@ -87,15 +87,20 @@ pub(super) fn table(executions: &[ExecutionView]) -> String {
 }
 
 /// A table of workflows, with the number of executions of each status.
-pub(super) fn counts(workflows: &[WorkflowView]) -> String {
+pub(super) fn counts(found: &WorkflowsAnswer) -> String {
     let statuses = ExecutionStatus::ALL.map(ExecutionStatus::as_str);
     let mut table = new_table(std::iter::once("workflow").chain(statuses));
-    for WorkflowView { workflow, executions } in workflows {
+    for WorkflowView { workflow, executions } in &found.workflows {
         let count = |status: &str| executions.get(status).map_or_else(String::new, u64::to_string);
         let row = std::iter::once(workflow.to_string()).chain(statuses.map(count));
         table.add_row(row);
     }
-    format!("{table}\n{}\n", count(workflows.len(), "workflow"))
+    let latest = match found.read {
+        Some(read) if !found.complete => format!("; only the latest {read} executions are counted"),
+        Some(_) | None => String::new(),
+    };
+    let as_of = found.as_of.to_rfc3339();
+    format!("{table}\n{}{latest}, as of {as_of}\n", count(found.workflows.len(), "workflow"))
 }
 
 /// A table of pending events.

@@ -5,11 +5,15 @@ use tickover_core::retry::MaxAttempts;
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;
-use tickover_wire::answer::{AttemptOutcome, TaskView};
+use tickover_wire::answer::{AttemptOutcome, TaskView, WaitsAtView};
 use tickover_wire::{OpenEnum, OpenTimeoutKind, Words as _};
 
 use super::moment;
+use crate::limits::waiting;
 use crate::show::{count, error_line, words};
+
+/// Most holders of places that are named.
+const HOLDERS_NAMED: usize = 5;
 
 /// The explanation, one sentence in a line, and below it the instants that apply to the task.
 pub(crate) fn text(task: &TaskView, now: Timestamp) -> String {
@@ -77,6 +81,9 @@ fn pending_reason(task: &TaskView, now: Timestamp) -> String {
         };
     }
     let since = task.available_at.map(|at| format!(" since {}", at.to_rfc3339())).unwrap_or_default();
+    if let Some(waits_at) = &task.waits_at {
+        return held_back(waits_at, &since);
+    }
     let waits =
         format!("it has been waiting for a worker of queue {} that knows its kind{since}", task.queue);
     match last {
@@ -84,6 +91,22 @@ fn pending_reason(task: &TaskView, now: Timestamp) -> String {
         Some((_, AttemptOutcome::Released)) => format!("{waits}; the worker that had it last gave it back"),
         Some(_) | None => waits,
     }
+}
+
+/// The limit that holds it back, who has the places, and its position.
+fn held_back(waits_at: &WaitsAtView, since: &str) -> String {
+    let WaitsAtView { limit, position } = waits_at;
+    let most = limit.limit.map_or_else(String::new, |most| format!(" of {most}"));
+    let position = match position {
+        Some(position) => format!("it is number {position} of {} that wait", waiting(limit)),
+        None => format!("{} wait before it", waiting(limit)),
+    };
+    let holders: Vec<&str> =
+        limit.holders.iter().take(HOLDERS_NAMED).map(|holder| holder.task.as_str()).collect();
+    let others = limit.taken.saturating_sub(holders.len());
+    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    let have = format!("the places have {}{others}", holders.join(", "));
+    format!("key {:?} has reached its limit{most}{since}; {position}, and {have}", limit.key)
 }
 
 fn running_reason(task: &TaskView, now: Timestamp) -> String {
@@ -119,6 +142,9 @@ fn next(task: &TaskView, now: Timestamp) -> String {
     let at = next.at.map(|at| moment(at, now)).unwrap_or_default();
     match next.what.as_str() {
         "becomes_available" => format!("Next: from {at} on a worker of queue {} may have it.", task.queue),
+        "waits_for_place" => {
+            "Next: it is called when it is its turn for a place; nothing limits the wait.".to_owned()
+        }
         "waits_for_worker" => "Next: the first worker that asks gets it; nothing limits the wait.".to_owned(),
         "schedule_to_close_timeout" => format!("Next: unless it has ended by {at}, it times out for good."),
         "schedule_to_start_timeout" => {

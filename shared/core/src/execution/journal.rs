@@ -279,8 +279,9 @@ impl StepOutcome {
 pub const TYPED_ERROR: &str = "step_error";
 
 /// The first interval after which a waiting execution rechecks its remote steps and children. Each further interval is
-/// four times as long.
-pub const RECHECK_AFTER: Millis = Millis::from_secs(60);
+/// four times as long. It is as long as the first probe of a lost hint, so that a wait keeps the due slot of the turn
+/// before it: a sooner recheck would move the slot, which costs two index writes for each wait.
+pub const RECHECK_AFTER: Millis = Millis::from_secs(600);
 /// The longest that this interval grows.
 pub const RECHECK_MAX: Millis = Millis::from_secs(3600);
 

@@ -126,6 +126,18 @@ pub struct Claim {
     pub isolation: Isolation,
     /// Whether the task's queue is paused. Then no lease is granted, and the task is parked.
     pub paused: bool,
+    /// The places that were taken for this attempt, if the task needs some.
+    pub places: Option<Places>,
+}
+
+/// Places that were taken for an attempt at all gates of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// When the first of them ends.
+    pub until: Timestamp,
+    /// The version of the record that they were taken for. A record that has changed since may have had an attempt that
+    /// gave them up.
+    pub version: u64,
 }
 
 /// The identity and version of the record that a hint contains.
@@ -145,6 +157,8 @@ pub struct Heartbeat {
     pub progress: Option<f64>,
     /// Whether it extends the lease. Otherwise it only reports progress.
     pub extends_lease: bool,
+    /// When the first of its places ends, if the task needs some. The lease isn't extended beyond that.
+    pub places_until: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug)]

@@ -16,9 +16,10 @@ mod timer;
 mod unpark;
 
 use crate::command::Context;
-use crate::decision::{Effect, Write};
+use crate::decision::{Effect, FreePlaces, Write};
 use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
+use crate::gate;
 use crate::id::LeaseId;
 use crate::size;
 use crate::task::command::Command;
@@ -100,6 +101,7 @@ fn update_in_slot(
     let due_no_later_than = due_slot::required_due(before, &after, context);
     let mut effects = newly_pending(before, &after);
     effects.extend(timer);
+    effects.extend(freed_places(before, &after));
     if before.ended().is_none() {
         effects.extend(parent_notification(&after));
     }
@@ -122,6 +124,31 @@ fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
         State::Running(_) | State::Ended(_) => true,
     };
     if had_none && after.hint_at().is_some() { vec![dispatch(after)] } else { vec![] }
+}
+
+/// The places that the task gives up by this decision: those of an attempt that has ended without another one that
+/// follows at once, or its positions in lines if it ends without an attempt.
+fn freed_places(before: &Task, after: &Task) -> Option<Effect> {
+    if before.gates().is_empty() {
+        return None;
+    }
+    let of = match (&before.state, &after.state) {
+        (State::Running(running), State::Pending(_) | State::Ended(_)) => Some(gate::mark(&running.lease)),
+        (State::Pending(_), State::Ended(_)) => None,
+        (State::Running(_), State::Running(_))
+        | (State::Pending(_), State::Pending(_) | State::Running(_))
+        | (State::Ended(_), _) => return None,
+    };
+    Some(freeing(before, of))
+}
+
+fn freeing(task: &Task, of: Option<u32>) -> Effect {
+    Effect::FreePlaces(Box::new(FreePlaces {
+        task: task.id.clone(),
+        incarnation: task.incarnation,
+        gates: task.gates().to_vec(),
+        of,
+    }))
 }
 
 /// The notification to the execution that the task is a remote step of, if the task has ended.
@@ -183,6 +210,9 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
         decision.effects.push(dispatch(task));
     }
     decision.effects.extend(parent_notification(task));
+    if !task.gates().is_empty() {
+        decision.effects.push(freeing(task, Some(gate::mark(lease))));
+    }
     decision
 }
 

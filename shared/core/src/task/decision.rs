@@ -60,6 +60,9 @@ pub enum ClaimReply {
     Suspect,
     /// Its queue is paused. The message is deleted, and another one is sent when the queue is resumed.
     Parked,
+    /// It may start once it has a place at each of its gates. If it waits for one, the message is deleted, and another
+    /// one is sent when it has the place.
+    NeedsPlaces,
     /// The message is stale and is deleted.
     Stale,
 }

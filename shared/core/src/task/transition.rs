@@ -3,6 +3,7 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::failure::Failure;
+use crate::gate::CLOCKS;
 use crate::limits::{self, ATTEMPT_ERROR_BYTES, ATTEMPTS_KEPT, CONTROL_RECORD_BYTES, ERROR_BYTES};
 use crate::size;
 use crate::task::command::Claim;
@@ -215,6 +216,7 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
         State::Ended(_) => None,
     };
     let start_to_close_at = task.timeouts.start_to_close.map(|timeout| now.plus(timeout.after));
+    let lease_expires_at = lease_end(now, claim.length, start_to_close_at, task.deadline_at);
     task.attempt += 1;
     task.hinted_at = None;
     task.parked = false;
@@ -223,7 +225,10 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
         worker: claim.worker.clone(),
         claimed_at: now,
         lease_length: claim.length,
-        lease_expires_at: lease_end(now, claim.length, start_to_close_at, task.deadline_at),
+        lease_expires_at: claim.places.map_or(lease_expires_at, |places| {
+            // A lease never outlives the places that the attempt has.
+            lease_expires_at.min(places.until.minus(CLOCKS))
+        }),
         start_to_close_at,
         heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
         start_left,

@@ -4,11 +4,11 @@ import { get } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, table } from '../dom.js';
-import { FAILED, OPEN, counted, forget, latest, listed, remember, total, workflows } from '../known.js';
+import { FAILED, OPEN, count, counted, forget, latest, listed, remember, total, workflows } from '../known.js';
 import { PAGE, choice, errorCell, idCell, matches, pages, rowFilter, startedCell } from '../lists.js';
 import { allThatMatch } from '../many.js';
 import { refused } from '../problem.js';
-import { now } from '../time.js';
+import { at, now } from '../time.js';
 import { nextShort } from '../words.js';
 
 const STATUSES = [
@@ -88,10 +88,10 @@ export function show(page) {
   function limits(data) {
     if (workflow || listed) {
       const only = status.includes(',') ? '' : status;
-      return h('p', { class: 'quiet' }, counted ? '' : 'Only those that are shown are counted: to count all would cost each change a write. ', 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from })));
+      return h('p', { class: 'quiet' }, howCounted(), 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from })));
     }
     const more = data.hasMore && !data.cursor ? `These are the latest ${PAGE} of each workflow: choose one to see all of its executions. ` : '';
-    return h('p', { class: 'quiet' }, more, 'Of all workflows, this system lists only failed executions. With TICKOVER_LISTS=all it lists all, for one write more for each. Known are workflows that workers have announced or this browser has shown; type another one above.');
+    return h('p', { class: 'quiet' }, more, 'Of all workflows, this system lists only failed executions. With TICKOVER_LISTS=all it lists all, for one write more for each, and counts the latest 1,000. Known are workflows that workers have announced or this browser has shown; type another one above.');
   }
 }
 
@@ -102,6 +102,14 @@ const instant = (hours) => new Date(now() - Number(hours) * 3_600_000).toISOStri
 function counts(rows, workflow) {
   const among = (status) => total([status], workflow) ?? rows.filter((row) => row.status === status).length;
   const by = [...OPEN, 'completed', 'failed', 'timed_out', 'cancelled'].map((status) => [status, among(status)]);
-  const found = by.filter(([, count]) => count > 0).map(([status, count]) => [' ', badge(status), ` ${count}`]);
-  return h('p', { class: 'counts' }, `${rows.length} shown`, counted ? '. In all:' : '', found);
+  const found = by.filter(([, number]) => number > 0).map(([status, number]) => [' ', badge(status), ` ${number}`]);
+  const what = count.complete ? '. In all:' : `. Of the latest ${count.read}:`;
+  return h('p', { class: 'counts' }, `${rows.length} shown`, counted ? what : '', found);
+}
+
+/** How far the counts can be relied on, where the system doesn't keep them. */
+function howCounted() {
+  if (!counted) return 'Only those that are shown are counted: to count all would cost each change a write. ';
+  if (count.read === undefined) return '';
+  return [`${count.complete ? `All ${count.read}` : `Only the latest ${count.read}`} executions are counted, once a minute, as of `, at(count.as_of), '. '];
 }

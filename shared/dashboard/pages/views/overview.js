@@ -4,7 +4,7 @@ import { get, scrape } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, section, table } from '../dom.js';
-import { FAILED, OPEN, counted, latest, listed, total, workflows } from '../known.js';
+import { FAILED, OPEN, count, counted, latest, listed, total, totalText, workflows } from '../known.js';
 import { refused } from '../problem.js';
 import { length, millis, near, now } from '../time.js';
 import { metrics } from '../metrics.js';
@@ -60,6 +60,7 @@ function first() {
 
 /** The numbers at the top, each a link to its records. */
 function numbers({ open, failed, live, lost, names }) {
+  const whole = counted && count.complete;
   const plus = (count, list) => `${count}${list.cursor || list.hasMore ? '+' : ''}`;
   const tasks = (status) => open.tasks.filter((task) => task.status === status).length;
   const late = open.tasks.filter(isLate).length + live.executions.filter(isLate).length;
@@ -69,10 +70,10 @@ function numbers({ open, failed, live, lost, names }) {
   return h('div', { class: 'tiles' },
     tile(plus(tasks('pending'), open), 'tasks wait', '#/tasks?status=pending'),
     tile(plus(tasks('running'), open), 'tasks run', '#/tasks?status=running', 'good'),
-    tile(total(OPEN)?.toString() ?? plus(live.executions.length, live), `executions are open${workflowNote}`, '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'good'),
+    tile(totalText(OPEN) ?? plus(live.executions.length, live), `executions are open${workflowNote}`, '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'good'),
     tile(plus(late, open), 'are late', '#/tasks?status=pending', 'warn'),
     tile(plus(stuck, live), 'wait for an operator', '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'warn'),
-    tile(plus(failed.tasks.length + (total(FAILED.split(',')) ?? lost.executions.length), { cursor: failed.cursor, hasMore: !counted && lost.hasMore }), 'failed', '#/failures', 'bad'));
+    tile(plus(failed.tasks.length + (whole ? total(FAILED.split(',')) : lost.executions.length), { cursor: failed.cursor, hasMore: !whole && lost.hasMore }), 'failed', '#/failures', 'bad'));
 }
 
 /** Whether a worker should have taken it by now. */

@@ -216,6 +216,7 @@ fn claim(attempt: u8) -> Command {
         hint: None,
         isolation: Isolation::Alone,
         paused: false,
+        places: None,
     })
 }
 
@@ -256,6 +257,7 @@ fn life(scheduled: Task) -> Vec<Task> {
             lease,
             progress: Some(0.123_456_789_012_345_67),
             extends_lease: true,
+            places_until: None,
         }),
         now,
     );

@@ -3,6 +3,7 @@
 mod crons;
 mod executions;
 mod kinds;
+mod limits;
 mod operations;
 mod queues;
 mod tasks;

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use serde::Serialize;
 use tickover_core::duration::Millis;
-use tickover_core::id::{CronId, EventName, ExecutionId, OperationId, QueueName, StepName, TaskId, TaskKind};
+use tickover_core::id::{
+    CronId, EventName, ExecutionId, FlowKey, OperationId, QueueName, StepName, TaskId, TaskKind,
+};
 use tickover_service::transact::Prepared;
 use tickover_wire::request::pairs;
 
@@ -94,6 +96,11 @@ pub(super) enum Route<'a> {
     ResumeCron(&'a CronId),
     TriggerCron(&'a CronId),
     DeleteCron(&'a CronId),
+
+    Limit(&'a FlowKey),
+    SetLimit(&'a FlowKey),
+    UnsetLimit(&'a FlowKey),
+    ReleasePlace(&'a FlowKey, &'a TaskId),
 
     StartOperation,
     Operation(&'a OperationId),

@@ -55,7 +55,7 @@ impl Direct {
             Route::Start => executions::start(service, body).await,
             Route::Execution(id) => executions::describe(service, id.as_str(), query).await,
             Route::Executions => executions::list(service, query).await,
-            Route::Workflows => executions::workflows(service),
+            Route::Workflows => executions::workflows(service).await,
             Route::Timeline(id) => executions::timeline_of(service, id.as_str(), query).await,
             Route::Runs(id) => executions::runs(service, id.as_str(), query).await,
             Route::Export(id) => executions::export(service, id.as_str(), query).await,
@@ -84,6 +84,13 @@ impl Direct {
             Route::ResumeCron(id) => calls::resume_cron(service, id.as_str(), body).await,
             Route::TriggerCron(id) => calls::trigger_cron(service, id.as_str(), body).await,
             Route::DeleteCron(id) => calls::delete_cron(service, id.as_str()).await,
+
+            Route::Limit(key) => calls::limit(service, key.as_str()).await,
+            Route::SetLimit(key) => calls::set_limit(service, key.as_str(), body).await,
+            Route::UnsetLimit(key) => calls::unset_limit(service, key.as_str()).await,
+            Route::ReleasePlace(key, task) => {
+                calls::release_place(service, key.as_str(), task.as_str()).await
+            }
 
             Route::StartOperation => calls::start_operation(service, body).await,
             Route::Operation(id) => calls::operation(service, id.as_str()).await,

@@ -14,9 +14,7 @@ use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::{Json, Payload};
 
 use crate::error::ServiceError;
-use crate::ports::{
-    ExecutionCount, ExecutionFilter, ExecutionIndex, ExecutionLists, Listed, Page, StoreError,
-};
+use crate::ports::{ExecutionFilter, ExecutionLists, Listed, Page, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -221,11 +219,5 @@ impl Service {
         let labels =
             labels.and_then(|labels| serde_json::from_str::<BTreeMap<String, String>>(labels.get()).ok());
         Ok(labels.is_some_and(|labels| labels.get(name) == Some(value)))
-    }
-
-    /// How many executions there are of each workflow and status, by workflow; `None` if the store doesn't know.
-    pub fn count_executions(&self) -> Result<Option<Vec<ExecutionCount>>, ServiceError> {
-        let index = self.ports.store.execution_index();
-        Ok(index.map(ExecutionIndex::counts).transpose()?)
     }
 }

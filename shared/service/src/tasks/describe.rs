@@ -11,6 +11,7 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::task::{Outcome, Status, Task};
 
 use crate::error::ServiceError;
+use crate::gates::WaitsAt;
 use crate::ports::{Listing, Page, TaskFilter};
 use crate::service::Service;
 
@@ -31,6 +32,8 @@ pub struct Described {
     pub output: Option<Json>,
     /// The message of its last error as a JSON string, where the record has only its beginning.
     pub error_message: Option<Json>,
+    /// The gate that holds it back, if it was asked for.
+    pub waits_at: Option<WaitsAt>,
 }
 
 impl Described {
@@ -42,7 +45,7 @@ impl Described {
         };
         let (input, labels) = (json(task.input.as_ref()), json(task.labels.as_ref()));
         let output = json(output(&task));
-        Self { task, input, labels, output, error_message: None }
+        Self { task, input, labels, output, error_message: None, waits_at: None }
     }
 }
 
@@ -78,7 +81,8 @@ impl Cursor {
 impl Service {
     pub async fn describe(&self, id: &TaskId) -> Result<Described, ServiceError> {
         let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
-        self.with_payloads(task).await
+        let waits_at = self.waits_at(&task).await?;
+        Ok(Described { waits_at, ..self.with_payloads(task).await? })
     }
 
     /// Loads the payloads of a record.
@@ -96,7 +100,7 @@ impl Service {
             self.payload(output(&task)),
             self.payload(message.as_ref()),
         )?;
-        Ok(Described { task, input, labels, output, error_message })
+        Ok(Described { task, input, labels, output, error_message, waits_at: None })
     }
 
     /// Tasks that match a filter, a page at a time.

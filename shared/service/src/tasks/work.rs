@@ -75,8 +75,11 @@ impl Service {
             return Err(Reject::field("progress", "must be a number from 0 to 1").into());
         }
         let token = self.token(id, lease).await?;
-        let command = Command::Heartbeat(Heartbeat { lease: token.lease, progress, extends_lease });
-        let task = self.report(id, &token, &command).await?.0;
+        let task = self.reported(id, &token).await?;
+        let places_until = if extends_lease { self.extend_places(&task, token.lease).await? } else { None };
+        let command =
+            Command::Heartbeat(Heartbeat { lease: token.lease, progress, extends_lease, places_until });
+        let (task, _) = self.drive(id, Known::Record(Box::new(task)), &command).await?.outcome?;
         let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
         self.notifications.live_leases.renewed(running.lease, running.lease_expires_at, self.now());
         if extends_lease {
@@ -163,11 +166,14 @@ impl Service {
         token: &LeaseToken,
         command: &Command,
     ) -> Result<(Task, Reply), ServiceError> {
-        let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
-        if !token.is_of(&task) {
-            return Err(Reject::LeaseLost.into());
-        }
+        let task = self.reported(id, token).await?;
         Ok(self.drive(id, Known::Record(Box::new(task)), command).await?.outcome?)
+    }
+
+    /// The task that a report is about.
+    async fn reported(&self, id: &TaskId, token: &LeaseToken) -> Result<Task, ServiceError> {
+        let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
+        if token.is_of(&task) { Ok(task) } else { Err(Reject::LeaseLost.into()) }
     }
 
     /// Keeps the message hidden for as long as the lease lasts.

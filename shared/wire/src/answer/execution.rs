@@ -273,6 +273,13 @@ pub struct ExportAnswer {
 pub struct WorkflowsAnswer {
     /// The workflows, by name.
     pub workflows: Vec<WorkflowView>,
+    /// Whether all executions are counted, and not only the latest.
+    pub complete: bool,
+    /// How many executions were read to count them, the latest; absent if the system keeps counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<u64>,
+    /// When they were counted.
+    pub as_of: Instant,
 }
 
 /// A workflow, and how many executions of it there are.

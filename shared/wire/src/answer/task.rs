@@ -5,6 +5,7 @@ use tickover_core::id::{Capability, QueueName, TaskId, TaskKind, WorkerName, Wor
 use tickover_core::task::Ending;
 
 use super::Problem;
+use crate::answer::WaitsAtView;
 #[cfg(feature = "schema")]
 use crate::request::KindDefaults;
 use crate::verbatim::present;
@@ -67,7 +68,7 @@ impl From<Ending> for AttemptOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NextView {
-    /// `becomes_available`, `waits_for_worker`, `lease_expires`, `deleted`, or a timeout such as
+    /// `becomes_available`, `waits_for_worker`, `waits_for_place`, `lease_expires`, `deleted`, or a timeout such as
     /// `schedule_to_close_timeout`.
     pub what: String,
     /// When; absent if it depends on workers or callers.
@@ -142,6 +143,9 @@ pub struct TaskView {
     /// The trace that it belongs to, if the server carries traces: W3C's trace context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// The key whose limit holds it back: while it waits for a place. Only in the answer about this one task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_at: Option<WaitsAtView>,
     /// What happens next without another call, and when.
     pub next: NextView,
 }

@@ -4,12 +4,13 @@
 //! bench            all of them
 //! bench NAME       those with NAME in their names: lives-memory, lives-file, http-memory,
 //!                  http-file, backlog-memory, backlog-file, lists, idle-local, sweep-memory, sweep-file, idle,
-//!                  keys, workflows-memory, workflows-file, fan-out, waits, lateness-dev, lateness-sqs
+//!                  keys, workflows-memory, workflows-file, fan-out, flow, waits, lateness-dev, lateness-sqs
 //! ```
 
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 
 mod clock;
+mod flow;
 mod flows;
 mod idle;
 mod keys;
@@ -79,6 +80,9 @@ async fn main() -> Result<()> {
     if wanted("fan-out") {
         workflows::fan_outs("fan-out-memory", &Disk::memory()).await?;
         workflows::fan_outs("fan-out-file", &Disk::file()?).await?;
+    }
+    if wanted("flow") {
+        flow::run("flow", 100_000).await?;
     }
     if wanted("waits") {
         workflows::lateness("waits").await?;

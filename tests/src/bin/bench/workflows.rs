@@ -31,6 +31,8 @@ const IN_FLIGHT: usize = 50;
 const FAN_OUT: u32 = 100;
 /// Sleeps, and step timeouts, side by side.
 const SLEEPERS: usize = 200;
+/// The time between two of them where they don't all begin at once.
+const APART: Duration = Duration::from_millis(10);
 /// How long one execution may take.
 const TIMEOUT: Millis = Millis::from_secs(20);
 
@@ -160,12 +162,18 @@ pub(crate) async fn fan_outs(name: &str, disk: &Disk) -> Result<()> {
 /// How late sleeps end and step timeouts are noticed.
 pub(crate) async fn lateness(name: &str) -> Result<()> {
     let system = System::start(&Disk::memory())?;
-    for (workflow, what) in [("bench-sleep", "sleeps of 2 s"), ("bench-step-timeout", "step timeouts of 3 s")]
-    {
-        let late: Vec<Result<f64>> = stream::iter(0..SLEEPERS)
+    let (sleeps, timeouts) = ("bench-sleep", "bench-step-timeout");
+    for (workflow, what, apart) in [
+        (sleeps, "sleeps of 2 s, one each 10 ms", APART),
+        (timeouts, "step timeouts of 3 s, one each 10 ms", APART),
+        (sleeps, "sleeps of 2 s, all at once", Duration::ZERO),
+        (timeouts, "step timeouts of 3 s, all at once", Duration::ZERO),
+    ] {
+        let late: Vec<Result<f64>> = stream::iter(0..u32::try_from(SLEEPERS)?)
             .map(|number| {
                 let service = &system.service;
                 async move {
+                    tokio::time::sleep(apart * number).await;
                     let late = run(service, workflow, &json!(number)).await?;
                     late.as_f64().context("milliseconds")
                 }

@@ -171,7 +171,10 @@ impl ExecutionProtocol {
         for effect in &decision.effects {
             match effect {
                 Effect::Turn { at, .. } => state.hints.push(self.index(*at)),
-                Effect::Dispatch { .. } | Effect::Timer(_) | Effect::NotifyParent(_) => {}
+                Effect::Dispatch { .. }
+                | Effect::Timer(_)
+                | Effect::NotifyParent(_)
+                | Effect::FreePlaces(_) => {}
             }
         }
     }

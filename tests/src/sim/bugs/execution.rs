@@ -57,6 +57,11 @@ pub fn decide_execution(
         | Bug::EndedLaterRetried
         | Bug::OperationNotDue
         | Bug::StopIgnored
+        | Bug::TakenUnchecked
+        | Bug::PlacesFreedTwice
+        | Bug::TwoCalledForOne
+        | Bug::PlacesNotCleared
+        | Bug::NobodyCalled
         | Bug::ItemsKeptForEver
         | Bug::TickNeedsQueues
         | Bug::JoinNeverFull
@@ -303,7 +308,7 @@ fn edited(mut decision: Decision, edit: impl Fn(&mut Execution)) -> Decision {
 fn without_notifications(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
         Effect::NotifyParent(_) => false,
-        Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } => true,
+        Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } | Effect::FreePlaces(_) => true,
     });
     decision
 }

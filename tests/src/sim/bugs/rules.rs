@@ -81,6 +81,11 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::EndedLaterRetried
         | Bug::OperationNotDue
         | Bug::StopIgnored
+        | Bug::TakenUnchecked
+        | Bug::PlacesFreedTwice
+        | Bug::TwoCalledForOne
+        | Bug::PlacesNotCleared
+        | Bug::NobodyCalled
         | Bug::ItemsKeptForEver
         | Bug::ClaimedTurnsNotRecorded
         | Bug::SuspendIgnoresWakes
@@ -299,7 +304,9 @@ fn is_timers_look(command: &Command) -> bool {
 fn without_timers(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
         Effect::Timer(_) => false,
-        Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) => true,
+        Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => {
+            true
+        }
     });
     decision
 }
@@ -309,7 +316,7 @@ fn hint_before_commit(world: &World, actor: Actor, mut decision: Decision) -> De
     for effect in std::mem::take(&mut decision.effects) {
         let (hint, at) = match effect {
             Effect::Dispatch { hint, at } => (hint, at),
-            Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => {
+            Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => {
                 decision.effects.push(effect);
                 continue;
             }

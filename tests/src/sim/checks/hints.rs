@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use tickover_core::decision::{DueReply, Effect};
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
-use tickover_core::id::{Incarnation, TaskId};
+use tickover_core::gate::Hold;
+use tickover_core::id::{GateId, Incarnation, TaskId};
 use tickover_core::task::command::Command;
 use tickover_core::task::decision::Reply;
 use tickover_core::task::{State, Task};
@@ -15,6 +16,7 @@ use super::story::Stories;
 use crate::sim::Run;
 use crate::sim::fault_plan::SKEW;
 use crate::sim::history::{Actor, Decided, Event, Fate, Note, What};
+use crate::sim::ledger::NotedGate;
 use crate::sim::trace::{brief, clock};
 use crate::sim::violation::{Invariant, Violation};
 
@@ -33,7 +35,11 @@ struct Allowed {
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut allowed = Allowed::default();
+    let mut calls = calls(run).into_iter().peekable();
     for (number, event) in run.events.iter().enumerate() {
+        while let Some((_, incarnation)) = calls.next_if(|(written, _)| *written <= number) {
+            *allowed.decided.entry(incarnation).or_default() += 1;
+        }
         match &event.what {
             What::Decided(decided) => {
                 found.extend(i9_a_second_hint_has_a_reason(event, decided, run));
@@ -42,7 +48,10 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                         Effect::Dispatch { hint, .. } => {
                             *allowed.decided.entry(hint.task.incarnation).or_default() += 1;
                         }
-                        Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => {}
+                        Effect::Timer(_)
+                        | Effect::Turn { .. }
+                        | Effect::NotifyParent(_)
+                        | Effect::FreePlaces(_) => {}
                     }
                 }
             }
@@ -66,6 +75,25 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// The tasks that were called to a place, and after how many events.
+fn calls(run: &Run) -> Vec<(usize, Incarnation)> {
+    let mut called: BTreeMap<(GateId, Incarnation), Timestamp> = BTreeMap::new();
+    let mut calls = vec![];
+    for NotedGate { number, gate, .. } in run.world.ledger.gates() {
+        for holder in &gate.holders {
+            let is_called = match holder.hold {
+                Hold::Called { .. } => true,
+                Hold::Taken { .. } => false,
+            };
+            let of = (gate.id.clone(), holder.incarnation);
+            if is_called && called.insert(of, holder.until) != Some(holder.until) {
+                calls.push((number, holder.incarnation));
+            }
+        }
+    }
+    calls
 }
 
 fn i9_a_hint_was_asked_for(

@@ -108,7 +108,10 @@ impl Known {
         for effect in effects {
             match effect {
                 Effect::Timer(timer) => *self.decided.entry(key(timer)).or_default() += 1,
-                Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) => {}
+                Effect::Dispatch { .. }
+                | Effect::Turn { .. }
+                | Effect::NotifyParent(_)
+                | Effect::FreePlaces(_) => {}
             }
         }
     }

@@ -16,8 +16,12 @@ pub(super) async fn every_step_of_a_life_is_read_as_it_was_written(world: World)
     let lease = |task: &Task| present(task.running()).lease;
     task = world.drive(&task, &world.claim(), NOW).await?;
     assert_eq!(world.stored(&task).await?, task);
-    let beat =
-        Command::Heartbeat(Heartbeat { lease: lease(&task), progress: Some(0.1), extends_lease: true });
+    let beat = Command::Heartbeat(Heartbeat {
+        lease: lease(&task),
+        progress: Some(0.1),
+        extends_lease: true,
+        places_until: None,
+    });
     task = world.drive(&task, &beat, later(1)).await?;
     assert_eq!(world.stored(&task).await?, task);
     task = world.drive(&task, &Command::Release { lease: lease(&task) }, later(2)).await?;

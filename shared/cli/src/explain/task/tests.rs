@@ -38,6 +38,22 @@ fn a_task_that_nobody_claims_waits_for_a_worker() {
 }
 
 #[test]
+fn a_task_that_waits_for_a_place_names_the_key_the_holders_and_its_position() {
+    let holder = |task: &str| json!({"task": task, "until": NOW, "called": false});
+    let limit = json!({"key": "customer-7", "limit": 2, "pinned": false, "taken": 2,
+        "holders": [holder("a"), holder("b")], "waiting": 4, "more": false, "next": ["t0", "t1"]});
+    assert_says(
+        &json!({"status": "pending", "available_at": "2026-01-31T11:59:00.000Z",
+            "waits_at": {"limit": limit, "position": 2}, "next": {"what": "waits_for_place"}}),
+        &[
+            "is pending: key \"customer-7\" has reached its limit of 2 since",
+            "it is number 2 of 4 that wait, and the places have a, b.",
+            "Next: it is called when it is its turn for a place; nothing limits the wait.",
+        ],
+    );
+}
+
+#[test]
 fn a_task_in_its_backoff_says_which_attempt_failed_why_and_when_the_next_may_start() {
     assert_says(
         &json!({"status": "pending", "attempt": 1, "available_at": "2026-01-31T12:00:05.000Z",

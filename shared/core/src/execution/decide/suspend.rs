@@ -2,12 +2,13 @@
 
 use crate::command::Context;
 use crate::decision::Write;
+use crate::due_slot::SlotChange;
 use crate::duration::Millis;
 use crate::error::Reject;
 use crate::execution::command::Suspend;
 use crate::execution::decision::{Decision, Reply, SuspendReply};
 use crate::execution::journal::{RECHECK_AFTER, RECHECK_MAX};
-use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
+use crate::execution::update::{expired_or_unchanged, turn_with_lease, update, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Recheck, Waiting, closing};
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::time::Timestamp;
@@ -35,7 +36,10 @@ pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context
         return update(execution, after, context, answer(SuspendReply::GoOn));
     }
     wait(&mut after, suspend, context);
-    let mut decision = update(execution, after, context, answer(SuspendReply::Suspended));
+    // The tick would move the slot of a long sleep to the same instant, by a write of its own.
+    let placement = if is_long_sleep(&after) { SlotChange::Latest } else { SlotChange::KeepOrLower };
+    let reply = answer(SuspendReply::Suspended);
+    let mut decision = update_in_slot(execution, after, placement, context, reply);
     for write in &mut decision.writes {
         if let Write::UpdateExecution { wakes, .. } = write {
             *wakes = Some(suspend.seen_wakes);
@@ -65,6 +69,17 @@ fn wait(execution: &mut Execution, suspend: &Suspend, context: &Context<'_>) {
         recheck,
         wake_requested: false,
     });
+}
+
+/// Whether the tick must send the hint, and nothing before that instant needs a probe.
+fn is_long_sleep(execution: &Execution) -> bool {
+    match &execution.state {
+        ExecutionState::Waiting(waiting) => waiting.hint_later && waiting.recheck.is_none(),
+        ExecutionState::Pending(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Closing(_)
+        | ExecutionState::Ended(_) => false,
+    }
 }
 
 /// Whether an instant is further away than a queue can delay its hint.

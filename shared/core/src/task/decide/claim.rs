@@ -1,11 +1,14 @@
 //! claim: a worker takes a waiting task, or one whose worker was lost.
 
 use crate::command::Context;
+use crate::duration::Millis;
 use crate::failure::Failure;
-use crate::task::command::Claim;
+use crate::gate::CLOCKS;
+use crate::task::command::{Claim, Places};
 use crate::task::decision::{ClaimReply, Decision, Reply};
 use crate::task::transition;
 use crate::task::{Ending, Outcome, State, Task};
+use crate::time::Timestamp;
 
 pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
     if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {
@@ -41,12 +44,24 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
             reply_only(task, expired_task, outcome, context)
         }
         State::Pending(_) if claim.paused => park(task, current, context),
+        State::Pending(_) if lacks_places(task, claim, now) => {
+            reply_only(task, expired_task, ClaimReply::NeedsPlaces, context)
+        }
         State::Pending(_) => {
             let mut after = current.clone();
             transition::start_attempt(&mut after, claim, now);
             super::update(task, after, context, reply(ClaimReply::Claimed))
         }
     }
+}
+
+/// Whether an attempt may not start yet, because the task needs places that weren't taken for this very record, or that
+/// would end before half of its lease does. (The lease ends with them.)
+fn lacks_places(task: &Task, claim: &Claim, now: Timestamp) -> bool {
+    let half = Millis::new(claim.length.as_u64() / 2);
+    let covers =
+        |places: Places| places.version == task.version && now.plus(half).plus(CLOCKS) <= places.until;
+    !task.gates().is_empty() && !claim.places.is_some_and(covers)
 }
 
 /// The task's queue is paused: the hint of this claim is deleted, and resuming the queue sends another one.
@@ -85,6 +100,8 @@ fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
         return park(task, task, context);
     } else if claim.isolation.is_shared() {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Suspect)));
+    } else if lacks_places(task, claim, context.now) {
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::NeedsPlaces)));
     } else {
         transition::start_attempt(&mut after, claim, context.now);
     }

@@ -4,6 +4,7 @@
 use crate::command::Context;
 use crate::due_slot::SlotChange;
 use crate::error::Reject;
+use crate::gate::CLOCKS;
 use crate::task::command::Heartbeat;
 use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
@@ -29,6 +30,12 @@ fn extend_lease(task: &Task, running: &Running, heartbeat: &Heartbeat, context: 
     let now = context.now;
     let renewed =
         transition::lease_end(now, running.lease_length, running.start_to_close_at, task.deadline_at);
+    // A lease never outlives the places that the attempt has.
+    let renewed = match heartbeat.places_until {
+        Some(until) => renewed.min(until.minus(CLOCKS)),
+        None if task.gates().is_empty() => renewed,
+        None => running.lease_expires_at,
+    };
     let mut after = task.clone();
     after.progress = heartbeat.progress.or(task.progress);
     after.state = State::Running(Running {

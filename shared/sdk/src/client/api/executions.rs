@@ -50,8 +50,8 @@ impl Api {
         self.ask(Call::find(Route::Executions, query)).await
     }
 
-    /// All workflows, with the number of executions of each status. Only a local server can tell: a deployment on AWS
-    /// answers with the problem `not_kept`.
+    /// All workflows, with the number of executions of each status. A deployment on AWS with
+    /// `TICKOVER_LISTS=all` counts its latest 1,000 executions; without that it answers with the problem `not_kept`.
     pub async fn workflows(&self) -> Result<WorkflowsAnswer, ClientError> {
         self.ask(Call::read(Route::Workflows)).await
     }

@@ -71,6 +71,13 @@ impl<'a> Route<'a> {
             Self::TriggerCron(id) => (Method::POST, &["v1", "crons", id.as_str(), "trigger"]),
             Self::DeleteCron(id) => (Method::DELETE, &["v1", "crons", id.as_str()]),
 
+            Self::Limit(key) => (Method::GET, &["v1", "limits", key.as_str()]),
+            Self::SetLimit(key) => (Method::PUT, &["v1", "limits", key.as_str()]),
+            Self::UnsetLimit(key) => (Method::DELETE, &["v1", "limits", key.as_str()]),
+            Self::ReleasePlace(key, task) => {
+                (Method::DELETE, &["v1", "limits", key.as_str(), "holders", task.as_str()])
+            }
+
             Self::StartOperation => (Method::POST, &["v1", "operations"]),
             Self::Operation(id) => (Method::GET, &["v1", "operations", id.as_str()]),
             Self::Operations => (Method::GET, &["v1", "operations"]),

@@ -76,6 +76,7 @@ fn a_hint_of_an_earlier_task_with_the_same_id_is_stale() {
             hint: Some(HintedRecord { incarnation: Incarnation::from_bytes([incarnation; 8]), version: 1 }),
             isolation: Isolation::Alone,
             paused: false,
+            places: None,
         })
     };
     task().scheduled().run(&claim(7)).replies(SPENT).changes_nothing().run(&claim(1)).replies(CLAIMED);
@@ -92,6 +93,7 @@ fn a_hint_from_before_the_task_became_pending_again_is_stale() {
             hint: Some(hint),
             isolation: Isolation::Alone,
             paused: false,
+            places: None,
         })
     };
     let failed = || task().attempts(3).scheduled().run(&claim("a", 1)).replies(CLAIMED).fail("a");
@@ -147,7 +149,8 @@ fn progress_is_kept_across_attempts_until_another_one_is_reported() {
 
 #[test]
 fn a_progress_report_restarts_the_heartbeat_timeout_and_leaves_the_lease_as_it_is() {
-    let report = Heartbeat { lease: lease("a"), progress: Some(0.5), extends_lease: false };
+    let report =
+        Heartbeat { lease: lease("a"), progress: Some(0.5), extends_lease: false, places_until: None };
     let scene = task().scheduled().claim("a");
     let ends_at = scene.running().lease_expires_at;
     let scene = scene.at("20s").run(&Command::Heartbeat(report));

@@ -95,6 +95,7 @@ impl RandomTask {
                     lease: self.lease(*whose),
                     progress: *progress,
                     extends_lease,
+                    places_until: None,
                 })
             }
             Step::Complete(whose, bytes) => {
@@ -154,6 +155,7 @@ fn claim(lease: LeaseId, length: Millis) -> Command {
         hint: None,
         isolation: Isolation::Alone,
         paused: false,
+        places: None,
     })
 }
 

@@ -87,8 +87,15 @@ fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
     // Only a worker without other attempts may take over a lost attempt.
     let isolation = if scene.record().running().is_some() { Isolation::Alone } else { Isolation::Shared };
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
-    let claim =
-        Claim { lease: lease(name), worker, length: limits::LEASE_RANGE.1, hint: None, isolation, paused };
+    let claim = Claim {
+        lease: lease(name),
+        worker,
+        length: limits::LEASE_RANGE.1,
+        hint: None,
+        isolation,
+        paused,
+        places: None,
+    };
     scene.run(&Command::Claim(claim))
 }
 
@@ -97,6 +104,7 @@ fn progress(scene: Scene, name: &str) -> Scene {
         lease: lease(name),
         progress: Some(1.0 / 3.0),
         extends_lease: true,
+        places_until: None,
     }))
 }
 

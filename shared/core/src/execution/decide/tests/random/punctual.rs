@@ -66,7 +66,7 @@ impl Punctual {
             match effect {
                 Effect::Timer(timer) => self.timers_under_way.push(timer),
                 Effect::Turn { at, .. } => self.hinted_at = Some(at.max(self.life.now)),
-                Effect::Dispatch { .. } | Effect::NotifyParent(_) => {}
+                Effect::Dispatch { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => {}
             }
         }
         assert!(self.timers_under_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.timers_under_way);

@@ -46,7 +46,10 @@ impl Punctual {
     fn take(&mut self, effects: Vec<Effect>) {
         let timers = effects.into_iter().filter_map(|effect| match effect {
             Effect::Timer(timer) => Some(timer),
-            Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) => None,
+            Effect::Dispatch { .. }
+            | Effect::Turn { .. }
+            | Effect::NotifyParent(_)
+            | Effect::FreePlaces(_) => None,
         });
         self.on_their_way.extend(timers);
         assert!(self.on_their_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.on_their_way);

@@ -1,0 +1,48 @@
+//! Concurrency limits by key.
+
+use std::num::NonZeroU16;
+
+use tickover_core::error::Reject;
+use tickover_core::id::FlowKey;
+use tickover_service::Service;
+
+use tickover_wire::ConcurrencyLimit;
+use tickover_wire::answer::LimitAnswer;
+use tickover_wire::request::LimitRequest;
+
+use crate::answer::Answer;
+use crate::problem::Problem;
+use crate::{body, name, view};
+
+/// A key's limit, who has its places and who waits.
+pub async fn limit(service: &Service, key: &str) -> Result<Answer, Problem> {
+    answer(service.limit(&parsed(key)?).await?)
+}
+
+/// Sets a key's limit, whatever tasks ask for.
+pub async fn set_limit(service: &Service, key: &str, body: &[u8]) -> Result<Answer, Problem> {
+    let key = parsed(key)?;
+    let LimitRequest { limit: ConcurrencyLimit(limit) } = body::read(body)?;
+    let limit = u16::try_from(limit).ok().and_then(NonZeroU16::new);
+    let limit = limit.ok_or(Reject::field("limit", "must be 1 to 1,000"))?;
+    answer(service.set_limit(&key, Some(limit)).await?)
+}
+
+/// Gives a key's limit back to the tasks.
+pub async fn unset_limit(service: &Service, key: &str) -> Result<Answer, Problem> {
+    answer(service.set_limit(&parsed(key)?, None).await?)
+}
+
+/// Takes a task's place at a key.
+pub async fn release_place(service: &Service, key: &str, task: &str) -> Result<Answer, Problem> {
+    answer(service.release_place(&parsed(key)?, &name::task_id(task)?).await?)
+}
+
+fn parsed(key: &str) -> Result<FlowKey, Reject> {
+    name::reachable("key", key)?;
+    FlowKey::parse(key).map_err(|error| error.refused("key"))
+}
+
+fn answer(found: tickover_service::gates::LimitView) -> Result<Answer, Problem> {
+    Answer::ok(&LimitAnswer { limit: view::limit(found) })
+}

@@ -1,0 +1,29 @@
+//! A limit's view for callers.
+
+use tickover_service::gates::{LimitHolder, LimitView, WaitsAt};
+use tickover_wire::answer;
+
+/// Most tasks that are shown, of those with places and of those that wait.
+const SHOWN_MAX: usize = 100;
+
+/// The view of a limit.
+pub fn limit(found: LimitView) -> answer::LimitView {
+    let LimitView { key, limit, pinned, holders, waiting, more } = found;
+    let holder =
+        |LimitHolder { task, until, called }| answer::LimitHolderView { task, until: until.into(), called };
+    answer::LimitView {
+        key,
+        limit: limit.map(Into::into),
+        pinned,
+        taken: holders.len(),
+        holders: holders.into_iter().take(SHOWN_MAX).map(holder).collect(),
+        waiting: waiting.len(),
+        more,
+        next: waiting.into_iter().take(SHOWN_MAX).collect(),
+    }
+}
+
+/// The view of what holds a task back.
+pub(super) fn waits_at(found: WaitsAt) -> answer::WaitsAtView {
+    answer::WaitsAtView { limit: limit(found.limit), position: found.position }
+}

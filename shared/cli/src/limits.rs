@@ -1,0 +1,98 @@
+//! `tickover limits`: concurrency limits by key.
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+use tickover::Client;
+use tickover_core::id::{FlowKey, TaskId};
+use tickover_wire::ConcurrencyLimit;
+use tickover_wire::answer::LimitView;
+use tickover_wire::request::LimitRequest;
+
+use crate::argument::name;
+use crate::show::{answer, print};
+
+/// The calls on limits.
+#[derive(Subcommand, Debug)]
+pub(crate) enum LimitsCommand {
+    /// Show a key's limit: who has its places, and who waits
+    Show(OneArgs),
+    /// Set a key's limit, whatever tasks ask for; a lower limit takes no place away
+    Set(SetArgs),
+    /// Give a key's limit back to the tasks
+    Unset(OneArgs),
+    /// Take a task's place: the next one gets it, and the attempt that had it goes on
+    Release(ReleaseArgs),
+}
+
+/// Options of calls on one key.
+#[derive(clap::Args, Debug)]
+pub(crate) struct OneArgs {
+    /// The key
+    #[arg(value_parser = name(FlowKey::parse))]
+    key: FlowKey,
+    /// Print the server's answer
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `tickover limits set`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct SetArgs {
+    #[command(flatten)]
+    one: OneArgs,
+    /// At most so many run at once: 1 to 1,000
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    limit: u16,
+}
+
+/// Options of `tickover limits release`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ReleaseArgs {
+    #[command(flatten)]
+    one: OneArgs,
+    /// The task's id
+    #[arg(value_parser = name(TaskId::parse))]
+    task: TaskId,
+}
+
+pub(crate) async fn run(command: LimitsCommand, client: &Client) -> anyhow::Result<()> {
+    let api = client.api();
+    let (found, json) = match command {
+        LimitsCommand::Show(args) => (api.limit(&args.key).await?, args.json),
+        LimitsCommand::Set(SetArgs { one, limit }) => {
+            let request = LimitRequest { limit: ConcurrencyLimit(limit.into()) };
+            (api.set_limit(&one.key, &request).await?, one.json)
+        }
+        LimitsCommand::Unset(args) => (api.unset_limit(&args.key).await?, args.json),
+        LimitsCommand::Release(ReleaseArgs { one, task }) => {
+            (api.release_place(&one.key, &task).await?, one.json)
+        }
+    };
+    if json { answer(&found.limit) } else { print(&text(&found.limit)) }
+}
+
+/// A limit in a few lines.
+fn text(limit: &LimitView) -> String {
+    let most = match limit.limit {
+        Some(most) if limit.pinned => format!("{most}, set by an operator"),
+        Some(most) => most.to_string(),
+        None => "no task has asked for one lately".to_owned(),
+    };
+    let mut text =
+        format!("Key {:?}: limit {most}; {} taken, {} waiting", limit.key, limit.taken, waiting(limit));
+    text.push_str(".\n");
+    for holder in &limit.holders {
+        let how = if holder.called { "called, not claimed yet" } else { "runs" };
+        let _ = writeln!(text, "  {} {how}; its place ends {}", holder.task, holder.until.to_rfc3339());
+    }
+    for (nth, task) in limit.next.iter().enumerate() {
+        let _ = writeln!(text, "  {} waits, number {}", task, nth + 1);
+    }
+    text
+}
+
+/// How many wait, as a word.
+pub(crate) fn waiting(limit: &LimitView) -> String {
+    if limit.more { format!("more than {}", limit.waiting) } else { limit.waiting.to_string() }
+}

@@ -1,0 +1,272 @@
+//! Gates: places that tasks take before they start, and give up when they stop.
+//!
+//! Each change is one conditional write of the gate. If places are free and tasks wait, the same write gives them to the
+//! first of the line, whoever makes it: a claim, the end of an attempt, or the tick.
+
+mod claim;
+mod operate;
+mod patrol;
+
+use tickover_core::decision::{Effect, FreePlaces, Write};
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::flow::Gated;
+use tickover_core::gate::{
+    self, Behind, CLOCKS, GRACE, Gate, LINE_MAX, Plan, Standing, Take, Taken, WAITER_KEPT, Waiter,
+};
+use tickover_core::id::{GateId, Incarnation, LeaseId, TaskId};
+use tickover_core::task::hint::Hint;
+use tickover_core::task::{State, Task};
+use tickover_core::time::Timestamp;
+
+use crate::error::ServiceError;
+use crate::metric;
+use crate::ports::StoreError;
+use crate::service::Service;
+use crate::warn_unless_logged;
+
+pub(crate) use claim::{PlacesOfClaim, PlacesTaken};
+pub use operate::{LimitHolder, LimitView, WaitsAt};
+
+/// How often a change is tried again because others write the same gate.
+const TRIES: u32 = 20;
+const CONFLICT_WAIT: Millis = Millis::new(4);
+/// Most waiting tasks whose records one change reads. A read takes no more than a hundred.
+const READ_MAX: usize = 50;
+/// The tasks that are read beyond those that there are places for: some may have ended.
+const SPARE: usize = 4;
+
+/// What is done at a gate.
+enum Act<'a> {
+    Take(&'a Take),
+    /// A worker is alive.
+    Extend {
+        task: &'a TaskId,
+        incarnation: Incarnation,
+        mark: u32,
+        until: Timestamp,
+    },
+    /// An attempt has ended.
+    Free {
+        task: &'a TaskId,
+        incarnation: Incarnation,
+        mark: u32,
+    },
+    /// A task has ended that waited.
+    Withdraw {
+        task: &'a TaskId,
+        incarnation: Incarnation,
+    },
+    /// A tick looks at it.
+    Patrol,
+    /// An operator sets the limit, or gives it back to the tasks.
+    Pin(Option<std::num::NonZeroU16>),
+    /// An operator takes a task's place.
+    Release(&'a TaskId),
+}
+
+impl Act<'_> {
+    /// Whether it makes a gate that isn't there.
+    const fn creates(&self) -> bool {
+        match self {
+            Self::Take(_) | Self::Extend { .. } | Self::Pin(Some(_)) => true,
+            Self::Free { .. } | Self::Withdraw { .. } | Self::Patrol | Self::Pin(None) | Self::Release(_) => {
+                false
+            }
+        }
+    }
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    Took(Taken),
+    /// Whether there was what the act was for.
+    Found(bool),
+}
+
+impl Service {
+    /// Changes a gate, gives free places to the first of the line, and sends their hints.
+    async fn change_gate(
+        &self,
+        id: &GateId,
+        text: &str,
+        act: &Act<'_>,
+    ) -> Result<(Done, Option<Gate>), ServiceError> {
+        for tries in 0..TRIES {
+            let before = self.with_retries(|| self.ports.store.gate(id)).await?;
+            if before.is_none() && !act.creates() {
+                return Ok((Done::Found(false), None));
+            }
+            let (now, nonce) = (self.now(), self.new_nonce());
+            let new = || Gate::new(id.clone(), text.to_owned(), nonce, now);
+            let mut plan = Plan::of(before.clone().unwrap_or_else(new));
+            self.rules.clear_places(&mut plan, now);
+            let mut done = self.act(&mut plan, act, now).await?;
+            let mut hints = vec![];
+            if plan.gate.should_call() {
+                hints = self.call_first(&mut plan, now).await?;
+                done = self.take_if_called(&mut plan, act, now).unwrap_or(done);
+            }
+            let Some(record) = plan.finish(before.as_ref(), nonce, now, self.limits.due_shards) else {
+                return Ok((done, before));
+            };
+            let writes = writes(&plan, &record, before.as_ref(), now);
+            match self.with_retries(|| self.ports.store.commit(&writes)).await {
+                Ok(()) => {
+                    metric::limit(&record);
+                    hints.retain(|hint| plan.called.iter().any(|one| one.is_of(&hint.id, hint.incarnation)));
+                    self.send_called(hints).await;
+                    return Ok((done, Some(record)));
+                }
+                Err(StoreError::Conflict { .. }) => self.back_off(tries, CONFLICT_WAIT).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ServiceError::Contended)
+    }
+
+    async fn act(&self, plan: &mut Plan, act: &Act<'_>, now: Timestamp) -> Result<Done, ServiceError> {
+        Ok(match act {
+            Act::Take(take) => Done::Took(self.rules.take_place(plan, take, now)),
+            Act::Extend { task, incarnation, mark, until } => {
+                Done::Found(gate::extend(&mut plan.gate, task, *incarnation, *mark, *until))
+            }
+            Act::Free { task, incarnation, mark } => {
+                self.rules.free_place(&mut plan.gate, task, *incarnation, *mark);
+                Done::Found(true)
+            }
+            Act::Withdraw { task, incarnation } => {
+                gate::withdraw(&mut plan.gate, task, *incarnation);
+                Done::Found(true)
+            }
+            Act::Patrol => {
+                self.free_left_behind(plan).await?;
+                Done::Found(true)
+            }
+            Act::Pin(limit) => {
+                plan.gate.pinned = *limit;
+                Done::Found(true)
+            }
+            Act::Release(task) => {
+                let count = plan.gate.holders.len();
+                plan.gate.holders.retain(|one| one.task != **task);
+                Done::Found(plan.gate.holders.len() < count)
+            }
+        })
+    }
+
+    /// A task that came to the line and is called by the same write needs no hint: it is here.
+    fn take_if_called(&self, plan: &mut Plan, act: &Act<'_>, now: Timestamp) -> Option<Done> {
+        let Act::Take(take) = act else { return None };
+        let is_called = |one: &Waiter| one.is_of(&take.task, take.incarnation);
+        plan.called.iter().any(is_called).then(|| {
+            plan.called.retain(|one| !is_called(one));
+            Done::Took(self.rules.take_place(plan, take, now))
+        })
+    }
+
+    /// Gives free places to the first of the line. Returns the records of tasks that were read for it.
+    async fn call_first(&self, plan: &mut Plan, now: Timestamp) -> Result<Vec<Task>, ServiceError> {
+        let mut behind = Behind { first: vec![], more: plan.gate.overflow };
+        if plan.gate.overflow {
+            let wanted = READ_MAX.min(plan.gate.free() + SPARE + LINE_MAX);
+            let id = &plan.gate.id;
+            let first = self.with_retries(|| self.ports.store.waiters(id, wanted)).await?;
+            behind = Behind { more: first.len() >= wanted, first };
+        }
+        let count = READ_MAX.min(plan.gate.free() + SPARE);
+        let line: Vec<Waiter> = gate::line(plan, &behind, count).into_iter().cloned().collect();
+        let mut ids: Vec<TaskId> = line.iter().map(|one| one.task.clone()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let (tasks, _unreadable) = if ids.is_empty() { (vec![], 0) } else { self.load_each(&ids).await? };
+        let standing =
+            |waiter: &Waiter| standing(tasks.iter().find(|task| task.id == waiter.task), waiter, now);
+        let standings: Vec<Standing> = line.iter().map(standing).collect();
+        self.rules.call_waiting(plan, &behind, &standings, now);
+        Ok(tasks)
+    }
+
+    /// Sends the hints of tasks that have been called. If one is lost, their place goes on to the next.
+    async fn send_called(&self, tasks: Vec<Task>) {
+        let hint = |task: Task| {
+            let at = match &task.state {
+                State::Pending(pending) => pending.available_at,
+                State::Running(running) => running.lease_expires_at,
+                State::Ended(ended) => ended.ended_at,
+            };
+            Effect::Dispatch { hint: Box::new(Hint::of(&task)), at }
+        };
+        let effects: Vec<Effect> = tasks.into_iter().map(hint).collect();
+        if !effects.is_empty() {
+            Box::pin(self.publish(effects)).await;
+        }
+    }
+
+    /// Gives up what a task had at its gates. If that fails, its places end by themselves, and the tick finds them.
+    pub(crate) async fn free_places(&self, freed: &FreePlaces) {
+        let FreePlaces { task, incarnation, gates, of } = freed;
+        for gated in gates {
+            let act = match *of {
+                Some(mark) => Act::Free { task, incarnation: *incarnation, mark },
+                None => Act::Withdraw { task, incarnation: *incarnation },
+            };
+            if let Err(error) = self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await {
+                warn_unless_logged!(error; task_id = %task, %error, "place not given up; it will end by itself");
+            }
+        }
+    }
+
+    /// Extends the places of an attempt before its lease. Returns when the first of them ends; `None` if the task needs
+    /// none, or this isn't its attempt.
+    pub(crate) async fn extend_places(
+        &self,
+        task: &Task,
+        lease: LeaseId,
+    ) -> Result<Option<Timestamp>, ServiceError> {
+        let Some(running) = task.running().filter(|running| running.lease == lease) else { return Ok(None) };
+        if task.gates().is_empty() {
+            return Ok(None);
+        }
+        let until = self.now().plus(running.lease_length).plus(GRACE);
+        for Gated { key, text, .. } in task.gates() {
+            let (incarnation, mark) = (task.incarnation, gate::mark(&lease));
+            let act = Act::Extend { task: &task.id, incarnation, mark, until };
+            let (done, _) = Box::pin(self.change_gate(&GateId::from(key), text, &act)).await?;
+            if done != Done::Found(true) {
+                // Its place had ended, and another task has it now.
+                return Err(Reject::LeaseLost.into());
+            }
+        }
+        Ok(Some(until))
+    }
+}
+
+/// The writes of a change: items of those who wait first, so that whoever reads the gate finds all of them.
+fn writes(plan: &Plan, record: &Gate, before: Option<&Gate>, now: Timestamp) -> Vec<Write> {
+    let gate = || record.id.clone();
+    let enters = plan.enters.iter().map(|waiter| Write::PutWaiter {
+        gate: gate(),
+        waiter: waiter.clone(),
+        expires_at: now.plus(WAITER_KEPT),
+    });
+    let leaves =
+        plan.leaves.iter().map(|waiter| Write::DeleteWaiter { gate: gate(), waiter: waiter.clone() });
+    let put =
+        Write::PutGate { record: Box::new(record.clone()), replaces: before.map(|before| before.nonce) };
+    enters.chain([put]).chain(leaves).collect()
+}
+
+/// Whether a task that waits can start. Its record may have been read by a clock that is behind the one by which it came.
+fn standing(task: Option<&Task>, waiter: &Waiter, now: Timestamp) -> Standing {
+    let Some(task) = task.filter(|task| task.incarnation == waiter.incarnation) else {
+        return Standing::Gone;
+    };
+    let ready_at = match &task.state {
+        State::Pending(pending) => pending.available_at,
+        State::Running(running) => running.lease_expires_at,
+        State::Ended(_) => return Standing::Gone,
+    };
+    if ready_at <= now.plus(CLOCKS) { Standing::Ready } else { Standing::Gone }
+}

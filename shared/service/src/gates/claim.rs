@@ -1,0 +1,139 @@
+//! Places for a claim: taken before the lease, at each gate of the task.
+
+use tickover_core::duration::Millis;
+use tickover_core::flow::Gated;
+use tickover_core::gate::{self, GRACE, Order, Take, Taken};
+use tickover_core::id::{GateId, Incarnation, LeaseId, TaskId};
+use tickover_core::task::command::Places;
+use tickover_core::task::{State, Task};
+use tickover_core::time::{Timestamp, earliest};
+
+use super::{Act, Done};
+use crate::error::ServiceError;
+use crate::service::Service;
+use crate::warn_unless_logged;
+
+/// How often a claim takes its places again, because the record has changed since or too much time has passed.
+const ROUNDS: u32 = 5;
+
+/// The places of one claim.
+pub(crate) struct PlacesOfClaim {
+    mark: u32,
+    length: Millis,
+    rounds: u32,
+    taken: Option<Places>,
+    /// The gates where it had no place before. Only there it may free it: where another try of the same task had one,
+    /// that try may still start.
+    created: Vec<(TaskId, Incarnation, Gated)>,
+}
+
+/// What became of them.
+pub(crate) enum PlacesTaken {
+    /// There is a place at each gate, or the record has changed. The claim decides again on this record.
+    All(Task),
+    /// The task waits at one of its gates.
+    Waits(Task),
+    /// There is no such task any more.
+    Gone,
+}
+
+impl PlacesOfClaim {
+    pub(crate) fn new(lease: LeaseId, length: Millis) -> Self {
+        Self { mark: gate::mark(&lease), length, rounds: 0, taken: None, created: vec![] }
+    }
+
+    pub(crate) const fn taken(&self) -> Option<Places> {
+        self.taken
+    }
+}
+
+impl Service {
+    /// Takes a place at each gate of a task, in the order of their digests.
+    pub(crate) async fn take_places(
+        &self,
+        task: Task,
+        places: &mut PlacesOfClaim,
+    ) -> Result<PlacesTaken, ServiceError> {
+        // Boxed, because the future of each claim would contain all of this, and few tasks have gates.
+        Box::pin(self.take_each(task, places)).await
+    }
+
+    async fn take_each(&self, task: Task, places: &mut PlacesOfClaim) -> Result<PlacesTaken, ServiceError> {
+        places.rounds += 1;
+        if places.rounds > ROUNDS {
+            self.free_unused(places).await;
+            return Err(ServiceError::Contended);
+        }
+        let mut until: Option<Timestamp> = None;
+        let mut sure = false;
+        let mut left = task.gates().iter();
+        let mut next = left.next();
+        while let Some(gated) = next {
+            let take = self.asked(&task, gated, places, sure);
+            match self.take_one(gated, &take).await? {
+                Taken::Place { created } => {
+                    until = earliest([until, Some(take.until)]);
+                    if created && !places.created.iter().any(|(.., one)| one.key == gated.key) {
+                        places.created.push((task.id.clone(), task.incarnation, gated.clone()));
+                    }
+                    next = left.next();
+                }
+                // Another attempt has a place. Mostly it runs, and this claim was led here by an old message.
+                Taken::Shared => {
+                    let Some(stored) = self.load(&task.id).await? else { return Ok(PlacesTaken::Gone) };
+                    if (stored.incarnation, stored.version) != (task.incarnation, task.version) {
+                        self.free_unused(places).await;
+                        places.created.clear();
+                        places.taken = None;
+                        return Ok(PlacesTaken::All(stored));
+                    }
+                    sure = true;
+                }
+                Taken::Waits => {
+                    self.free_unused(places).await;
+                    return Ok(PlacesTaken::Waits(task));
+                }
+            }
+        }
+        places.taken = until.map(|until| Places { until, version: task.version });
+        Ok(PlacesTaken::All(task))
+    }
+
+    fn asked(&self, task: &Task, gated: &Gated, places: &PlacesOfClaim, sure: bool) -> Take {
+        let since = match &task.state {
+            State::Pending(pending) => pending.available_at,
+            State::Running(running) => running.lease_expires_at,
+            State::Ended(ended) => ended.ended_at,
+        };
+        let priority = task.flow.as_ref().map(|flow| flow.priority).unwrap_or_default();
+        Take {
+            task: task.id.clone(),
+            incarnation: task.incarnation,
+            order: Order { priority, since },
+            mark: places.mark,
+            until: self.now().plus(places.length).plus(GRACE),
+            limit: gated.limit,
+            asked_at: task.created_at,
+            sure,
+        }
+    }
+
+    async fn take_one(&self, gated: &Gated, take: &Take) -> Result<Taken, ServiceError> {
+        let act = Act::Take(take);
+        match self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await?.0 {
+            Done::Took(taken) => Ok(taken),
+            Done::Found(_) => Ok(Taken::Waits),
+        }
+    }
+
+    /// Frees the places that this claim took and that led to no lease.
+    pub(crate) async fn free_unused(&self, places: &PlacesOfClaim) {
+        for (task, incarnation, gated) in &places.created {
+            let act = Act::Free { task, incarnation: *incarnation, mark: places.mark };
+            let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;
+            if let Err(error) = freed {
+                warn_unless_logged!(error; task_id = %task, %error, "place not given up; it will end by itself");
+            }
+        }
+    }
+}

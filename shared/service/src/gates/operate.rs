@@ -1,0 +1,121 @@
+//! What operators see of a gate, and what they change.
+
+use std::num::NonZeroU16;
+
+use tickover_core::gate::{self, Gate, Hold};
+use tickover_core::id::{FlowKey, GateId, TaskId};
+use tickover_core::task::{State, Task};
+use tickover_core::time::Timestamp;
+
+use super::Act;
+use crate::error::ServiceError;
+use crate::flow::gate_digest;
+use crate::service::Service;
+
+/// Most waiting tasks that are counted.
+const COUNTED_MAX: usize = 100;
+
+/// A limit as it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitView {
+    /// The key, or as much of it as is kept.
+    pub key: String,
+    /// How many may run at once; absent if only a rate was asked for.
+    pub limit: Option<NonZeroU16>,
+    /// Whether an operator has set it.
+    pub pinned: bool,
+    pub holders: Vec<LimitHolder>,
+    /// The first tasks that wait, in their order.
+    pub waiting: Vec<TaskId>,
+    /// Whether more wait than these.
+    pub more: bool,
+}
+
+/// A task that has a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitHolder {
+    pub task: TaskId,
+    /// When the place ends if nothing extends it.
+    pub until: Timestamp,
+    /// Whether it waited, was called, and hasn't come yet.
+    pub called: bool,
+}
+
+/// The gate that holds a task back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitsAt {
+    pub limit: LimitView,
+    /// Its position in the line, from 1; absent if it is behind all that are counted, or isn't in the line yet.
+    pub position: Option<usize>,
+}
+
+impl Service {
+    /// A key's limit, who has its places and who waits. A key that no task has needed lately has none of them.
+    pub async fn limit(&self, key: &FlowKey) -> Result<LimitView, ServiceError> {
+        let view = self.view_of(&GateId::from(&gate_digest(key))).await?;
+        Ok(LimitView { key: key.as_str().to_owned(), ..view.unwrap_or_default() })
+    }
+
+    /// Sets a key's limit, whatever tasks ask for; `None` gives it back to them. A lower limit takes no place away.
+    pub async fn set_limit(
+        &self,
+        key: &FlowKey,
+        limit: Option<NonZeroU16>,
+    ) -> Result<LimitView, ServiceError> {
+        let id = GateId::from(&gate_digest(key));
+        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Pin(limit))).await?;
+        self.limit(key).await
+    }
+
+    /// Takes a task's place at a key, if it has one. The attempt that has it goes on: more than the limit may then run.
+    pub async fn release_place(&self, key: &FlowKey, task: &TaskId) -> Result<LimitView, ServiceError> {
+        let id = GateId::from(&gate_digest(key));
+        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Release(task))).await?;
+        self.limit(key).await
+    }
+
+    /// The gate that a pending task waits at. Reads nothing for a task without gates, or one that can't start yet.
+    pub(crate) async fn waits_at(&self, task: &Task) -> Result<Option<WaitsAt>, ServiceError> {
+        let is_ready = match &task.state {
+            State::Pending(pending) => pending.available_at <= self.now(),
+            State::Running(_) | State::Ended(_) => false,
+        };
+        for gated in task.gates().iter().filter(|_| is_ready) {
+            let Some(limit) = self.view_of(&GateId::from(&gated.key)).await? else { continue };
+            let position = limit.waiting.iter().position(|one| *one == task.id).map(|at| at + 1);
+            let has_place = limit.holders.iter().any(|one| one.task == task.id);
+            let is_full = limit.limit.is_some_and(|most| limit.holders.len() >= usize::from(most.get()));
+            if !has_place && (position.is_some() || is_full) {
+                return Ok(Some(WaitsAt { limit, position }));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn view_of(&self, id: &GateId) -> Result<Option<LimitView>, ServiceError> {
+        let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await? else { return Ok(None) };
+        let behind = if gate.overflow {
+            self.with_retries(|| self.ports.store.waiters(id, COUNTED_MAX)).await?
+        } else {
+            vec![]
+        };
+        let now = self.now();
+        let holder = |one: &gate::Holder| {
+            let called = match one.hold {
+                Hold::Called { .. } => true,
+                Hold::Taken { .. } => false,
+            };
+            LimitHolder { task: one.task.clone(), until: one.until, called }
+        };
+        let Gate { text, pinned, .. } = &gate;
+        let waiting = gate.waiters.iter().chain(&behind).map(|one| one.task.clone());
+        Ok(Some(LimitView {
+            key: text.clone(),
+            limit: gate.limit(),
+            pinned: pinned.is_some(),
+            holders: gate.holders.iter().filter(|one| one.until > now).map(holder).collect(),
+            waiting: waiting.collect(),
+            more: behind.len() >= COUNTED_MAX,
+        }))
+    }
+}

@@ -1,0 +1,89 @@
+//! Concurrency limits over HTTP: seen and changed by operators, and named by the tasks that wait.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Api, keys, names, send};
+
+fn limited(key: &str, limit: u64) -> Value {
+    json!({"concurrency": [{"key": key, "limit": limit}]})
+}
+
+impl Api {
+    async fn limit(&self, key: &str) -> Value {
+        self.get(&format!("/v1/limits/{key}")).await.ok(200)["limit"].take()
+    }
+
+    async fn change(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        send(request).await.ok(200)["limit"].take()
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_task_says_which_key_holds_it_back_who_has_the_places_and_its_position() {
+    let api = Api::start().await;
+    let lease = api.running("a", limited("customer/7 ä", 1)).await;
+    assert!(api.task("a").await.get("waits_at").is_none());
+    for id in ["b", "c"] {
+        api.schedule(id, limited("customer/7 ä", 1)).await;
+        api.advance(1);
+        let claimed = api.post("/v1/queues/q/claim", json!({"worker": "w1"})).await.ok(200);
+        assert_eq!(claimed["tasks"], json!([]));
+    }
+    let task = api.task("c").await;
+    assert_eq!(task["next"], json!({"what": "waits_for_place"}));
+    let waits_at = &task["waits_at"];
+    assert_eq!((&waits_at["position"], &waits_at["limit"]["key"]), (&json!(2), &json!("customer/7 ä")));
+    assert_eq!(waits_at["limit"]["holders"][0]["task"], "a");
+
+    let limit = api.limit("customer%2F7%20%C3%A4").await;
+    assert_eq!(keys(&limit), names("key limit pinned taken holders waiting more next"));
+    assert_eq!((&limit["limit"], &limit["taken"], &limit["waiting"]), (&json!(1), &json!(1), &json!(2)));
+    assert_eq!(limit["next"], json!(["b", "c"]));
+
+    api.post("/v1/tasks/a/complete", json!({"lease": lease})).await.ok(200);
+    assert_eq!(api.task("c").await["waits_at"]["position"], 1);
+    let called = &api.limit("customer%2F7%20%C3%A4").await["holders"][0];
+    assert_eq!((&called["task"], &called["called"]), (&json!("b"), &json!(true)));
+    assert_eq!(api.claim().await["id"], "b");
+}
+
+#[tokio::test]
+async fn an_operator_sets_a_limit_gives_it_back_and_takes_a_place_away() {
+    let api = Api::start().await;
+    for id in ["a", "b", "c"] {
+        api.schedule(id, limited("k", 1)).await;
+        api.advance(1);
+    }
+    assert_eq!(api.claim().await["id"], "a");
+    let refused = api.post("/v1/queues/q/claim", json!({"max": 2})).await.ok(200);
+    assert_eq!(refused["tasks"], json!([]));
+    let set = api.change(Method::PUT, "/v1/limits/k", Some(json!({"limit": 2}))).await;
+    assert_eq!((&set["limit"], &set["pinned"]), (&json!(2), &json!(true)));
+    assert_eq!(api.claim().await["id"], "b");
+    let unset = api.change(Method::DELETE, "/v1/limits/k", None).await;
+    assert_eq!((&unset["limit"], &unset["pinned"]), (&json!(1), &json!(false)));
+    for task in ["a", "b"] {
+        api.change(Method::DELETE, &format!("/v1/limits/k/holders/{task}"), None).await;
+    }
+    assert_eq!(api.claim().await["id"], "c");
+}
+
+#[tokio::test]
+async fn a_key_that_nobody_has_used_has_no_limit_and_bad_ones_are_refused_by_field() {
+    let api = Api::start().await;
+    let limit = api.limit("new").await;
+    assert_eq!((limit.get("limit"), &limit["taken"], &limit["key"]), (None, &json!(0), &json!("new")));
+    let long = "x".repeat(257);
+    api.get(&format!("/v1/limits/{long}")).await.problem(400, "invalid_request");
+    assert_eq!(api.limit(&"x".repeat(256)).await["taken"], 0);
+    for body in [json!({"limit": 0}), json!({"limit": 1_001}), json!({}), json!({"limit": 1, "more": 1})] {
+        let request = api.request(Method::PUT, "/v1/limits/k").header("content-type", "application/json");
+        let problem = send(request.body(body.to_string())).await.problem(400, "invalid_request");
+        assert!(problem["detail"].as_str().unwrap().contains("limit") || body["more"] == 1, "{problem}");
+    }
+}

@@ -1,0 +1,123 @@
+//! What concurrency limits cost over a plain task, by `DynamoDB`'s own `ConsumedCapacity`.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests are tests")]
+#![expect(clippy::float_cmp, reason = "whole and half units are exact")]
+
+use std::num::NonZeroU16;
+
+use tickover_core::flow::{Concurrency, FlowRequest};
+use tickover_core::id::FlowKey;
+use tickover_service::claim::ClaimedTask;
+use tickover_service::tasks::schedule::ScheduleRequest;
+use tickover_tests::meter::{Bill, Meter};
+use tickover_tests::scene::request;
+
+/// A meter with an existing queue record: it is made once, and then written at most once a minute.
+async fn meter() -> Meter {
+    let meter = Meter::new().await.unwrap();
+    meter.scene.service.schedule(request("work", None, None)).await.unwrap();
+    let claimed = meter.scene.claim("work").await.unwrap().unwrap();
+    meter.scene.service.complete(&claimed.task.id, &claimed.token, None).await.unwrap();
+    meter
+}
+
+async fn scheduled(meter: &Meter, request: ScheduleRequest) -> Bill {
+    let (answer, bill) = meter.bill(meter.scene.service.schedule(request)).await;
+    answer.unwrap();
+    bill
+}
+
+async fn claimed(meter: &Meter) -> (ClaimedTask, Bill) {
+    let (claimed, bill) = meter.bill(meter.scene.claim("work")).await;
+    (claimed.unwrap().expect("a task to claim"), bill)
+}
+
+/// A task that needs a place at these keys.
+fn limited(keys: &[&str], limit: u16) -> ScheduleRequest {
+    let one = |text: &&str| Concurrency {
+        key: FlowKey::parse(*text).unwrap(),
+        limit: NonZeroU16::new(limit).unwrap(),
+    };
+    let flow = FlowRequest { concurrency: keys.iter().map(one).collect(), ..FlowRequest::default() };
+    ScheduleRequest { flow, ..request("work", None, None) }
+}
+
+async fn completed(meter: &Meter, claimed: &ClaimedTask) -> Bill {
+    let service = &meter.scene.service;
+    let (answer, bill) = meter.bill(service.complete(&claimed.task.id, &claimed.token, None)).await;
+    answer.unwrap();
+    bill
+}
+
+#[tokio::test]
+async fn a_free_place_costs_two_write_units_over_a_plain_task() {
+    let meter = meter().await;
+    let mut lives = vec![];
+    for request in [request("work", None, None), limited(&["customer-7"], 5), limited(&["customer-7"], 5)] {
+        let schedule = scheduled(&meter, request).await;
+        let (task, claim) = claimed(&meter).await;
+        let complete = completed(&meter, &task).await;
+        lives.push((schedule.writes, claim.writes, complete.writes, claim.reads + complete.reads));
+    }
+    let [plain, first, second] = [lives[0], lives[1], lives[2]];
+    assert_eq!((plain.0, plain.1, plain.2), (2.0, 1.0, 2.0));
+    for limited in [first, second] {
+        assert_eq!((limited.0, limited.1, limited.2), (2.0, 2.0, 3.0));
+        assert!(limited.3 - plain.3 <= 2.0, "{} reads", limited.3);
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_had_to_wait_costs_five_write_units_over_a_plain_task() {
+    let meter = meter().await;
+    scheduled(&meter, limited(&["k"], 1)).await;
+    let (first, _) = claimed(&meter).await;
+    scheduled(&meter, limited(&["k"], 1)).await;
+    let (answer, waits) = meter.bill(meter.scene.claim("work")).await;
+    assert!(answer.unwrap().is_none());
+    // The line, and the gate's entry in the due index.
+    assert_eq!((waits.writes, waits.sends), (2.0, 0));
+    // Who finishes gives the place on in the write that frees it.
+    let freed = completed(&meter, &first).await;
+    assert_eq!((freed.writes, freed.sends), (3.0, 1));
+    let (second, claim) = claimed(&meter).await;
+    assert_eq!(claim.writes, 1.0 + 2.0);
+    let complete = completed(&meter, &second).await;
+    assert_eq!(complete.writes, 2.0 + 1.0);
+    let over = waits.writes + (claim.writes - 1.0) + (complete.writes - 2.0);
+    assert_eq!(over, 5.0);
+}
+
+#[tokio::test]
+async fn a_task_that_waits_behind_a_full_record_costs_five_write_units_over_a_plain_task() {
+    let meter = meter().await;
+    for _ in 0..20 {
+        scheduled(&meter, limited(&["k"], 1)).await;
+    }
+    let (mut running, _) = claimed(&meter).await;
+    let (answer, waits) = meter.bill(meter.scene.claim("work")).await;
+    assert!(answer.unwrap().is_none());
+    let (mut writes, mut count) = (waits.writes, 0.0);
+    for _ in 1..20 {
+        let free = completed(&meter, &running).await;
+        let (next, claim) = claimed(&meter).await;
+        writes += (free.writes - 2.0) + (claim.writes - 1.0);
+        count += 1.0;
+        running = next;
+    }
+    assert!(writes / count <= 5.0, "{} units each", writes / count);
+}
+
+#[tokio::test]
+async fn a_task_without_keys_costs_no_unit_and_no_read_more() {
+    let meter = meter().await;
+    let schedule = scheduled(&meter, request("work", None, None)).await;
+    let (task, claim) = claimed(&meter).await;
+    assert_eq!(schedule, Bill { writes: 2.0, reads: 0.0, sends: 1 });
+    assert_eq!(claim, Bill { writes: 1.0, reads: 0.0, sends: 0 });
+    let beat = meter.scene.service.heartbeat(&task.task.id, &task.token, None);
+    let (answer, bill) = meter.bill(beat).await;
+    answer.unwrap();
+    assert_eq!((bill.writes, bill.reads), (1.0, 1.0));
+    assert_eq!(completed(&meter, &task).await.writes, 2.0);
+}
