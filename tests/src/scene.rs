@@ -170,7 +170,7 @@ pub fn task_id(id: &str) -> TaskId {
 /// A request for up to `max` tasks, for a minute, without waiting.
 pub fn claim_request(max: usize) -> ClaimRequest {
     let worker = WorkerName::parse("tester").ok();
-    ClaimRequest { worker, max, lease: Millis::from_secs(60), wait: Millis::ZERO }
+    ClaimRequest { worker, max, lease: Millis::from_secs(60), wait: Millis::ZERO, provides: vec![] }
 }
 
 /// A request for a task of kind `work`, without further options.
@@ -192,5 +192,6 @@ pub fn request(queue: &str, id: Option<&str>, input: Option<&str>) -> ScheduleRe
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         trace: None,
+        asked: tickover_service::tasks::schedule::Asked::default(),
     }
 }

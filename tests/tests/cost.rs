@@ -5,7 +5,8 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Debounce, FlowRequest, OnConflict, Unique, UniqueWindow};
-use tickover_core::id::FlowKey;
+use tickover_core::id::{Capability, FlowKey, QueueName, TaskKind};
+use tickover_core::kind::{KindDefaults, Policies};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
@@ -248,4 +249,36 @@ async fn a_unique_key_and_a_burst_cost_one_write_unit_more_and_a_bounce_one() {
     assert_eq!((first.writes, first.sends), (3.0, 1));
     let bounce = scheduled(&meter, burst()).await;
     assert_eq!((bounce.writes, bounce.sends), (1.0, 0));
+}
+
+#[tokio::test]
+async fn defaults_of_a_kind_and_requirements_cost_no_write_and_at_most_half_a_read() {
+    let meter = meter().await;
+    let queue = QueueName::parse("work").unwrap();
+    let policies = Policies { retry: RetryPolicy::fixed(3, Millis::from_secs(2)), ..Policies::default() };
+    // As much as a queue may have.
+    for number in 0.. {
+        let kind = TaskKind::parse(if number == 0 {
+            request("work", None, None).kind.to_string()
+        } else {
+            format!("other-{number}")
+        })
+        .unwrap();
+        let given = Json::parse(r#"{"retry":"fixed(3, 2s)"}"#).unwrap();
+        let defaults = KindDefaults { given, policies: policies.clone() };
+        if meter.scene.service.set_kind(&queue, &kind, defaults).await.is_err() {
+            break;
+        }
+    }
+    let gpu = Capability::parse("gpu").unwrap();
+    let flow = || FlowRequest { requires: vec![gpu.clone()], ..FlowRequest::default() };
+    for asked in
+        [request("work", None, None), ScheduleRequest { flow: flow(), ..request("work", None, None) }]
+    {
+        let cached = scheduled(&meter, asked.clone()).await;
+        assert_eq!(cached, Bill { writes: 2.0, reads: 0.0, sends: 1 });
+        meter.scene.clock.advance(Millis::from_secs(5));
+        let read = scheduled(&meter, asked).await;
+        assert_eq!(read, Bill { writes: 2.0, reads: 0.5, sends: 1 });
+    }
 }

@@ -25,7 +25,7 @@ fn queue() -> QueueName {
 }
 
 fn work(max: usize) -> ClaimRequest {
-    ClaimRequest { worker: None, max, lease: Millis::from_secs(60), wait: Millis::ZERO }
+    ClaimRequest { worker: None, max, lease: Millis::from_secs(60), wait: Millis::ZERO, provides: vec![] }
 }
 
 /// A meter with an existing queue record.
@@ -308,6 +308,8 @@ async fn a_claim_and_a_heartbeat_of_a_remote_step_read_its_execution_for_half_a_
         flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         slot: None,
+        any_queue: false,
+        at_most: None,
     };
     meter.scene.service.start_remote(&first.execution, vec![step]).await.unwrap();
     let request = work(1);
@@ -338,6 +340,8 @@ async fn fan_out(meter: &Meter, of: u16) -> Bill {
                 flow: tickover_core::flow::FlowRequest::default(),
                 timeouts: Timeouts::default(),
                 slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item: 0, place, of }),
+                any_queue: false,
+                at_most: None,
             });
             service.start_remote(&first.execution, steps.collect()).await.unwrap();
             let begun =

@@ -48,7 +48,13 @@ fn queue() -> QueueName {
 }
 
 fn request() -> ClaimRequest {
-    ClaimRequest { worker: None, max: 10, lease: Millis::from_secs(300), wait: Millis::ZERO }
+    ClaimRequest {
+        worker: None,
+        max: 10,
+        lease: Millis::from_secs(300),
+        wait: Millis::ZERO,
+        provides: vec![],
+    }
 }
 
 fn name(place: u16) -> StepName {
@@ -67,6 +73,8 @@ fn step(place: u16) -> RemoteStep {
         flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item, place: place % JOIN_MAX, of }),
+        any_queue: false,
+        at_most: None,
     }
 }
 

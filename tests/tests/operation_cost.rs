@@ -40,7 +40,13 @@ async fn failed() -> Meter {
     for number in 0..FAILED {
         let request = StartRequest { id: Some(name(number)), ..StartRequest::new(workflow(), queue()) };
         service.start(request).await.unwrap();
-        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+        let request = ClaimRequest {
+            worker: None,
+            max: 1,
+            lease: Millis::from_secs(60),
+            wait: Millis::ZERO,
+            provides: vec![],
+        };
         let Some(Work::Turn(turn)) = service.next_work(&queue(), &request).await.unwrap().pop() else {
             panic!("no turn of {number}")
         };

@@ -4,7 +4,7 @@
 use tickover_core::duration::MAX_QUOTED_CHARS;
 use tickover_core::error::Reject;
 use tickover_core::id::{
-    CronId, EventName, ExecutionId, NameError, OperationId, QueueName, StepName, TaskId,
+    CronId, EventName, ExecutionId, NameError, OperationId, QueueName, StepName, TaskId, TaskKind,
 };
 
 /// Path segments that URL parsers remove.
@@ -22,6 +22,11 @@ pub(crate) fn task_id(text: &str) -> Result<TaskId, Reject> {
 /// A queue's name in a path.
 pub(crate) fn queue(text: &str) -> Result<QueueName, Reject> {
     parse("queue", text, QueueName::parse)
+}
+
+/// A task's kind in a path.
+pub(crate) fn kind(text: &str) -> Result<TaskKind, Reject> {
+    parse("kind", text, TaskKind::parse)
 }
 
 /// An execution's id in a path.

@@ -14,7 +14,7 @@ pub(crate) use operation::operation;
 pub(crate) use query::ListQuery;
 pub(crate) use query::{executions, page, tasks};
 pub(crate) use report::{claim, failure};
-pub(crate) use task::task;
+pub(crate) use task::{kind_defaults, task};
 
 use tickover_core::payload::Json;
 use tickover_core::trace::TraceContext;

@@ -3,6 +3,7 @@
 mod crons;
 mod events;
 mod executions;
+mod kinds;
 mod limits;
 mod old_names;
 mod operations;
@@ -83,6 +84,10 @@ routes! {
     GET "/v1/queues/{queue}" => queues::queue,
     POST "/v1/queues/{queue}/pause" => queues::pause,
     POST "/v1/queues/{queue}/resume" => queues::resume,
+    GET "/v1/queues/{queue}/kinds" => kinds::list,
+    GET "/v1/queues/{queue}/kinds/{kind}" => kinds::describe,
+    PUT "/v1/queues/{queue}/kinds/{kind}" => kinds::set,
+    DELETE "/v1/queues/{queue}/kinds/{kind}" => kinds::delete,
     GET "/v1/limits/{key}" => limits::limit,
     PUT "/v1/limits/{key}" => limits::set_limit,
     DELETE "/v1/limits/{key}" => limits::unset_limit,

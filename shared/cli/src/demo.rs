@@ -99,7 +99,7 @@ async fn abandon(client: &Client, plan: &[Planned], bar: &ProgressBar) -> anyhow
     client.api().schedule(&planned.request).await?;
     let worker = Some(WorkerName::parse("forgetful")?);
     let claim = ClaimRequest { worker, lease: Some(Millis::from_secs(60).into()), ..ClaimRequest::default() };
-    let claimed = client.api().claim(&planned.request.queue, &claim).await?.tasks.pop();
+    let claimed = client.api().claim(planned.queue()?, &claim).await?.tasks.pop();
     say(bar, format!("{OVERDUE}: a worker claimed it and stopped without a report"));
     claimed.with_context(|| format!("{OVERDUE} can be claimed"))
 }
@@ -113,7 +113,7 @@ async fn kill_a_worker(
 ) -> anyhow::Result<()> {
     let planned = plan::find(plan, INTERRUPTED)?;
     client.api().schedule(&planned.request).await?;
-    let mut hanging = workers.start_hanging(planned.request.queue.as_str())?;
+    let mut hanging = workers.start_hanging(planned.queue()?.as_str())?;
     let id = &planned.id;
     let started = Instant::now();
     while describe(client, id).await?.status != Status::Running {

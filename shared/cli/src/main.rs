@@ -19,6 +19,7 @@ mod dev;
 mod event;
 mod execution;
 mod explain;
+mod kind;
 mod limits;
 mod list;
 mod new;
@@ -93,6 +94,9 @@ enum Command {
     /// List, show, pause and resume queues
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// Set, show, list and delete the defaults of a kind of task
+    #[command(subcommand)]
+    Kind(kind::KindCommand),
     /// See and set how many tasks of a key run at once
     #[command(subcommand)]
     Limits(limits::LimitsCommand),
@@ -148,6 +152,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cancel(args) => cancel::run(args, &system.client().await?).await?,
         Command::Limits(command) => limits::run(command, &system.client().await?).await?,
         Command::Queue(command) => queue::run(command, &system.client().await?).await?,
+        Command::Kind(command) => kind::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,
         Command::Operation(command) => operation::run(command, &system.client().await?).await?,
         Command::Data(command) => data::run(&command)?,

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write as _};
 
 use comfy_table::{Table, presets};
 use serde::Serialize;
-use tickover_core::id::WorkerName;
+use tickover_core::id::{Capability, WorkerName};
 use tickover_core::payload::Json;
 use tickover_core::retry::MaxAttempts;
 use tickover_wire::answer::{AttemptView, ErrorView, NextView, TaskView};
@@ -148,7 +148,10 @@ pub(crate) fn excerpt(payload: &Json) -> String {
 /// What happens next, and when.
 pub(crate) fn next(next: &NextView) -> String {
     let at = next.at.map(|at| format!(" at {}", at.to_rfc3339())).unwrap_or_default();
-    format!("{}{at}", words(&next.what))
+    let names: Vec<_> = next.unprovided.iter().map(Capability::as_str).collect();
+    let unprovided =
+        if names.is_empty() { String::new() } else { format!("; nobody provides {}", names.join(", ")) };
+    format!("{}{at}{unprovided}", words(&next.what))
 }
 
 /// A name of the API as words.

@@ -9,10 +9,13 @@ use tickover_wire::request::{Concurrency, Debounce, Rate, Retry, ScheduleRequest
 use crate::argument::{self, label, name};
 use crate::show;
 
+/// What stands for the queue whose workers provide what a task requires.
+const ANY_QUEUE: &str = "any";
+
 /// Options of `tickover task`. Durations are like `30s` or `1h 30m`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct TaskArgs {
-    /// The queue of its workers
+    /// The queue of its workers; with --requires, `any` stands for the queue whose workers provide it
     #[arg(value_parser = name(QueueName::parse))]
     queue: QueueName,
     /// The kind of work
@@ -127,8 +130,15 @@ fn request(args: &TaskArgs) -> anyhow::Result<ScheduleRequest> {
         unique: unique(args)?,
         debounce: debounce(args)?,
         requires: (!args.capabilities.is_empty()).then(|| args.capabilities.clone()),
+        queue: queue(args),
         ..ScheduleRequest::new(args.queue.clone(), args.kind.clone())
     })
+}
+
+/// No queue if `any` stands for it. A queue of that name is still reached by a task that requires nothing.
+fn queue(args: &TaskArgs) -> Option<QueueName> {
+    let is_any = !args.capabilities.is_empty() && args.queue.as_str() == ANY_QUEUE;
+    (!is_any).then(|| args.queue.clone())
 }
 
 fn rate(args: &TaskArgs) -> anyhow::Result<Option<Rate>> {

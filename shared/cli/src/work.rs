@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use tickover::Client;
 use tickover_core::duration::Millis;
-use tickover_core::id::{QueueName, WorkerName};
+use tickover_core::id::{Capability, QueueName, WorkerName};
 use tickover_core::limits::{LEASE_RANGE, WAIT_MAX, WORKER_MAX};
 
 use crate::argument::{duration, duration_or_zero, name};
@@ -54,6 +54,9 @@ pub(crate) struct WorkArgs {
     /// whichever is shorter
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     heartbeat: Option<Millis>,
+    /// What the worker provides, such as `gpu`: tasks that require anything else are left to others; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = name(Capability::parse))]
+    provides: Vec<Capability>,
     /// The worker's name; by default the host's name and the process id
     #[arg(long, value_name = "NAME", value_parser = name(WorkerName::parse))]
     worker: Option<WorkerName>,
@@ -87,6 +90,7 @@ struct Worker {
     queue: QueueName,
     name: WorkerName,
     command: Vec<OsString>,
+    provides: Vec<Capability>,
     lease: Millis,
     /// Time between heartbeats; `None` to send none.
     heartbeat_every: Option<Duration>,
@@ -113,6 +117,7 @@ pub(crate) async fn run(args: WorkArgs, client: Client, place: Place) -> anyhow:
         queue: args.queue,
         name: args.worker.map_or_else(own_name, Ok)?,
         command: args.command,
+        provides: args.provides,
         lease: args.lease,
         heartbeat_every: (!heartbeat_every.is_zero()).then_some(heartbeat_every),
         adapts: args.heartbeat.is_none(),

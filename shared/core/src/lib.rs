@@ -17,6 +17,7 @@ pub mod failure;
 pub mod flow;
 pub mod gate;
 pub mod id;
+pub mod kind;
 pub mod limits;
 pub mod natural;
 pub mod operation;

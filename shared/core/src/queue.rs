@@ -8,19 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
-use crate::id::{Nonce, QueueName, WorkflowName};
+use crate::id::{Capability, Nonce, QueueName, TaskKind, WorkflowName};
+use crate::kind::KindDefaults;
 use crate::time::Timestamp;
 
 pub use resuming::{LOST_AFTER, Resuming, Walk};
 
 /// Most workflows for which a queue's record notes that its workers have their code.
 pub const WORKFLOWS_MAX: usize = 200;
+/// Most capabilities that a queue's record notes as provided by its workers.
+pub const PROVIDES_MAX: usize = 32;
 
 /// The time between two writes of the watermark.
 pub const WATERMARK_EVERY: Millis = Millis::from_secs(60);
 
 /// The control record of a queue. A queue without a record has never been paused or claimed from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueRecord {
     pub name: QueueName,
     /// Counts its writes. Each write is conditional on it.
@@ -44,6 +47,12 @@ pub struct QueueRecord {
     /// The workflows whose code workers of this queue have, and when a worker last reported that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub workflows: BTreeMap<WorkflowName, Timestamp>,
+    /// What workers of this queue provide, and when a worker last reported that.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provides: BTreeMap<Capability, Timestamp>,
+    /// The defaults of its kinds of tasks: see [`KINDS_BYTES_MAX`](crate::kind::KINDS_BYTES_MAX).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<TaskKind, KindDefaults>,
 }
 
 impl QueueRecord {
@@ -59,6 +68,8 @@ impl QueueRecord {
             watermark: None,
             marked_at: None,
             workflows: BTreeMap::new(),
+            provides: BTreeMap::new(),
+            kinds: BTreeMap::new(),
         }
     }
 
@@ -66,14 +77,21 @@ impl QueueRecord {
     /// workflow reported longest ago is removed.
     #[must_use]
     pub fn with_workflows(&self, names: &[WorkflowName], now: Timestamp) -> Self {
-        let mut workflows = self.workflows.clone();
-        workflows.extend(names.iter().map(|name| (name.clone(), now)));
-        while workflows.len() > WORKFLOWS_MAX {
-            let oldest = workflows.iter().min_by_key(|(_, named_at)| **named_at);
-            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
-            workflows.remove(&oldest);
-        }
-        Self { workflows, ..self.clone() }
+        Self { workflows: reported(&self.workflows, names, now, WORKFLOWS_MAX), ..self.clone() }
+    }
+
+    /// The record after a worker has reported that it provides these. Beyond [`PROVIDES_MAX`], the capability reported
+    /// longest ago is removed.
+    #[must_use]
+    pub fn with_provided(&self, names: &[Capability], now: Timestamp) -> Self {
+        Self { provides: reported(&self.provides, names, now, PROVIDES_MAX), ..self.clone() }
+    }
+
+    /// Since when its workers have been known to provide all of these. `None` if nobody has reported one of them, or
+    /// nothing is required.
+    pub fn provides_since(&self, required: &[Capability]) -> Option<Timestamp> {
+        let reported: Option<Vec<_>> = required.iter().map(|name| self.provides.get(name)).collect();
+        reported?.into_iter().min().copied()
     }
 
     /// Its due slot. It has one while hints of parked records are still to be sent.
@@ -85,6 +103,23 @@ impl QueueRecord {
     pub fn watermark_moves(&self, arrived: Timestamp) -> bool {
         self.watermark.is_none_or(|known| arrived >= known.plus(WATERMARK_EVERY))
     }
+}
+
+/// Names after another report of some of them: of more than `maximum`, those reported longest ago are left out.
+fn reported<N: Ord + Clone>(
+    known: &BTreeMap<N, Timestamp>,
+    names: &[N],
+    now: Timestamp,
+    maximum: usize,
+) -> BTreeMap<N, Timestamp> {
+    let mut all = known.clone();
+    all.extend(names.iter().map(|name| (name.clone(), now)));
+    while all.len() > maximum {
+        let oldest = all.iter().min_by_key(|(_, reported_at)| **reported_at);
+        let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
+        all.remove(&oldest);
+    }
+    all
 }
 
 /// A queue's state, from which the tick decides whether a hint may be lost.

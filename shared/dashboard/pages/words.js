@@ -39,12 +39,13 @@ export function reason(record) {
 
 /** What happens next by itself, as texts and instants. */
 export function next(record) {
-  const { what, at } = record.next;
+  const { what, at, unprovided } = record.next;
   const when = at ? both(at) : '';
   const workers = `a worker of the queue ${record.queue}`;
   switch (what) {
     case 'becomes_available': return [`From `, when, ` on, ${workers} may take it.`];
-    case 'waits_for_worker': return [`The first of its workers that asks takes it. It needs ${workers}.`];
+    case 'waits_for_worker': if (unprovided) return [`No worker of the queue ${record.queue} has said that it provides ${unprovided.join(', ')}.`];
+      return [`The first of its workers that asks takes it. It needs ${workers}.`];
     case 'lease_expires': return ['Its worker must report or send a heartbeat by ', when, '; otherwise another worker takes over.'];
     case 'step_times_out': return ['The time of a step’s attempt is over ', when, '. If its worker doesn’t report that, another one takes over.'];
     case 'wakes_up': return ['It continues by itself ', when, '.'];

@@ -205,6 +205,10 @@ impl Store for DynamoStore {
         self.read(Key::queue(name), Consistency::Strong).await?.map(to_queue).transpose()
     }
 
+    async fn recent_queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.read(Key::queue(name), Consistency::Eventual).await?.map(to_queue).transpose()
+    }
+
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
         let names = self.queue_names().await?;
         let items = self.read_all(names.iter().map(Key::queue)).await?;

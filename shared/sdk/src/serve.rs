@@ -14,7 +14,7 @@ use std::future::IntoFuture;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tickover_core::id::{NameError, QueueName};
+use tickover_core::id::{Capability, NameError, QueueName};
 use tickover_service::ServiceError;
 use tickover_service::config::ProcessEnvironment;
 use tickover_service::telemetry::{self, LogFormat};
@@ -69,6 +69,14 @@ pub enum ServeError {
     Queue {
         /// The name.
         queue: String,
+        /// What is wrong with it.
+        problem: NameError,
+    },
+    /// The name of something that the worker provides is invalid.
+    #[error("provides {capability:?}: the name {problem}")]
+    Capability {
+        /// The name.
+        capability: String,
         /// What is wrong with it.
         problem: NameError,
     },
@@ -215,6 +223,29 @@ impl Serve {
             Ok(name) => self.settings.queues.push(name),
             Err(problem) => {
                 self.problem.get_or_insert(ServeError::Queue { queue, problem });
+            }
+        }
+        self
+    }
+
+    /// Says that the worker provides something that a task may require, such as `gpu`. Tasks that require it and name no
+    /// queue go to the worker's queues. A worker gets no task that requires what it doesn't provide.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn first(_: Ctx, n: u32) -> Result<u32> { Ok(n) }
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// tickover::serve(first).queue("renders").provides("gpu").await;
+    /// # }
+    /// ```
+    pub fn provides(mut self, name: impl Into<String>) -> Self {
+        let capability = name.into();
+        match Capability::parse(capability.as_str()) {
+            Ok(name) => self.settings.provides.push(name),
+            Err(problem) => {
+                self.problem.get_or_insert(ServeError::Capability { capability, problem });
             }
         }
         self

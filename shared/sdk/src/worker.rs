@@ -72,8 +72,8 @@ impl Worker {
         Ok(Self { service, registry, settings, in_flight: InFlight::default(), permits: Permits::default() })
     }
 
-    /// Announces the queues of its workflows, for starts that name no queue. A failure is only logged, because a start
-    /// can still name its queue.
+    /// Announces the queues of its workflows and what it provides, for starts and tasks that name no queue. A failure is
+    /// only logged, because they can still name their queue.
     pub async fn announce(&self) {
         let queues = &self.settings.queues;
         let routes = self.registry.workflows().filter_map(|workflow| {
@@ -85,6 +85,11 @@ impl Worker {
         let routes: Routes = routes.collect();
         if let Err(error) = self.service.announce_routes(&routes).await {
             warn_unless_logged!(error; %error, "can't announce the queues of the workflows");
+        }
+        for queue in queues {
+            if let Err(error) = self.service.announce_provided(queue, &self.settings.provides).await {
+                warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't announce what it provides");
+            }
         }
     }
 
@@ -150,6 +155,12 @@ impl Worker {
         self.settings.turn()
     }
 
+    /// What it provides.
+    #[cfg(feature = "lambda")]
+    pub(crate) fn provides(&self) -> Vec<tickover_core::id::Capability> {
+        self.settings.provides.clone()
+    }
+
     /// Whether it can run tasks of this kind.
     #[cfg(feature = "lambda")]
     pub(crate) fn knows(&self, kind: &str) -> bool {
@@ -163,7 +174,13 @@ impl Worker {
 
     fn request(&self, max: usize, wait: Millis) -> ClaimRequest {
         let settings = &self.settings;
-        ClaimRequest { worker: settings.name.clone(), max, lease: settings.lease, wait }
+        ClaimRequest {
+            worker: settings.name.clone(),
+            max,
+            lease: settings.lease,
+            wait,
+            provides: settings.provides.clone(),
+        }
     }
 
     async fn serve_queue(&self, queue: &QueueName, mut stopped: tokio::sync::watch::Receiver<bool>) {

@@ -134,7 +134,13 @@ async fn each_outcome_without_a_result_is_a_different_error() {
 
 /// A worker claims the task and doesn't report.
 async fn claim(env: &TestEnv, id: &TaskId) {
-    let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+    let request = ClaimRequest {
+        worker: None,
+        max: 1,
+        lease: Millis::from_secs(60),
+        wait: Millis::ZERO,
+        provides: vec![],
+    };
     env.service().claim_by_id(id, &request).await.unwrap().unwrap();
 }
 

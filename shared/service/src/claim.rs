@@ -8,7 +8,7 @@ mod messages;
 pub use tickover_core::command::Isolation;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::id::{LeaseId, QueueName, TaskId, WorkerName};
+use tickover_core::id::{Capability, LeaseId, QueueName, TaskId, WorkerName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Task;
 use tickover_core::task::command::{Claim, Command, HintedRecord};
@@ -21,6 +21,7 @@ use crate::executions::Work;
 use crate::gates::{PlacesOfClaim, PlacesTaken};
 use crate::lease::LeaseToken;
 use crate::ports::{Received, StoreError};
+use crate::queues::provides::fulfils;
 use crate::service::Service;
 
 pub use apart::{Arrived, FoundWork, Suspect};
@@ -45,6 +46,8 @@ pub struct ClaimRequest {
     pub lease: Millis,
     /// How long to wait for the first task, at most 20 s.
     pub wait: Millis,
+    /// What the worker provides: it gets no task that requires anything else.
+    pub provides: Vec<Capability>,
 }
 
 /// What a caller accepts from a queue.
@@ -163,6 +166,7 @@ impl Service {
         until: Timestamp,
     ) -> Result<Vec<Received>, ServiceError> {
         self.require_queue(queue).await?;
+        self.announce_provided(queue, &request.provides).await?;
         while self.is_paused(queue).await? {
             let left = until.since(self.now());
             if left.is_zero() {
@@ -260,7 +264,7 @@ impl Service {
         request: &ClaimRequest,
     ) -> Result<Option<ClaimedTask>, ServiceError> {
         let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
-        if self.is_paused(&task.queue).await? {
+        if self.is_paused(&task.queue).await? || !fulfils(&request.provides, &task) {
             return Ok(None);
         }
         let Some((task, reply)) = self.take(task, None, request, Terms::ALONE).await? else {

@@ -133,9 +133,13 @@ pub struct RemoteStep {
     /// The kind of the task, by which a worker finds its code.
     pub kind: TaskKind,
     pub queue: QueueName,
+    /// Whether the step named no queue: then one whose workers provide what it requires goes before `queue`.
+    pub any_queue: bool,
     pub input: Option<Json>,
     pub retry: RetryPolicy,
     pub timeouts: Timeouts,
+    /// The time that its run and execution have left: its timeout is no longer, whatever the kind's default.
+    pub at_most: Option<Millis>,
     /// What its starts are limited or ordered by.
     pub flow: FlowRequest,
     /// Its slot in the join, if others are waited for together with it.

@@ -225,6 +225,11 @@ pub trait Store: Send + Sync {
 
     async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError>;
 
+    /// The same, but it may be a second old. A store for which that is cheaper answers so.
+    async fn recent_queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
+        self.queue(name).await
+    }
+
     /// All queues that have a record, by name.
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError>;
 

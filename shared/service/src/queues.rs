@@ -1,6 +1,8 @@
 //! Queues: whether they are paused, their depth, and what is known of their hints.
 
+pub mod kinds;
 pub(crate) mod parked;
+pub mod provides;
 pub mod routes;
 
 use std::collections::HashMap;
@@ -9,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::id::{QueueName, WorkflowName};
+use tickover_core::id::{Capability, QueueName, WorkflowName};
 use tickover_core::queue::QueueRecord;
 use tickover_core::task::{State, Status};
 use tickover_core::time::Timestamp;
@@ -79,6 +81,8 @@ pub struct QueueInfo {
     pub depth: Depth,
     /// The workflows whose code its workers have announced.
     pub workflows: Vec<WorkflowName>,
+    /// What its workers have said that they provide.
+    pub provides: Vec<Capability>,
     /// Since when its oldest waiting task could have been claimed; only read for a single queue.
     pub oldest_at: Option<Timestamp>,
 }
@@ -172,7 +176,10 @@ impl Service {
         if let Some(known) = self.queues.lookup(name, self.now()) {
             return Ok(known.record);
         }
-        self.fresh_record(name).await
+        let now = self.now();
+        let record = self.with_retries(|| self.ports.store.recent_queue(name)).await?;
+        self.queues.store(name, record.clone(), now);
+        Ok(record)
     }
 
     /// The queue's current record.
@@ -252,8 +259,10 @@ impl Service {
         let depth = self.ports.queue.depth(&name).await?;
         let record = self.record(&name).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
-        let workflows = record.map(|record| record.workflows.into_keys().collect()).unwrap_or_default();
-        Ok(QueueInfo { name, paused, depth, workflows, oldest_at })
+        let (workflows, provides) = record
+            .map(|record| (record.workflows.into_keys().collect(), record.provides.into_keys().collect()))
+            .unwrap_or_default();
+        Ok(QueueInfo { name, paused, depth, workflows, provides, oldest_at })
     }
 
     async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {

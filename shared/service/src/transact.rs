@@ -58,7 +58,7 @@ impl Service {
             let field = if request.flow.unique.is_some() { "unique" } else { "debounce" };
             return Err(Reject::field(field, "not allowed in a transaction of your own").into());
         }
-        self.open_queue(&request.queue).await?;
+        let request = self.with_queue_and_defaults(request).await?;
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         let key = request.idempotency_key.as_ref().map(|key| digest(&["key", key]));
         let stored = match &key {

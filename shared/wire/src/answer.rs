@@ -23,7 +23,7 @@ pub use operation::{OperationAnswer, OperationStatus, OperationStopAnswer, Opera
 pub use problem::Problem;
 pub use task::{
     AttemptOutcome, AttemptView, BatchAnswer, BatchResult, CancelAnswer, CancelOutcome, ClaimAnswer,
-    ClaimedView, ErrorView, Health, HealthAnswer, HeartbeatAnswer, ListAnswer, NextView, QueueAnswer,
-    QueueView, QueuesAnswer, TaskAnswer, TaskView,
+    ClaimedView, DeletedKindAnswer, ErrorView, Health, HealthAnswer, HeartbeatAnswer, KindAnswer, KindView,
+    KindsAnswer, ListAnswer, NextView, QueueAnswer, QueueView, QueuesAnswer, TaskAnswer, TaskView,
 };
 pub use timeline::TimelineEntryView;

@@ -3,6 +3,7 @@
 mod cron;
 mod execution;
 mod flow;
+mod kind;
 mod limit;
 mod operation;
 mod query;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use cron::CronRequest;
 pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
 pub use flow::{Concurrency, Debounce, Rate, Unique, UniqueFor};
+pub use kind::KindDefaults;
 pub use limit::LimitRequest;
 pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{

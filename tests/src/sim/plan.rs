@@ -205,6 +205,7 @@ fn batches(dice: &Dice, storm: Millis, [other, usual]: [&str; 2]) -> Vec<Job> {
             timeouts: Timeouts::default(),
             start: Start::After(Millis::ZERO),
             trace: None,
+            asked: tickover_service::tasks::schedule::Asked::default(),
         };
         let count = dice.between(3, 9);
         let odd_one = dice.between(0, count);
@@ -236,6 +237,7 @@ fn request(dice: &Dice) -> ScheduleRequest {
         timeouts: timeouts(dice),
         start: start(dice),
         trace: None,
+        asked: tickover_service::tasks::schedule::Asked::default(),
     }
 }
 

@@ -206,6 +206,7 @@ fn request() -> impl Strategy<Value = ScheduleRequest> {
             timeouts,
             start,
             trace: None,
+            asked: tickover_service::tasks::schedule::Asked::default(),
         },
     )
 }

@@ -32,7 +32,7 @@ fn answer_text<T: Debug>(answer: Result<T, ServiceError>) -> String {
 }
 
 fn request(max: usize, lease: Millis, wait: Millis) -> ClaimRequest {
-    ClaimRequest { worker: WorkerName::parse("w").ok(), max, lease, wait }
+    ClaimRequest { worker: WorkerName::parse("w").ok(), max, lease, wait, provides: vec![] }
 }
 
 impl Side {

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 52] = [
+const ROUTES: [&str; 56] = [
     "delete /v1/limits/{key}",
     "delete /v1/limits/{key}/holders/{task}",
     "get /v1/limits/{key}",
     "put /v1/limits/{key}",
     "delete /v1/executions/{id}/events/{name}",
     "delete /v1/crons/{id}",
+    "delete /v1/queues/{queue}/kinds/{kind}",
     "get /healthz",
     "get /openapi.json",
     "get /v1/executions",
@@ -26,6 +27,8 @@ const ROUTES: [&str; 52] = [
     "get /v1/operations/{id}",
     "get /v1/queues",
     "get /v1/queues/{queue}",
+    "get /v1/queues/{queue}/kinds",
+    "get /v1/queues/{queue}/kinds/{kind}",
     "get /v1/crons",
     "get /v1/crons/{id}",
     "get /v1/tasks",
@@ -60,6 +63,7 @@ const ROUTES: [&str; 52] = [
     "post /v1/tasks/{id}/release",
     "post /v1/tasks/{id}/retry",
     "put /v1/crons/{id}",
+    "put /v1/queues/{queue}/kinds/{kind}",
 ];
 
 fn operations(document: &Value) -> Vec<(String, String)> {

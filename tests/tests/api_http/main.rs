@@ -17,6 +17,8 @@ mod failure_code;
 #[cfg(test)]
 mod flow;
 #[cfg(test)]
+mod kinds;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod limits;

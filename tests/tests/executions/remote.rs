@@ -14,6 +14,8 @@ use crate::worker::{Worker, completed, name};
 fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
     let whole = timeout.map(|seconds| LifeTimeout { after: Millis::from_secs(seconds), is_error: true });
     RemoteStep {
+        any_queue: false,
+        at_most: None,
         name: name(step),
         kind: TaskKind::parse("print-label").expect("a kind"),
         queue: queue_name("work"),

@@ -37,7 +37,13 @@ async fn start(service: &Service, id: &str, timeouts: ExecutionTimeouts) {
 }
 
 pub(crate) async fn next(service: &Service) -> Option<Work> {
-    let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+    let request = ClaimRequest {
+        worker: None,
+        max: 1,
+        lease: Millis::from_secs(60),
+        wait: Millis::ZERO,
+        provides: vec![],
+    };
     service.next_work(&queue(), &request).await.unwrap().pop()
 }
 
@@ -69,6 +75,8 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
     let name = StepName::parse(name).unwrap();
     let schedule_to_close = timeout.map(|after| LifeTimeout { after, is_error: true });
     let step = RemoteStep {
+        any_queue: false,
+        at_most: None,
         name: name.clone(),
         kind: TaskKind::parse("label").unwrap(),
         queue: queue(),

@@ -216,6 +216,8 @@ impl Busy {
             flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
             slot: None,
+            any_queue: false,
+            at_most: None,
         };
         self.service().start_remote(&turn.execution, vec![remote]).await.unwrap();
         let id = remote_id(&turn.execution, &step);

@@ -12,7 +12,7 @@ use crate::{body, name, request, view};
 /// Claims up to `max` tasks of a queue. Waits up to `wait` for the first one.
 pub async fn claim(service: &Service, queue: &str, body: &[u8]) -> Result<Answer, Problem> {
     let queue = name::queue(queue)?;
-    let request = request::claim(body::read_or_empty(body)?, service.limits().lease);
+    let request = request::claim(body::read_or_empty(body)?, service.limits().lease)?;
     answer(service, service.claim(&queue, &request).await?)
 }
 
@@ -20,7 +20,7 @@ pub async fn claim(service: &Service, queue: &str, body: &[u8]) -> Result<Answer
 /// and `wait` must be in range and have no effect.
 pub async fn claim_by_id(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::task_id(id)?;
-    let request = request::claim(body::read_or_empty(body)?, service.limits().lease);
+    let request = request::claim(body::read_or_empty(body)?, service.limits().lease)?;
     answer(service, service.claim_by_id(&id, &request).await?)
 }
 

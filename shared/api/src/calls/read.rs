@@ -8,19 +8,23 @@ use tickover_wire::{Cursor, read};
 
 use crate::answer::Answer;
 use crate::problem::Problem;
-use crate::{name, request, view};
+use crate::{name, request};
+
+use super::schedule::waiting;
 
 /// A task with its payloads, its attempts, and what happens next.
 pub async fn describe(service: &Service, id: &str) -> Result<Answer, Problem> {
     let described = service.describe(&name::task_id(id)?).await?;
-    Answer::ok(&TaskAnswer { task: view::task(&described, service.now()), duplicate: None })
+    Answer::ok(&TaskAnswer { task: waiting(service, &described).await?, duplicate: None })
 }
 
 /// A page of tasks. The query is a list of names and values, already percent-decoded.
 pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
     let query = request::tasks(read::query(query)?);
     let page = service.list(&query.of, query.limit, query.cursor.as_deref()).await?;
-    let now = service.now();
-    let tasks = page.items.into_iter().map(|task| view::task(&Described::inline(task), now)).collect();
+    let mut tasks = Vec::with_capacity(page.items.len());
+    for task in page.items {
+        tasks.push(waiting(service, &Described::inline(task)).await?);
+    }
     Answer::ok(&ListAnswer { tasks, cursor: page.next.map(Cursor) })
 }

@@ -6,7 +6,7 @@ use tickover_service::tasks::describe::Described;
 use tickover_service::tasks::schedule::{ScheduleRequest, Scheduled};
 use tickover_service::{Service, ServiceError};
 
-use tickover_wire::answer::{BatchAnswer, TaskAnswer};
+use tickover_wire::answer::{BatchAnswer, TaskAnswer, TaskView};
 
 use crate::answer::{Answer, result};
 use crate::problem::Problem;
@@ -52,6 +52,13 @@ fn traced(request: ScheduleRequest, trace: Option<TraceContext>) -> ScheduleRequ
     ScheduleRequest { trace: request.trace.or(trace), ..request }
 }
 
+/// The view of a task. If it waits, `next` says what it requires and nobody provides.
+pub(super) async fn waiting(service: &Service, described: &Described) -> Result<TaskView, Problem> {
+    let mut task = view::task(described, service.now());
+    task.next.unprovided = service.unprovided(&described.task).await?;
+    Ok(task)
+}
+
 async fn scheduled(service: &Service, scheduled: Scheduled) -> Result<(u16, TaskAnswer), Problem> {
     let Scheduled { task, input, labels, existed } = scheduled;
     // A caller that repeats a request may want the result. Only a task that has ended has one to load.
@@ -60,6 +67,6 @@ async fn scheduled(service: &Service, scheduled: Scheduled) -> Result<(u16, Task
     } else {
         Described { input, labels, ..Described::inline(task) }
     };
-    let task = view::task(&described, service.now());
+    let task = waiting(service, &described).await?;
     Ok((if existed { 200 } else { 201 }, TaskAnswer { task, duplicate: None }))
 }

@@ -11,6 +11,7 @@ use tickover_core::limits::{
     KIND_MAX, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, LEASE_RANGE, Limits, PAGE_MAX, QUEUE_NAME_MAX,
     RUN_TIMEOUT_MIN, SPAN_MAX, STEP_NAME_MAX, WAIT_MAX, WORKER_MAX, WORKFLOW_MAX,
 };
+use tickover_core::queue::PROVIDES_MAX;
 use tickover_core::retry::{MAX_CODE_CHARS, MAX_CODES, MAX_LISTED_DELAYS};
 use tickover_service::operations::IDS_MAX;
 
@@ -202,6 +203,9 @@ fn every_limit_in_the_document_is_the_servers() {
         ("CronTask.properties.requires".to_owned(), json!({"maxItems": REQUIRES_MAX})),
         ("ScheduleRequest.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
         ("ScheduleRequest.properties.requires".to_owned(), json!({"maxItems": REQUIRES_MAX})),
+        ("KindDefaults.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
+        ("KindDefaults.properties.requires".to_owned(), json!({"maxItems": REQUIRES_MAX})),
+        ("ClaimRequest.properties.provides".to_owned(), json!({"maxItems": PROVIDES_MAX})),
         range("ConcurrencyLimit", 1, u64::from(CONCURRENCY_MAX)),
         range("RateLimit", 1, u64::from(RATE_MAX)),
         range("RatePeriod.oneOf.1", 1, RATE_PERIOD_MAX.as_u64()),

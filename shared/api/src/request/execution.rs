@@ -54,7 +54,7 @@ pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
     })
 }
 
-fn default_queue() -> Result<QueueName, Reject> {
+pub(super) fn default_queue() -> Result<QueueName, Reject> {
     QueueName::parse(QUEUE_DEFAULT).map_err(|error| Reject::field("queue", error))
 }
 

@@ -4,14 +4,18 @@ mod flow;
 mod timeouts;
 
 use tickover_core::error::Reject;
+use tickover_core::id::{Capability, QueueName, TaskKind};
+use tickover_core::kind::{KindDefaults, Policies, Policy};
 use tickover_core::limits::SPAN_MAX;
+use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
-use tickover_service::tasks::schedule::ScheduleRequest;
+use tickover_service::tasks::schedule::{Asked, ScheduleRequest};
 use tickover_wire::request::{self as wire, Retry, contradiction, one_of};
 use tickover_wire::{IdempotencyKey, Instant, Labels};
 
+use super::execution::default_queue;
 use super::{payload, trace};
 use crate::name::{reachable, reachable_task};
 use flow::flow;
@@ -19,7 +23,8 @@ use timeouts::timeouts;
 
 /// The service's request. `now` is only needed to check that `run_at` is at most a year ahead.
 pub(crate) fn task(given: wire::ScheduleRequest, now: Timestamp) -> Result<ScheduleRequest, Reject> {
-    reachable("queue", given.queue.as_str())?;
+    let asked = asked(&given);
+    let queue = queue(given.queue.clone(), given.requires.as_deref())?;
     if let Some(id) = &given.id {
         reachable_task("id", id)?;
     }
@@ -32,10 +37,50 @@ pub(crate) fn task(given: wire::ScheduleRequest, now: Timestamp) -> Result<Sched
         trace: trace(given.traceparent.as_deref()),
         id: given.id,
         idempotency_key: given.idempotency_key.map(|IdempotencyKey(key)| key),
-        queue: given.queue,
+        queue,
         kind: given.kind,
         input: payload(given.input),
+        asked,
     })
+}
+
+/// The defaults of a kind, read as a task's own policies.
+pub(crate) fn kind_defaults(
+    given: wire::KindDefaults,
+    queue: QueueName,
+    kind: TaskKind,
+) -> Result<KindDefaults, Reject> {
+    // It is kept in the form in which answers show it.
+    let text = serde_json::to_string(&given).ok().and_then(Json::parse);
+    let text = text.ok_or_else(|| Reject::field("body", "expected what can be stored as JSON"))?;
+    let task = task(given.request(queue, kind), Timestamp::EPOCH)?;
+    let policies = Policies { retry: task.retry, timeouts: task.timeouts, flow: task.flow };
+    Ok(KindDefaults { given: text, policies })
+}
+
+/// The queue that is named, or the default one for a task that goes to whoever provides what it requires.
+fn queue(named: Option<QueueName>, requires: Option<&[Capability]>) -> Result<QueueName, Reject> {
+    match named {
+        Some(queue) => {
+            reachable("queue", queue.as_str())?;
+            Ok(queue)
+        }
+        None if requires.is_none_or(<[_]>::is_empty) => {
+            Err(Reject::field("queue", "required; expected a queue, or requires instead"))
+        }
+        None => default_queue(),
+    }
+}
+
+fn asked(given: &wire::ScheduleRequest) -> Asked {
+    let named = [
+        (Policy::Retry, given.retry.is_some() || given.retries.is_some()),
+        (Policy::Concurrency, given.concurrency.is_some()),
+        (Policy::Priority, given.priority.is_some()),
+        (Policy::Requires, given.requires.is_some()),
+    ];
+    let policies = named.into_iter().filter_map(|(policy, is_given)| is_given.then_some(policy)).collect();
+    Asked { any_queue: given.queue.is_none(), given: policies, ..Asked::default() }
 }
 
 fn retry(ours: Option<Retry>, steeps: Option<Retry>) -> Result<RetryPolicy, Reject> {

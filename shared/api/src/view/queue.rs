@@ -12,6 +12,7 @@ pub fn queue(info: QueueInfo) -> QueueView {
         in_flight: info.depth.in_flight,
         delayed: info.depth.delayed,
         workflows: info.workflows.into_iter().collect(),
+        provides: info.provides,
         oldest_at: info.oldest_at.map(Into::into),
     }
 }

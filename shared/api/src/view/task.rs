@@ -47,7 +47,7 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         labels: described.labels.clone().map(Verbatim),
         traceparent: task.trace.map(|trace| trace.traceparent()),
         waits_at: described.waits_at.clone().map(super::limit::waits_at),
-        next: NextView { what: what.to_owned(), at: at(next.at) },
+        next: NextView { what: what.to_owned(), at: at(next.at), unprovided: vec![] },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use tickover_core::id::TaskId;
+use tickover_core::id::{QueueName, TaskId};
 use tickover_wire::read;
 use tickover_wire::request::ScheduleRequest;
 
@@ -27,6 +27,11 @@ pub(super) struct Planned {
 }
 
 impl Planned {
+    /// The queue of its workers.
+    pub(super) fn queue(&self) -> anyhow::Result<&QueueName> {
+        self.request.queue.as_ref().with_context(|| format!("{} has a queue", self.id))
+    }
+
     /// A task that completes with this result at its first attempt.
     fn of(id: &str, mut request: Value, output: Value) -> anyhow::Result<Self> {
         request["id"] = id.into();

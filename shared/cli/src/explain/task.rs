@@ -1,6 +1,6 @@
 //! Why a task is in its state, what happens next, and when.
 
-use tickover_core::id::WorkerName;
+use tickover_core::id::{Capability, WorkerName};
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
@@ -62,6 +62,10 @@ pub(crate) fn reason(task: &TaskView, now: Timestamp) -> String {
 }
 
 fn pending_reason(task: &TaskView, now: Timestamp) -> String {
+    let missing: Vec<_> = task.next.unprovided.iter().map(Capability::as_str).collect();
+    if !missing.is_empty() {
+        return format!("no worker of queue {} has said that it provides {}", task.queue, missing.join(", "));
+    }
     let last = task.last_attempt().and_then(|attempt| Some((attempt, attempt.outcome.as_ref()?.known()?)));
     if let Some(at) = task.available_at.filter(|at| at.0 > now) {
         let at = moment(at, now);

@@ -137,6 +137,7 @@ impl Pool {
             max: Some(ClaimCount(max)),
             lease: Some(worker.lease.into()),
             wait: Some(wait.into()),
+            provides: (!worker.provides.is_empty()).then(|| worker.provides.clone()),
         };
         let answer = worker.client.api().claim(&worker.queue, &request);
         tokio::pin!(answer);

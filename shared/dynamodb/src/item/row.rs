@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 use tickover_core::due::Due;
-use tickover_core::id::{BlobId, Fingerprint, Incarnation, Nonce, QueueName, TaskId, WorkflowName};
+use tickover_core::id::{
+    BlobId, Capability, Fingerprint, Incarnation, Nonce, QueueName, TaskId, WorkflowName,
+};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord, Resuming, Walk};
 use tickover_core::tick::TickRecord;
@@ -41,6 +43,10 @@ struct QueueRow {
     marked: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     flows: BTreeMap<WorkflowName, Timestamp>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    provides: BTreeMap<Capability, Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kinds: Option<String>,
     list_key: String,
     list_at: i64,
 }
@@ -87,6 +93,8 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         watermark: record.watermark,
         marked: record.marked_at,
         flows: record.workflows.clone(),
+        provides: record.provides.clone(),
+        kinds: kinds(record)?,
         list_key: List::Queues.key_of(record.name.as_str()),
         list_at: 0,
     };
@@ -107,8 +115,32 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
     let QueueRow { ver: version, non: nonce, paused, parked, resuming, watermark, .. } = row;
     let resuming = resuming.zip(due).map(|(row, due)| row.read(due));
-    let (marked_at, workflows) = (row.marked, row.flows);
-    Ok(QueueRecord { name, version, nonce, paused, parked, resuming, watermark, marked_at, workflows })
+    let (marked_at, workflows, provides) = (row.marked, row.flows, row.provides);
+    let unreadable = |_| corrupt(format!("the kinds of queue {name} aren't of their own format"));
+    let kinds = row.kinds.map(|text| serde_json::from_str(&text).map_err(unreadable)).transpose()?;
+    let kinds = kinds.unwrap_or_default();
+    Ok(QueueRecord {
+        name,
+        version,
+        nonce,
+        paused,
+        parked,
+        resuming,
+        watermark,
+        marked_at,
+        workflows,
+        provides,
+        kinds,
+    })
+}
+
+/// The defaults of the kinds as one text: as nested attributes they would take twice the room.
+fn kinds(record: &QueueRecord) -> Result<Option<String>, StoreError> {
+    if record.kinds.is_empty() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(&record.kinds);
+    text.map(Some).map_err(|_| corrupt(format!("the kinds of queue {} can't be serialised", record.name)))
 }
 
 #[derive(Serialize, Deserialize)]

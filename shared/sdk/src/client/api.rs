@@ -2,6 +2,7 @@
 
 mod crons;
 mod executions;
+mod kinds;
 mod limits;
 mod operations;
 mod queues;

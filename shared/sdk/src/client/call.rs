@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use serde::Serialize;
 use tickover_core::duration::Millis;
-use tickover_core::id::{CronId, EventName, ExecutionId, FlowKey, OperationId, QueueName, StepName, TaskId};
+use tickover_core::id::{
+    CronId, EventName, ExecutionId, FlowKey, OperationId, QueueName, StepName, TaskId, TaskKind,
+};
 use tickover_service::transact::Prepared;
 use tickover_wire::request::pairs;
 
@@ -63,6 +65,10 @@ pub(super) enum Route<'a> {
     Queue(&'a QueueName),
     PauseQueue(&'a QueueName),
     ResumeQueue(&'a QueueName),
+    Kinds(&'a QueueName),
+    Kind(&'a QueueName, &'a TaskKind),
+    SetKind(&'a QueueName, &'a TaskKind),
+    DeleteKind(&'a QueueName, &'a TaskKind),
 
     Start,
     Execution(&'a ExecutionId),

@@ -43,6 +43,15 @@ impl Direct {
             Route::PauseQueue(queue) => calls::pause(service, queue.as_str(), body).await,
             Route::ResumeQueue(queue) => calls::resume(service, queue.as_str(), body).await,
 
+            Route::Kinds(queue) => calls::kinds(service, queue.as_str()).await,
+            Route::Kind(queue, kind) => calls::kind(service, queue.as_str(), kind.as_str()).await,
+            Route::SetKind(queue, kind) => {
+                calls::set_kind(service, queue.as_str(), kind.as_str(), body).await
+            }
+            Route::DeleteKind(queue, kind) => {
+                calls::delete_kind(service, queue.as_str(), kind.as_str()).await
+            }
+
             Route::Start => executions::start(service, body).await,
             Route::Execution(id) => executions::describe(service, id.as_str(), query).await,
             Route::Executions => executions::list(service, query).await,

@@ -94,8 +94,9 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
                     }
                     Place::Remote { queue } => {
                         let left = state.facts.deadline_at.map(|at| at.since(now));
+                        let any_queue = queue.is_none();
                         let queue = queue.unwrap_or_else(|| state.facts.queue.clone());
-                        self.remote(name, queue, left)
+                        self.remote(name, (queue, any_queue), left)
                     }
                 }
             }
@@ -186,8 +187,8 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
     fn remote(
         &self,
         name: StepName,
-        queue: QueueName,
-        deadline: Option<Millis>,
+        (queue, any_queue): (QueueName, bool),
+        left: Option<Millis>,
     ) -> Result<Need, StepError<E>> {
         let kind = TaskKind::parse(self.step.kind.as_str());
         let kind = kind.map_err(|error| self.step.invalid(format!("kind {:?} {error}", self.step.kind)))?;
@@ -195,9 +196,11 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             name,
             kind,
             queue,
+            any_queue,
             input: Some(self.step.input()?),
             retry: self.step.options.retry.clone(),
-            timeouts: timeouts_of(&self.step.options, deadline),
+            timeouts: timeouts_of(&self.step.options),
+            at_most: left,
             flow: self.step.options.flow.clone(),
             slot: self.slot,
         })))
@@ -213,11 +216,10 @@ fn policy_of(options: &StepOptions) -> StepPolicy {
     }
 }
 
-/// A remote step's timeouts, limited by the time that its run and execution have left.
-fn timeouts_of(options: &StepOptions, left: Option<Millis>) -> Timeouts {
-    let whole = [options.all_attempts(), left].into_iter().flatten().min();
+/// A remote step's own timeouts.
+fn timeouts_of(options: &StepOptions) -> Timeouts {
     Timeouts {
-        schedule_to_close: whole.map(|after| LifeTimeout { after, is_error: true }),
+        schedule_to_close: options.all_attempts().map(|after| LifeTimeout { after, is_error: true }),
         schedule_to_start: None,
         heartbeat: options.heartbeat(),
         start_to_close: options.each_attempt(),

@@ -115,7 +115,13 @@ impl InvocationWork<'_> {
             return Err(not_now("too little time is left in this invocation"));
         }
         let lease = self.deadline_at.since(now);
-        let request = ClaimRequest { worker: None, max: 1, lease, wait: Millis::ZERO };
+        let request = ClaimRequest {
+            worker: None,
+            max: 1,
+            lease,
+            wait: Millis::ZERO,
+            provides: self.worker.provides(),
+        };
         let body = message.body.as_deref().unwrap_or_default();
         let receives = sqs::receives(&message);
         let delivered = Delivered { body, receipt: message.receipt_handle.as_deref(), receives };

@@ -30,7 +30,7 @@ pub(super) struct JobContext {
 }
 
 fn request() -> ClaimRequest {
-    ClaimRequest { worker: None, max: 1, lease: LEASE, wait: Millis::ZERO }
+    ClaimRequest { worker: None, max: 1, lease: LEASE, wait: Millis::ZERO, provides: vec![] }
 }
 
 /// The tick of a minute.

@@ -50,7 +50,8 @@ impl Scene {
     /// Runs one turn in an invocation of this length. Returns how it ended.
     async fn invoke(&self, registry: &Registry, length: Millis) -> TurnEnd {
         let limit_at = self.clock.now().plus(length);
-        let request = ClaimRequest { worker: None, max: 1, lease: length, wait: Millis::ZERO };
+        let request =
+            ClaimRequest { worker: None, max: 1, lease: length, wait: Millis::ZERO, provides: vec![] };
         let queue = QueueName::parse("workflows").unwrap();
         let mut work = self.service.next_work(&queue, &request).await.unwrap();
         let Some(Work::Turn(turn)) = work.pop() else { panic!("a turn is due") };

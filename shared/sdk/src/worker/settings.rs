@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tickover_core::duration::Millis;
-use tickover_core::id::{QueueName, WorkerName};
+use tickover_core::id::{Capability, QueueName, WorkerName};
 use tickover_core::limits::RECEIVE_MAX;
 
 use crate::options::Place;
@@ -17,6 +17,8 @@ pub struct WorkerSettings {
     pub name: Option<WorkerName>,
     /// The queues that it takes work from; by default, those that its workflows and steps name.
     pub queues: Vec<QueueName>,
+    /// What it provides, such as `gpu`: it gets no task that requires anything else.
+    pub provides: Vec<Capability>,
     /// How many turns and tasks of each queue run at once.
     pub concurrency: usize,
     /// How many turns and tasks one claim may return, 1 to 100. From a queue in SQS it returns at most 10.
@@ -44,6 +46,7 @@ impl Default for WorkerSettings {
         Self {
             name: None,
             queues: vec![],
+            provides: vec![],
             concurrency: 50,
             batch: RECEIVE_MAX,
             wait: Millis::from_secs(20),

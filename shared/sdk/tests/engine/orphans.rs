@@ -24,6 +24,8 @@ fn charge() -> RemoteStep {
         flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
         slot: None,
+        any_queue: false,
+        at_most: None,
     }
 }
 
@@ -63,6 +65,7 @@ async fn a_remote_step_of_an_earlier_run_is_not_started_by_its_id_either() {
         max: 1,
         lease: Millis::from_secs(60),
         wait: Millis::ZERO,
+        provides: vec![],
     };
     assert!(scene.service.claim_by_id(&id, &request).await.is_err());
     assert_eq!(scene.remote_status(&execution, "charge").await, "cancelled");

@@ -168,8 +168,13 @@ impl Scene {
     /// Receives the work of a queue and leases it, in place of a worker.
     #[expect(clippy::unwrap_used, reason = "a test's own queue")]
     pub(crate) async fn work(&self, queue: &str, lease: Millis) -> Vec<Work> {
-        let request =
-            ClaimRequest { worker: WorkerName::parse("test").ok(), max: 10, lease, wait: Millis::ZERO };
+        let request = ClaimRequest {
+            worker: WorkerName::parse("test").ok(),
+            max: 10,
+            lease,
+            wait: Millis::ZERO,
+            provides: vec![],
+        };
         self.service.next_work(&QueueName::parse(queue).unwrap(), &request).await.unwrap()
     }
 

@@ -13,6 +13,7 @@ use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
 use super::{ClaimRequest, ClaimedTask, Isolation, Terms};
 use crate::error::ServiceError;
 use crate::ports::Outgoing;
+use crate::queues::provides::fulfils;
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -48,6 +49,10 @@ impl Service {
     ) -> Result<Hinted<ClaimedTask>, ServiceError> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         let (queue, incarnation) = (hint.task.queue.clone(), hint.task.incarnation);
+        if !fulfils(&request.provides, &hint.task) {
+            self.put_off(&queue, message, unknown_after(message.receives)).await?;
+            return Ok(Hinted::Spent);
+        }
         let paused = self.parks(&queue).await?;
         let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version };

@@ -15,6 +15,7 @@ use super::{ClaimedTask, Found, REDELIVERY_DELAY, Terms, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
 use crate::ports::{Outgoing, Received};
+use crate::queues::provides::fulfils;
 use crate::service::Service;
 use crate::telemetry::field;
 use crate::warn_unless_logged;
@@ -125,6 +126,10 @@ impl Service {
     ) -> Result<TaskMessage, ServiceError> {
         if wanted.knows.is_some_and(|knows| !knows(hint.task.kind.as_str())) {
             self.leave_unknown(queue, &hint, message).await;
+            return Ok(TaskMessage::Nothing);
+        }
+        if !fulfils(&wanted.request.provides, &hint.task) {
+            self.put_back(queue, message, unknown_after(message.receive_count)).await;
             return Ok(TaskMessage::Nothing);
         }
         let (id, request) = (hint.task.id.clone(), wanted.request);

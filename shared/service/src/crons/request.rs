@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tickover_core::cron::Cron;
@@ -16,6 +17,7 @@ use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{CronId, ExecutionId, QueueName, TaskId};
+use tickover_core::kind::Policy;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task;
@@ -26,7 +28,7 @@ use super::{CronRequest, CronWork};
 use crate::error::ServiceError;
 use crate::executions::StartRequest;
 use crate::service::Service;
-use crate::tasks::schedule::{ScheduleRequest, digest, minified};
+use crate::tasks::schedule::{Asked, ScheduleRequest, digest, minified};
 
 #[derive(Serialize, Deserialize)]
 struct Document<T> {
@@ -64,6 +66,24 @@ struct Payloads {
     labels: Option<Box<RawValue>>,
     #[serde(default)]
     memo: Option<Box<RawValue>>,
+    /// The other fields of which only their presence matters.
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
+}
+
+impl Payloads {
+    /// What the request for a task gave and what it left open.
+    fn asked(&self) -> Asked {
+        let has = |name: &str| self.others.contains_key(name);
+        let named = [
+            (Policy::Retry, has("retry") || has("retries")),
+            (Policy::Concurrency, has("concurrency")),
+            (Policy::Priority, has("priority")),
+            (Policy::Requires, has("requires")),
+        ];
+        let given = named.into_iter().filter_map(|(policy, given)| given.then_some(policy)).collect();
+        Asked { any_queue: !has("queue"), given, ..Asked::default() }
+    }
 }
 
 /// A stored request.
@@ -166,6 +186,7 @@ impl Stored {
     pub(super) fn run(&self, target: &Target, id: String) -> Result<RunRequest, Reject> {
         let payloads: Payloads = serde_json::from_str(self.given.as_str())
             .map_err(|_| Reject::field("task", "expected an object"))?;
+        let asked = payloads.asked();
         let input = payloads.input.map(Json::from);
         let labels = payloads.labels.map_or(Ok(None), |raw| labels(&raw))?;
         match target {
@@ -184,6 +205,7 @@ impl Stored {
                     start: Start::After(self.parsed.delay),
                     // Each run starts its own trace, if its worker traces.
                     trace: None,
+                    asked,
                 };
                 Ok(RunRequest::Task(Box::new(task), id))
             }

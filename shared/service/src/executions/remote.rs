@@ -9,9 +9,11 @@ use futures::stream::{self, StreamExt as _};
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, Parent};
 use tickover_core::id::{Fingerprint, StepName, TaskId};
+use tickover_core::kind::Policies;
 use tickover_core::limits;
 use tickover_core::payload::Json;
 use tickover_core::task::command::{Command, Schedule, Start};
+use tickover_core::timeout::{LifeTimeout, Timeouts};
 
 use super::RemoteStep;
 use super::start::hash;
@@ -44,11 +46,13 @@ impl Service {
         execution: &Execution,
         steps: Vec<RemoteStep>,
     ) -> Result<(), ServiceError> {
-        for step in &steps {
+        let mut ready = Vec::with_capacity(steps.len());
+        for step in steps {
             let bytes = step.input.as_ref().map_or(0, Json::len);
             limits::check("input_bytes", bytes, self.limits.payload_bytes)?;
-            self.open_queue(&step.queue).await?;
+            ready.push(self.completed_step(step).await?);
         }
+        let steps = ready;
         let begun: Vec<_> =
             stream::iter(steps).map(|step| self.start_one(execution, step)).buffered(AT_ONCE).collect().await;
         let (mut effects, mut trouble) = (Vec::new(), None);
@@ -60,6 +64,27 @@ impl Service {
         }
         self.publish(effects).await;
         trouble.map_or(Ok(()), Err)
+    }
+
+    /// The step with its queue, which exists then, and with the defaults of its kind.
+    async fn completed_step(&self, step: RemoteStep) -> Result<RemoteStep, ServiceError> {
+        let mut step = step;
+        if step.any_queue
+            && !step.flow.requires.is_empty()
+            && let Some(queue) = self.queue_providing(&step.flow.requires).await
+        {
+            step.queue = queue;
+        }
+        self.open_queue(&step.queue).await?;
+        let own = Policies { retry: step.retry, timeouts: step.timeouts, flow: step.flow };
+        let Policies { retry, timeouts, flow } =
+            self.with_defaults(&step.queue, &step.kind, own, &[]).await?;
+        let whole = timeouts.schedule_to_close;
+        let after = [whole.map(|whole| whole.after), step.at_most].into_iter().flatten().min();
+        let is_error = whole.is_none_or(|whole| whole.is_error);
+        let schedule_to_close = after.map(|after| LifeTimeout { after, is_error });
+        let timeouts = Timeouts { schedule_to_close, ..timeouts };
+        Ok(RemoteStep { retry, timeouts, flow, ..step })
     }
 
     async fn start_one(

@@ -80,7 +80,7 @@ fn asked(action: Action, selection: Selection) -> OperationRequest {
 }
 
 fn one_at_a_time() -> ClaimRequest {
-    ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO }
+    ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO, provides: vec![] }
 }
 
 impl Scene {
@@ -233,6 +233,7 @@ fn job(called: &str) -> ScheduleRequest {
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         trace: None,
+        asked: crate::tasks::schedule::Asked::default(),
     }
 }
 

@@ -48,7 +48,7 @@ impl Service {
 
     /// The records of all known queues. A record that can't be read now is left out, because its routes are only a
     /// help.
-    async fn queue_records(&self) -> Vec<QueueRecord> {
+    pub(super) async fn queue_records(&self) -> Vec<QueueRecord> {
         let names = self.queue_names().await.unwrap_or_else(|error| {
             warn_unless_logged!(error; %error, "queues not listed");
             Vec::new()

@@ -104,6 +104,7 @@ fn request(queue: &QueueName) -> ScheduleRequest {
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         trace: None,
+        asked: crate::tasks::schedule::Asked::default(),
     }
 }
 
@@ -120,7 +121,13 @@ async fn a_queue_that_does_not_exist_is_unknown_and_nothing_is_written_for_it() 
     is_unknown(&service.schedule(request(&nowhere)).await);
     is_unknown(&service.pause_queue(&nowhere, true).await);
     is_unknown(&service.describe_queue(&nowhere).await);
-    let claim = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+    let claim = ClaimRequest {
+        worker: None,
+        max: 1,
+        lease: Millis::from_secs(60),
+        wait: Millis::ZERO,
+        provides: vec![],
+    };
     is_unknown(&service.claim(&nowhere, &claim).await);
     assert!(service.remembered_queues().await.unwrap().is_empty());
 }

@@ -105,6 +105,7 @@ async fn a_worker_whose_clock_is_ahead_ends_nothing_before_its_deadline() {
         timeouts: deadline,
         start: Start::After(Millis::ZERO),
         trace: None,
+        asked: crate::tasks::schedule::Asked::default(),
     };
     worker.schedule(request).await.unwrap();
     let deadline_at = worker.describe(&id).await.unwrap().task.deadline_at.unwrap();

@@ -7,6 +7,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
+use tickover_core::kind::{Policies, Policy};
 use tickover_core::limits::{self, IDEMPOTENCY_KEY_MAX};
 use tickover_core::payload::Json;
 use tickover_core::queue::KeyRecord;
@@ -47,6 +48,20 @@ pub struct ScheduleRequest {
     pub start: Start,
     /// The trace that it belongs to; ignored where traces aren't carried.
     pub trace: Option<TraceContext>,
+    /// What was given and what was left open.
+    pub asked: Asked,
+}
+
+/// What of a request was given and what was left open. By default a policy is open if it is equal to its absence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Whether the caller named no queue. Then it is the queue whose workers provide what the task requires; if there is
+    /// none, the one in the request.
+    pub any_queue: bool,
+    /// Policies that were given although they are equal to their absence: the defaults of the kind don't replace them.
+    pub given: Vec<Policy>,
+    /// The digest of the request as it was given, from when defaults were filled in; callers leave it out.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// A task that exists now, new or found.
@@ -98,7 +113,7 @@ impl Service {
         request: ScheduleRequest,
     ) -> Result<(Scheduled, Vec<Effect>), ServiceError> {
         self.check_schedule(&request)?;
-        self.open_queue(&request.queue).await?;
+        let request = self.with_queue_and_defaults(request).await?;
         if let Some(unique) = &request.flow.unique {
             return Box::pin(self.schedule_unique(&request, unique)).await;
         }
@@ -113,6 +128,27 @@ impl Service {
         let existed = reply == Reply::Scheduled { existed: true };
         let ScheduleRequest { input, labels, .. } = request;
         Ok((Scheduled { task, input, labels, existed }, decision.effects))
+    }
+
+    /// The request with its queue, and with the defaults of its kind. The queue exists then. A repeated request is
+    /// compared by what was given: new defaults and new workers make no difference.
+    pub(crate) async fn with_queue_and_defaults(
+        &self,
+        request: ScheduleRequest,
+    ) -> Result<ScheduleRequest, ServiceError> {
+        let fingerprint = Some(fingerprint(&request));
+        let mut request = request;
+        if request.asked.any_queue
+            && let Some(queue) = self.queue_providing(&request.flow.requires).await
+        {
+            request.queue = queue;
+        }
+        self.open_queue(&request.queue).await?;
+        let own = Policies { retry: request.retry, timeouts: request.timeouts, flow: request.flow };
+        let Policies { retry, timeouts, flow } =
+            self.with_defaults(&request.queue, &request.kind, own, &request.asked.given).await?;
+        let asked = Asked { fingerprint, ..request.asked };
+        Ok(ScheduleRequest { retry, timeouts, flow, asked, ..request })
     }
 
     pub(crate) fn check_schedule(&self, request: &ScheduleRequest) -> Result<(), Reject> {
@@ -270,8 +306,11 @@ pub(crate) fn with_replaced(mut schedule: Box<Schedule>, replaces: Option<KeyRec
     schedule
 }
 
-/// A digest of the request. White space in JSON makes no difference, everything else does.
+/// A digest of the request as it was given. White space in JSON makes no difference, everything else does.
 pub(super) fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
+    if let Some(fingerprint) = request.asked.fingerprint {
+        return fingerprint;
+    }
     let text = |json: &Option<Json>| json.as_ref().map(|json| minified(json.as_str())).unwrap_or_default();
     let start = match request.start {
         Start::After(delay) => format!("after {}", delay.as_u64()),
@@ -280,8 +319,9 @@ pub(super) fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
     // Policies always serialise; if one didn't, it would only equal another that doesn't.
     let retry = serde_json::to_string(&request.retry).unwrap_or_default();
     let timeouts = serde_json::to_string(&request.timeouts).unwrap_or_default();
+    let queue = if request.asked.any_queue { "" } else { request.queue.as_str() };
     digest(&[
-        request.queue.as_str(),
+        queue,
         request.kind.as_str(),
         &text(&request.input),
         &text(&request.labels),

@@ -1,11 +1,13 @@
 //! Tasks, answers for workers, queues, and the server's health.
 
 use serde::{Deserialize, Serialize};
-use tickover_core::id::{QueueName, TaskId, TaskKind, WorkerName, WorkflowName};
+use tickover_core::id::{Capability, QueueName, TaskId, TaskKind, WorkerName, WorkflowName};
 use tickover_core::task::Ending;
 
 use super::Problem;
 use crate::answer::WaitsAtView;
+#[cfg(feature = "schema")]
+use crate::request::KindDefaults;
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{
@@ -72,6 +74,9 @@ pub struct NextView {
     /// When; absent if it depends on workers or callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Instant>,
+    /// What a waiting task requires and no worker of its queue has said that it provides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unprovided: Vec<Capability>,
 }
 
 /// A task. Instants are RFC 3339 in UTC with milliseconds. A field that doesn't apply is absent.
@@ -318,6 +323,47 @@ pub struct HealthAnswer {
     pub storage: Option<String>,
 }
 
+/// The defaults of a kind of task on a queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct KindView {
+    /// The queue.
+    pub queue: QueueName,
+    /// The kind.
+    pub kind: TaskKind,
+    /// Its defaults, as they were set.
+    #[cfg_attr(feature = "schema", schema(value_type = KindDefaults))]
+    pub defaults: Verbatim,
+}
+
+/// The defaults of a kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct KindAnswer {
+    /// The kind.
+    pub kind: KindView,
+}
+
+/// The kinds of a queue that have defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct KindsAnswer {
+    /// By name.
+    pub kinds: Vec<KindView>,
+}
+
+/// The answer to the removal of a kind's defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DeletedKindAnswer {
+    /// The queue.
+    pub queue: QueueName,
+    /// The kind.
+    pub kind: TaskKind,
+    /// Always `true`: it has no defaults any more.
+    pub deleted: bool,
+}
+
 /// A queue. Its numbers count messages, and are approximate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -335,6 +381,9 @@ pub struct QueueView {
     /// The workflows whose code its workers have announced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<WorkflowName>,
+    /// What its workers have said that they provide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provides: Vec<Capability>,
     /// From when its oldest waiting task could be claimed. Only in the description of a single queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_at: Option<Instant>,

@@ -1,7 +1,7 @@
 //! Requests of workers and operators.
 
 use serde::{Deserialize, Serialize};
-use tickover_core::id::{TaskId, WorkerName};
+use tickover_core::id::{Capability, TaskId, WorkerName};
 
 use crate::verbatim::present;
 use crate::{ClaimCount, FailureCode, Lease, LeaseToken, Progress, Verbatim, Wait};
@@ -23,6 +23,11 @@ pub struct ClaimRequest {
     /// How long to wait for the first task: at most 20 s, not at all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
+    /// What the worker provides, such as `gpu`, at most 32 names: it gets no task that requires anything else. Workers
+    /// of the queue count as providing it from then on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(max_items = 32))]
+    pub provides: Option<Vec<Capability>>,
 }
 
 /// A result.

@@ -17,8 +17,10 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ScheduleRequest {
-    /// The queue of its workers.
-    pub queue: QueueName,
+    /// The queue of its workers. Only a task with `requires` may leave it out: then it is the queue whose workers were the
+    /// last to say that they provide all of it, or `workflows` while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueName>,
     /// What kind of work it is.
     pub kind: TaskKind,
     /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
@@ -138,7 +140,7 @@ impl ScheduleRequest {
     /// A request with the required fields only.
     pub const fn new(queue: QueueName, kind: TaskKind) -> Self {
         Self {
-            queue,
+            queue: Some(queue),
             kind,
             input: None,
             id: None,

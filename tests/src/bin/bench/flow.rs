@@ -84,7 +84,13 @@ impl System {
 }
 
 fn claim(max: usize) -> ClaimRequest {
-    ClaimRequest { worker: None, max, lease: Millis::from_secs(60), wait: Millis::from_secs(1) }
+    ClaimRequest {
+        worker: None,
+        max,
+        lease: Millis::from_secs(60),
+        wait: Millis::from_secs(1),
+        provides: vec![],
+    }
 }
 
 fn key(text: &str) -> Result<FlowKey> {

@@ -72,7 +72,8 @@ impl<'a> InvocationWork<'a> {
     /// Deletes a message that it has processed; another one becomes visible again.
     async fn take(&self, message: &'a Received, isolation: Isolation) {
         let (process, queue) = (self.process, self.queue);
-        let request = ClaimRequest { worker: None, max: 1, lease: TIMEOUT, wait: Millis::ZERO };
+        let request =
+            ClaimRequest { worker: None, max: 1, lease: TIMEOUT, wait: Millis::ZERO, provides: vec![] };
         let Ok(delivery) = process.deliver(queue, message, &request, isolation).await else { return };
         let is_done = match delivery {
             Delivery::Suspect => {

@@ -30,6 +30,7 @@ pub async fn filler(process: Process) {
                 timeouts: Timeouts::default(),
                 start: tickover_core::task::command::Start::After(Millis::ZERO),
                 trace: None,
+                asked: tickover_service::tasks::schedule::Asked::default(),
             };
             // If one can't be scheduled, the next one follows.
             let _ = process.schedule(vec![request]).await;

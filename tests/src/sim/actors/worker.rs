@@ -63,6 +63,7 @@ pub async fn worker(process: Process, progress: &Progress) {
                 .unwrap_or(1),
             lease: dice.secs(5, 60),
             wait: Millis::from_secs(if stormy { dice.pick([0, 5, 20]) } else { 20 }),
+            provides: vec![],
         };
         // Where messages can become dead letters, workers don't claim by id: the message would stay in the queue and be
         // received in vain again and again.

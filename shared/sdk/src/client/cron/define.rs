@@ -15,8 +15,9 @@ use tickover_wire::{CronText, RunCount, Verbatim, Word};
 
 use super::CronHandle;
 use crate::client::request::{payload, span, unless_zero};
+use crate::client::start::queue_name;
 use crate::client::{ClientError, CronDescription, ScheduleTask, StartExecution};
-use crate::options::IntoMillis;
+use crate::options::{DEFAULT_QUEUE, IntoMillis};
 
 /// The default time zone of an expression.
 const TIME_ZONE_DEFAULT: &str = "UTC";
@@ -167,7 +168,10 @@ impl DefineCron {
         }
         let (task, execution) = match self.work.0? {
             Work::Task(task) => {
-                let target = Target::Task { queue: task.queue.clone(), kind: task.kind.clone() };
+                let target = Target::Task {
+                    queue: task.queue.clone().map_or_else(|| queue_name(DEFAULT_QUEUE), Ok)?,
+                    kind: task.kind.clone(),
+                };
                 (Some(work("task", &target, self.run_ids.as_deref(), &task)?), None)
             }
             Work::Execution(start) => {

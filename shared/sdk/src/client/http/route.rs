@@ -27,6 +27,17 @@ impl<'a> Route<'a> {
             Self::PauseQueue(queue) => (Method::POST, &["v1", "queues", queue.as_str(), "pause"]),
             Self::ResumeQueue(queue) => (Method::POST, &["v1", "queues", queue.as_str(), "resume"]),
 
+            Self::Kinds(queue) => (Method::GET, &["v1", "queues", queue.as_str(), "kinds"]),
+            Self::Kind(queue, kind) => {
+                (Method::GET, &["v1", "queues", queue.as_str(), "kinds", kind.as_str()])
+            }
+            Self::SetKind(queue, kind) => {
+                (Method::PUT, &["v1", "queues", queue.as_str(), "kinds", kind.as_str()])
+            }
+            Self::DeleteKind(queue, kind) => {
+                (Method::DELETE, &["v1", "queues", queue.as_str(), "kinds", kind.as_str()])
+            }
+
             Self::Start => (Method::POST, &["v1", "executions"]),
             Self::Execution(id) => (Method::GET, &["v1", "executions", id.as_str()]),
             Self::Executions => (Method::GET, &["v1", "executions"]),

@@ -35,7 +35,8 @@ pub struct ScheduleTask<O> {
 
 struct NewTask {
     kind: TaskKind,
-    queue: QueueName,
+    /// Without one, it is the default queue, or one whose workers provide what the task requires.
+    queue: Option<QueueName>,
     input: Verbatim,
     id: Option<TaskId>,
     idempotency_key: Option<String>,
@@ -59,7 +60,7 @@ impl<O> ScheduleTask<O> {
         let task = input.map_err(|problem| ClientError::invalid("step", problem)).and_then(|input| {
             let task = NewTask::of(&step.kind, input.into())?;
             let queue = match &step.options.place {
-                Place::Remote { queue: Some(queue) } => queue.clone(),
+                Place::Remote { queue: Some(queue) } => Some(queue.clone()),
                 Place::Remote { queue: None } | Place::Inline => task.queue,
             };
             Ok(NewTask { queue, options: step.options, ..task })
@@ -67,9 +68,10 @@ impl<O> ScheduleTask<O> {
         Self { client, task, _reads: PhantomData }
     }
 
-    /// Sets the queue. By default it is [`DEFAULT_QUEUE`], which is also the default of workflows.
+    /// Sets the queue. By default it is [`DEFAULT_QUEUE`], which is also the default of workflows. A task that
+    /// [requires](Self::requires) something goes by default to the queue whose workers provide it.
     pub fn queue(self, queue: impl Into<String>) -> Self {
-        self.change(|task| Ok(NewTask { queue: queue_name(queue)?, ..task }))
+        self.change(|task| Ok(NewTask { queue: Some(queue_name(queue)?), ..task }))
     }
 
     /// Sets the id. A repeated call returns the same task. If another task has this id, the call is refused with
@@ -234,7 +236,7 @@ impl NewTask {
     fn of(kind: &str, input: Verbatim) -> Result<Self, ClientError> {
         Ok(Self {
             kind: TaskKind::parse(kind).map_err(|problem| ClientError::invalid("kind", problem))?,
-            queue: queue_name(DEFAULT_QUEUE)?,
+            queue: None,
             input,
             id: None,
             idempotency_key: None,
@@ -262,8 +264,14 @@ impl NewTask {
             retry: (*retry != RetryPolicy::none()).then(|| Retry::from(retry)),
             delay: self.delay.and_then(unless_zero),
             run_at: self.run_at.map(Instant),
-            ..ScheduleRequest::new(self.queue, self.kind)
+            ..ScheduleRequest::new(queue_name(DEFAULT_QUEUE)?, self.kind)
         };
+        let queue = match self.queue {
+            None if !self.options.flow.requires.is_empty() => None,
+            None => task.queue,
+            named @ Some(_) => named,
+        };
+        let task = ScheduleRequest { queue, ..task };
         Ok(with_flow(with_timeouts(task, &timeouts), &self.options.flow))
     }
 

@@ -215,7 +215,13 @@ impl Scene {
     }
 
     pub(crate) async fn turn(&self) -> Option<StartedTurn> {
-        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+        let request = ClaimRequest {
+            worker: None,
+            max: 1,
+            lease: Millis::from_secs(60),
+            wait: Millis::ZERO,
+            provides: vec![],
+        };
         loop {
             match self.service.next_work(&queue(), &request).await.unwrap().pop()? {
                 Work::Turn(turn) => return Some(*turn),
@@ -257,6 +263,8 @@ impl Scene {
             flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
             slot: None,
+            any_queue: false,
+            at_most: None,
         };
         self.service.start_remote(execution, names.iter().map(step).collect()).await.unwrap();
         let begun = |name| Entry { at: self.clock.now(), what: Happened::Remote { name } };

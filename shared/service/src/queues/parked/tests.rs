@@ -68,6 +68,7 @@ impl Scene {
             timeouts: Timeouts::default(),
             start: Start::After(Millis::ZERO),
             trace: None,
+            asked: crate::tasks::schedule::Asked::default(),
         };
         self.operator.schedule(request).await.unwrap();
     }
@@ -82,7 +83,13 @@ impl Scene {
     }
 
     async fn deliver_batch(&self) -> Option<usize> {
-        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+        let request = ClaimRequest {
+            worker: None,
+            max: 1,
+            lease: Millis::from_secs(60),
+            wait: Millis::ZERO,
+            provides: vec![],
+        };
         let messages = self.queue.receive(&work(), 10, Millis::from_secs(360), Millis::ZERO).await.unwrap();
         let (mut taken, is_end) = (0, messages.is_empty());
         for message in messages {

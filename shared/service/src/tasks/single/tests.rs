@@ -24,6 +24,7 @@ fn key() -> FlowKey {
 
 fn request(input: &str, flow: FlowRequest) -> ScheduleRequest {
     ScheduleRequest {
+        asked: crate::tasks::schedule::Asked::default(),
         id: None,
         idempotency_key: None,
         queue: queue(),
@@ -59,7 +60,13 @@ impl Scene {
     }
 
     async fn claim_one(&self) -> Option<ClaimedTask> {
-        let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+        let request = ClaimRequest {
+            worker: None,
+            max: 1,
+            lease: Millis::from_secs(60),
+            wait: Millis::ZERO,
+            provides: vec![],
+        };
         self.service.claim(&queue(), &request).await.unwrap().pop()
     }
 

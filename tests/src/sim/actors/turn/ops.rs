@@ -209,6 +209,8 @@ impl RunningTurn<'_> {
             timeouts: Timeouts::default(),
             slot,
             name,
+            any_queue: false,
+            at_most: None,
         }
     }
 

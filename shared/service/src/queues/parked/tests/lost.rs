@@ -114,7 +114,13 @@ async fn an_execution_whose_walk_is_lost_has_its_message_within_three_minutes() 
     scene.operator.start(StartRequest::new(workflow, work())).await.unwrap();
     scene.operator.pause_queue(&work(), true).await.unwrap();
     scene.pass(6);
-    let request = ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(60), wait: Millis::ZERO };
+    let request = ClaimRequest {
+        worker: None,
+        max: 1,
+        lease: Millis::from_secs(60),
+        wait: Millis::ZERO,
+        provides: vec![],
+    };
     let hint = scene.queue.receive(&work(), 1, Millis::from_secs(60), Millis::ZERO).await.unwrap().remove(0);
     assert!(scene.worker.start_turn(&hint.body, &request).await.unwrap().is_none());
     scene.queue.delete(&work(), &hint.receipt).await.unwrap();

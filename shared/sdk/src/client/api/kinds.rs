@@ -1,0 +1,51 @@
+//! The defaults of kinds of tasks.
+
+use tickover_core::id::{QueueName, TaskKind};
+use tickover_wire::answer::{DeletedKindAnswer, KindAnswer, KindsAnswer};
+use tickover_wire::request::KindDefaults;
+
+use super::Api;
+use crate::client::ClientError;
+use crate::client::call::{Call, Route};
+
+impl Api {
+    /// The kinds of a queue that have defaults, by name.
+    pub async fn kinds(&self, queue: &QueueName) -> Result<KindsAnswer, ClientError> {
+        self.ask(Call::read(Route::Kinds(queue))).await
+    }
+
+    /// The defaults of a kind. Without any, the error is `not_found`.
+    pub async fn kind(&self, queue: &QueueName, kind: &TaskKind) -> Result<KindAnswer, ClientError> {
+        self.ask(Call::read(Route::Kind(queue, kind))).await
+    }
+
+    /// Sets the defaults of a kind, instead of those that it had. They count for tasks that are scheduled afterwards,
+    /// within 5 s everywhere; what a task gives itself goes before them. All kinds of a queue take at most 3 KiB
+    /// together.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let (mail, send) = (tickover::QueueName::parse("mail")?, tickover::TaskKind::parse("send")?);
+    /// let defaults = serde_json::from_str(r#"{"retry": "exponential(5, 1s)", "timeout": "1h"}"#)?;
+    /// client.api().set_kind(&mail, &send, &defaults).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn set_kind(
+        &self,
+        queue: &QueueName,
+        kind: &TaskKind,
+        defaults: &KindDefaults,
+    ) -> Result<KindAnswer, ClientError> {
+        self.ask(Call::with(Route::SetKind(queue, kind), defaults)?.repeatable(true)).await
+    }
+
+    /// Removes the defaults of a kind. Tasks that exist are not changed.
+    pub async fn delete_kind(
+        &self,
+        queue: &QueueName,
+        kind: &TaskKind,
+    ) -> Result<DeletedKindAnswer, ClientError> {
+        self.ask(Call::change(Route::DeleteKind(queue, kind)).repeatable(true)).await
+    }
+}

@@ -1,0 +1,127 @@
+//! The defaults of a kind of task.
+
+use serde::{Deserialize, Serialize};
+use tickover_core::id::{Capability, FlowKey, QueueName, TaskKind};
+
+use super::{Concurrency, Rate, Retry, ScheduleRequest, SteepTimeout};
+use crate::{OnTimeoutWord, PriorityWord, Timeout, TimeoutMilliseconds, TimeoutScopeWord, TimeoutSeconds};
+
+/// The defaults of a kind of task on a queue: each counts for tasks whose own request leaves it open.
+///
+/// Each duration may also be given under its name with `_seconds` or `_ms`, as a whole number in that unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct KindDefaults {
+    /// The time limit of the whole task, from scheduling. At this deadline the task ends, even if attempts are left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Timeout>,
+    /// `timeout` in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<TimeoutSeconds>,
+    /// `timeout` in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<TimeoutMilliseconds>,
+    /// `global` (default), or `per_attempt`: then `timeout` limits each attempt, from its claim, and is final.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_scope: Option<TimeoutScopeWord>,
+    /// How long each attempt may wait for a worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start_timeout: Option<Timeout>,
+    /// The same in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start_timeout_seconds: Option<TimeoutSeconds>,
+    /// The same in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start_timeout_ms: Option<TimeoutMilliseconds>,
+    /// How long each attempt may run, from its claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_to_close_timeout: Option<Timeout>,
+    /// The same in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_to_close_timeout_seconds: Option<TimeoutSeconds>,
+    /// The same in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_to_close_timeout_ms: Option<TimeoutMilliseconds>,
+    /// The longest time between two heartbeats of an attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout: Option<Timeout>,
+    /// The same in whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout_seconds: Option<TimeoutSeconds>,
+    /// The same in whole milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout_ms: Option<TimeoutMilliseconds>,
+    /// What the timeouts of an attempt do: `retry` (default) while attempts are left, or `terminal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<OnTimeoutWord>,
+    /// Whether a timeout counts as an error (default). If not, it ends in `cancelled`, which is never retried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_on_timeout: Option<bool>,
+    /// Its retry policy. By default there are no retries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// At most 3 keys, each with how many of its tasks run at once. Of two limits for one key, the later one counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(max_items = 3))]
+    pub concurrency: Option<Vec<Concurrency>>,
+    /// How fast tasks of a key start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// `high`, `normal` (default) or `low`. On AWS it needs a queue with priorities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PriorityWord>,
+    /// Tasks of one such key don't delay those of the others. At most 256 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<FlowKey>,
+    /// What its worker must provide, such as `gpu`: at most 8 names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(max_items = 8))]
+    pub requires: Option<Vec<Capability>>,
+    /// Steep's heartbeat timeout.
+    #[serde(rename = "maxInactivity", skip_serializing_if = "Option::is_none")]
+    pub max_inactivity: Option<SteepTimeout>,
+    /// Steep's start-to-close timeout.
+    #[serde(rename = "maxRuntime", skip_serializing_if = "Option::is_none")]
+    pub max_runtime: Option<SteepTimeout>,
+    /// Steep's timeout over all attempts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<SteepTimeout>,
+    /// Steep's name for `retry`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retry>,
+}
+
+impl KindDefaults {
+    /// A request for a task that gives them all itself.
+    pub fn request(self, queue: QueueName, kind: TaskKind) -> ScheduleRequest {
+        ScheduleRequest {
+            timeout: self.timeout,
+            timeout_seconds: self.timeout_seconds,
+            timeout_ms: self.timeout_ms,
+            timeout_scope: self.timeout_scope,
+            schedule_to_start_timeout: self.schedule_to_start_timeout,
+            schedule_to_start_timeout_seconds: self.schedule_to_start_timeout_seconds,
+            schedule_to_start_timeout_ms: self.schedule_to_start_timeout_ms,
+            start_to_close_timeout: self.start_to_close_timeout,
+            start_to_close_timeout_seconds: self.start_to_close_timeout_seconds,
+            start_to_close_timeout_ms: self.start_to_close_timeout_ms,
+            heartbeat_timeout: self.heartbeat_timeout,
+            heartbeat_timeout_seconds: self.heartbeat_timeout_seconds,
+            heartbeat_timeout_ms: self.heartbeat_timeout_ms,
+            on_timeout: self.on_timeout,
+            error_on_timeout: self.error_on_timeout,
+            retry: self.retry,
+            concurrency: self.concurrency,
+            rate: self.rate,
+            priority: self.priority,
+            fairness_key: self.fairness_key,
+            requires: self.requires,
+            max_inactivity: self.max_inactivity,
+            max_runtime: self.max_runtime,
+            deadline: self.deadline,
+            retries: self.retries,
+            ..ScheduleRequest::new(queue, kind)
+        }
+    }
+}
