@@ -16,6 +16,7 @@ use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
+use crate::callbacks::Settings;
 use crate::executions::Waiters;
 use crate::notify::Notifications;
 use crate::ports::{Clock, Ids, Queue, Store};
@@ -80,6 +81,7 @@ pub struct Service {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
     pub(crate) terms: Arc<BTreeMap<WorkflowName, CodeTerms>>,
+    pub(crate) callbacks: Arc<Settings>,
 }
 
 impl Service {
@@ -94,6 +96,7 @@ impl Service {
             waiters: Arc::default(),
             unreadable: Arc::default(),
             terms: Arc::default(),
+            callbacks: Arc::default(),
         }
     }
 
