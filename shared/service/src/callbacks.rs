@@ -52,6 +52,13 @@ pub struct Callback {
     pub expires_at: Timestamp,
 }
 
+impl std::fmt::Debug for Callback {
+    /// Without the token, so that no log shows it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Callback").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
 /// The event that a callback of a run sends. Another run never waits for it. `None` if the name is empty or too long, or
 /// has other characters than an event's name may have.
 pub fn event_of(run: u32, name: &str) -> Option<EventName> {

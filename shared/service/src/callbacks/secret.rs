@@ -21,7 +21,7 @@ pub const SECRET_MIN: usize = 32;
 const SECRET_KEPT: Millis = SPAN_MAX.saturating_mul(100);
 
 /// Where the secrets that sign and verify tokens come from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Secrets {
     /// There are none: callbacks are off.
     Off,

@@ -25,7 +25,7 @@ pub enum Target {
 }
 
 /// A secret that signs tokens.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Secret(Arc<[u8]>);
 
 impl Secret {
