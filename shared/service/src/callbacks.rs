@@ -20,8 +20,8 @@ use crate::error::ServiceError;
 use crate::lease::LeaseToken;
 use crate::service::Service;
 
-pub use secret::{SECRET_MIN, Secrets};
 pub(crate) use secret::Settings;
+pub use secret::{SECRET_MIN, Secrets};
 pub use token::{Secret, Target};
 
 /// Longest name of a callback, in characters: with the number of the run before it, it must be a valid event name.
@@ -172,7 +172,9 @@ impl Service {
         }
         let event_id = match &report {
             Report::Complete(_) | Report::Fail { .. } => result_id,
-            Report::Heartbeat if pending_events(&journal).iter().any(|entry| is_event(entry, &event, |_| true)) => {
+            Report::Heartbeat
+                if pending_events(&journal).iter().any(|entry| is_event(entry, &event, |_| true)) =>
+            {
                 return Ok(true);
             }
             Report::Heartbeat => None,
@@ -195,7 +197,9 @@ impl Service {
         let lease = LeaseToken { incarnation, lease, receipt: None }.encode();
         match report {
             Report::Complete(output) => Ok(!self.complete(id, &lease, output).await?.duplicate),
-            Report::Fail { error, retryable } => Ok(!self.fail(id, &lease, error, retryable).await?.duplicate),
+            Report::Fail { error, retryable } => {
+                Ok(!self.fail(id, &lease, error, retryable).await?.duplicate)
+            }
             Report::Heartbeat => self.heartbeat(id, &lease, None).await.map(|_| true),
         }
     }
@@ -225,7 +229,7 @@ fn payload_of(report: Report) -> Result<Json, Reject> {
         Report::Fail { error, retryable: _ } => {
             serde_json::json!({"error": {"code": error.code, "message": error.message}}).to_string()
         }
-        Report::Heartbeat => r#"{"alive":true}"#.to_owned(),
+        Report::Heartbeat => r#"{"alive":{}}"#.to_owned(),
     };
     Json::parse(text).ok_or_else(|| Reject::field("output", "expected JSON"))
 }

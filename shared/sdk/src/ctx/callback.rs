@@ -69,7 +69,7 @@ pub enum CallbackError {
 enum Arrived {
     Output(serde_json::Value),
     Error { code: String, message: String },
-    Alive(bool),
+    Alive {},
 }
 
 impl Ctx {
@@ -152,7 +152,7 @@ impl Callback {
             let span = self.heartbeat.map_or(left, |heartbeat| heartbeat.min(left));
             let waited = self.ctx.wait_for_event::<Arrived>(self.event.clone(), within(span)).await;
             return match waited {
-                Ok(Arrived::Alive(_)) => continue,
+                Ok(Arrived::Alive {}) => continue,
                 Ok(Arrived::Output(output)) => self.read(&output),
                 Ok(Arrived::Error { code, message }) => {
                     Err(CallbackError::Failed { name: self.name, code, message })
