@@ -39,7 +39,9 @@ fn the_queues_that_lambda_polls_are_those_of_the_bill() {
 #[test]
 fn a_line_of_the_access_log_has_the_bytes_of_the_bill() {
     let template = template("core.yaml");
-    let format = template.lines().find_map(|line| line.trim().strip_prefix("Format: '")).unwrap();
+    let format = template.lines().map(str::trim).find(|line| line.contains("$context.path\""));
+    let format =
+        format.unwrap().trim_start_matches("Format: ").trim_start_matches("- ").trim_start_matches('\'');
     let mut line = format.trim_end_matches('\'').to_owned();
     for (name, value) in [
         ("requestTime", "23/Nov/2026:14:28:14 +0000"),

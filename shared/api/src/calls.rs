@@ -5,6 +5,7 @@
 
 pub mod executions;
 
+mod callbacks;
 mod claim;
 mod crons;
 mod health;
@@ -18,6 +19,7 @@ mod report;
 mod schedule;
 
 pub use self::limit::{limit, release_place, set_limit, unset_limit};
+pub use callbacks::{callback_heartbeat, callback_of_attempt, complete_callback, fail_callback};
 pub use claim::{claim, claim_by_id};
 pub use crons::{create_cron, cron, crons, delete_cron, pause_cron, replace_cron, resume_cron, trigger_cron};
 pub use health::health;

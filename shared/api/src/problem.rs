@@ -150,6 +150,8 @@ impl From<Reject> for Problem {
             Reject::NotTerminal { .. } | Reject::ExecutionOpen { .. } => (409, "Not finished"),
             Reject::IdConflict => (409, "Id in use"),
             Reject::NotUnique { .. } => (409, "Not unique"),
+            Reject::UnknownCallback => (404, "Unknown callback"),
+            Reject::CallbacksOff => (409, "Callbacks are off"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
         };
         let mut problem = Self::new(status, reject.code(), title, reject.to_string());
@@ -179,7 +181,9 @@ impl From<Reject> for Problem {
             | Reject::NotTerminal { .. }
             | Reject::ExecutionOpen { .. }
             | Reject::IdConflict
-            | Reject::NotUnique { .. } => {}
+            | Reject::NotUnique { .. }
+            | Reject::UnknownCallback
+            | Reject::CallbacksOff => {}
         }
         problem
     }

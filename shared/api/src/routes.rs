@@ -1,5 +1,6 @@
 //! The routes: the handler of each request, and its part of the `OpenAPI` document. Nothing is decided here.
 
+mod callbacks;
 mod crons;
 mod events;
 mod executions;
@@ -80,6 +81,10 @@ routes! {
     POST "/v1/tasks/{id}/fail" => workers::fail,
     POST "/v1/tasks/{id}/heartbeat" => workers::heartbeat,
     POST "/v1/tasks/{id}/release" => workers::release,
+    POST "/v1/tasks/{id}/callback" => callbacks::create,
+    POST "/v1/callbacks/{token}/complete" => callbacks::complete,
+    POST "/v1/callbacks/{token}/fail" => callbacks::fail,
+    POST "/v1/callbacks/{token}/heartbeat" => callbacks::heartbeat,
     GET "/v1/queues" => queues::queues,
     GET "/v1/queues/{queue}" => queues::queue,
     POST "/v1/queues/{queue}/pause" => queues::pause,

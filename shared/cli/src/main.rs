@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
 
 mod argument;
+mod callback;
 mod cancel;
 mod cost;
 mod cron;
@@ -103,6 +104,9 @@ enum Command {
     /// Create, list, show, pause, resume, trigger and delete crons
     #[command(subcommand, alias = "recur")]
     Cron(cron::CronCommand),
+    /// End a wait or an attempt with the token of its callback
+    #[command(subcommand)]
+    Callback(callback::CallbackCommand),
     /// Do the same with many executions or tasks; list, show and stop such operations
     #[command(subcommand)]
     Operation(operation::OperationCommand),
@@ -155,6 +159,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Kind(command) => kind::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,
         Command::Operation(command) => operation::run(command, &system.client().await?).await?,
+        Command::Callback(command) => callback::run(command, &system.client().await?).await?,
         Command::Data(command) => data::run(&command)?,
         Command::Retry(args) => retry::run(args, &system.client().await?).await?,
         Command::Explain(args) => explain::run(args, &system.client().await?).await?,

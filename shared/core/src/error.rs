@@ -85,6 +85,13 @@ pub enum Reject {
     /// The id or idempotency key is in use for a request with other content.
     #[error("this id or idempotency key was used before for a request with other content")]
     IdConflict,
+    /// The token of a callback is none of ours, has expired, was used, or its wait is over. One answer for all of these:
+    /// its caller has no other right to know.
+    #[error("this callback doesn't exist, or is over")]
+    UnknownCallback,
+    /// The deployment has no secret that signs the tokens of callbacks.
+    #[error("callbacks are off: set TICKOVER_CALLBACK_SECRET to a secret of at least 32 bytes")]
+    CallbacksOff,
     /// Another task has the unique key.
     #[error("another task has this unique key: {task}")]
     NotUnique { task: crate::id::TaskId },
@@ -115,6 +122,8 @@ impl Reject {
             Self::NotTerminal { .. } | Self::ExecutionOpen { .. } => "not_terminal",
             Self::IdConflict => "id_conflict",
             Self::NotUnique { .. } => "not_unique",
+            Self::UnknownCallback => "unknown_callback",
+            Self::CallbacksOff => "callbacks_off",
             Self::LimitExceeded { .. } => "limit_exceeded",
         }
     }

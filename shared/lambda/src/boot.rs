@@ -164,7 +164,9 @@ async fn connect<F: Future<Output = SdkConfig>>(
         clock: Arc::new(MeasuredClock::new(Arc::new(SystemClock), skew)),
         ids: Arc::new(SystemIds),
     };
-    Ok((Service::new(ports, config.limits.clone()), store))
+    let service = Service::new(ports, config.limits.clone())
+        .with_callbacks(config.callbacks.clone(), config.callback_url.as_deref());
+    Ok((service, store))
 }
 
 /// Logs where a panic happened, in the usual log format. The message isn't logged, because it may contain parts of a

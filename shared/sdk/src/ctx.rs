@@ -3,6 +3,7 @@
 //! Each step, sleep and wait has a name. Its outcome is stored in the journal under this name. When a worker replays
 //! the workflow's code from its first line, the context returns a stored outcome without running anything.
 
+mod callback;
 mod capture;
 mod child;
 mod combine;
@@ -29,6 +30,7 @@ use sha2::{Digest as _, Sha256};
 use tickover_core::duration::ZeroRule;
 use tickover_core::time::Timestamp;
 
+pub use callback::{Callback, CallbackError};
 pub use child::{Child, StartChild, StartedChild};
 pub(crate) use child::{is_own_child, probe_later};
 pub use combine::{AllTasksFailed, Select, SelectOk, Settled};

@@ -1,6 +1,7 @@
 //! Configuration from the environment: the one file that reads it. All problems are reported at once.
 
 mod aws;
+mod callbacks;
 mod pattern;
 mod process;
 
@@ -11,6 +12,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
 
+use crate::callbacks::Secrets;
 use crate::ports::Listed;
 use crate::telemetry::{self, Targets};
 
@@ -26,6 +28,8 @@ const EVENTS: &str = "TICKOVER_EVENTS";
 const TRACE: &str = "TICKOVER_TRACE";
 const METRICS: &str = "TICKOVER_METRICS";
 const LISTS: &str = "TICKOVER_LISTS";
+const CALLBACK_SECRET: &str = "TICKOVER_CALLBACK_SECRET";
+const CALLBACK_URL: &str = "TICKOVER_CALLBACK_URL";
 /// The value of `TICKOVER_QUEUES` that means every queue of the pattern.
 const ANY: &str = "*";
 /// The value of `TICKOVER_EVENTS` that means no queue. Some places for values, such as a parameter of AWS Systems
@@ -59,6 +63,11 @@ pub struct Config {
     /// `TICKOVER_LISTS`: which executions of all workflows are listed. `failed` (the default), or `all`, which costs each
     /// execution a write.
     pub listed: Listed,
+    /// `TICKOVER_CALLBACK_SECRET`: what signs the tokens of callbacks, of at least 32 bytes. More than one, separated by
+    /// commas: the first one signs, and all verify. Without it, callbacks are off.
+    pub callbacks: Secrets,
+    /// `TICKOVER_CALLBACK_URL`: the address of the HTTP API for callers without credentials. Optional.
+    pub callback_url: Option<String>,
     /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
     /// `TICKOVER_BATCH`, `TICKOVER_MAX_LOSSES` and `TICKOVER_TRACE`, which is `off` by default, or `carry`.
     pub limits: Limits,
@@ -108,6 +117,8 @@ impl Config {
             log: reader.log_filter("TICKOVER_LOG"),
             all_metrics: reader.is_second(METRICS, ["essential", "all"]),
             listed: if reader.is_second(LISTS, ["failed", "all"]) { Listed::All } else { Listed::Failed },
+            callbacks: reader.callback_secrets(),
+            callback_url: reader.callback_url(),
             limits: Limits {
                 lease: reader.span("TICKOVER_LEASE", defaults.lease, LEASE_RANGE),
                 retention: reader.span("TICKOVER_RETENTION", defaults.retention, (second, year)),

@@ -4,6 +4,7 @@
 //! record's condition. This crate never decides what happens to a task, and it knows neither `DynamoDB` nor SQS nor
 //! HTTP.
 
+pub mod callbacks;
 pub mod claim;
 pub mod condition;
 pub mod config;

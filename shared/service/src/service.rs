@@ -17,6 +17,7 @@ use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
+use crate::callbacks::Settings;
 use crate::executions::Waiters;
 use crate::notify::Notifications;
 use crate::ports::{Clock, Ids, Queue, Store};
@@ -107,6 +108,7 @@ pub struct Service {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
     pub(crate) terms: Arc<BTreeMap<WorkflowName, CodeTerms>>,
+    pub(crate) callbacks: Arc<Settings>,
 }
 
 impl Service {
@@ -121,6 +123,7 @@ impl Service {
             waiters: Arc::default(),
             unreadable: Arc::default(),
             terms: Arc::default(),
+            callbacks: Arc::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Answers of the server. A field that doesn't apply is absent, never `null`. Instants are in UTC with milliseconds.
 
+mod callback;
 mod cron;
 mod derived;
 mod execution;
@@ -9,6 +10,7 @@ mod problem;
 mod task;
 mod timeline;
 
+pub use callback::{CallbackAnswer, ReceivedAnswer};
 pub use cron::{
     CronAnswer, CronStatus, CronView, CronsAnswer, DeletedAnswer, RunState, RunView, TriggerAnswer,
 };

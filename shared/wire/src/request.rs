@@ -1,5 +1,6 @@
 //! Requests: bodies, and the queries of addresses.
 
+mod callback;
 mod cron;
 mod execution;
 mod flow;
@@ -15,6 +16,7 @@ mod timeout;
 
 use serde::{Deserialize, Serialize};
 
+pub use callback::{CallbackFailure, CallbackRequest, CallbackResult};
 pub use cron::CronRequest;
 pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
 pub use flow::{Concurrency, Debounce, Rate, Unique, UniqueFor};

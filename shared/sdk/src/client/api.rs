@@ -1,5 +1,6 @@
 //! The calls of the HTTP API, one method each.
 
+mod callbacks;
 mod crons;
 mod executions;
 mod kinds;

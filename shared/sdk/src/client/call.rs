@@ -61,6 +61,11 @@ pub(super) enum Route<'a> {
     Fail(&'a TaskId),
     Release(&'a TaskId),
 
+    CreateCallback(&'a TaskId),
+    CompleteCallback(&'a str),
+    FailCallback(&'a str),
+    CallbackHeartbeat(&'a str),
+
     Queues,
     Queue(&'a QueueName),
     PauseQueue(&'a QueueName),

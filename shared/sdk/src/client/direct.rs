@@ -38,6 +38,11 @@ impl Direct {
             Route::Fail(id) => calls::fail(service, id.as_str(), body).await,
             Route::Release(id) => calls::release(service, id.as_str(), body).await,
 
+            Route::CreateCallback(id) => calls::callback_of_attempt(service, id.as_str(), body).await,
+            Route::CompleteCallback(token) => calls::complete_callback(service, token, body).await,
+            Route::FailCallback(token) => calls::fail_callback(service, token, body).await,
+            Route::CallbackHeartbeat(token) => calls::callback_heartbeat(service, token, body).await,
+
             Route::Queues => calls::queues(service).await,
             Route::Queue(queue) => calls::queue(service, queue.as_str()).await,
             Route::PauseQueue(queue) => calls::pause(service, queue.as_str(), body).await,

@@ -27,6 +27,13 @@ use crate::turn::state::State;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Within(Option<Result<Millis, DurationError>>);
 
+impl Within {
+    /// How long, if it isn't for ever.
+    pub(super) fn length(self) -> Option<Result<Millis, DurationError>> {
+        self.0
+    }
+}
+
 /// Waits at most this long: `within("7d")`.
 pub fn within(span: impl IntoMillis) -> Within {
     Within(Some(span.into_millis(ZeroRule::Allow)))

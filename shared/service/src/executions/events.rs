@@ -13,6 +13,7 @@ use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
+use crate::callbacks::is_reserved;
 use crate::drive::Known;
 use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
 use crate::error::ServiceError;
@@ -66,6 +67,21 @@ impl Service {
 
     /// The same for an event that belongs to a trace. An execution that has no trace yet gets this one.
     pub async fn send_event_traced(
+        &self,
+        id: &ExecutionId,
+        name: EventName,
+        event_id: Option<EventId>,
+        payload: Option<Json>,
+        trace: Option<TraceContext>,
+    ) -> Result<EventSent, ServiceError> {
+        if is_reserved(&name) {
+            return Err(Reject::field("name", "is the name of a callback: report with its token").into());
+        }
+        self.send_any_event(id, name, event_id, payload, trace).await
+    }
+
+    /// The same for an event of any name, also one of a callback.
+    pub(crate) async fn send_any_event(
         &self,
         id: &ExecutionId,
         name: EventName,

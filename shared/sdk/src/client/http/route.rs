@@ -22,6 +22,11 @@ impl<'a> Route<'a> {
             Self::Fail(id) => (Method::POST, &["v1", "tasks", id.as_str(), "fail"]),
             Self::Release(id) => (Method::POST, &["v1", "tasks", id.as_str(), "release"]),
 
+            Self::CreateCallback(id) => (Method::POST, &["v1", "tasks", id.as_str(), "callback"]),
+            Self::CompleteCallback(token) => (Method::POST, &["v1", "callbacks", token, "complete"]),
+            Self::FailCallback(token) => (Method::POST, &["v1", "callbacks", token, "fail"]),
+            Self::CallbackHeartbeat(token) => (Method::POST, &["v1", "callbacks", token, "heartbeat"]),
+
             Self::Queues => (Method::GET, &["v1", "queues"]),
             Self::Queue(queue) => (Method::GET, &["v1", "queues", queue.as_str()]),
             Self::PauseQueue(queue) => (Method::POST, &["v1", "queues", queue.as_str(), "pause"]),

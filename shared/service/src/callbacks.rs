@@ -1,0 +1,238 @@
+//! Callbacks: tokens with which somebody without credentials ends one wait of an execution, or reports on one attempt of
+//! a task.
+//!
+//! A token names what it is for and until when, and is signed with a secret of the deployment. Nothing is stored for it.
+
+mod secret;
+mod token;
+
+use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
+use tickover_core::execution::Execution;
+use tickover_core::execution::journal::{Entry, Happened, pending_events};
+use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, TaskId};
+use tickover_core::payload::Json;
+use tickover_core::task::{Failure, Task};
+use tickover_core::time::Timestamp;
+
+use crate::claim::attempt_deadline;
+use crate::error::ServiceError;
+use crate::lease::LeaseToken;
+use crate::service::Service;
+
+pub(crate) use secret::Settings;
+pub use secret::{SECRET_MIN, Secrets};
+pub use token::{Secret, Target};
+
+/// Longest name of a callback, in characters: with the number of the run before it, it must be a valid event name.
+pub const CALLBACK_NAME_MAX: usize = 40;
+/// How the names of callbacks' events begin. Nobody can send such events without a token.
+const RESERVED: &str = "tickover.cb.";
+/// How long the token of an attempt without a deadline is valid.
+const ATTEMPT_VALID: Millis = Millis::from_secs(30 * 86_400);
+
+/// What somebody with a token reports.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// The result.
+    Complete(Option<Json>),
+    /// An error. A task's retry policy decides what follows, a workflow's code gets the error.
+    Fail { error: Failure, retryable: bool },
+    /// It is alive.
+    Heartbeat,
+}
+
+/// A token, and until when it is valid.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Callback {
+    /// A secret: whoever has it can report.
+    pub token: String,
+    /// The address of its calls, if the deployment says where callers without credentials reach the API.
+    pub url: Option<String>,
+    pub expires_at: Timestamp,
+}
+
+impl std::fmt::Debug for Callback {
+    /// Without the token, so that no log shows it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Callback").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+/// The event that a callback of a run sends. Another run never waits for it. `None` if the name is empty or too long, or
+/// has other characters than an event's name may have.
+pub fn event_of(run: u32, name: &str) -> Option<EventName> {
+    if name.is_empty() || name.len() > CALLBACK_NAME_MAX {
+        return None;
+    }
+    EventName::parse(format!("{}{name}", prefix(run))).ok()
+}
+
+fn prefix(run: u32) -> String {
+    format!("{RESERVED}{run}.")
+}
+
+/// Whether events of this name are sent with tokens only.
+pub(crate) fn is_reserved(event: &EventName) -> bool {
+    event.as_str().starts_with(RESERVED)
+}
+
+impl Service {
+    /// The same service with these secrets, and the address at which callers without credentials reach the API.
+    #[must_use]
+    pub fn with_callbacks(self, secrets: Secrets, url: Option<&str>) -> Self {
+        Self { callbacks: std::sync::Arc::new(Settings::new(secrets, url)), ..self }
+    }
+
+    /// The token with which a wait of this run ends. The same target and instant give the same token, as long as the
+    /// secret that signs is the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Reject::CallbacksOff`] without a secret.
+    pub async fn callback_of_wait(
+        &self,
+        execution: &ExecutionId,
+        incarnation: Incarnation,
+        event: EventName,
+        expires_at: Timestamp,
+    ) -> Result<Callback, ServiceError> {
+        self.callback(&Target::Wait { execution: execution.clone(), incarnation, event }, expires_at).await
+    }
+
+    /// A token for the attempt that has this lease. It is valid until the attempt's deadline, for 30 days at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`Service::complete`] for the lease, and [`Reject::CallbacksOff`] without a secret.
+    pub async fn callback_of_attempt(&self, id: &TaskId, lease: &str) -> Result<Callback, ServiceError> {
+        let token = LeaseToken::decode(lease).ok_or(Reject::LeaseLost)?;
+        let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
+        if !token.is_of(&task) || !is_held(&task, token.incarnation, token.lease) {
+            return Err(Reject::LeaseLost.into());
+        }
+        let latest = self.now().plus(ATTEMPT_VALID);
+        let expires_at = attempt_deadline(&task).map_or(latest, |deadline| deadline.min(latest));
+        let target = Target::Attempt { task: id.clone(), incarnation: token.incarnation, lease: token.lease };
+        self.callback(&target, expires_at).await
+    }
+
+    async fn callback(&self, target: &Target, expires_at: Timestamp) -> Result<Callback, ServiceError> {
+        let secrets = self.callback_secrets().await?;
+        let token = secrets.first().ok_or(Reject::CallbacksOff)?.sign(target, expires_at);
+        let url = self.callbacks.url.as_ref().map(|base| format!("{base}/v1/callbacks/{token}"));
+        Ok(Callback { token, url, expires_at })
+    }
+
+    /// Carries out what somebody with a token reports.
+    ///
+    /// # Errors
+    ///
+    /// [`Reject::UnknownCallback`] whatever is wrong with the token: forged, expired, used, of an earlier run, of another
+    /// deployment. The record is read only if the signature is right. Only a token whose wait or attempt is still open gets
+    /// other refusals, of a result that is too large.
+    pub async fn call_back(&self, token: &str, report: Report) -> Result<(), ServiceError> {
+        let secrets = self.callback_secrets().await?;
+        let target = Secret::verified_by_one(secrets, token, self.now()).ok_or(Reject::UnknownCallback)?;
+        let done = match target {
+            Target::Wait { execution, incarnation, event } => {
+                self.end_wait(&execution, incarnation, event, report).await
+            }
+            Target::Attempt { task, incarnation, lease } => {
+                self.report_attempt(&task, incarnation, lease, report).await
+            }
+        };
+        match done {
+            Ok(true) => Ok(()),
+            Err(ServiceError::Rejected(
+                reject @ (Reject::LimitExceeded { .. } | Reject::InvalidRequest { .. }),
+            )) => Err(reject.into()),
+            Ok(false) | Err(ServiceError::Rejected(_)) => Err(Reject::UnknownCallback.into()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends the event that the wait takes. Returns whether the wait was open.
+    async fn end_wait(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        event: EventName,
+        report: Report,
+    ) -> Result<bool, ServiceError> {
+        let Some(execution) = self.load_execution(id).await? else { return Ok(false) };
+        if !is_of_run(&execution, incarnation, &event) {
+            return Ok(false);
+        }
+        let journal = self.journal_of(&execution).await?;
+        // A result counts once. A heartbeat may come often, but one that waits is enough.
+        let result_id = EventId::parse(event.as_str()).ok();
+        if journal.iter().any(|entry| is_event(entry, &event, |id| id == result_id.as_ref())) {
+            return Ok(false);
+        }
+        let event_id = match &report {
+            Report::Complete(_) | Report::Fail { .. } => result_id,
+            Report::Heartbeat
+                if pending_events(&journal).iter().any(|entry| is_event(entry, &event, |_| true)) =>
+            {
+                return Ok(true);
+            }
+            Report::Heartbeat => None,
+        };
+        let sent = self.send_any_event(id, event, event_id, Some(payload_of(report)?), None).await?;
+        Ok(!sent.duplicate)
+    }
+
+    async fn report_attempt(
+        &self,
+        id: &TaskId,
+        incarnation: Incarnation,
+        lease: LeaseId,
+        report: Report,
+    ) -> Result<bool, ServiceError> {
+        let held = self.load(id).await?.is_some_and(|task| is_held(&task, incarnation, lease));
+        if !held {
+            return Ok(false);
+        }
+        let lease = LeaseToken { incarnation, lease, receipt: None }.encode();
+        match report {
+            Report::Complete(output) => Ok(!self.complete(id, &lease, output).await?.duplicate),
+            Report::Fail { error, retryable } => {
+                Ok(!self.fail(id, &lease, error, retryable).await?.duplicate)
+            }
+            Report::Heartbeat => self.heartbeat(id, &lease, None).await.map(|_| true),
+        }
+    }
+}
+
+/// Whether the task's running attempt has this lease.
+fn is_held(task: &Task, incarnation: Incarnation, lease: LeaseId) -> bool {
+    task.incarnation == incarnation && task.running().is_some_and(|running| running.lease == lease)
+}
+
+/// Whether the event is one of the execution's current run.
+fn is_of_run(execution: &Execution, incarnation: Incarnation, event: &EventName) -> bool {
+    execution.incarnation == incarnation
+        && execution.closed().is_none()
+        && event.as_str().starts_with(&prefix(execution.run))
+}
+
+fn is_event(entry: &Entry, event: &EventName, is_id: impl Fn(Option<&EventId>) -> bool) -> bool {
+    matches!(&entry.what, Happened::Event { name, id, .. } if name == event && is_id(id.as_ref()))
+}
+
+/// What a workflow's code reads.
+fn payload_of(report: Report) -> Result<Json, Reject> {
+    let text = match report {
+        Report::Complete(None) => r#"{"output":null}"#.to_owned(),
+        Report::Complete(Some(output)) => format!("{{\"output\":{}}}", output.as_str()),
+        Report::Fail { error, retryable: _ } => {
+            serde_json::json!({"error": {"code": error.code, "message": error.message}}).to_string()
+        }
+        Report::Heartbeat => r#"{"alive":{}}"#.to_owned(),
+    };
+    Json::parse(text).ok_or_else(|| Reject::field("output", "expected JSON"))
+}
+
+#[cfg(test)]
+mod tests;
