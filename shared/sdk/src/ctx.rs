@@ -5,12 +5,14 @@
 
 mod capture;
 mod child;
+mod chunk;
 mod combine;
 mod event;
 mod events;
 mod facts;
 mod map;
 pub(crate) mod operation;
+mod paged;
 mod race;
 mod send;
 pub(crate) mod step;
@@ -31,9 +33,11 @@ use tickover_core::time::Timestamp;
 
 pub use child::{Child, StartChild, StartedChild};
 pub(crate) use child::{is_own_child, probe_later};
+pub(crate) use chunk::{CHUNK, chunk_workflow};
 pub use combine::{AllTasksFailed, Select, SelectOk, Settled};
 pub use event::{EventError, Within, forever, within};
 pub use map::{Map, Mapping, TooManyFailed};
+pub use paged::{Paged, Pages};
 pub use race::Either;
 pub use step::Stored;
 pub use time::{Elapsed, Timeout};

@@ -91,8 +91,8 @@ pub use tickover_macros::{step, workflow};
 
 pub use client::Client;
 pub use ctx::{
-    AllTasksFailed, Child, Ctx, Either, Elapsed, EventError, Map, Mapping, Select, SelectOk, Settled,
-    StartChild, StartedChild, Stored, Timeout, TooManyFailed, Undo, Within, forever, within,
+    AllTasksFailed, Child, Ctx, Either, Elapsed, EventError, Map, Mapping, Paged, Pages, Select, SelectOk,
+    Settled, StartChild, StartedChild, Stored, Timeout, TooManyFailed, Undo, Within, forever, within,
 };
 pub use error::{Cause, DEFAULT_CODE, Error, Failure, Result};
 pub use options::{
