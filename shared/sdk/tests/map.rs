@@ -44,8 +44,8 @@ async fn doubled(ctx: Ctx, plan: Plan) -> Result<(u32, usize, usize, usize)> {
     let one = |number| if is_remote { double(number).remote() } else { double(number) };
     let results = ctx.map("double", 0..items, one).at_once(at_once).tolerate(tolerated).paged(size).await?;
     let all = results.collect()?;
-    assert!(all.completed().all(|(index, twice)| usize::try_from(*twice) == Ok(index * 2)));
-    Ok((all.completed().map(|(_, twice)| *twice).sum(), results.failed(), results.len(), results.pages()))
+    assert!(all.completed().all(|(index, value)| usize::try_from(*value) == Ok(index * 2)));
+    Ok((all.completed().map(|(_, value)| *value).sum(), results.failed(), results.len(), results.pages()))
 }
 
 fn env(counts: &Counts) -> TestEnv {
