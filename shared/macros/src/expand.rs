@@ -24,11 +24,6 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
     let (keys, calls) = (options.flow.keys(), options.flow.calls());
     let options = step_options(&options);
     let Attempt { states, attempt } = attempt(&function);
-    let linked = states.is_some().then(|| {
-        quote! {
-            ::tickover::__private::inventory::submit! { ::tickover::__private::LinkedStep::of::<#ident>() }
-        }
-    });
     let (output, error) = (returned.output(), returned.error());
     let names: Vec<_> = arguments.iter().map(|argument| &argument.name).collect();
     let types: Vec<_> = arguments.iter().map(|argument| &argument.ty).collect();
@@ -73,7 +68,7 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
                     #attempt
                 }
             }
-            #linked
+            ::tickover::__private::inventory::submit! { ::tickover::__private::LinkedStep::of::<#ident>() }
         };
     })
 }

@@ -91,7 +91,7 @@ pub use tickover_macros::{step, workflow};
 
 pub use client::Client;
 pub use ctx::{
-    AllTasksFailed, Callback, CallbackError, Child, Ctx, Either, Elapsed, EventError, Map, Mapping, Select,
+    AllTasksFailed, Callback, CallbackError, Child, Ctx, Either, Elapsed, EventError, Map, Mapping, Paged, Pages, Select,
     SelectOk, Settled, StartChild, StartedChild, Stored, Timeout, TooManyFailed, Undo, Within, forever,
     within,
 };

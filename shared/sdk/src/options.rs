@@ -6,6 +6,7 @@ pub(crate) mod flow;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tickover_core::duration::{DurationError, Millis, ZeroRule};
 use tickover_core::execution::ExecutionTimeouts;
@@ -23,7 +24,7 @@ pub const DEFAULT_QUEUE: &str = "workflows";
 
 /// What a step's `timeout` is measured over. It is final under either scope, even if attempts are left; a timeout that
 /// allows a retry is the `attempt_timeout`. Both are limited by the deadlines of the run and the execution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
     /// From the start of the first attempt, over all attempts and the waits between them.
     #[default]
@@ -33,7 +34,7 @@ pub enum Scope {
 }
 
 /// Where a step runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
     /// In the worker that runs the workflow, within its invocation.
     #[default]
@@ -46,7 +47,8 @@ pub enum Place {
 }
 
 /// The options of a step. The default is one inline attempt without a timeout.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StepOptions {
     /// How often and when it is retried.
     pub retry: RetryPolicy,

@@ -6,7 +6,7 @@
 mod erased;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 #[cfg(feature = "test")]
 use futures::future::BoxFuture;
@@ -17,11 +17,15 @@ use tickover_core::limits::SPAN_MAX;
 
 pub use erased::{ErasedStep, ErasedWorkflow, StepFailed};
 
+use crate::ctx::{CHUNK, chunk_workflow};
 use crate::step::{LinkedStep, StateType, States, StepHandler};
 use crate::workflow::Workflow;
 
 /// The shortest execution and run timeout.
 pub const TIMEOUT_MIN: Millis = Millis::from_secs(1);
+
+/// Runs the items of one chunk of a map. Every worker has it.
+static CHUNKS: LazyLock<ErasedWorkflow> = LazyLock::new(|| ErasedWorkflow::new(chunk_workflow()));
 
 /// Everything that a worker can run.
 #[derive(Clone, Debug, Default)]
@@ -182,7 +186,7 @@ impl Registry {
 
     /// The workflow of this name.
     pub fn workflow(&self, name: &str) -> Option<&ErasedWorkflow> {
-        self.workflows.get(name)
+        self.workflows.get(name).or_else(|| (name == CHUNK).then(|| &*CHUNKS))
     }
 
     /// The step of this kind.
@@ -255,7 +259,7 @@ impl Registry {
                 self.problems.push(RegistryError::Timeout { workflow, which, timeout });
             }
         }
-        if self.workflows.insert(name.to_owned(), workflow).is_some() {
+        if self.workflows.insert(name.to_owned(), workflow).is_some() || name == CHUNK {
             self.problems.push(RegistryError::DuplicateWorkflow { name: name.to_owned() });
         }
     }

@@ -7,6 +7,7 @@ mod info;
 mod outcome;
 mod state;
 
+use std::any::type_name;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -31,6 +32,7 @@ pub use state::{LinkedStep, MissingState, StateType, States};
 use crate::codec;
 use crate::error::Failure;
 use crate::options::{self, IntoMillis, IntoRetry, Place, Scope, StepOptions};
+use crate::registry::ErasedStep;
 
 /// The code of a step: each call starts an attempt.
 pub(crate) type Run<T, E> = Arc<dyn Fn(&States) -> Attempt<T, E> + Send + Sync>;
@@ -48,6 +50,10 @@ pub struct Step<T, E = Failure> {
     pub(crate) run: Option<Run<T, E>>,
     /// The types of the states that its code asks for.
     pub(crate) states: Vec<StateType>,
+    /// The code without its types, for an item of a map.
+    pub(crate) code: Option<ErasedStep>,
+    /// The name of its handler's type; empty if it has none.
+    pub(crate) type_name: &'static str,
     input: Input,
     problem: Option<String>,
     _outcome: PhantomData<fn() -> (T, E)>,
@@ -96,13 +102,30 @@ pub fn step_of<H: StepHandler>(input: H::Input) -> Step<H::Output, H::Error> {
     let on_demand = move || codec::encode(&*written).map_err(|error| error.to_string());
     let run: Run<H::Output, H::Error> = Arc::new(move |states| H::run(H::Input::clone(&input), states));
     let step = Step::new(H::NAME.to_owned(), H::options(), Input::OnDemand(Arc::new(on_demand)), Some(run));
-    Step { states: H::states(), ..step }
+    Step { states: H::states(), type_name: type_name::<H>(), ..step }
 }
 
 impl<T, E> Step<T, E> {
     fn new(kind: String, options: StepOptions, input: Input, run: Option<Run<T, E>>) -> Self {
         let name = kind.clone();
-        Self { name, kind, options, run, states: vec![], input, problem: None, _outcome: PhantomData }
+        Self {
+            name,
+            kind,
+            options,
+            run,
+            states: vec![],
+            code: None,
+            type_name: "",
+            input,
+            problem: None,
+            _outcome: PhantomData,
+        }
+    }
+
+    /// A step whose input is JSON already, and whose code has no types.
+    pub(crate) fn mapped(kind: String, options: StepOptions, input: Json, code: Option<ErasedStep>) -> Self {
+        let states = code.as_ref().map(|code| code.states.clone()).unwrap_or_default();
+        Self { states, code, ..Self::new(kind, options, Input::Written(Ok(input)), None) }
     }
 
     /// Sets the step's name in the run. Its result is stored under this name. So one function can be used for several
@@ -322,6 +345,8 @@ impl<T, E> Clone for Step<T, E> {
             options: self.options.clone(),
             run: self.run.clone(),
             states: self.states.clone(),
+            code: self.code.clone(),
+            type_name: self.type_name,
             input: self.input.clone(),
             problem: self.problem.clone(),
             _outcome: PhantomData,

@@ -60,6 +60,14 @@ impl<O: Stored> Child<O> {
         Self(Awaited::new(shared, operation))
     }
 
+    /// Sets the queue of its turns.
+    pub(super) fn on_queue(mut self, chosen: &QueueName) -> Self {
+        if let Origin::Started { queue, .. } = &mut self.0.operation.origin {
+            chosen.as_str().clone_into(queue);
+        }
+        self
+    }
+
     /// Sets what happens to the child if it is still open when this execution closes. By default it continues.
     ///
     /// ```

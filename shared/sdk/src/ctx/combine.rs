@@ -61,7 +61,17 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
         label: String,
         steps: impl IntoIterator<Item = Step<T, E>>,
     ) -> Self {
-        let named = |(index, step): (usize, Step<T, E>)| step.named(format!("{label}[{index}]"));
+        Self::starting_at(0, shared, label, steps)
+    }
+
+    /// The same, with the names `label[first]`, ….
+    pub(super) fn starting_at(
+        first: usize,
+        shared: &Arc<Shared>,
+        label: String,
+        steps: impl IntoIterator<Item = Step<T, E>>,
+    ) -> Self {
+        let named = |(index, step): (usize, Step<T, E>)| step.named(format!("{label}[{}]", first + index));
         let steps = steps.into_iter().enumerate();
         let members: VecDeque<_> =
             steps.map(|(index, step)| (index, StepOperation::new(named((index, step))))).collect();
@@ -152,13 +162,23 @@ impl<T: Stored, E: Stored + Display> Steps<T, E> {
 
     /// Ends the running steps and starts no more: too many have failed.
     pub(super) fn fail_too_many(&mut self) -> TooManyFailed<E> {
-        self.members.clear();
-        let running = std::mem::take(&mut self.running);
-        self.shared.drop_ending(true, running);
+        self.end_all();
         let (label, of, ended) = (self.label.clone(), self.count(), std::mem::take(&mut self.ended));
         let error_of = |index: &usize| Some((*index, self.outcomes.get_mut(*index)?.take()?.err()?));
         let failed: Vec<_> = ended.iter().filter_map(error_of).collect();
         TooManyFailed { label, of, completed: ended.len() - failed.len(), failed }
+    }
+
+    /// Ends the running steps and starts no more.
+    pub(super) fn end_all(&mut self) {
+        self.members.clear();
+        let running = std::mem::take(&mut self.running);
+        self.shared.drop_ending(true, running);
+    }
+
+    /// The outcomes so far, by index.
+    pub(super) fn take_all(&mut self) -> Vec<Option<Outcome<T, E>>> {
+        std::mem::take(&mut self.outcomes)
     }
 
     /// Checks the limit of the number of steps. If there are too many, the run fails.

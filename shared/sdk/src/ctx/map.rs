@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::combine::{Settled, Steps};
+use super::paged::Paged;
 use super::step::Stored;
 use crate::step::{Step, StepError};
 use crate::turn::shared::Shared;
 
 /// How many steps may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tolerance {
+pub(super) enum Tolerance {
     Count(usize),
     /// A percentage of all steps.
     Percent(usize),
@@ -25,6 +26,14 @@ impl Tolerance {
         match text.strip_suffix('%') {
             Some(percent) => percent.trim().parse().ok().filter(|percent| *percent <= 100).map(Self::Percent),
             None => text.trim().parse().ok().map(Self::Count),
+        }
+    }
+
+    /// The most steps that may fail.
+    pub(super) const fn most(self, of: usize) -> usize {
+        match self {
+            Self::Count(most) => most,
+            Self::Percent(percent) => percent.saturating_mul(of) / 100,
         }
     }
 
@@ -39,10 +48,10 @@ impl Tolerance {
 /// A step for each of many items; see [`Ctx::map`](crate::Ctx::map). Nothing runs before it is awaited.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Map<T, E> {
-    shared: Arc<Shared>,
-    label: String,
-    steps: Vec<Step<T, E>>,
-    at_once: usize,
+    pub(super) shared: Arc<Shared>,
+    pub(super) label: String,
+    pub(super) steps: Vec<Step<T, E>>,
+    pub(super) at_once: usize,
     tolerance: Result<Tolerance, String>,
 }
 
@@ -70,6 +79,33 @@ impl<T, E> Map<T, E> {
         self
     }
 
+    /// The same as [`Map::concurrency`].
+    pub fn at_once(self, most: usize) -> Self {
+        self.concurrency(most)
+    }
+
+    /// Runs the items in child executions of at most `size` items each, so that this execution's journal gets two
+    /// entries for `size` items: for thousands of items, with a size of 1 to 1,000. See [`Paged`](super::Paged).
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::step]
+    /// # async fn double(number: u32) -> Result<u32> { Ok(number * 2) }
+    /// #[tickover::workflow]
+    /// async fn doubled(ctx: Ctx, (): ()) -> Result<u32> {
+    ///     let results = ctx.map("double", 0..2_500, double).at_once(20).tolerate("10%").paged(100).await?;
+    ///     let mut sum = 0;
+    ///     for number in 0..results.pages() {
+    ///         sum += results.page(number)?.completed().map(|(_, doubled)| doubled).sum::<u32>();
+    ///     }
+    ///     Ok(sum)
+    /// }
+    /// # assert_eq!(tickover::test::outcome(doubled, &doubled, ()), 2_499 * 2_500);
+    /// ```
+    pub fn paged(self, size: usize) -> Paged<T, E> {
+        Paged::new(self, size)
+    }
+
     /// Continues as long as no more than this many steps have failed: a number such as `"3"`, or a share of all steps
     /// such as `"10%"`. Without this call, none may fail.
     ///
@@ -87,6 +123,19 @@ impl<T, E> Map<T, E> {
         let text = failures.to_string();
         self.tolerance = Tolerance::parse(&text).ok_or(text);
         self
+    }
+}
+
+impl<T, E> Map<T, E> {
+    /// The tolerance, or what is wrong with the options.
+    pub(super) fn checked_tolerance(&self) -> Result<Tolerance, String> {
+        match &self.tolerance {
+            Err(text) => {
+                Err(format!("tolerate: expected a number or a share such as \"10%\", found {text:?}"))
+            }
+            Ok(_) if self.at_once == 0 => Err("concurrency: it must be at least 1".to_owned()),
+            Ok(tolerance) => Ok(*tolerance),
+        }
     }
 }
 
@@ -121,14 +170,8 @@ impl<T: Stored, E: Stored + Display> IntoFuture for Map<T, E> {
     type IntoFuture = Mapping<T, E>;
 
     fn into_future(self) -> Mapping<T, E> {
-        let Self { shared, label, steps, at_once, tolerance } = self;
-        let tolerance = match tolerance {
-            Err(text) => {
-                Err(format!("tolerate: expected a number or a share such as \"10%\", found {text:?}"))
-            }
-            Ok(_) if at_once == 0 => Err("concurrency: it must be at least 1".to_owned()),
-            Ok(tolerance) => Ok(tolerance),
-        };
+        let tolerance = self.checked_tolerance();
+        let Self { shared, label, steps, at_once, .. } = self;
         Mapping { steps: Steps::new(&shared, label, steps), at_once, tolerance, failed: 0 }
     }
 }

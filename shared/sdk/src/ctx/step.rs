@@ -155,9 +155,14 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
 
     fn inline(&self, name: StepName, state: &State) -> Result<Need, StepError<E>> {
         let runner = match (state.facts.mocks.get(&self.step.kind), &self.step.run) {
-            (Some(mock), _) => mocked(mock.clone(), self.step.input()?),
+            (Some(mock), _) => mocked(mock.clone(), self.step.input()?, States::default()),
             (None, Some(run)) => erased(Arc::clone(run), state.facts.states.clone()),
-            (None, None) => return Err(self.step.invalid("this worker lacks its code: run it remotely")),
+            (None, None) => match &self.step.code {
+                Some(code) => mocked(code.clone(), self.step.input()?, state.facts.states.clone()),
+                None => {
+                    return Err(self.step.invalid("this worker lacks its code: run it remotely"));
+                }
+            },
         };
         let options = &self.step.options;
         if options.flow != FlowRequest::default() {
@@ -256,10 +261,10 @@ fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>, states: States) -> Run
     })
 }
 
-/// A mock that runs instead of a step's code.
-fn mocked(mock: ErasedStep, input: Json) -> Runner {
+/// Code without types: a mock that runs instead of a step's code, or an item of a map.
+fn mocked(mock: ErasedStep, input: Json, states: States) -> Runner {
     Arc::new(move |info| {
-        let run = mock.run(&input, &States::default());
+        let run = mock.run(&input, &states);
         info.scope(async move {
             match run.await {
                 Ok(output) => Attempted::Done(output),

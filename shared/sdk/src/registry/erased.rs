@@ -133,7 +133,7 @@ pub struct StepFailed {
 }
 
 impl ErasedStep {
-    pub(super) fn new<S: StepHandler>() -> Self {
+    pub(crate) fn new<S: StepHandler>() -> Self {
         Self { states: S::states(), ..Self::running::<S>(S::run) }
     }
 

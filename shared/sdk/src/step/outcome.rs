@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Failure, failure_of};
 
 /// Why a step has no result. `E` is the step's own error. All other variants come from the framework.
 ///
 /// `?` converts it into an [`Error`](crate::Error) that has the step's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepError<E> {
     /// The step failed with its own error, which isn't retried.
     Failed {

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::StepHandler;
+use crate::registry::ErasedStep;
 
 /// One value of each type, for the steps that ask for it with `#[state]`. Cheap to clone.
 #[derive(Clone, Default)]
@@ -27,12 +28,15 @@ pub struct MissingState(StateType);
 /// The code of a failed step, or of an execution that is stuck, because a state is missing.
 pub(crate) const MISSING_STATE: &str = "missing_state";
 
-/// A step of this program that asks for states. Workers check these before they start.
+/// A step of this program. Workers check the states of these before they start, and find the code of mapped steps by
+/// their names.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct LinkedStep {
     pub(crate) name: &'static str,
     pub(crate) states: fn() -> Vec<StateType>,
+    type_name: fn() -> &'static str,
+    code: fn() -> ErasedStep,
 }
 
 inventory::collect!(LinkedStep);
@@ -99,10 +103,17 @@ impl LinkedStep {
     /// The entry of this handler.
     #[must_use]
     pub const fn of<H: StepHandler>() -> Self {
-        Self { name: H::NAME, states: H::states }
+        Self { name: H::NAME, states: H::states, type_name: type_name::<H>, code: ErasedStep::new::<H> }
     }
 
-    /// All steps of this program that ask for states.
+    /// The code of the step with this name. Of several with the name, it is that of the type.
+    pub(crate) fn code_of(name: &str, type_name: &str) -> Option<ErasedStep> {
+        let named = || Self::all().filter(|step| step.name == name);
+        let found = named().find(|step| (step.type_name)() == type_name).or_else(|| named().next())?;
+        Some((found.code)())
+    }
+
+    /// All steps of this program.
     pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
         inventory::iter::<Self>()
     }

@@ -1,0 +1,105 @@
+//! The execution of one chunk of a map: it runs the items' steps, and returns their outcomes.
+//!
+//! Its steps have no types, so that one workflow runs the items of every map. Every worker has it.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tickover_core::payload::Json;
+
+use super::Ctx;
+use super::combine::Steps;
+use crate::error::Result;
+use crate::options::StepOptions;
+use crate::step::{LinkedStep, Step, StepError};
+use crate::workflow::Workflow;
+
+/// The name of the workflow.
+pub(crate) const CHUNK: &str = "tickover.map";
+
+/// JSON that is passed on as it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Raw(pub(super) Box<RawValue>);
+
+impl fmt::Display for Raw {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0.get())
+    }
+}
+
+/// The outcome of one item. `None` if it hadn't ended when too many had failed.
+pub(super) type ItemOutcome = Option<std::result::Result<Raw, StepError<Raw>>>;
+
+/// What one item, or several in a row, have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Code {
+    pub(super) kind: String,
+    /// The type of the step's handler. It decides between several steps of one name in a program.
+    pub(super) type_name: String,
+    pub(super) options: StepOptions,
+}
+
+/// The input of a chunk's execution.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Chunk {
+    pub(super) label: String,
+    /// The index of its first item in the map.
+    pub(super) first: usize,
+    /// How many of its items may run at once.
+    pub(super) at_once: usize,
+    /// How many of its items may fail.
+    pub(super) tolerated: usize,
+    pub(super) codes: Vec<Code>,
+    /// The inputs, each with the index of its code.
+    pub(super) items: Vec<(usize, Raw)>,
+}
+
+/// The workflow of chunks.
+pub(crate) fn chunk_workflow() -> Workflow<impl Serialize + for<'a> Deserialize<'a> + Send + 'static, Outcomes>
+{
+    workflow()
+}
+
+/// The result of a chunk's execution: the outcomes by index.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Outcomes(pub(super) Vec<ItemOutcome>);
+
+pub(super) fn workflow() -> Workflow<Chunk, Outcomes> {
+    Workflow::new(CHUNK, run)
+}
+
+fn run(ctx: Ctx, chunk: Chunk) -> BoxFuture<'static, Result<Outcomes>> {
+    let Chunk { label, first, at_once, tolerated, codes, items } = chunk;
+    let found: Vec<_> = codes.iter().map(|code| LinkedStep::code_of(&code.kind, &code.type_name)).collect();
+    let steps = items.into_iter().filter_map(move |(code, input)| {
+        let (code, found) = (codes.get(code)?, found.get(code)?.clone());
+        Some(Step::mapped(code.kind.clone(), code.options.clone(), Json::from(input.0), found))
+    });
+    let mut steps: Steps<Raw, Raw> = Steps::starting_at(first, &ctx.shared, label, steps);
+    let mut failed = 0;
+    poll_fn(move |context| poll_chunk(&mut steps, context, at_once, tolerated, &mut failed)).boxed()
+}
+
+fn poll_chunk(
+    steps: &mut Steps<Raw, Raw>,
+    context: &mut Context<'_>,
+    at_once: usize,
+    tolerated: usize,
+    failed: &mut usize,
+) -> Poll<Result<Outcomes>> {
+    while let Some(is_failed) = std::task::ready!(steps.poll_next(context, at_once)) {
+        *failed += usize::from(is_failed);
+        if *failed > tolerated {
+            steps.end_all();
+            break;
+        }
+    }
+    Poll::Ready(Ok(Outcomes(steps.take_all())))
+}

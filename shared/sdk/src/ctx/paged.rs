@@ -1,0 +1,296 @@
+//! A map over thousands of items: its chunks are executions of their own.
+//!
+//! Owns how items are divided into chunks, how many chunks run beside each other, and when the map has failed.
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::future::{IntoFuture, pending};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use serde_json::value::RawValue;
+use tickover_core::execution::ParentClosePolicy;
+use tickover_core::id::ExecutionId;
+use tickover_core::payload::Json;
+use tickover_service::ServiceError;
+
+use super::chunk::{self, Chunk, Code, ItemOutcome, Outcomes, Raw};
+use super::combine::Settled;
+use super::map::{Map, TooManyFailed};
+use super::operation::Awaited;
+use super::step::{StepOperation, Stored};
+use super::{Child, uuid};
+use crate::codec;
+use crate::error::{Error, Failure};
+use crate::step::{Step, StepError, step};
+use crate::turn::shared::Shared;
+
+/// The largest size of a page.
+const PAGE_MAX: usize = 1_000;
+/// How many chunks run beside each other, so that the last items of one don't leave workers idle.
+const LANES: usize = 8;
+/// The most items that run at once if the map says nothing.
+const AT_ONCE: usize = 1_000;
+/// The bytes of the inputs in one chunk. A chunk is an execution's input, which has at most 350 KiB.
+const CHUNK_BYTES: usize = 200 * 1024;
+/// How many errors the error of a failed map has.
+const ERRORS_KEPT: usize = 10;
+/// The most characters of the label in the ids of chunks.
+const LABEL_KEPT: usize = 20;
+
+/// A [`Map`] whose items run in child executions, one for each page; see [`Map::paged`].
+///
+/// Awaiting it returns the outcomes by pages. A page is read from its child's result. Its items' results may have
+/// 350 KiB together. The map fails when more items have failed than it tolerates: at the latest when the page that
+/// exceeds the number has ended. Then its other pages are ended.
+#[must_use = "it does nothing unless it is awaited"]
+pub struct Paged<T, E> {
+    map: Map<T, E>,
+    size: usize,
+}
+
+/// The outcomes of a [`Paged`] map, by pages.
+#[derive(Debug)]
+pub struct Pages<T, E> {
+    /// The index of each page's first item, and the outcomes.
+    pages: Vec<(usize, Vec<ItemOutcome>)>,
+    _outcome: PhantomData<fn() -> (T, E)>,
+}
+
+impl<T: Stored, E: Stored> Pages<T, E> {
+    /// The number of pages.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// The number of items.
+    pub fn len(&self) -> usize {
+        self.pages.iter().map(|(_, items)| items.len()).sum()
+    }
+
+    /// Whether the map had no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many items failed.
+    pub fn failed(&self) -> usize {
+        self.pages.iter().map(|(_, items)| failed(items)).sum()
+    }
+
+    /// The outcomes of one page, with indexes within the page. Fails if there is no such page, or if a result doesn't
+    /// fit its type.
+    pub fn page(&self, number: usize) -> Result<Settled<T, E>, Error> {
+        let Some((first, items)) = self.pages.get(number) else {
+            let pages = self.pages.len();
+            return Err(Error::new("no_page", format!("page {number} of {pages}: pages count from 0")));
+        };
+        let read = |(place, item): (usize, &ItemOutcome)| read(*first + place, item);
+        Ok(Settled { outcomes: items.iter().enumerate().map(read).collect::<Result<_, _>>()? })
+    }
+
+    /// The outcomes of all items.
+    pub fn collect(&self) -> Result<Settled<T, E>, Error> {
+        let mut outcomes = Vec::with_capacity(self.len());
+        for number in 0..self.pages() {
+            outcomes.extend(self.page(number)?.outcomes);
+        }
+        Ok(Settled { outcomes })
+    }
+}
+
+fn failed(items: &[ItemOutcome]) -> usize {
+    items.iter().filter(|item| matches!(item, Some(Err(_)))).count()
+}
+
+fn read<T: Stored, E: Stored>(index: usize, item: &ItemOutcome) -> Result<Result<T, StepError<E>>, Error> {
+    let unreadable = |error: codec::CodecError| {
+        Error::new("unreadable", format!("the outcome of item {index} doesn't fit its type: {error}"))
+    };
+    match item {
+        Some(Ok(output)) => codec::decode(&Json::from(output.0.clone())).map(Ok).map_err(unreadable),
+        Some(Err(error)) => {
+            let text = codec::encode(error).map_err(unreadable)?;
+            codec::decode(&text).map(Err).map_err(unreadable)
+        }
+        None => Err(Error::new("unreadable", format!("item {index} has no outcome"))),
+    }
+}
+
+impl<T, E> Paged<T, E> {
+    pub(super) const fn new(map: Map<T, E>, size: usize) -> Self {
+        Self { map, size }
+    }
+}
+
+impl<T: Stored, E: Stored + Display> IntoFuture for Paged<T, E> {
+    type Output = Result<Pages<T, E>, TooManyFailed<E>>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { map, size } = self;
+        let tolerance = map.checked_tolerance().and_then(|tolerance| match size {
+            1..=PAGE_MAX => Ok(tolerance),
+            _ => Err(format!("paged: a page has 1 to {PAGE_MAX} items, not {size}")),
+        });
+        let (shared, label, of) = (Arc::clone(&map.shared), map.label.clone(), map.steps.len());
+        let prepared = tolerance.and_then(|tolerance| {
+            let chunks = chunks(&map.label, &map.steps, size)?;
+            Ok((tolerance.most(of), chunks))
+        });
+        let at_once = map.at_once.min(AT_ONCE);
+        async move {
+            let error = match prepared {
+                Ok((most, chunks)) => {
+                    match (Mapped { shared: &shared, label: &label, of, most }).run(chunks, at_once).await {
+                        Ok(ended) => return ended,
+                        Err(error) => error,
+                    }
+                }
+                Err(problem) => Error::new("invalid_step", format!("{label}: {problem}")),
+            };
+            shared.lock().fail(error);
+            pending().await
+        }
+        .boxed()
+    }
+}
+
+/// Divides the steps into chunks of at most `size` items and [`CHUNK_BYTES`].
+fn chunks<T, E>(label: &str, steps: &[Step<T, E>], size: usize) -> Result<VecDeque<Chunk>, String>
+where
+    E: Display,
+{
+    let (mut chunks, mut bytes) = (VecDeque::<Chunk>::new(), 0);
+    for (index, step) in steps.iter().enumerate() {
+        if let Some(problem) = step.problem() {
+            return Err(format!("item {index}: {problem}"));
+        }
+        let input = step.input().map_err(|_| {
+            format!(
+                "item {index}: its input can't be written as JSON; a paged map needs steps with the attribute"
+            )
+        })?;
+        bytes += input.len();
+        let is_full = chunks.back().is_none_or(|chunk| chunk.items.len() == size || bytes > CHUNK_BYTES);
+        if is_full {
+            bytes = input.len();
+            let (label, codes, items) = (label.to_owned(), vec![], vec![]);
+            chunks.push_back(Chunk { label, first: index, at_once: 1, tolerated: 0, codes, items });
+        }
+        let Some(chunk) = chunks.back_mut() else { continue };
+        let (kind, type_name, options) = (step.kind.clone(), step.type_name.to_owned(), step.options.clone());
+        let code = Code { kind, type_name, options };
+        if chunk.codes.last() != Some(&code) {
+            chunk.codes.push(code);
+        }
+        let raw = RawValue::from_string(input.as_str().to_owned()).map_err(|error| error.to_string())?;
+        chunk.items.push((chunk.codes.len() - 1, Raw(raw)));
+    }
+    Ok(chunks)
+}
+
+/// A map that runs.
+struct Mapped<'a> {
+    shared: &'a Arc<Shared>,
+    label: &'a str,
+    of: usize,
+    /// How many items may fail.
+    most: usize,
+}
+
+impl Mapped<'_> {
+    async fn run<T: Stored, E: Stored>(
+        &self,
+        mut waiting: VecDeque<Chunk>,
+        at_once: usize,
+    ) -> Result<Result<Pages<T, E>, TooManyFailed<E>>, Error> {
+        let lanes = at_once.min(LANES).min(waiting.len());
+        let mut pages: Vec<(usize, Vec<ItemOutcome>)> = waiting.iter().map(|_| (0, vec![])).collect();
+        let (mut free, mut running) = ((0..lanes).collect::<VecDeque<usize>>(), FuturesUnordered::new());
+        let (mut next, mut lost) = (0, 0);
+        loop {
+            while let Some(lane) = free.pop_front() {
+                let Some(mut chunk) = waiting.pop_front() else { break };
+                // The lanes' shares have the sum `at_once`.
+                chunk.at_once = at_once / lanes + usize::from(lane < at_once % lanes);
+                chunk.tolerated = self.most - lost;
+                let (number, first) = (next, chunk.first);
+                next += 1;
+                let child = self.child(number, &chunk);
+                running.push(child.map(move |ended| (lane, number, first, ended)));
+            }
+            let Some((lane, number, first, ended)) = running.next().await else { break };
+            let Outcomes(items) = ended.map_err(|error| Error::of_chunk(self.label, number, error))?;
+            lost += failed(&items);
+            if let Some(page) = pages.get_mut(number) {
+                *page = (first, items);
+            }
+            if lost > self.most {
+                drop(running);
+                self.end(next).await?;
+                return Ok(Err(self.too_many(&pages)?));
+            }
+            free.push_back(lane);
+        }
+        Ok(Ok(Pages { pages, _outcome: PhantomData }))
+    }
+
+    fn child(&self, number: usize, chunk: &Chunk) -> Child<Outcomes> {
+        let child = Child::new(self.shared, &chunk::workflow(), self.id(number), chunk);
+        child.on_queue(&self.shared.lock().facts.queue.clone()).policy(ParentClosePolicy::Terminate)
+    }
+
+    /// The id of a chunk's execution. It differs in each run.
+    fn id(&self, number: usize) -> String {
+        let key = self.shared.lock().facts.key.clone();
+        let plain = self.label.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+        let label: String = plain.take(LABEL_KEPT).collect();
+        format!("{label}-{}-{number}", uuid(&key, &format!("map:{}", self.label)))
+    }
+
+    /// Ends the chunks that are open. It is a step, so that a replay doesn't repeat it.
+    async fn end(&self, started: usize) -> Result<(), Error> {
+        let ids: Vec<String> = (0..started).map(|number| self.id(number)).collect();
+        let service = self.shared.service().clone();
+        let ends = step(format!("end:{}", self.label), move || {
+            let (service, ids) = (service.clone(), ids.clone());
+            async move {
+                for id in ids.into_iter().filter_map(|id| ExecutionId::parse(id).ok()) {
+                    match service.terminate(&id).await {
+                        // A chunk that has ended, or hasn't started, needs nothing.
+                        Ok(_) | Err(ServiceError::Rejected(_)) => {}
+                        Err(error) => return Err(Failure::new("unavailable", error.to_string())),
+                    }
+                }
+                Ok(())
+            }
+        });
+        Ok(Awaited::new(self.shared, StepOperation::new(ends.retry("exponential(6, 1s)"))).await?)
+    }
+
+    fn too_many<E: Stored>(&self, pages: &[(usize, Vec<ItemOutcome>)]) -> Result<TooManyFailed<E>, Error> {
+        let items = || pages.iter().flat_map(|(first, items)| (*first..).zip(items));
+        let completed = items().filter(|(_, item)| matches!(item, Some(Ok(_)))).count();
+        let errors = items().filter(|(_, item)| matches!(item, Some(Err(_)))).take(ERRORS_KEPT);
+        let mut failed = vec![];
+        for (index, item) in errors {
+            if let Err(error) = read::<serde_json::Value, E>(index, item)? {
+                failed.push((index, error));
+            }
+        }
+        Ok(TooManyFailed { label: self.label.to_owned(), of: self.of, completed, failed })
+    }
+}
+
+impl Error {
+    /// The error of a chunk's execution itself: a result that is too large, a cancellation, a name that is used twice.
+    fn of_chunk(label: &str, number: usize, error: StepError<Failure>) -> Self {
+        let error = Self::from(error);
+        let message = format!("page {number} of the map `{label}`: {}", error.message());
+        Self::new(error.code(), message)
+    }
+}

@@ -1,0 +1,151 @@
+//! Maps whose items run in child executions, page by page.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tickover::client::ExecutionError;
+use tickover::prelude::*;
+use tickover::test::{TestEnv, with_each_death};
+use tickover_core::id::ExecutionId;
+
+/// What the steps of one test count.
+#[derive(Clone, Default)]
+struct Counts(Arc<Mutex<Counted>>);
+
+#[derive(Default)]
+struct Counted {
+    running: usize,
+    most: usize,
+    calls: BTreeMap<u32, u32>,
+}
+
+/// Doubles a number. A number that ends with 9 fails.
+#[tickover::step("double")]
+async fn double(number: u32, #[state] counts: &Counts) -> Result<u32, Failure> {
+    {
+        let mut counted = counts.0.lock().unwrap();
+        counted.running += 1;
+        counted.most = counted.most.max(counted.running);
+        *counted.calls.entry(number).or_default() += 1;
+    }
+    tokio::task::yield_now().await;
+    counts.0.lock().unwrap().running -= 1;
+    if number % 10 == 9 { Err(Failure::new("nine", number.to_string())) } else { Ok(number * 2) }
+}
+
+/// How a map is made: items, page size, items at once, tolerance, and whether its steps are remote.
+type Plan = (u32, usize, usize, String, bool);
+
+#[tickover::workflow("doubled")]
+async fn doubled(ctx: Ctx, plan: Plan) -> Result<(u32, usize, usize, usize)> {
+    let (items, size, at_once, tolerated, is_remote) = plan;
+    let one = |number| if is_remote { double(number).remote() } else { double(number) };
+    let results = ctx.map("double", 0..items, one).at_once(at_once).tolerate(tolerated).paged(size).await?;
+    let all = results.collect()?;
+    assert!(all.completed().all(|(index, value)| usize::try_from(*value) == Ok(index * 2)));
+    Ok((all.completed().map(|(_, value)| *value).sum(), results.failed(), results.len(), results.pages()))
+}
+
+fn env(counts: &Counts) -> TestEnv {
+    TestEnv::new().workflow(doubled).step::<double>().state(counts.clone())
+}
+
+fn plan(items: u32, size: usize, at_once: usize, tolerated: &str, is_remote: bool) -> Plan {
+    (items, size, at_once, tolerated.to_owned(), is_remote)
+}
+
+async fn run(counts: &Counts, plan: Plan) -> Result<(u32, usize, usize, usize), ExecutionError> {
+    let env = env(counts);
+    env.start(&doubled, plan).await.unwrap().result().await
+}
+
+#[tokio::test]
+async fn a_map_over_ten_thousand_items_has_two_journal_entries_a_page() {
+    let counts = Counts::default();
+    let env = env(&counts);
+    let run = env.start(&doubled, plan(10_000, 100, 20, "10%", false)).await.unwrap();
+    let (_, failed, items, pages) = run.result().await.unwrap();
+    assert_eq!((failed, items, pages), (1_000, 10_000, 100));
+    let (execution, journal) = {
+        let id = ExecutionId::parse(run.id().as_str()).unwrap();
+        let execution = env.service().execution(&id).await.unwrap().unwrap().execution;
+        let journal = env.service().journal_of(&execution).await.unwrap();
+        (execution, journal)
+    };
+    assert!(execution.closed().is_some());
+    assert!((200..=210).contains(&journal.len()), "{} entries", journal.len());
+    let counted = counts.0.lock().unwrap();
+    assert!(counted.most <= 20 && counted.most > 8, "{} at once", counted.most);
+    assert!(counted.calls.len() == 10_000 && counted.calls.values().all(|calls| *calls == 1));
+}
+
+#[tokio::test]
+async fn no_more_items_run_at_once_than_the_map_allows() {
+    for (at_once, is_remote) in [(1, false), (3, false), (13, false), (3, true)] {
+        let counts = Counts::default();
+        run(&counts, plan(60, 10, at_once, "10%", is_remote)).await.unwrap();
+        let most = counts.0.lock().unwrap().most;
+        assert!((1..=at_once).contains(&most), "{most} of {at_once} at once");
+    }
+}
+
+#[tokio::test]
+async fn a_map_fails_with_one_failure_more_than_it_tolerates() {
+    for (tolerated, allows) in [("3", true), ("2", false), ("10%", true), ("9%", false), ("0", false)] {
+        let ended = run(&Counts::default(), plan(30, 7, 4, tolerated, false)).await;
+        assert_eq!(ended.is_ok(), allows, "{tolerated}: {ended:?}");
+        if let Err(error) = ended {
+            let text = error.to_string();
+            assert!(text.contains("of 30 steps of `double` failed") && text.contains("nine"), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn remote_items_of_a_map_are_tasks_with_the_same_results() {
+    let ended = run(&Counts::default(), plan(40, 10, 6, "4", true)).await.unwrap();
+    let expected = (0..40).filter(|number| number % 10 != 9).map(|number| number * 2).sum();
+    assert_eq!(ended, (expected, 4, 40, 4));
+}
+
+#[tokio::test]
+async fn a_map_survives_a_death_after_each_write() {
+    let story = async |env: &TestEnv| {
+        env.start(&doubled, plan(6, 2, 2, "0", false)).await.unwrap().result().await.unwrap()
+    };
+    let counts = Counts::default();
+    let ended = with_each_death(|| env(&counts), story).await;
+    assert_eq!(ended, (30, 0, 6, 3));
+}
+
+#[tokio::test]
+async fn an_empty_map_has_no_pages_and_wrong_options_fail_the_run() {
+    let ended = run(&Counts::default(), plan(0, 10, 1, "0", false)).await.unwrap();
+    assert_eq!(ended, (0, 0, 0, 0));
+    let wrong = [
+        (plan(5, 10, 0, "0", false), "at least 1"),
+        (plan(5, 10, 1, "101%", false), "101%"),
+        (plan(5, 0, 1, "0", false), "1 to 1000 items, not 0"),
+        (plan(5, 1_001, 1, "0", false), "1 to 1000 items, not 1001"),
+    ];
+    for (plan, expected) in wrong {
+        let text = run(&Counts::default(), plan).await.unwrap_err().to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[tickover::workflow("twice")]
+async fn twice(ctx: Ctx, (): ()) -> Result<()> {
+    ctx.map("double", 0..3, double).paged(2).await?;
+    ctx.map("double", 0..3, double).paged(2).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_maps_of_one_name_are_an_error() {
+    let env = TestEnv::new().workflow(twice).state(Counts::default());
+    let error = env.start(&twice, ()).await.unwrap().result().await.unwrap_err().to_string();
+    assert!(error.contains("page 0 of the map `double`") && error.contains("child:double-"), "{error}");
+}
