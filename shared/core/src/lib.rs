@@ -16,6 +16,7 @@ pub mod execution;
 pub mod failure;
 pub mod flow;
 pub mod id;
+pub mod lane;
 pub mod limits;
 pub mod natural;
 pub mod operation;
