@@ -8,8 +8,10 @@ use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
+    WorkflowName,
 };
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
@@ -142,6 +144,14 @@ impl Store for LosesAnswers {
 
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
         self.inner.crons(limit, cursor).await
+    }
+
+    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
+        self.inner.gate(id).await
+    }
+
+    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.inner.waiters(gate, limit).await
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {

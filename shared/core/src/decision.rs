@@ -6,7 +6,8 @@ use crate::error::Reject;
 use crate::execution::Execution;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
-use crate::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
+use crate::gate::{Gate, Waiter};
+use crate::id::{ExecutionId, Fingerprint, GateId, Incarnation, Nonce, QueueName};
 use crate::operation::Operation;
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
@@ -167,6 +168,21 @@ pub enum Write {
     PutTick { record: TickRecord },
     /// Condition: the operation's record has the version before this one, or is absent for version 1.
     PutOperation { record: Box<Operation> },
+    /// Condition: there is no record of the gate, or it is still exactly the one decided on.
+    PutGate {
+        record: Box<Gate>,
+        /// The nonce of the record decided on.
+        replaces: Option<Nonce>,
+    },
+    /// Writes the item of a task that waits at a gate, before the other writes of its commit and without a condition.
+    PutWaiter {
+        gate: GateId,
+        waiter: Waiter,
+        /// When the item may be deleted.
+        expires_at: Timestamp,
+    },
+    /// Deletes that item, after the other writes of its commit. One that isn't there is no conflict.
+    DeleteWaiter { gate: GateId, waiter: Waiter },
     /// Condition: no cron has this id, or the record is still exactly the one decided on.
     PutCron {
         /// The record decided on.
@@ -211,6 +227,9 @@ impl Write {
             | Self::PutQueue { .. }
             | Self::PutTick { .. }
             | Self::PutOperation { .. }
+            | Self::PutGate { .. }
+            | Self::PutWaiter { .. }
+            | Self::DeleteWaiter { .. }
             | Self::ExtendBlob { .. }
             | Self::ExtendSegment { .. }
             | Self::ExtendKey { .. } => None,

@@ -235,6 +235,18 @@ name!(
 );
 
 name!(
+    /// The id of a gate: the digest of its key, as text.
+    GateId,
+    22
+);
+
+impl From<&Fingerprint> for GateId {
+    fn from(digest: &Fingerprint) -> Self {
+        Self(digest.to_string())
+    }
+}
+
+name!(
     /// What a worker provides and a task may require, such as `gpu`.
     Capability,
     CAPABILITY_MAX
@@ -355,6 +367,8 @@ pub enum RecordId {
     Queue(QueueName),
     /// An operation that isn't over.
     Operation(OperationId),
+    /// A key at which tasks wait for a place.
+    Gate(GateId),
 }
 
 impl From<TaskId> for RecordId {
@@ -378,6 +392,7 @@ impl RecordId {
             Self::Cron(id) => id.as_str(),
             Self::Queue(name) => name.as_str(),
             Self::Operation(id) => id.as_str(),
+            Self::Gate(id) => id.as_str(),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod error;
 pub mod execution;
 pub mod failure;
 pub mod flow;
+pub mod gate;
 pub mod id;
 pub mod lane;
 pub mod limits;

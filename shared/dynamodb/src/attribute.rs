@@ -52,6 +52,11 @@ pub(crate) mod execution {
     pub(crate) const CLOSING: &str = "c";
 }
 
+/// The names that only the items of those who wait at a gate have.
+pub(crate) mod gate {
+    pub(crate) const WAITER: &str = "w";
+}
+
 /// The names in rows of other records; nonce and version have the same names as in a task.
 pub(crate) mod row {
     pub(crate) const EXPIRES_AT: &str = "x";

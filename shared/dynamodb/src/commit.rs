@@ -29,15 +29,21 @@ mod reason {
 impl DynamoStore {
     pub(crate) async fn commit_all(&self, writes: &[Write]) -> Result<(), StoreError> {
         let (mut ahead, mut decided, mut behind) = (vec![], vec![], vec![]);
+        let (mut waiters, mut left) = (vec![], vec![]);
         for write in writes {
             match part(write) {
                 CommitPhase::Extension => ahead.push(write),
+                CommitPhase::Waiter => waiters.push(write),
                 CommitPhase::Decided => decided.push(write),
                 CommitPhase::Wake => behind.push(write),
+                CommitPhase::Left => left.push(write),
             }
         }
         for extension in ahead {
             self.extend(extension).await?;
+        }
+        for waiter in waiters {
+            self.send_unless_done(waiter).await?;
         }
         match decided.as_slice() {
             [] => {}
@@ -47,7 +53,18 @@ impl DynamoStore {
         for wake in behind {
             self.wake(wake).await?;
         }
+        for waiter in left {
+            self.send_unless_done(waiter).await?;
+        }
         Ok(())
+    }
+
+    /// A failed condition says that the item is as wanted.
+    async fn send_unless_done(&self, write: &Write) -> Result<(), StoreError> {
+        match self.send(statement(write, self.listed)?).await {
+            Ok(()) | Err(Failure::Condition(_)) => Ok(()),
+            Err(failure) => Err(failure.into_store_error()),
+        }
     }
 
     /// An execution that was deleted, is closing or has ended needs no wake: a failed condition is no error.
@@ -113,6 +130,15 @@ impl DynamoStore {
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+                    .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+                request.send().await.map(|output| output.consumed_capacity).map_err(Failure::from)
+            }
+            Action::Delete { key } => {
+                let request = self.client.delete_item().table_name(&self.table).set_key(Some(key));
+                let request = request
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
                     .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
                 request.send().await.map(|output| output.consumed_capacity).map_err(Failure::from)
             }
@@ -210,9 +236,13 @@ enum CommitPhase {
     /// Before the transaction, in which a payload of 100 KB would be billed twice. If the rest then fails, the payload
     /// is kept longer than needed, which is harmless.
     Extension,
+    /// Before the transaction: who reads the gate afterwards must find all that wait.
+    Waiter,
     Decided,
     /// After the transaction, so that the woken execution finds the other writes.
     Wake,
+    /// After the transaction: who waits must be found at the gate before its item goes.
+    Left,
 }
 
 fn part(write: &Write) -> CommitPhase {
@@ -220,7 +250,9 @@ fn part(write: &Write) -> CommitPhase {
         Write::ExtendBlob { .. } | Write::ExtendSegment { .. } | Write::ExtendKey { .. } => {
             CommitPhase::Extension
         }
+        Write::PutWaiter { .. } => CommitPhase::Waiter,
         Write::Wake { .. } => CommitPhase::Wake,
+        Write::DeleteWaiter { .. } => CommitPhase::Left,
         Write::CreateTask { .. }
         | Write::UpdateTask { .. }
         | Write::Rearm { .. }
@@ -230,6 +262,7 @@ fn part(write: &Write) -> CommitPhase {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutOperation { .. }
+        | Write::PutGate { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. } => CommitPhase::Decided,
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 
 use crate::item::Item;
@@ -24,6 +24,7 @@ pub(crate) struct Statement {
 pub(crate) enum Action {
     Put(Item),
     Update { key: Item, expression: String },
+    Delete { key: Item },
 }
 
 /// Attributes by their placeholders.
@@ -99,6 +100,10 @@ impl Statement {
         Self { action: Action::Update { key: key.attributes(), expression }, condition, placeholders }
     }
 
+    pub(crate) fn delete(key: Key, condition: String, placeholders: Placeholders) -> Self {
+        Self { action: Action::Delete { key: key.attributes() }, condition, placeholders }
+    }
+
     /// The same statement for a transaction.
     pub(crate) fn in_transaction(self, table: &str) -> Result<TransactWriteItem, BuildError> {
         let (names, values) = self.placeholders.into_maps();
@@ -124,6 +129,16 @@ impl Statement {
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(all_old);
                 TransactWriteItem::builder().update(update.build()?).build()
+            }
+            Action::Delete { key } => {
+                let delete = Delete::builder()
+                    .table_name(table)
+                    .set_key(Some(key))
+                    .condition_expression(self.condition)
+                    .set_expression_attribute_names(names)
+                    .set_expression_attribute_values(values)
+                    .return_values_on_condition_check_failure(all_old);
+                TransactWriteItem::builder().delete(delete.build()?).build()
             }
         })
     }

@@ -68,6 +68,7 @@ impl Indexed {
                 item.retain(|name, _| INDEXED.contains(&name.as_str()));
                 (pk, Self { attributes: item })
             }
+            Action::Delete { key } => (string(&key, PK).unwrap_or_default().to_owned(), Self::default()),
             Action::Update { key, expression } => {
                 let pk = string(&key, PK).unwrap_or_default().to_owned();
                 let mut attributes = self.attributes.clone();

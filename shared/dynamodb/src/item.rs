@@ -5,6 +5,7 @@
 
 pub(crate) mod cron;
 pub(crate) mod execution;
+pub(crate) mod gate;
 pub(crate) mod operation;
 mod record;
 pub(crate) mod row;

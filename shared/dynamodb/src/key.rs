@@ -3,8 +3,9 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::{Parent, Slot};
+use tickover_core::gate::Waiter;
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, Nonce, OperationId, QueueName, TaskId,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, Nonce, OperationId, QueueName, TaskId,
 };
 
 use crate::attribute::{PK, SK};
@@ -20,6 +21,9 @@ const KEY: &str = "key";
 const TICK: &str = "tick";
 const CRON: &str = "cron";
 const OPERATION: &str = "op";
+const GATE: &str = "gate";
+/// The prefix of the sort keys of those who wait at a gate.
+pub(crate) const WAITERS: &str = "wait#";
 
 pub(crate) const TASK_SK: &str = TASK;
 
@@ -72,6 +76,15 @@ impl Key {
 
     pub(crate) fn operation(id: &OperationId) -> Self {
         Self::of(OPERATION, id.as_str())
+    }
+
+    pub(crate) fn gate(id: &GateId) -> Self {
+        Self::of(GATE, id.as_str())
+    }
+
+    /// A task that waits has the partition key of its gate, and behind it a key in the order in which they get places.
+    pub(crate) fn waiter(gate: &GateId, waiter: &Waiter) -> Self {
+        Self { sk: format!("{WAITERS}{}", waiter.sort_key()), ..Self::gate(gate) }
     }
 
     /// All ticks share one record.
@@ -131,6 +144,11 @@ pub(crate) fn operation_id(pk: &str) -> Option<OperationId> {
     OperationId::parse(suffix(pk, OPERATION)?).ok()
 }
 
+/// The id in a gate's partition key; `None` if it is another record's key.
+pub(crate) fn gate_id(pk: &str) -> Option<GateId> {
+    GateId::parse(suffix(pk, GATE)?).ok()
+}
+
 fn suffix<'a>(pk: &'a str, what: &str) -> Option<&'a str> {
     pk.strip_prefix(what)?.strip_prefix('#')
 }
@@ -157,6 +175,10 @@ mod tests {
         for pk in ["queue#mail", "task", "task#", "tasks#a", "task#a b", "exec#a"] {
             assert_eq!(task_id(pk), None, "{pk}");
         }
+        let gate = GateId::from(&Fingerprint::from_bytes([0; 16]));
+        let key = Key::gate(&gate);
+        assert_eq!(key, Key { pk: "gate#AAAAAAAAAAAAAAAAAAAAAA".into(), sk: "gate".into() });
+        assert_eq!((gate_id(&key.pk), gate_id("task#a")), (Some(gate), None));
         for pk in ["task#a", "exec", "exec#", "join#a"] {
             assert_eq!(execution_id(pk), None, "{pk}");
         }

@@ -6,14 +6,16 @@ pub(crate) mod list;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use tickover_core::due::DueKind;
-use tickover_core::id::{CronId, ExecutionId, OperationId, QueueName, RecordId, TaskId, WorkflowName};
+use tickover_core::id::{
+    CronId, ExecutionId, GateId, OperationId, QueueName, RecordId, TaskId, WorkflowName,
+};
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{DueEntry, DueRange, Listed, Listing, Page, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
 use crate::error::Failure;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
-use crate::key::{TASK_SK, cron_id, execution_id, operation_id, queue_name, task_id};
+use crate::key::{Key, TASK_SK, WAITERS, cron_id, execution_id, gate_id, operation_id, queue_name, task_id};
 use crate::store::DynamoStore;
 use cursor::Walk;
 use list::List;
@@ -102,6 +104,27 @@ impl DynamoStore {
         cursor: Option<&str>,
     ) -> Result<Page<OperationId>, StoreError> {
         self.list_ids(List::Operations, limit, cursor, operation_id).await
+    }
+
+    /// The items of the first tasks that wait at a gate, in their order, read consistently.
+    pub(crate) async fn waiters_page(&self, gate: &GateId, limit: usize) -> Result<Vec<Item>, StoreError> {
+        let pk = Key::gate(gate).pk;
+        let query = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
+            .expression_attribute_names("#pk", PK)
+            .expression_attribute_names("#sk", SK)
+            .expression_attribute_values(":pk", AttributeValue::S(pk))
+            .expression_attribute_values(":sk", AttributeValue::S(WAITERS.to_owned()))
+            .limit(bounded(limit));
+        self.meter.request();
+        let output = query.send().await.map_err(|error| Failure::from(error).into_store_error())?;
+        self.meter.read(&output.consumed_capacity);
+        Ok(output.items.unwrap_or_default())
     }
 
     pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, StoreError> {
@@ -202,7 +225,8 @@ fn due_entry(item: &Item) -> Option<DueEntry> {
     let cron = || cron_id(pk).map(RecordId::Cron);
     let queue = || queue_name(pk).map(RecordId::Queue);
     let operation = || operation_id(pk).map(RecordId::Operation);
-    let record = task().or_else(execution).or_else(cron).or_else(queue).or_else(operation)?;
+    let gate = || gate_id(pk).map(RecordId::Gate);
+    let record = task().or_else(execution).or_else(cron).or_else(queue).or_else(operation).or_else(gate)?;
     let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
     // A kind that only a newer build knows must not hide the entry, or other entries of the shard: to read the record
     // shows the error.

@@ -7,8 +7,10 @@ use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
+    WorkflowName,
 };
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
@@ -21,6 +23,7 @@ use tickover_service::ports::{DueEntry, DueRange, ExecutionLists, Listed, Listin
 use crate::error::{Failure, unbuildable};
 use crate::item::cron::to_cron;
 use crate::item::execution::to_execution;
+use crate::item::gate::{to_gate, to_waiter};
 use crate::item::operation::to_operation;
 use crate::item::row::{of_blob, to_blob, to_key, to_queue, to_tick};
 use crate::item::{Item, to_task};
@@ -220,6 +223,14 @@ impl Store for DynamoStore {
         let mut found: Vec<Operation> = items.into_iter().map(to_operation).collect::<Result<_, _>>()?;
         found.sort_unstable_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
         Ok(Page { items: found, next })
+    }
+
+    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
+        self.read(Key::gate(id), Consistency::Strong).await?.map(to_gate).transpose()
+    }
+
+    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.waiters_page(gate, limit).await?.iter().map(to_waiter).collect()
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

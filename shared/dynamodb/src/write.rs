@@ -8,7 +8,8 @@ mod record;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
-use tickover_core::id::{Fingerprint, Nonce};
+use tickover_core::gate::{Gate, Waiter};
+use tickover_core::id::{Fingerprint, GateId, Nonce};
 use tickover_core::operation::Operation;
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::tick::TickRecord;
@@ -19,6 +20,7 @@ use crate::attribute::{DUE_AT, DUE_KIND, PK, TTL, row, task as field};
 use crate::expression::{Placeholders, Statement, assignment};
 use crate::item::cron::of_cron;
 use crate::item::execution::{of_execution, to_execution};
+use crate::item::gate::{of_gate, of_waiter};
 use crate::item::operation::of_operation;
 use crate::item::row::{of_key, of_queue, of_tick};
 use crate::item::{Item, millis, number, of_task, seconds, string, to_task};
@@ -43,6 +45,13 @@ pub(crate) fn statement(write: &Write, listed: Listed) -> Result<Statement, Stor
         Write::PutKey { record, replaces } => put_key(record, replaces.as_ref()),
         Write::PutQueue { record } => put_queue(record),
         Write::PutOperation { record } => put_operation(record),
+        Write::PutGate { record, replaces } => put_gate(record, *replaces),
+        Write::PutWaiter { gate, waiter, expires_at } => put_waiter(gate, waiter, *expires_at),
+        Write::DeleteWaiter { gate, waiter } => {
+            let mut with = Placeholders::default();
+            let condition = format!("attribute_exists({})", with.name(PK));
+            Ok(Statement::delete(Key::waiter(gate, waiter), condition, with))
+        }
         Write::PutTick { record } => put_tick(record),
         Write::PutCron { before, after } => put_cron(after, before.as_ref().map(|before| before.nonce)),
         Write::ExtendBlob { at } => Ok(extend(Key::blob(&at.id), at.expires_at)),
@@ -72,6 +81,9 @@ pub(crate) fn is_already_applied(write: &Write, old: &Item) -> bool {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutOperation { .. }
+        | Write::PutGate { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
@@ -93,11 +105,14 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
         Write::PutKey { record, .. } => Some(record.nonce),
         Write::PutQueue { record } => Some(record.nonce),
         Write::PutOperation { record } => Some(record.nonce),
+        Write::PutGate { record, .. } => Some(record.nonce),
         Write::PutTick { record } => Some(record.nonce),
         Write::PutCron { after, .. } => Some(after.nonce),
         Write::Rearm { .. }
         | Write::RearmExecution { .. }
         | Write::Wake { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,
@@ -119,6 +134,9 @@ pub(crate) fn current(write: &Write, old: Option<&Item>) -> Option<Result<Curren
         Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutOperation { .. }
+        | Write::PutGate { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
@@ -165,18 +183,43 @@ fn put_tick(record: &TickRecord) -> Result<Statement, StoreError> {
     Ok(Statement::put(of_tick(record)?, condition, with))
 }
 
-/// - `attribute_not_exists(pk)` for the first: there is no cron of this id;
-/// - `non = :replaced` for later ones: it is still the very record that was decided on.
+/// See [`written_by`].
 fn put_cron(record: &Cron, replaces: Option<Nonce>) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
-    let condition = match replaces {
+    let condition = written_by(replaces, &mut with);
+    Ok(Statement::put(of_cron(record)?, condition, with))
+}
+
+/// See [`written_by`].
+fn put_gate(record: &Gate, replaces: Option<Nonce>) -> Result<Statement, StoreError> {
+    let mut with = Placeholders::default();
+    let condition = written_by(replaces, &mut with);
+    Ok(Statement::put(of_gate(record)?, condition, with))
+}
+
+/// - `attribute_not_exists(pk)` for the first: there is no record of this id;
+/// - `non = :replaced` for later ones: it is still the very record that was decided on.
+fn written_by(replaces: Option<Nonce>, with: &mut Placeholders) -> String {
+    match replaces {
         None => format!("attribute_not_exists({})", with.name(PK)),
         Some(seen) => {
             let nonce = with.value("replaced", AttributeValue::S(seen.to_string()));
             format!("{} = {nonce}", with.name(field::NONCE))
         }
-    };
-    Ok(Statement::put(of_cron(record)?, condition, with))
+    }
+}
+
+/// - `attribute_not_exists(pk)`: it doesn't wait there yet;
+/// - `OR ttl < :ttl`: or its item would expire sooner.
+fn put_waiter(gate: &GateId, waiter: &Waiter, expires_at: Timestamp) -> Result<Statement, StoreError> {
+    let mut with = Placeholders::default();
+    let condition = format!(
+        "attribute_not_exists({}) OR {} < {}",
+        with.name(PK),
+        with.name(TTL),
+        with.value(TTL, seconds(expires_at)),
+    );
+    Ok(Statement::put(of_waiter(gate, waiter, expires_at)?, condition, with))
 }
 
 fn follows(version: u64, with: &mut Placeholders) -> String {

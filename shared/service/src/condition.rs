@@ -5,6 +5,7 @@ use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::gate::Gate;
 use tickover_core::id::{Incarnation, Nonce};
 use tickover_core::operation::Operation;
 use tickover_core::queue::{KeyRecord, QueueRecord};
@@ -74,6 +75,13 @@ impl From<&Operation> for Stored {
     fn from(operation: &Operation) -> Self {
         let Operation { version, nonce, due, .. } = *operation;
         Self { incarnation: None, version, nonce, due, wakes: 0, expires_at: operation.expires_at() }
+    }
+}
+
+impl From<&Gate> for Stored {
+    fn from(gate: &Gate) -> Self {
+        let Gate { version, nonce, due, .. } = *gate;
+        Self { incarnation: None, version, nonce, due, wakes: 0, expires_at: gate.expires_at() }
     }
 }
 
@@ -172,8 +180,13 @@ impl Condition {
             Write::PutOperation { record } => {
                 Some(Self::Follows { version: record.version, nonce: record.nonce })
             }
+            Write::PutGate { record, replaces } => {
+                Some(Self::WrittenBy { before: *replaces, nonce: record.nonce })
+            }
             Write::PutTick { record } => Some(Self::Follows { version: record.version, nonce: record.nonce }),
             Write::Wake { .. }
+            | Write::PutWaiter { .. }
+            | Write::DeleteWaiter { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => None,

@@ -10,8 +10,9 @@ use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionStatus, Parent, Slot};
+use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, RecordId, TaskId,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, RecordId, TaskId,
     WorkflowName,
 };
 use tickover_core::operation::Operation;
@@ -232,6 +233,12 @@ pub trait Store: Send + Sync {
 
     /// Operations, latest first.
     async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError>;
+
+    /// The gate of a key, read consistently. Its retention may have passed.
+    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError>;
+
+    /// The first tasks that wait at a gate and have an item of their own, in their order, read consistently.
+    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError>;
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError>;
 

@@ -199,6 +199,7 @@ impl Service {
             }
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,
+            RecordId::Gate(_) => DueReply::Nothing,
             RecordId::Operation(id) => Box::pin(self.carry_out_operation(id, stop_at)).await?,
         };
         Ok(match reply {

@@ -201,6 +201,16 @@ fn expected(kind: Kind, read: &Read<'_>) -> Result<(String, NewRecord), StoreErr
             let operation = read.operation()?;
             (operation.id.to_string(), NewRecord::operation(&operation)?)
         }
+        Kind::Gate => {
+            let gate = read.gate()?;
+            (gate.id.to_string(), NewRecord::gate(&gate)?)
+        }
+        Kind::Waiter => {
+            let waiter = read.waiter()?;
+            let gate = read.id.split_once('#').map_or(read.id, |(gate, _)| gate);
+            let expires_at = read.stored.expires_at.unwrap_or(Timestamp::EPOCH);
+            (format!("{gate}#{}", waiter.sort_key()), NewRecord::waiter(&waiter, expires_at)?)
+        }
         Kind::Queue => {
             let queue = read.queue()?;
             (queue.name.to_string(), NewRecord::queue(&queue)?)

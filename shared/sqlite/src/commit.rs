@@ -14,7 +14,7 @@ use tickover_service::ports::{Current, StoreError};
 
 use crate::error::Failure;
 use crate::read::record as read;
-use crate::record::{Kind, Labels, NewRecord, bits, stored};
+use crate::record::{Kind, Labels, NewRecord, bits, stored, waiter_id};
 
 /// The writes of a commit, in the order in which they are made.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct Commit {
     decided: Vec<Decided>,
     /// They come last: an execution that is woken must find what it is woken for.
     wakes: Vec<(ExecutionId, Incarnation)>,
+    /// Tasks that no longer wait at a gate, by the ids of what waits.
+    left: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -31,6 +33,7 @@ enum Extension {
     Blob(BlobId, Timestamp),
     Segment(ExecutionId, SegmentKey, Timestamp),
     Key(String, Timestamp),
+    Waiter(String, Box<NewRecord>),
 }
 
 /// A write with a condition.
@@ -58,7 +61,7 @@ enum Change {
 
 impl Commit {
     pub(crate) fn new(writes: &[Write]) -> Result<Self, StoreError> {
-        let mut commit = Self { extensions: vec![], decided: vec![], wakes: vec![] };
+        let mut commit = Self { extensions: vec![], decided: vec![], wakes: vec![], left: vec![] };
         for write in writes {
             commit.add(write)?;
         }
@@ -94,6 +97,18 @@ impl Commit {
             }
             Write::PutOperation { record } => {
                 (Kind::Operation, record.id.to_string(), Change::Put(NewRecord::operation(record)?))
+            }
+            Write::PutGate { record, .. } => {
+                (Kind::Gate, record.id.to_string(), Change::Put(NewRecord::gate(record)?))
+            }
+            Write::PutWaiter { gate, waiter, expires_at } => {
+                let record = NewRecord::waiter(waiter, *expires_at)?;
+                self.extensions.push(Extension::Waiter(waiter_id(gate, waiter), Box::new(record)));
+                return Ok(());
+            }
+            Write::DeleteWaiter { gate, waiter } => {
+                self.left.push(waiter_id(gate, waiter));
+                return Ok(());
             }
             Write::PutTick { record } => (Kind::Tick, String::new(), Change::Put(NewRecord::tick(record)?)),
             Write::PutCron { after, .. } => {
@@ -154,6 +169,11 @@ impl Commit {
         for (id, incarnation) in &self.wakes {
             wake(connection, id, *incarnation)?;
         }
+        for id in &self.left {
+            let mut statement =
+                connection.prepare_cached("DELETE FROM record WHERE kind = ?1 AND id = ?2")?;
+            statement.execute(params![Kind::Waiter as i64, id])?;
+        }
         Ok(())
     }
 }
@@ -192,7 +212,13 @@ impl Decided {
                 let execution = read(connection, Kind::Execution, &self.id, |read| read.execution())?;
                 Ok(execution.map(|execution| Current::Execution(Box::new(execution))))
             }
-            Kind::Cron | Kind::Queue | Kind::Key | Kind::Tick | Kind::Operation => Ok(None),
+            Kind::Cron
+            | Kind::Queue
+            | Kind::Key
+            | Kind::Tick
+            | Kind::Operation
+            | Kind::Gate
+            | Kind::Waiter => Ok(None),
         }
     }
 }
@@ -361,6 +387,10 @@ impl Extension {
                     bits(*key.mark.as_bytes()),
                     expires_at.as_millis(),
                 ])?;
+            }
+            Self::Waiter(id, record) => {
+                let row = find(connection, Kind::Waiter, id)?.map(|(row, _)| row);
+                put(connection, Kind::Waiter, id, record, row)?;
             }
             Self::Key(key, expires_at) => {
                 let mut statement = connection

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, Row, ToSql, params};
 use tickover_core::cron::Cron;
-use tickover_core::id::{ExecutionId, RecordId, TaskId, WorkflowName};
+use tickover_core::gate::Waiter;
+use tickover_core::id::{ExecutionId, GateId, RecordId, TaskId, WorkflowName};
 use tickover_core::operation::Operation;
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
@@ -69,6 +70,20 @@ pub(crate) fn all<T>(
     let mut found = vec![];
     while let Some(row) = rows.next()? {
         found.push(parse_row(row, &parse)?);
+    }
+    Ok(found)
+}
+
+/// The first tasks that wait at a gate, in their order.
+pub(crate) fn waiters(connection: &Connection, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, Failure> {
+    let mut statement = connection
+        .prepare_cached(select_records!("WHERE kind = ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4"))?;
+    // What follows the separator in the order of characters ends the range.
+    let (from, until) = (format!("{gate}#"), format!("{gate}$"));
+    let mut rows = statement.query(params![Kind::Waiter as i64, from, until, limit])?;
+    let mut found = vec![];
+    while let Some(row) = rows.next()? {
+        found.push(parse_row(row, |read| read.waiter())?);
     }
     Ok(found)
 }
@@ -142,7 +157,11 @@ pub(crate) fn tasks(
     let page = page(positions, limit, &name, Position::clone);
     let task = |position: Position| match position.record {
         RecordId::Task(id) => Some(id),
-        RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
+        RecordId::Execution(_)
+        | RecordId::Cron(_)
+        | RecordId::Queue(_)
+        | RecordId::Operation(_)
+        | RecordId::Gate(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(task).collect(), next: page.next })
 }
@@ -158,7 +177,11 @@ pub(crate) fn executions(
     let page = page(list(connection, &name, &before(&name, cursor)?, limit)?, limit, &name, Position::clone);
     let execution = |position: Position| match position.record {
         RecordId::Execution(id) => Some(id),
-        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
+        RecordId::Task(_)
+        | RecordId::Cron(_)
+        | RecordId::Queue(_)
+        | RecordId::Operation(_)
+        | RecordId::Gate(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
 }

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use tickover_core::cron::{self, Cron};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::{self, Execution};
+use tickover_core::gate::{self, Gate, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Incarnation, Nonce, OperationId, QueueName, RecordId, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, GateId, Incarnation, Nonce, OperationId, QueueName, RecordId, TaskId,
+    WorkflowName,
 };
 use tickover_core::operation::{self, Operation};
 use tickover_core::payload::Payload;
@@ -51,11 +53,23 @@ pub(crate) enum Kind {
     Key = 4,
     Tick = 5,
     Operation = 6,
+    Gate = 7,
+    /// A task that waits at a gate. Its id is the gate's, and a key in the order in which they get places.
+    Waiter = 8,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Task, Self::Execution, Self::Cron, Self::Queue, Self::Key, Self::Tick, Self::Operation];
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Task,
+        Self::Execution,
+        Self::Cron,
+        Self::Queue,
+        Self::Key,
+        Self::Tick,
+        Self::Operation,
+        Self::Gate,
+        Self::Waiter,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -66,6 +80,8 @@ impl Kind {
             Self::Key => "idempotency key",
             Self::Tick => "record of the ticks",
             Self::Operation => "operation",
+            Self::Gate => "gate",
+            Self::Waiter => "waiting task",
         }
     }
 
@@ -78,6 +94,8 @@ impl Kind {
             Self::Key => "idempotency keys",
             Self::Tick => "records of the ticks",
             Self::Operation => "operations",
+            Self::Gate => "gates",
+            Self::Waiter => "tasks that wait at a gate",
         }
     }
 
@@ -90,6 +108,7 @@ impl Kind {
             2 => RecordId::Cron(CronId::parse(id).map_err(|_| wrong("cron"))?),
             3 => RecordId::Queue(QueueName::parse(id).map_err(|_| wrong("queue"))?),
             6 => RecordId::Operation(OperationId::parse(id).map_err(|_| wrong("operation"))?),
+            7 => RecordId::Gate(GateId::parse(id).map_err(|_| wrong("gate"))?),
             _ => return Ok(None),
         }))
     }
@@ -101,6 +120,7 @@ impl Kind {
             RecordId::Cron(_) => Self::Cron,
             RecordId::Queue(_) => Self::Queue,
             RecordId::Operation(_) => Self::Operation,
+            RecordId::Gate(_) => Self::Gate,
         }
     }
 }
@@ -147,6 +167,11 @@ impl Labels {
         // The service has checked them.
         serde_json::from_str::<Details>(details).unwrap_or_default().labels
     }
+}
+
+/// The id of a task that waits at a gate, among all that wait: in their order.
+pub(crate) fn waiter_id(gate: &GateId, waiter: &Waiter) -> String {
+    format!("{gate}#{}", waiter.sort_key())
 }
 
 /// A record that is to be written.
@@ -204,6 +229,23 @@ impl NewRecord {
     pub(crate) fn operation(operation: &Operation) -> Result<Self, StoreError> {
         let list = Some((OPERATIONS.to_owned(), operation.created_at));
         Ok(Self { list, ..Self::plain(operation.into(), body(operation)?) })
+    }
+
+    pub(crate) fn gate(gate: &Gate) -> Result<Self, StoreError> {
+        Ok(Self::plain(gate.into(), body(gate)?))
+    }
+
+    /// What waits has no version of its own: nothing is conditional on it.
+    pub(crate) fn waiter(waiter: &Waiter, expires_at: Timestamp) -> Result<Self, StoreError> {
+        let stored = Stored {
+            incarnation: Some(waiter.incarnation),
+            version: 0,
+            nonce: Nonce::from_bytes([0; 8]),
+            due: None,
+            wakes: 0,
+            expires_at: Some(expires_at),
+        };
+        Ok(Self::plain(stored, body(waiter)?))
     }
 
     pub(crate) fn key(key: &KeyRecord) -> Result<Self, StoreError> {
@@ -289,6 +331,15 @@ impl Read<'_> {
         let operation: Operation =
             self.parse("operation", |operation: &Operation| operation.format == operation::FORMAT)?;
         Ok(Operation { due: self.stored.due, ..operation })
+    }
+
+    pub(crate) fn gate(&self) -> Result<Gate, StoreError> {
+        let gate: Gate = self.parse("gate", |gate: &Gate| gate.format == gate::FORMAT)?;
+        Ok(Gate { due: self.stored.due, ..gate })
+    }
+
+    pub(crate) fn waiter(&self) -> Result<Waiter, StoreError> {
+        self.parse("waiting task", |_| true)
     }
 
     pub(crate) fn queue(&self) -> Result<QueueRecord, StoreError> {

@@ -11,8 +11,10 @@ use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
+    WorkflowName,
 };
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
@@ -291,6 +293,14 @@ impl Store for SqliteStore {
 
     async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
         self.read(|connection| read::operations(connection, limit, cursor))
+    }
+
+    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
+        self.read(|connection| read::record(connection, Kind::Gate, id.as_str(), |read| read.gate()))
+    }
+
+    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.read(|connection| read::waiters(connection, gate, limit))
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

@@ -73,6 +73,9 @@ impl Change {
             | Write::PutKey { .. }
             | Write::PutQueue { .. }
             | Write::PutOperation { .. }
+            | Write::PutGate { .. }
+            | Write::PutWaiter { .. }
+            | Write::DeleteWaiter { .. }
             | Write::PutTick { .. }
             | Write::PutCron { .. }
             | Write::ExtendBlob { .. }

@@ -140,6 +140,9 @@ fn record_of(write: &Write) -> Option<RecordId> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutOperation { .. }
+        | Write::PutGate { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }
@@ -179,12 +182,15 @@ fn record_before(write: &Write) -> Option<Write> {
         }
         Write::PutQueue { record } => (record.version > 1).then(|| write.clone()),
         Write::PutOperation { record } => (record.version > 1).then(|| write.clone()),
+        Write::PutGate { record, .. } => (record.version > 1).then(|| write.clone()),
         Write::CreateTask { .. }
         | Write::CreateExecution { .. }
         | Write::Wake { .. }
         | Write::PutKey { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,

@@ -127,6 +127,9 @@ impl Gate {
                 | Write::PutKey { .. }
                 | Write::PutQueue { .. }
                 | Write::PutOperation { .. }
+                | Write::PutGate { .. }
+                | Write::PutWaiter { .. }
+                | Write::DeleteWaiter { .. }
                 | Write::PutCron { .. }
                 | Write::ExtendBlob { .. }
                 | Write::ExtendSegment { .. }

@@ -10,7 +10,8 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::id::{BlobId, ExecutionId, OperationId, QueueName, RecordId, TaskId};
+use tickover_core::gate::Gate;
+use tickover_core::id::{BlobId, ExecutionId, GateId, OperationId, QueueName, RecordId, TaskId};
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
@@ -59,6 +60,7 @@ enum Known {
     Execution(ExecutionId, Option<Execution>),
     Queue(QueueName, Option<Due>),
     Operation(OperationId, Option<Due>),
+    Gate(GateId, Option<Due>),
 }
 
 impl Ledger {
@@ -103,6 +105,11 @@ impl Ledger {
     /// The current record of an operation.
     pub fn operation(&self, id: &OperationId) -> Option<Operation> {
         self.store.operation(id).now_or_never()?.ok()?
+    }
+
+    /// The current record of a gate.
+    pub fn gate(&self, id: &GateId) -> Option<Gate> {
+        self.store.gate(id).now_or_never()?.ok()?
     }
 
     /// Executions that haven't ended.
@@ -152,6 +159,10 @@ impl Ledger {
                     let after = self.queue_due(&name);
                     self.follow(RecordId::Queue(name), before, after, lag_ms);
                 }
+                Known::Gate(id, before) => {
+                    let after = self.gate(&id).and_then(|gate| gate.due);
+                    self.follow(RecordId::Gate(id), before, after, lag_ms);
+                }
                 Known::Operation(id, before) => {
                     let Some(after) = self.operation(&id) else { continue };
                     let due = after.due;
@@ -188,6 +199,10 @@ impl Ledger {
             RecordId::Operation(id) => {
                 let before = self.operation(&id).and_then(|operation| operation.due);
                 Some(Known::Operation(id, before))
+            }
+            RecordId::Gate(id) => {
+                let before = self.gate(&id).and_then(|gate| gate.due);
+                Some(Known::Gate(id, before))
             }
             RecordId::Cron(_) => None,
         }
@@ -269,6 +284,7 @@ impl Ledger {
 fn name(at: Timestamp, id: &RecordId) -> String {
     let sort = match id {
         RecordId::Execution(_) => 'e',
+        RecordId::Gate(_) => 'g',
         RecordId::Operation(_) => 'o',
         RecordId::Queue(_) => 'q',
         RecordId::Cron(_) => 'r',
@@ -288,9 +304,12 @@ fn record_of(write: &Write) -> Option<RecordId> {
         Write::Wake { id, .. } => Some(id.clone().into()),
         Write::PutQueue { record } => Some(RecordId::Queue(record.name.clone())),
         Write::PutOperation { record } => Some(RecordId::Operation(record.id.clone())),
+        Write::PutGate { record, .. } => Some(RecordId::Gate(record.id.clone())),
         Write::PutKey { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::ExtendBlob { .. }
         | Write::ExtendSegment { .. }
         | Write::ExtendKey { .. } => None,

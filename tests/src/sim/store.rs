@@ -7,8 +7,9 @@ use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::gate::{self, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, RecordId, TaskId,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, RecordId, TaskId,
     WorkflowName,
 };
 use tickover_core::operation::Operation;
@@ -241,6 +242,14 @@ impl Store for SimStore {
 
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
         self.read(self.0.world.ledger.store.crons(limit, cursor)).await
+    }
+
+    async fn gate(&self, id: &GateId) -> Result<Option<gate::Gate>, StoreError> {
+        self.read(self.0.world.ledger.store.gate(id)).await
+    }
+
+    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.read(self.0.world.ledger.store.waiters(gate, limit)).await
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {

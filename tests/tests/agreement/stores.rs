@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tickover_core::command::Context;
 use tickover_core::decision::Write;
-use tickover_core::due::Due;
+use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, OperationId, TaskId};
+use tickover_core::flow::Priority;
+use tickover_core::gate::{Gate, Order, Waiter};
+use tickover_core::id::{ExecutionId, Fingerprint, GateId, Incarnation, LeaseId, Nonce, OperationId, TaskId};
 use tickover_core::operation::{Action, Counts, HowEnded, NewOperation, Operation, Target};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::queue::{KeyRecord, QueueRecord};
@@ -51,6 +53,8 @@ struct Contents {
     keys: Vec<KeyRecord>,
     queue: Option<QueueRecord>,
     operation: Option<Operation>,
+    gate: Option<Gate>,
+    waiters: Vec<Waiter>,
     tick: Option<TickRecord>,
 }
 
@@ -92,7 +96,7 @@ impl Stores {
             if left != other {
                 return Err(format!("left in memory {left:?}\non {name} {other:?}\nby {writes:?}"));
             }
-            if matches!(random_write.what, What::Execution(_) | What::Operation { .. }) {
+            if matches!(random_write.what, What::Execution(_) | What::Operation { .. } | What::Gate { .. }) {
                 let left = shown(&*self.memory).await.map_err(unread)?;
                 let other = shown(&**store).await.map_err(unread)?;
                 if left != other {
@@ -129,6 +133,9 @@ impl Stores {
             | Write::PutCron { .. }
             | Write::PutQueue { .. }
             | Write::PutOperation { .. }
+            | Write::PutGate { .. }
+            | Write::PutWaiter { .. }
+            | Write::DeleteWaiter { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => false,
@@ -160,6 +167,7 @@ impl Stores {
                 let record = self.operation(stored.as_ref(), *ahead, *does, now);
                 vec![Write::PutOperation { record: Box::new(record) }]
             }
+            (What::Gate { over_stored, enters }, _) => self.of_gate(*over_stored, *enters, now).await,
             (What::ExtendKey(key), _) => {
                 let expires_at = now.plus(Millis::from_secs(90 * 86_400));
                 vec![Write::ExtendKey { key: digest(*key), expires_at }]
@@ -181,6 +189,25 @@ impl Stores {
                 vec![Write::Rearm { task: Box::new(task.clone()), to }]
             }),
         }
+    }
+
+    async fn of_gate(&self, over_stored: bool, enters: Option<bool>, now: Timestamp) -> Vec<Write> {
+        let stored = self.memory.gate(&gate_id()).await.ok().flatten();
+        let replaces = stored.as_ref().map(|gate| gate.nonce).filter(|_| over_stored);
+        let gate = stored.unwrap_or_else(|| Gate::new(gate_id(), "k".to_owned(), self.nonce(), now));
+        let incarnation = Incarnation::from_bytes([6; 8]);
+        let order = Order { priority: Priority::Normal, since: START };
+        let waiter = Waiter { task: task_id(IDS[0]), incarnation, order };
+        let due = Due { at: now, kind: DueKind::Backstop, shard: SHARD };
+        let due = Some(due).filter(|_| enters == Some(true));
+        let record = Box::new(Gate { version: gate.version + 1, nonce: self.nonce(), due, ..gate });
+        let mut writes = vec![Write::PutGate { record, replaces }];
+        let expires_at = now.plus(Millis::from_secs(3_600));
+        writes.extend(enters.map(|enters| match enters {
+            true => Write::PutWaiter { gate: gate_id(), waiter, expires_at },
+            false => Write::DeleteWaiter { gate: gate_id(), waiter },
+        }));
+        writes
     }
 
     fn operation(
@@ -311,7 +338,12 @@ async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
     let queue = store.queue(&queue_name("q")).await?;
     let operation = store.operation(&operation_id()).await?;
     let tick = store.tick_record().await?;
-    Ok(Contents { tasks, executions, keys, queue, operation, tick })
+    let (gate, waiters) = (store.gate(&gate_id()).await?, store.waiters(&gate_id(), 10).await?);
+    Ok(Contents { tasks, executions, keys, queue, operation, gate, waiters, tick })
+}
+
+fn gate_id() -> GateId {
+    GateId::from(&Fingerprint::from_bytes([5; 16]))
 }
 
 fn operation_id() -> OperationId {
@@ -347,6 +379,9 @@ fn task_of(write: &Write) -> Option<&TaskId> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutOperation { .. }
+        | Write::PutGate { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }

@@ -52,6 +52,8 @@ pub(crate) enum What {
     Queue { ahead: u64 },
     /// An operation's record, so many versions after the stored one; the first is 1.
     Operation { ahead: u64, does: ToOperation },
+    /// A gate's record: over the stored one, or as if there were none. A task enters or leaves with it.
+    Gate { over_stored: bool, enters: Option<bool> },
     /// The ticks' record, so many versions after the stored one; the first is 1.
     Tick { ahead: u64 },
     /// The expiry of a key is extended.
@@ -146,6 +148,8 @@ fn other() -> impl Strategy<Value = What> {
         5 => any::<Index>().prop_map(What::Again),
         1 => (0_u64..3).prop_map(|ahead| What::Queue { ahead }),
         4 => (0_u64..3, to_operation()).prop_map(|(ahead, does)| What::Operation { ahead, does }),
+        4 => (prop::bool::weighted(0.8), any::<Option<bool>>())
+            .prop_map(|(over_stored, enters)| What::Gate { over_stored, enters }),
         1 => (0_u64..3).prop_map(|ahead| What::Tick { ahead }),
         1 => select(KEYS.to_vec()).prop_map(What::ExtendKey),
     ]

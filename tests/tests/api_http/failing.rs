@@ -8,8 +8,10 @@ use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
+    WorkflowName,
 };
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
@@ -100,6 +102,14 @@ impl Store for Failing {
     }
 
     async fn crons(&self, _: usize, _: Option<&str>) -> Result<Page<Cron>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn gate(&self, _: &GateId) -> Result<Option<Gate>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn waiters(&self, _: &GateId, _: usize) -> Result<Vec<Waiter>, StoreError> {
         Err(self.0.clone())
     }
 

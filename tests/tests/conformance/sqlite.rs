@@ -2,6 +2,7 @@
 
 mod executions;
 mod files;
+mod gates;
 mod growth;
 mod operations;
 mod power;

@@ -6,6 +6,7 @@ mod create;
 mod crons;
 mod executions;
 mod fixture;
+mod gates;
 mod lists;
 mod operations;
 mod parts;
@@ -122,6 +123,11 @@ const CASES: &[Case] = cases![
     crons::a_cron_is_created_once_and_changed_only_in_the_version_that_was_read,
     crons::a_cron_is_due_at_its_slot_until_it_has_none,
     crons::crons_are_listed_in_the_order_in_which_they_were_made,
+    gates::every_change_of_a_gate_is_read_as_it_was_written,
+    gates::a_gate_is_only_written_over_the_record_that_was_decided_on,
+    gates::a_gate_is_due_while_its_record_says_so,
+    gates::who_waits_at_a_gate_is_found_in_order,
+    gates::who_waits_is_written_even_if_the_gate_has_changed_and_leaves_only_with_it,
     operations::every_change_of_an_operation_is_read_as_it_was_written,
     operations::an_operations_versions_follow_each_other,
     operations::an_operation_is_due_until_its_end,

@@ -15,7 +15,7 @@ fn parts(write: &Write) -> (String, String) {
 fn parts_in(write: &Write, listed: Listed) -> (String, String) {
     let Statement { action, condition, .. } = statement(write, listed).unwrap();
     match action {
-        Action::Put(_) => (String::new(), condition),
+        Action::Put(_) | Action::Delete { .. } => (String::new(), condition),
         Action::Update { expression, .. } => (expression, condition),
     }
 }

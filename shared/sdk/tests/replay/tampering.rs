@@ -10,8 +10,10 @@ use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, OperationId, QueueName, TaskId, WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
+    WorkflowName,
 };
 use tickover_core::limits::Limits;
 use tickover_core::operation::Operation;
@@ -211,6 +213,14 @@ impl Store for Lying {
 
     async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
         self.inner.crons(limit, cursor).await
+    }
+
+    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
+        self.inner.gate(id).await
+    }
+
+    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.inner.waiters(gate, limit).await
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {

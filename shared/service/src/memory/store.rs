@@ -17,9 +17,10 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, Incarnation, Nonce, OperationId, QueueName, RecordId, TaskId,
-    WorkflowName,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, Nonce, OperationId, QueueName, RecordId,
+    TaskId, WorkflowName,
 };
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
@@ -55,6 +56,8 @@ struct Records {
     blobs: BTreeMap<BlobId, Kept<Json>>,
     queues: BTreeMap<QueueName, QueueRecord>,
     operations: BTreeMap<OperationId, Operation>,
+    gates: BTreeMap<GateId, Gate>,
+    waiters: BTreeMap<(GateId, String), Kept<Waiter>>,
     keys: BTreeMap<Fingerprint, KeyRecord>,
     tick: Option<TickRecord>,
 }
@@ -128,7 +131,15 @@ impl Records {
         let position = |(record, due): (RecordId, Option<Due>)| {
             due.filter(is_within).map(|due| Position { at: due.at, record })
         };
-        tasks.chain(executions).chain(crons).chain(queues).chain(operations).filter_map(position).collect()
+        let gates = self.gates.values().map(|one| (RecordId::Gate(one.id.clone()), one.due));
+        tasks
+            .chain(executions)
+            .chain(crons)
+            .chain(queues)
+            .chain(operations)
+            .chain(gates)
+            .filter_map(position)
+            .collect()
     }
 
     /// A record's entry in the due index.
@@ -139,6 +150,7 @@ impl Records {
             RecordId::Cron(id) => self.crons.get(id)?.due?,
             RecordId::Queue(name) => self.queues.get(name)?.due()?,
             RecordId::Operation(id) => self.operations.get(id)?.due?,
+            RecordId::Gate(id) => self.gates.get(id)?.due?,
         };
         Some(DueEntry { record, due_at: due.at, kind: due.kind })
     }
@@ -152,7 +164,11 @@ fn name(listing: Listing) -> String {
 fn execution_of(record: RecordId) -> Option<ExecutionId> {
     match record {
         RecordId::Execution(id) => Some(id),
-        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
+        RecordId::Task(_)
+        | RecordId::Cron(_)
+        | RecordId::Queue(_)
+        | RecordId::Operation(_)
+        | RecordId::Gate(_) => None,
     }
 }
 
@@ -223,7 +239,11 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions, &name(listing), order, limit, cursor)?;
         let task = |record| match record {
             RecordId::Task(id) => Some(id),
-            RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
+            RecordId::Execution(_)
+            | RecordId::Cron(_)
+            | RecordId::Queue(_)
+            | RecordId::Operation(_)
+            | RecordId::Gate(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(task).collect(), next })
     }
@@ -299,7 +319,11 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions.collect(), "crons", Order::Ascending, limit, cursor)?;
         let cron = |record| match record {
             RecordId::Cron(id) => records.crons.get(&id).cloned(),
-            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
+            RecordId::Task(_)
+            | RecordId::Execution(_)
+            | RecordId::Queue(_)
+            | RecordId::Operation(_)
+            | RecordId::Gate(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(cron).collect(), next })
     }
@@ -324,9 +348,24 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions, "operations", Order::Descending, limit, cursor)?;
         let operation = |record| match record {
             RecordId::Operation(id) => records.operations.get(&id).cloned(),
-            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
+            RecordId::Task(_)
+            | RecordId::Execution(_)
+            | RecordId::Cron(_)
+            | RecordId::Queue(_)
+            | RecordId::Gate(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(operation).collect(), next })
+    }
+
+    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
+        Ok(self.records().gates.get(id).cloned())
+    }
+
+    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        let records = self.records();
+        let from = (gate.clone(), String::new());
+        let of_gate = records.waiters.range(from..).take_while(|((of, _), _)| of == gate).take(limit);
+        Ok(of_gate.map(|(_, kept)| kept.value.clone()).collect())
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

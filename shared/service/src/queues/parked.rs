@@ -198,7 +198,7 @@ impl Service {
             match entry.record {
                 RecordId::Task(id) => tasks.push(id),
                 RecordId::Execution(id) => executions.push(id),
-                RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => {}
+                RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) | RecordId::Gate(_) => {}
             }
         }
         self.unpark_tasks(queue, &tasks).await?;

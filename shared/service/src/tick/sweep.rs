@@ -109,7 +109,8 @@ impl Service {
                     other @ (RecordId::Execution(_)
                     | RecordId::Cron(_)
                     | RecordId::Queue(_)
-                    | RecordId::Operation(_)) => {
+                    | RecordId::Operation(_)
+                    | RecordId::Gate(_)) => {
                         others.push(other.clone());
                     }
                 }
@@ -145,7 +146,7 @@ impl Service {
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Operation(id) => Box::pin(self.take_over_operation(id, job.stop_at)).await,
-            RecordId::Task(_) => Ok(DueReply::Nothing),
+            RecordId::Task(_) | RecordId::Gate(_) => Ok(DueReply::Nothing),
         };
         match result {
             Ok(reply) => report.count(reply),

@@ -3,7 +3,7 @@
 -- change without the body.
 CREATE TABLE record (
     row INTEGER PRIMARY KEY,
-    -- 0 task, 1 execution, 2 cron, 3 queue, 4 idempotency key, 5 tick, 6 operation
+    -- 0 task, 1 execution, 2 cron, 3 queue, 4 idempotency key, 5 tick, 6 operation, 7 gate, 8 task that waits at a gate
     kind INTEGER NOT NULL,
     id TEXT NOT NULL,
     -- Eight random bytes each, as a number.

@@ -21,7 +21,12 @@ pub async fn reaper(world: &World) {
             let deleted = match item {
                 Item::Blob(id) => Deleted::Blob(id),
                 Item::Segment(_, key) => Deleted::Segment(key),
-                Item::Task(_) | Item::Execution(_) | Item::Cron(_) | Item::Operation(_) => Deleted::Record,
+                Item::Task(_)
+                | Item::Execution(_)
+                | Item::Cron(_)
+                | Item::Operation(_)
+                | Item::Gate(_)
+                | Item::Waiter(..) => Deleted::Record,
                 Item::Join(_) => Deleted::Join,
                 Item::Key(_) => Deleted::Key,
             };

@@ -108,6 +108,9 @@ fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutOperation { .. }
+        | Write::PutGate { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::ExtendBlob { .. }

@@ -95,6 +95,8 @@ impl<'a> StoredRecords<'a> {
             Item::Join(join) => Some(format!("a join item of {}", join.0)),
             Item::Key(_) => Some("an idempotency key".to_owned()),
             Item::Operation(id) => Some(format!("operation {id}")),
+            Item::Gate(id) => Some(format!("gate {id}")),
+            Item::Waiter(gate, _) => Some(format!("a task that waits at gate {gate}")),
             Item::Task(_) | Item::Execution(_) | Item::Cron(_) => None,
         });
         what.map(|what| Violation::new(Invariant::Expiry, run.ended_at, format!("{what} is never deleted")))

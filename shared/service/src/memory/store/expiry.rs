@@ -2,7 +2,7 @@
 
 use tickover_core::execution::ExecutionState;
 use tickover_core::execution::journal::SegmentKey;
-use tickover_core::id::{BlobId, CronId, ExecutionId, Fingerprint, OperationId, TaskId};
+use tickover_core::id::{BlobId, CronId, ExecutionId, Fingerprint, GateId, OperationId, TaskId};
 use tickover_core::time::Timestamp;
 
 use super::{Join, MemoryStore, Records};
@@ -18,6 +18,9 @@ pub enum Item {
     Blob(BlobId),
     Key(Fingerprint),
     Operation(OperationId),
+    Gate(GateId),
+    /// A task that waits at a gate, by the key of its item.
+    Waiter(GateId, String),
 }
 
 impl MemoryStore {
@@ -63,7 +66,12 @@ impl Records {
         let keys = self.keys.iter().map(|(digest, key)| (Item::Key(*digest), Some(key.expires_at)));
         let operations =
             self.operations.iter().map(|(id, one)| (Item::Operation(id.clone()), one.expires_at()));
-        let records = tasks.chain(executions).chain(crons).chain(operations);
+        let gates = self.gates.iter().map(|(id, one)| (Item::Gate(id.clone()), one.expires_at()));
+        let waiters = self
+            .waiters
+            .iter()
+            .map(|((gate, key), kept)| (Item::Waiter(gate.clone(), key.clone()), kept.expires_at));
+        let records = tasks.chain(executions).chain(crons).chain(operations).chain(gates).chain(waiters);
         records.chain(segments).chain(joins).chain(blobs).chain(keys).collect()
     }
 
@@ -76,6 +84,8 @@ impl Records {
             Item::Join(join) => drop(self.joins.remove(join)),
             Item::Blob(id) => drop(self.blobs.remove(id)),
             Item::Operation(id) => drop(self.operations.remove(id)),
+            Item::Gate(id) => drop(self.gates.remove(id)),
+            Item::Waiter(gate, key) => drop(self.waiters.remove(&(gate.clone(), key.clone()))),
             Item::Key(digest) => drop(self.keys.remove(digest)),
         }
     }

@@ -5,19 +5,19 @@ use tickover_core::execution::Execution;
 use tickover_core::id::{ExecutionId, Incarnation};
 use tickover_core::task::Task;
 
-use super::Records;
+use super::{Kept, Records};
 use crate::condition::{Condition, Ruling, Stored, Verdict};
 use crate::ports::{Current, StoreError};
 
 pub(super) fn commit(records: &mut Records, writes: &[Write]) -> Result<(), StoreError> {
-    for extension in writes.iter().filter(|write| is_extension(write)) {
+    for extension in writes.iter().filter(|write| comes_first(write)) {
         records.apply(extension);
     }
-    let is_decided = |write: &&Write| !is_extension(write) && !is_wake(write);
+    let is_decided = |write: &&Write| !comes_first(write) && !comes_last(write);
     let decided: Vec<&Write> = writes.iter().filter(is_decided).collect();
     apply_decided(records, &decided)?;
     // A woken execution must find what it is woken for.
-    for wake in writes.iter().filter(|write| is_wake(write)) {
+    for wake in writes.iter().filter(|write| comes_last(write)) {
         records.apply(wake);
     }
     Ok(())
@@ -42,12 +42,18 @@ fn apply_decided(records: &mut Records, decided: &[&Write]) -> Result<(), StoreE
     Ok(())
 }
 
-const fn is_extension(write: &Write) -> bool {
-    matches!(write, Write::ExtendBlob { .. } | Write::ExtendSegment { .. } | Write::ExtendKey { .. })
+const fn comes_first(write: &Write) -> bool {
+    matches!(
+        write,
+        Write::ExtendBlob { .. }
+            | Write::ExtendSegment { .. }
+            | Write::ExtendKey { .. }
+            | Write::PutWaiter { .. }
+    )
 }
 
-const fn is_wake(write: &Write) -> bool {
-    matches!(write, Write::Wake { .. })
+const fn comes_last(write: &Write) -> bool {
+    matches!(write, Write::Wake { .. } | Write::DeleteWaiter { .. })
 }
 
 impl Records {
@@ -64,6 +70,9 @@ impl Records {
             | Write::PutKey { .. }
             | Write::PutQueue { .. }
             | Write::PutOperation { .. }
+            | Write::PutGate { .. }
+            | Write::PutWaiter { .. }
+            | Write::DeleteWaiter { .. }
             | Write::PutTick { .. }
             | Write::PutCron { .. }
             | Write::ExtendBlob { .. }
@@ -92,9 +101,12 @@ impl Records {
             Write::PutKey { record, .. } => self.keys.get(&record.key).map(Stored::from),
             Write::PutQueue { record } => self.queues.get(&record.name).map(Stored::from),
             Write::PutOperation { record } => self.operations.get(&record.id).map(Stored::from),
+            Write::PutGate { record, .. } => self.gates.get(&record.id).map(Stored::from),
             Write::PutCron { after, .. } => self.crons.get(&after.id).map(Stored::from),
             Write::PutTick { .. } => self.tick.as_ref().map(Stored::from),
             Write::Wake { .. }
+            | Write::PutWaiter { .. }
+            | Write::DeleteWaiter { .. }
             | Write::ExtendBlob { .. }
             | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => None,
@@ -140,6 +152,16 @@ impl Records {
             }
             Write::PutOperation { record } => {
                 self.operations.insert(record.id.clone(), (**record).clone());
+            }
+            Write::PutGate { record, .. } => {
+                self.gates.insert(record.id.clone(), (**record).clone());
+            }
+            Write::PutWaiter { gate, waiter, expires_at } => {
+                let kept = Kept { value: waiter.clone(), expires_at: Some(*expires_at) };
+                self.waiters.insert((gate.clone(), waiter.sort_key()), kept);
+            }
+            Write::DeleteWaiter { gate, waiter } => {
+                self.waiters.remove(&(gate.clone(), waiter.sort_key()));
             }
             Write::PutTick { record } => self.tick = Some(record.clone()),
             Write::PutCron { after, .. } => {

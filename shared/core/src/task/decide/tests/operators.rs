@@ -200,6 +200,9 @@ fn extension(write: &Write) -> Option<&crate::payload::BlobRef> {
         | Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutOperation { .. }
+        | Write::PutGate { .. }
+        | Write::PutWaiter { .. }
+        | Write::DeleteWaiter { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::CreateExecution { .. }

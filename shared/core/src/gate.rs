@@ -1,0 +1,206 @@
+//! Gates: a record for each key by which starts are limited. It has the places of the tasks that run, and the tasks
+//! that wait for one.
+//!
+//! A task has a lease only while it has a place at each of its gates. A place ends by itself, a few seconds after the
+//! lease that it was taken for: so one that was left behind by a crash never stays.
+
+use std::num::NonZeroU16;
+
+use serde::{Deserialize, Serialize};
+
+use crate::due::Due;
+use crate::duration::Millis;
+use crate::flow::Priority;
+use crate::id::{FlowKey, GateId, Incarnation, Nonce, TaskId};
+use crate::time::Timestamp;
+
+/// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
+pub const FORMAT: u8 = 1;
+/// How many bytes of a key's text its gate and its tasks have, for people. The digest alone tells two keys apart.
+pub const TEXT_MAX: usize = 48;
+/// How long a gate is kept that nobody needs.
+pub const KEPT_FOR: Millis = Millis::from_secs(3_600);
+
+/// The record of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// The version of its format.
+    #[serde(rename = "v")]
+    pub format: u8,
+    pub id: GateId,
+    /// Counts its writes.
+    #[serde(rename = "ver")]
+    pub version: u64,
+    /// The nonce of the decision that wrote this version. Each write is conditional on it: a gate may be deleted and
+    /// made anew, and then its versions begin again.
+    #[serde(rename = "non")]
+    pub nonce: Nonce,
+    /// The beginning of the key, at most [`TEXT_MAX`] bytes.
+    #[serde(rename = "k")]
+    pub text: String,
+    /// The limit that was asked for last; absent if only a rate was asked for.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<NonZeroU16>,
+    /// The limit that an operator has set instead.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<NonZeroU16>,
+    /// Its place in the due index, while a task waits or has been called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+    #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
+    /// The first that wait, in their order.
+    #[serde(rename = "w", default, skip_serializing_if = "Vec::is_empty")]
+    pub waiters: Vec<Waiter>,
+    /// Whether more may wait, each in an item of its own.
+    #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
+    pub overflow: bool,
+    /// How far its rate is used up.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateState>,
+    /// When it may be deleted, unless somebody waits or an operator has set its limit.
+    #[serde(rename = "x")]
+    pub expires_at: Timestamp,
+}
+
+/// How far a key's rate is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateState {
+    /// When the next start would come if all starts were evenly spread.
+    #[serde(rename = "a")]
+    pub next_at: Timestamp,
+}
+
+/// A task that has a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "HolderFields", into = "HolderFields")]
+pub struct Holder {
+    pub task: TaskId,
+    pub incarnation: Incarnation,
+    /// From when on the place is free, whatever became of the task.
+    pub until: Timestamp,
+    pub hold: Hold,
+}
+
+/// How far a holder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// It has taken its place for the attempt with this mark: the beginning of the digest of the lease.
+    Taken { mark: u32 },
+    /// It waited, was given the place and called, and hasn't come yet.
+    Called { order: Order },
+}
+
+/// A position in the order in which tasks get places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Order {
+    pub priority: Priority,
+    /// Since when it could have started.
+    pub since: Timestamp,
+}
+
+/// A task that waits for a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WaiterFields", into = "WaiterFields")]
+pub struct Waiter {
+    pub task: TaskId,
+    pub incarnation: Incarnation,
+    pub order: Order,
+}
+
+/// A holder as it is stored: an array, because names would take a fifth of the record.
+type HolderFields = (TaskId, Incarnation, Timestamp, u32, Option<(Priority, Timestamp)>);
+type WaiterFields = (TaskId, Incarnation, Priority, Timestamp);
+
+impl From<HolderFields> for Holder {
+    fn from((task, incarnation, until, mark, called): HolderFields) -> Self {
+        let hold = match called {
+            Some((priority, since)) => Hold::Called { order: Order { priority, since } },
+            None => Hold::Taken { mark },
+        };
+        Self { task, incarnation, until, hold }
+    }
+}
+
+impl From<Holder> for HolderFields {
+    fn from(Holder { task, incarnation, until, hold }: Holder) -> Self {
+        match hold {
+            Hold::Taken { mark } => (task, incarnation, until, mark, None),
+            Hold::Called { order } => (task, incarnation, until, 0, Some((order.priority, order.since))),
+        }
+    }
+}
+
+impl From<WaiterFields> for Waiter {
+    fn from((task, incarnation, priority, since): WaiterFields) -> Self {
+        Self { task, incarnation, order: Order { priority, since } }
+    }
+}
+
+impl From<Waiter> for WaiterFields {
+    fn from(Waiter { task, incarnation, order }: Waiter) -> Self {
+        (task, incarnation, order.priority, order.since)
+    }
+}
+
+impl Waiter {
+    /// Its key among the items of those who wait at a gate: the keys' order is theirs.
+    pub fn sort_key(&self) -> String {
+        let rank = match self.order.priority {
+            Priority::High => 0,
+            Priority::Normal => 1,
+            Priority::Low => 2,
+        };
+        format!("{rank}{:016}{}", self.order.since.as_millis().max(0), self.task)
+    }
+
+    /// Whether it is about the same task.
+    pub fn is_of(&self, task: &TaskId, incarnation: Incarnation) -> bool {
+        self.task == *task && self.incarnation == incarnation
+    }
+}
+
+impl Holder {
+    /// Whether it is about the same task.
+    pub fn is_of(&self, task: &TaskId, incarnation: Incarnation) -> bool {
+        self.task == *task && self.incarnation == incarnation
+    }
+}
+
+/// The beginning of a key's text, for people.
+pub fn shown(key: &FlowKey) -> String {
+    let text = key.as_str();
+    text[..text.floor_char_boundary(TEXT_MAX)].to_owned()
+}
+
+impl Gate {
+    /// A gate of which nothing is used yet, before its first write.
+    pub fn new(id: GateId, text: String, nonce: Nonce, now: Timestamp) -> Self {
+        Self {
+            format: FORMAT,
+            id,
+            version: 0,
+            nonce,
+            text,
+            limit: None,
+            pinned: None,
+            due: None,
+            holders: vec![],
+            waiters: vec![],
+            overflow: false,
+            rate: None,
+            expires_at: now.plus(KEPT_FOR),
+        }
+    }
+
+    /// The limit that counts.
+    pub fn limit(&self) -> Option<NonZeroU16> {
+        self.pinned.or(self.limit)
+    }
+
+    /// When the record may be deleted; `None` while it is needed.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        let needed = self.pinned.is_some() || self.overflow || !self.waiters.is_empty();
+        (!needed).then_some(self.expires_at)
+    }
+}

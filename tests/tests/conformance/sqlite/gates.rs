@@ -1,0 +1,75 @@
+//! Gates in a file: checked like all records, and deleted when nobody needs them.
+
+use rusqlite::Connection;
+use tickover_core::decision::Write;
+use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
+use tickover_core::gate::{Gate, KEPT_FOR, Order, Waiter};
+use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, TaskId};
+use tickover_service::ports::Store as _;
+use tickover_sqlite::{SqliteStore, check};
+use tickover_tests::scene::START;
+
+fn waiter() -> Waiter {
+    let (task, incarnation) = (TaskId::parse("t").unwrap(), Incarnation::from_bytes([1; 8]));
+    Waiter { task, incarnation, order: Order { priority: Priority::Low, since: START } }
+}
+
+fn gate() -> Gate {
+    let id = GateId::from(&Fingerprint::from_bytes([1; 16]));
+    Gate { version: 1, ..Gate::new(id, "k".to_owned(), Nonce::from_bytes([2; 8]), START) }
+}
+
+fn put(record: &Gate, replaces: Option<Nonce>) -> Write {
+    Write::PutGate { record: Box::new(record.clone()), replaces }
+}
+
+fn waits(at: Millis) -> Write {
+    Write::PutWaiter { gate: gate().id, waiter: waiter(), expires_at: START.plus(at) }
+}
+
+#[tokio::test]
+async fn a_check_counts_gates_and_who_waits_and_names_those_that_do_not_agree_with_their_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.db");
+    let store = SqliteStore::file(&path).unwrap();
+    store.commit(&[put(&gate(), None), waits(KEPT_FOR)]).await.unwrap();
+    drop(store);
+    let found = check(&path).unwrap();
+    assert!(found.counts.contains(&("gates", 1)), "{found:?}");
+    assert!(found.counts.contains(&("tasks that wait at a gate", 1)), "{found:?}");
+    assert_eq!(found.problems, Vec::<String>::new());
+    let damage = [
+        (
+            "UPDATE record SET version = 9 WHERE kind = 7",
+            "gate \"AQEBAQEBAQEBAQEBAQEBAQ\": its column version",
+        ),
+        ("UPDATE record SET body = '{}' WHERE kind = 7", "gate \"AQEBAQEBAQEBAQEBAQEBAQ\": its body isn't"),
+        ("UPDATE record SET id = 'x' WHERE kind = 8", "waiting task \"x\": its column id"),
+    ];
+    for (nth, (change, problem)) in damage.into_iter().enumerate() {
+        assert_eq!(Connection::open(&path).unwrap().execute(change, []).unwrap(), 1);
+        let problems = check(&path).unwrap().problems;
+        assert!(problems.iter().any(|found| found.starts_with(problem)), "{nth}: {problems:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_gate_is_deleted_when_nobody_has_needed_it_for_an_hour_and_who_waits_after_their_instant() {
+    let store = SqliteStore::memory().unwrap();
+    let first = gate();
+    let waited =
+        Gate { version: 2, nonce: Nonce::from_bytes([3; 8]), waiters: vec![waiter()], ..first.clone() };
+    let last = Gate { version: 3, nonce: Nonce::from_bytes([4; 8]), ..first.clone() };
+    store.commit(&[put(&first, None)]).await.unwrap();
+    store.commit(&[put(&waited, Some(first.nonce))]).await.unwrap();
+    let far = START.plus(Millis::from_secs(400 * 86_400));
+    assert_eq!(store.delete_expired(far).await.unwrap(), 0);
+    store.commit(&[put(&last, Some(waited.nonce)), waits(KEPT_FOR)]).await.unwrap();
+    let at = START.plus(KEPT_FOR);
+    assert_eq!(store.delete_expired(at.minus(Millis::new(1))).await.unwrap(), 0);
+    assert_eq!(store.waiters(&last.id, 10).await.unwrap(), [waiter()]);
+    assert_eq!(store.delete_expired(at).await.unwrap(), 2);
+    assert_eq!(store.gate(&last.id).await.unwrap(), None);
+    assert_eq!(store.waiters(&last.id, 10).await.unwrap(), []);
+}
