@@ -2,7 +2,7 @@
 
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Error, Ident, LitStr, Path, Result, Token, parenthesized};
+use syn::{Error, Ident, Lit, LitStr, Path, Result, Token, parenthesized};
 
 /// An attribute's arguments, not yet checked.
 pub(crate) struct Attribute {
@@ -28,6 +28,15 @@ pub(crate) enum Value {
     Path(Path),
     /// `key("text", "text")`
     List(Vec<LitStr>),
+    /// `key(name = "text", other = 5)`, or `key(50, name = "text")`
+    Parts(Vec<Part>),
+}
+
+/// One of the values in a key's parentheses.
+pub(crate) struct Part {
+    /// Absent for a value that stands alone.
+    pub(crate) name: Option<Ident>,
+    pub(crate) value: Lit,
 }
 
 /// One argument.
@@ -69,7 +78,8 @@ impl Attribute {
             let message = format!("`{key}` is not known here; the keys are {}", keys.join(", "));
             return Err(Error::new(entry.key.span(), message));
         }
-        if self.entries.iter().any(|earlier| earlier.key == entry.key) {
+        // A step may be limited by several keys.
+        if key != "concurrency" && self.entries.iter().any(|earlier| earlier.key == entry.key) {
             return Err(Error::new(entry.key.span(), format!("`{key}` is given twice")));
         }
         self.entries.push(entry);
@@ -91,10 +101,7 @@ impl Parse for Argument {
         } else if input.peek(syn::token::Paren) {
             let texts;
             parenthesized!(texts in input);
-            let list = Punctuated::<LitStr, Token![,]>::parse_terminated(&texts).map_err(|error| {
-                Error::new(error.span(), format!("texts in quotes were expected: `{key}(\"one\", \"two\")`"))
-            })?;
-            Value::List(list.into_iter().collect())
+            Value::in_parentheses(&texts, &key)?
         } else {
             Value::Nothing
         };
@@ -102,7 +109,32 @@ impl Parse for Argument {
     }
 }
 
+impl Parse for Part {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.peek(Ident).then(|| input.parse()).transpose()?;
+        if name.is_some() {
+            input.parse::<Token![=]>()?;
+        }
+        Ok(Self { name, value: input.parse()? })
+    }
+}
+
 impl Value {
+    /// A list of texts, or parts of which one has a name or isn't a text.
+    fn in_parentheses(input: ParseStream<'_>, key: &Ident) -> Result<Self> {
+        let parts = Punctuated::<Part, Token![,]>::parse_terminated(input).map_err(|error| {
+            let message =
+                format!("texts in quotes were expected: `{key}(\"one\", \"two\")`, or values with names");
+            Error::new(error.span(), message)
+        })?;
+        let text = |part: &Part| match (&part.name, &part.value) {
+            (None, Lit::Str(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let texts: Option<Vec<_>> = parts.iter().map(text).collect();
+        Ok(texts.map_or_else(|| Self::Parts(parts.into_iter().collect()), Self::List))
+    }
+
     fn after_equals(input: ParseStream<'_>, key: &Ident) -> Result<Self> {
         if input.peek(LitStr) {
             return input.parse().map(Self::Text);
@@ -119,7 +151,7 @@ impl Entry {
     pub(crate) fn text(&self, example: &str) -> Result<&LitStr> {
         match &self.value {
             Value::Text(text) => Ok(text),
-            Value::Nothing | Value::Path(_) | Value::List(_) => {
+            Value::Nothing | Value::Path(_) | Value::List(_) | Value::Parts(_) => {
                 Err(self.expected(&format!("`{} = \"{example}\"`", self.key)))
             }
         }
@@ -129,7 +161,7 @@ impl Entry {
     pub(crate) fn path(&self) -> Result<&Path> {
         match &self.value {
             Value::Path(path) => Ok(path),
-            Value::Nothing | Value::Text(_) | Value::List(_) => {
+            Value::Nothing | Value::Text(_) | Value::List(_) | Value::Parts(_) => {
                 Err(self.expected(&format!("a function without quotes: `{} = refund`", self.key)))
             }
         }
@@ -139,8 +171,18 @@ impl Entry {
     pub(crate) fn list(&self, example: &str) -> Result<&[LitStr]> {
         match &self.value {
             Value::List(texts) if !texts.is_empty() => Ok(texts),
-            Value::List(_) | Value::Nothing | Value::Text(_) | Value::Path(_) => {
+            Value::List(_) | Value::Parts(_) | Value::Nothing | Value::Text(_) | Value::Path(_) => {
                 Err(self.expected(&format!("`{}(\"{example}\")`, one or more", self.key)))
+            }
+        }
+    }
+
+    /// The value of a key that takes parts.
+    pub(crate) fn parts(&self, example: &str) -> Result<&[Part]> {
+        match &self.value {
+            Value::Parts(parts) => Ok(parts),
+            Value::List(_) | Value::Nothing | Value::Text(_) | Value::Path(_) => {
+                Err(self.expected(&format!("`{}({example})`", self.key)))
             }
         }
     }
@@ -149,7 +191,7 @@ impl Entry {
     pub(crate) fn flag(&self) -> Result<bool> {
         match &self.value {
             Value::Nothing => Ok(true),
-            Value::Text(_) | Value::Path(_) | Value::List(_) => {
+            Value::Text(_) | Value::Path(_) | Value::List(_) | Value::Parts(_) => {
                 let message = format!("`{}` takes no value: write it alone", self.key);
                 Err(Error::new(self.key.span(), message))
             }

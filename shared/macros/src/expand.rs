@@ -21,6 +21,7 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
     let ident = &function.signature.ident;
     let code = code(&function);
     let name = name(options.name.as_ref(), &function);
+    let (keys, calls) = (options.flow.keys(), options.flow.calls());
     let options = step_options(&options);
     let Attempt { states, attempt } = attempt(&function);
     let linked = states.is_some().then(|| {
@@ -40,7 +41,8 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
         #(#docs)*
         #(#conditions)*
         #visibility fn #ident(#(#names: #types),*) -> ::tickover::Step<#output, #error> {
-            ::tickover::__private::step_of::<#ident>(#input)
+            #(#keys)*
+            ::tickover::__private::step_of::<#ident>(#input) #(#calls)*
         }
 
         #(#conditions)*

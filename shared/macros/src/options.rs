@@ -10,6 +10,7 @@ use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::OnTimeout;
 
 use crate::attribute::{Attribute, Entry};
+use crate::flow::Flow;
 
 const STEP_KEYS: &[&str] = &[
     "retry",
@@ -23,6 +24,11 @@ const STEP_KEYS: &[&str] = &[
     "queue",
     "at_most_once",
     "durable_timeout",
+    "concurrency",
+    "rate",
+    "priority",
+    "fairness_key",
+    "requires",
 ];
 
 const WORKFLOW_KEYS: &[&str] =
@@ -47,6 +53,7 @@ pub(crate) struct StepOptions {
     pub(crate) place: Place,
     pub(crate) at_most_once: bool,
     pub(crate) durable_timeout: bool,
+    pub(crate) flow: Flow,
 }
 
 /// Where a step runs.
@@ -99,6 +106,7 @@ impl StepOptions {
                 "queue" => options.place = Place::Queue(queue(entry)?),
                 "at_most_once" => options.at_most_once = entry.flag()?,
                 "durable_timeout" => options.durable_timeout = entry.flag()?,
+                _ if options.flow.read(entry)? => {}
                 _ => return Err(unhandled(&entry.key)),
             }
         }
@@ -107,6 +115,12 @@ impl StepOptions {
             options.retry.check().map_err(|error| Error::new(key.span(), error))?;
         }
         options.check_pairs(&attribute.entries)?;
+        if let (Place::Inline, Some(key)) = (&options.place, options.flow.first()) {
+            let message = format!(
+                "`{key}` orders or limits the starts of tasks, and an inline step starts with its turn: add `remote`"
+            );
+            return Err(Error::new(key.span(), message));
+        }
         Ok(options)
     }
 

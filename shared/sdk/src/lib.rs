@@ -81,6 +81,7 @@ pub mod worker;
 mod workflow;
 
 pub use tickover_core::duration::{DurationError, Millis, ZeroRule};
+pub use tickover_core::flow::{OnConflict, Priority, UniqueWindow};
 pub use tickover_core::id::QueueName;
 pub use tickover_core::payload::Json;
 pub use tickover_core::policy::PolicyError;

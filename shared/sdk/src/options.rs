@@ -2,6 +2,8 @@
 //!
 //! Owns the forms in which retries and durations are written. It runs nothing.
 
+pub(crate) mod flow;
+
 use std::time::Duration;
 
 use serde_json::Value;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
+use tickover_core::flow::{FlowRequest, Priority};
 use tickover_core::id::{QueueName, StepName, TaskKind};
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
@@ -29,7 +30,7 @@ pub use state::{LinkedStep, MissingState, StateType, States};
 
 use crate::codec;
 use crate::error::Failure;
-use crate::options::{IntoMillis, IntoRetry, Place, Scope, StepOptions};
+use crate::options::{self, IntoMillis, IntoRetry, Place, Scope, StepOptions};
 
 /// The code of a step: each call starts an attempt.
 pub(crate) type Run<T, E> = Arc<dyn Fn(&States) -> Attempt<T, E> + Send + Sync>;
@@ -204,6 +205,49 @@ impl<T, E> Step<T, E> {
     /// Records the timeouts before the step starts, so that they fire even if the worker is lost.
     pub fn durable_timeout(mut self) -> Self {
         self.options.durable_timeout = true;
+        self
+    }
+
+    /// Lets at most `limit` tasks of this key run at once, over all queues and workers: 1 to 1,000. A step may have 3 keys
+    /// of at most 256 bytes. Of two limits for one key, the later one counts.
+    ///
+    /// This and the following options are for remote steps: they order and limit the starts of tasks.
+    pub fn concurrency(self, key: impl fmt::Display, limit: u16) -> Self {
+        self.flow(|flow| options::flow::concurrency(flow, key, limit))
+    }
+
+    /// Lets at most `limit` tasks of this key start in each `per`, evenly spread: at most 1,000,000 in at most 24 hours.
+    pub fn rate(self, key: impl fmt::Display, limit: u32, per: impl IntoMillis) -> Self {
+        self.flow(|flow| options::flow::rate(flow, key, limit, per))
+    }
+
+    /// Lets so many tasks start at once after a quiet time: 1 to the limit of the [`Step::rate`] before it.
+    pub fn burst(self, burst: u32) -> Self {
+        self.flow(|flow| options::flow::burst(flow, burst))
+    }
+
+    /// Sets which tasks of the queue, or of those that wait for a key, start first.
+    pub fn priority(self, priority: Priority) -> Self {
+        self.flow(|flow| {
+            flow.priority = priority;
+            Ok(())
+        })
+    }
+
+    /// Makes the tasks of this key one tenant of their queue: they don't delay those of others.
+    pub fn fairness_key(self, key: impl fmt::Display) -> Self {
+        self.flow(|flow| options::flow::fairness(flow, key))
+    }
+
+    /// Leaves the step to workers that provide these, such as `gpu`: at most 8 names.
+    pub fn requires<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
+        self.flow(|flow| options::flow::requires(flow, names))
+    }
+
+    fn flow(mut self, change: impl FnOnce(&mut FlowRequest) -> Result<(), String>) -> Self {
+        if let Err(problem) = change(&mut self.options.flow) {
+            self.refuse(&problem);
+        }
         self
     }
 

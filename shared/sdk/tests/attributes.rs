@@ -49,6 +49,19 @@ mod steps {
         Ok(format!("{id} x {copies}"))
     }
 
+    #[tickover::step(
+        remote,
+        concurrency(key = "order.id", limit = 5),
+        concurrency(constant = "bank", limit = 50),
+        rate(constant = "bank", limit = 100, per = "1m", burst = 20),
+        priority = "high",
+        fairness_key = "format!(\"{}-{reason}\", order.id)",
+        requires("vault")
+    )]
+    pub(crate) async fn pay_back(order: Order, reason: String) -> Result<u32> {
+        Ok(order.amount + u32::from(reason.is_empty()))
+    }
+
     /// The alias hides both type arguments from the macro.
     pub(crate) type PickResult = std::result::Result<u8, Failure>;
 
@@ -119,6 +132,22 @@ fn a_steps_options_come_from_its_attribute() {
             ..StepOptions::default()
         }
     );
+}
+
+#[test]
+fn the_keys_of_flow_control_are_made_of_a_steps_arguments() {
+    let step = steps::pay_back(Order { id: 7, amount: 1 }, "late".to_owned());
+    let made = steps::charge(Order { id: 7, amount: 1 })
+        .remote()
+        .concurrency(7, 5)
+        .concurrency("bank", 50)
+        .rate("bank", 100, "1m")
+        .burst(20)
+        .priority(Priority::High)
+        .fairness_key("7-late")
+        .requires(["vault"]);
+    let flow = |shown: String| shown[shown.find("flow: ").unwrap()..].to_owned();
+    assert_eq!(flow(format!("{step:?}")), flow(format!("{made:?}")));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a request asks of flow control, in the forms in which it is stored and compared.
 
-use tickover_core::flow::{Flow, FlowRequest, Gated, UniqueWindow};
+use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, UniqueWindow};
 use tickover_core::id::{Fingerprint, FlowKey};
 
 use crate::tasks::schedule::digest;
@@ -13,9 +13,8 @@ pub fn gate_digest(key: &FlowKey) -> Fingerprint {
 /// The part of a request that a task's record keeps. Places are taken in the order of the digests, whatever the order
 /// of the keys in the request.
 pub(crate) fn recorded(request: &FlowRequest) -> Flow {
-    let gated =
-        |asked: &tickover_core::flow::Concurrency| Gated { key: gate_digest(&asked.key), limit: asked.limit };
-    let mut gates: Vec<_> = request.concurrency.iter().map(gated).collect();
+    let place = |asked: &Concurrency| Gated { key: gate_digest(&asked.key), limit: asked.limit };
+    let mut gates: Vec<_> = request.concurrency.iter().map(place).collect();
     gates.sort_by_key(|gated| *gated.key.as_bytes());
     Flow {
         gates,

@@ -2,6 +2,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tickover_core::cron::expression::EXPRESSION_MAX;
+use tickover_core::flow::{
+    CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, RATE_MAX, RATE_PERIOD_MAX, REQUIRES_MAX, WINDOW_MAX,
+};
+use tickover_core::id::{CAPABILITY_MAX, FLOW_KEY_MAX};
 use tickover_core::limits::{
     CLAIM_MAX, ERROR_CODE_MAX, EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, ID_MAX, IDEMPOTENCY_KEY_MAX,
     KIND_MAX, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, LEASE_RANGE, Limits, PAGE_MAX, QUEUE_NAME_MAX,
@@ -191,6 +195,17 @@ fn every_limit_in_the_document_is_the_servers() {
         ("Attempts".to_owned(), json!({"minimum": -1, "maximum": u32::MAX})),
         range("Progress", 0, 1),
         name("EventsAnswer.properties.counts.propertyNames", EVENT_NAME_MAX),
+        name("FlowKey", FLOW_KEY_MAX),
+        name("Capability", CAPABILITY_MAX),
+        ("UniqueFor".to_owned(), json!({"minLength": 2})),
+        ("CronTask.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
+        ("CronTask.properties.requires".to_owned(), json!({"maxItems": REQUIRES_MAX})),
+        ("ScheduleRequest.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
+        ("ScheduleRequest.properties.requires".to_owned(), json!({"maxItems": REQUIRES_MAX})),
+        range("ConcurrencyLimit", 1, u64::from(CONCURRENCY_MAX)),
+        range("RateLimit", 1, u64::from(RATE_MAX)),
+        range("RatePeriod.oneOf.1", 1, RATE_PERIOD_MAX.as_u64()),
+        range("Window.oneOf.1", 1, WINDOW_MAX.as_u64()),
         range("ClaimCount", 1, CLAIM_MAX as u64),
         range("PageLimit", 1, PAGE_MAX as u64),
         range("RunCount", 1, u64::from(u32::MAX)),

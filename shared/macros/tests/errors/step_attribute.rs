@@ -105,4 +105,54 @@ async fn two_times_of_an_attempt() -> tickover::Result<()> {
     Ok(())
 }
 
+#[tickover::step(remote, concurrency(limit = 5))]
+async fn no_key(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(remote, concurrency(key = "order", limit = 1001))]
+async fn too_many_at_once(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(remote, concurrency(key = "order", constant = "all", limit = 1))]
+async fn two_keys(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(remote, concurrency("order"))]
+async fn no_parts(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(remote, rate(constant = "smtp", limit = 5, burst = 6))]
+async fn burst_above_the_limit(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(remote, rate(constant = "smtp", limit = 5, per = "2d"))]
+async fn period_of_two_days(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(remote, priority = "urgent")]
+async fn no_priority(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(remote, fairness_key = "the order")]
+async fn no_expression(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(remote, requires("a gpu"))]
+async fn no_capability(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
+#[tickover::step(priority = "low")]
+async fn inline_with_a_priority(order: u32) -> tickover::Result<u32> {
+    Ok(order)
+}
+
 fn main() {}

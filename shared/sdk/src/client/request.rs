@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
+use tickover_core::flow::{FlowRequest, Priority};
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
@@ -34,6 +35,21 @@ pub(super) fn with_timeouts(task: ScheduleRequest, timeouts: &Timeouts) -> Sched
         heartbeat_timeout: after(timeouts.heartbeat),
         on_timeout: does(OnTimeout::Terminal).then(|| wire::OnTimeout::Terminal.into()),
         error_on_timeout: cancels.then_some(false),
+        ..task
+    }
+}
+
+/// A task that asks for this of flow control.
+pub(super) fn with_flow(task: ScheduleRequest, flow: &FlowRequest) -> ScheduleRequest {
+    let concurrency: Vec<_> = flow.concurrency.iter().map(wire::Concurrency::from).collect();
+    ScheduleRequest {
+        concurrency: (!concurrency.is_empty()).then_some(concurrency),
+        rate: flow.rate.as_ref().map(wire::Rate::from),
+        priority: (flow.priority != Priority::default()).then_some(flow.priority.into()),
+        fairness_key: flow.fairness.clone(),
+        unique: flow.unique.as_ref().map(wire::Unique::from),
+        debounce: flow.debounce.as_ref().map(wire::Debounce::from),
+        requires: (!flow.requires.is_empty()).then(|| flow.requires.clone()),
         ..task
     }
 }

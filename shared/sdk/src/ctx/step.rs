@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::StepOutcome;
 use tickover_core::execution::replay::{NameState, StepPolicy};
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::{QueueName, StepName, TaskKind};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::MaxAttempts;
@@ -158,6 +159,12 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             (None, None) => return Err(self.step.invalid("this worker lacks its code: run it remotely")),
         };
         let options = &self.step.options;
+        if options.flow != FlowRequest::default() {
+            return Err(self.step.invalid(
+                "concurrency, rate, priority, fairness_key and requires order and limit the starts of tasks; run the \
+                 step remotely with `.remote()`",
+            ));
+        }
         if options.heartbeat.is_some() {
             return Err(self.step.invalid(
                 "heartbeat: an inline step has no heartbeat; run it remotely with `.remote()`, or limit its \

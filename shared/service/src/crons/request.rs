@@ -75,8 +75,8 @@ pub(super) struct Stored {
 
 /// The request for a run, and its id.
 pub(super) enum RunRequest {
-    Task(ScheduleRequest, TaskId),
-    Execution(StartRequest, ExecutionId),
+    Task(Box<ScheduleRequest>, TaskId),
+    Execution(Box<StartRequest>, ExecutionId),
 }
 
 impl Service {
@@ -142,7 +142,7 @@ impl Service {
             RunRequest::Execution(start, id) => {
                 self.check_start(&start)?;
                 let queue = start.queue.clone();
-                self.decide(None, &self.start_command(start, queue, id), now).outcome?;
+                self.decide(None, &self.start_command(*start, queue, id), now).outcome?;
             }
         }
         Ok(())
@@ -185,7 +185,7 @@ impl Stored {
                     // Each run starts its own trace, if its worker traces.
                     trace: None,
                 };
-                Ok(RunRequest::Task(task, id))
+                Ok(RunRequest::Task(Box::new(task), id))
             }
             Target::Execution { workflow } => {
                 let queue = self.parsed.queue.clone().ok_or(Reject::field("queue", "required"))?;
@@ -201,7 +201,7 @@ impl Stored {
                     policy: StartPolicy::UseExisting,
                     ..StartRequest::new(workflow.clone(), queue)
                 };
-                Ok(RunRequest::Execution(start, id))
+                Ok(RunRequest::Execution(Box::new(start), id))
             }
         }
     }

@@ -28,8 +28,8 @@ impl Service {
         occurrence: &Occurrence,
     ) -> Result<StartResult, ServiceError> {
         let made = match request.run(&record.target, record.run_id(occurrence)) {
-            Ok(RunRequest::Task(task, _)) => self.schedule(task).await.map(|_| ()),
-            Ok(RunRequest::Execution(start, _)) => self.start(start).await.map(|_| ()),
+            Ok(RunRequest::Task(task, _)) => self.schedule(*task).await.map(|_| ()),
+            Ok(RunRequest::Execution(start, _)) => self.start(*start).await.map(|_| ()),
             Err(reject) => Err(reject.into()),
         };
         match made {

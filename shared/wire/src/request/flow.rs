@@ -1,11 +1,12 @@
 //! What a request asks of flow control.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tickover_core::duration::Millis;
-use tickover_core::flow::UniqueWindow;
+use tickover_core::flow::{self, UniqueWindow};
 use tickover_core::id::FlowKey;
 
 use crate::span::Span as _;
@@ -67,6 +68,33 @@ pub struct Debounce {
     pub wait: Window,
     /// How long after the first request of the burst it runs at the latest: `wait` to 30 days.
     pub at_most: Window,
+}
+
+impl From<&flow::Concurrency> for Concurrency {
+    fn from(asked: &flow::Concurrency) -> Self {
+        Self { key: asked.key.clone(), limit: ConcurrencyLimit(asked.limit.get().into()) }
+    }
+}
+
+impl From<&flow::Rate> for Rate {
+    fn from(rate: &flow::Rate) -> Self {
+        let count = |count: NonZeroU32| RateLimit(usize::try_from(count.get()).unwrap_or(RateLimit::MOST));
+        let (limit, burst) = (count(rate.limit), Some(count(rate.burst)));
+        Self { key: rate.key.clone(), limit, per: Some(rate.per.into()), burst }
+    }
+}
+
+impl From<&flow::Unique> for Unique {
+    fn from(unique: &flow::Unique) -> Self {
+        let (window, on_conflict) = (UniqueFor(unique.window), unique.on_conflict.into());
+        Self { key: unique.key.clone(), window: Some(window), on_conflict: Some(on_conflict) }
+    }
+}
+
+impl From<&flow::Debounce> for Debounce {
+    fn from(bounce: &flow::Debounce) -> Self {
+        Self { key: bounce.key.clone(), wait: bounce.wait.into(), at_most: bounce.at_most.into() }
+    }
 }
 
 /// For how long a task keeps its key to itself.

@@ -95,6 +95,7 @@ pub struct ScheduleRequest {
     pub labels: Option<Labels>,
     /// At most 3 keys, each with how many of its tasks run at once. Of two limits for one key, the later one counts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(max_items = 3))]
     pub concurrency: Option<Vec<Concurrency>>,
     /// How fast tasks of a key start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +114,7 @@ pub struct ScheduleRequest {
     pub debounce: Option<Debounce>,
     /// What its worker must provide, such as `gpu`: at most 8 names.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(max_items = 8))]
     pub requires: Option<Vec<Capability>>,
     /// Steep's heartbeat timeout.
     #[serde(rename = "maxInactivity", skip_serializing_if = "Option::is_none")]

@@ -77,3 +77,75 @@ fn debounce(given: &wire::Debounce) -> Result<Debounce, Reject> {
     }
     Ok(Debounce { key: given.key.clone(), wait, at_most })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(fields: &Value) -> Result<FlowRequest, Reject> {
+        let mut body = json!({"queue": "q", "kind": "k"});
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let raw = serde_json::value::to_raw_value(&body).unwrap();
+        flow(&tickover_wire::read::value("body", &raw)?)
+    }
+
+    fn refused(fields: &Value) -> String {
+        read(fields).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_request_without_flow_control_asks_for_nothing() {
+        assert_eq!(read(&json!({})).unwrap(), FlowRequest::default());
+        assert_eq!(read(&json!({"priority": "normal"})).unwrap(), FlowRequest::default());
+    }
+
+    #[test]
+    fn of_two_limits_for_one_key_the_later_one_counts() {
+        let limits = json!({"concurrency": [{"key": "a", "limit": 1}, {"key": "b", "limit": 2}, {"key": "a", "limit": 3}]});
+        let read = read(&limits).unwrap().concurrency;
+        let read: Vec<_> = read.iter().map(|asked| (asked.key.as_str(), asked.limit.get())).collect();
+        assert_eq!(read, [("b", 2), ("a", 3)]);
+    }
+
+    #[test]
+    fn a_rate_is_a_second_long_and_has_no_burst_unless_it_says_so() {
+        let rate = |fields| read(&json!({"rate": fields})).unwrap().rate.unwrap();
+        let short = rate(json!({"key": "smtp", "limit": 100}));
+        assert_eq!((short.per, short.burst.get()), (Millis::from_secs(1), 1));
+        let long = rate(json!({"key": "smtp", "limit": 100, "per": "1m", "burst": 20}));
+        assert_eq!((long.per, long.burst.get()), (Millis::from_secs(60), 20));
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_refused_by_its_field() {
+        let key = |bytes: usize| json!({"fairness_key": "k".repeat(bytes)});
+        assert!(read(&key(256)).is_ok());
+        for (fields, field) in [
+            (key(257), "fairness_key"),
+            (json!({"concurrency": [{"key": "a", "limit": 0}]}), "limit"),
+            (json!({"concurrency": [{"key": "a", "limit": -1}]}), "limit"),
+            (json!({"concurrency": [{"key": "a", "limit": 1_001}]}), "limit"),
+            (json!({"rate": {"key": "a", "limit": 5, "burst": 6}}), "rate.burst"),
+            (json!({"debounce": {"key": "a", "wait": "10s"}}), "at_most"),
+            (json!({"debounce": {"key": "a", "wait": "10s", "at_most": "9s"}}), "debounce.at_most"),
+            (json!({"debounce": {"key": "a", "wait": "0s", "at_most": "9s"}}), "wait"),
+            (json!({"unique": {"key": "a", "for": "31d"}}), "for"),
+            (json!({"unique": {"key": "a", "for": "ever"}}), "for"),
+            (json!({"requires": ["a gpu"]}), "requires"),
+            (json!({"priority": "urgent"}), "priority"),
+        ] {
+            let refusal = refused(&fields);
+            assert!(refusal.contains(field), "{fields}: {refusal}");
+        }
+        let keys: Vec<_> = (0..4).map(|key| json!({"key": key.to_string(), "limit": 1})).collect();
+        assert!(matches!(read(&json!({"concurrency": keys})), Err(Reject::LimitExceeded { maximum: 3, .. })));
+    }
+
+    #[test]
+    fn a_task_is_either_unique_or_debounced() {
+        let both = json!({"unique": {"key": "a"}, "debounce": {"key": "a", "wait": "1s", "at_most": "2s"}});
+        assert!(refused(&both).contains("unique"));
+    }
+}

@@ -7,7 +7,8 @@ use std::pin::Pin;
 
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
-use tickover_core::id::{QueueName, TaskId, TaskKind};
+use tickover_core::flow::{FlowRequest, OnConflict, Priority, Unique, UniqueWindow};
+use tickover_core::id::{FlowKey, QueueName, TaskId, TaskKind};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
@@ -15,10 +16,10 @@ use tickover_wire::request::{Retry, ScheduleRequest};
 use tickover_wire::{IdempotencyKey, Instant, Labels, Verbatim};
 
 use super::TaskHandle;
-use crate::client::request::{add_label, payload, random_id, span, unless_zero, with_timeouts};
+use crate::client::request::{add_label, payload, random_id, span, unless_zero, with_flow, with_timeouts};
 use crate::client::start::queue_name;
 use crate::client::{Client, ClientError, Reads};
-use crate::options::{DEFAULT_QUEUE, IntoMillis, IntoRetry, Place, Scope, StepOptions};
+use crate::options::{DEFAULT_QUEUE, IntoMillis, IntoRetry, Place, Scope, StepOptions, flow};
 use crate::step::Step;
 
 /// A task that is scheduled when it is awaited. The await returns a [`TaskHandle`].
@@ -147,6 +148,61 @@ impl<O> ScheduleTask<O> {
         self.options(|options| Ok(StepOptions { on_timeout, ..options }))
     }
 
+    /// Lets at most `limit` tasks of this key run at once: see [`Step::concurrency`].
+    pub fn concurrency(self, key: impl fmt::Display, limit: u16) -> Self {
+        self.flow("concurrency", |flow| flow::concurrency(flow, key, limit))
+    }
+
+    /// Lets at most `limit` tasks of this key start in each `per`: see [`Step::rate`].
+    pub fn rate(self, key: impl fmt::Display, limit: u32, per: impl IntoMillis) -> Self {
+        self.flow("rate", |flow| flow::rate(flow, key, limit, per))
+    }
+
+    /// Lets so many tasks start at once after a quiet time: see [`Step::burst`].
+    pub fn burst(self, burst: u32) -> Self {
+        self.flow("rate", |flow| flow::burst(flow, burst))
+    }
+
+    /// Sets which tasks of the queue, or of those that wait for a key, start first.
+    pub fn priority(self, priority: Priority) -> Self {
+        self.flow("priority", |flow| {
+            flow.priority = priority;
+            Ok(())
+        })
+    }
+
+    /// Makes the tasks of this key one tenant of their queue: see [`Step::fairness_key`].
+    pub fn fairness_key(self, key: impl fmt::Display) -> Self {
+        self.flow("fairness_key", |flow| flow::fairness(flow, key))
+    }
+
+    /// Leaves the task to workers that provide these: see [`Step::requires`].
+    pub fn requires<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
+        self.flow("requires", |flow| flow::requires(flow, names))
+    }
+
+    /// Schedules no second task beside another one with this key, of at most 256 bytes, within the window. A time is at
+    /// most 30 days.
+    pub fn unique(self, key: impl Into<String>, window: UniqueWindow, on_conflict: OnConflict) -> Self {
+        self.flow("unique", |flow| {
+            let key = FlowKey::parse(key).map_err(|error| format!("its key {error}"))?;
+            flow::unique(flow, Unique { key, window, on_conflict })
+        })
+    }
+
+    /// Runs only the last task of a burst with this key: once no other one has come for `wait`, and at the latest
+    /// `at_most` after the first. Both are at most 30 days.
+    pub fn debounce(self, key: impl fmt::Display, wait: impl IntoMillis, at_most: impl IntoMillis) -> Self {
+        self.flow("debounce", |flow| flow::debounce(flow, key, wait, at_most))
+    }
+
+    fn flow(self, field: &str, change: impl FnOnce(&mut FlowRequest) -> Result<(), String>) -> Self {
+        self.options(|mut options| {
+            change(&mut options.flow).map_err(|problem| ClientError::invalid(field, problem))?;
+            Ok(options)
+        })
+    }
+
     /// Adds a label, for people and tools to find the task by.
     pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.change(|mut task| {
@@ -208,7 +264,7 @@ impl NewTask {
             run_at: self.run_at.map(Instant),
             ..ScheduleRequest::new(self.queue, self.kind)
         };
-        Ok(with_timeouts(task, &timeouts))
+        Ok(with_flow(with_timeouts(task, &timeouts), &self.options.flow))
     }
 
     fn timeouts(&self) -> Timeouts {
