@@ -2,7 +2,7 @@
 //!
 //! Owns the one rule by which every kind of queue takes from its priorities.
 
-use crate::flow::Priority;
+use crate::flow::{Flow, Priority};
 use crate::id::Fingerprint;
 use crate::task::Task;
 
@@ -27,11 +27,17 @@ impl Lane {
     }
 }
 
+impl Flow {
+    /// Where the hints of its task stand in their queue.
+    pub const fn lane(&self) -> Lane {
+        Lane { priority: self.priority, tenant: self.fairness }
+    }
+}
+
 impl Task {
     /// Where its hints stand in its queue.
     pub fn lane(&self) -> Lane {
-        let lane = |flow: &crate::flow::Flow| Lane { priority: flow.priority, tenant: flow.fairness };
-        self.flow.as_deref().map(lane).unwrap_or_default()
+        self.flow.as_deref().map(Flow::lane).unwrap_or_default()
     }
 }
 

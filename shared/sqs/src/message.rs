@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn delays_are_rounded_down_and_end_at_fifteen_minutes() {
         for (ms, seconds) in [(0, 0), (999, 0), (1_999, 1), (900_000, 900), (u64::MAX, 900)] {
-            let message = Outgoing { body: "a".to_owned(), delay: Millis::new(ms) };
+            let message = Outgoing::plain("a", Millis::new(ms));
             assert_eq!(entry(0, &message).unwrap().delay_seconds, Some(seconds), "{ms} ms");
         }
     }
