@@ -4,6 +4,8 @@
 //! A task has a lease only while it has a place at each of its gates. A place ends by itself, a few seconds after the
 //! lease that it was taken for: so one that was left behind by a crash never stays.
 
+pub mod rate;
+
 use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
@@ -69,6 +71,12 @@ pub struct RateState {
     /// When the next start would come if all starts were evenly spread.
     #[serde(rename = "a")]
     pub next_at: Timestamp,
+    /// The part of a millisecond by which it is later, in units of one `of`th.
+    #[serde(rename = "p", default)]
+    pub part: u32,
+    /// The limit with which it was written.
+    #[serde(rename = "o", default)]
+    pub of: u32,
 }
 
 /// A task that has a place.
