@@ -11,6 +11,7 @@ mod free;
 mod take;
 #[cfg(test)]
 mod tests;
+pub mod rate;
 
 use std::num::NonZeroU16;
 
@@ -104,6 +105,12 @@ pub struct RateState {
     /// When the next start would come if all starts were evenly spread.
     #[serde(rename = "a")]
     pub next_at: Timestamp,
+    /// The part of a millisecond by which it is later, in units of one `of`th.
+    #[serde(rename = "p", default)]
+    pub part: u32,
+    /// The limit with which it was written.
+    #[serde(rename = "o", default)]
+    pub of: u32,
 }
 
 /// A task that has a place.

@@ -18,6 +18,7 @@ pub mod flow;
 pub mod gate;
 pub mod id;
 pub mod kind;
+pub mod lane;
 pub mod limits;
 pub mod natural;
 pub mod operation;

@@ -301,7 +301,7 @@ impl Service {
 pub(crate) fn turning(hint: TurnHint, at: Timestamp, now: Timestamp) -> Option<Outgoing> {
     let hint = hint.arriving(at.max(now));
     match hint.body() {
-        Ok(body) => Some(Outgoing { body, delay: at.since(now).min(QUEUE_DELAY_MAX) }),
+        Ok(body) => Some(Outgoing::plain(body, at.since(now).min(QUEUE_DELAY_MAX))),
         Err(error) => {
             tracing::error!({ field::EXECUTION_ID } = %hint.turn.id, %error, "unsendable hint");
             None
@@ -311,7 +311,7 @@ pub(crate) fn turning(hint: TurnHint, at: Timestamp, now: Timestamp) -> Option<O
 
 fn hinting(hint: &Hint, after: Millis) -> Option<Outgoing> {
     match hint.body() {
-        Ok(body) => Some(Outgoing { body, delay: after.min(QUEUE_DELAY_MAX) }),
+        Ok(body) => Some(Outgoing { body, delay: after.min(QUEUE_DELAY_MAX), lane: hint.task.lane() }),
         Err(error) => {
             tracing::error!({ field::TASK_ID } = %hint.task.id, %error, "unsendable hint");
             None

@@ -33,7 +33,7 @@ impl Notifications {
         match body {
             Ok(body) => {
                 let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                waiting.push(Outgoing { body, delay: Millis::ZERO });
+                waiting.push(Outgoing::plain(body, Millis::ZERO));
             }
             Err(error) => tracing::error!(%of, %error, "unsendable event"),
         }

@@ -15,10 +15,12 @@ use tickover_core::id::{
     BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, RecordId, TaskId,
     WorkflowName,
 };
+use tickover_core::lane::Lane;
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
+use tickover_core::task::hint::Hint;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
@@ -352,6 +354,21 @@ pub struct Outgoing {
     pub body: String,
     /// How long it stays hidden, at most 15 minutes. A queue that counts whole seconds rounds down.
     pub delay: Millis,
+    /// Where it stands among the messages of its queue.
+    pub lane: Lane,
+}
+
+impl Outgoing {
+    /// A message that asks for no order.
+    pub fn plain(body: impl Into<String>, delay: Millis) -> Self {
+        Self { body: body.into(), delay, lane: Lane::default() }
+    }
+
+    /// A message that is sent once more: a task's hint stands where its record says.
+    pub fn again(body: impl Into<String>, delay: Millis) -> Self {
+        let body = body.into();
+        Self { lane: Hint::lane_of(&body), body, delay }
+    }
 }
 
 /// A message in flight.

@@ -85,7 +85,7 @@ fn records(connection: &Connection, findings: &mut Findings) -> Result<(), rusql
     let mut counts = Kind::ALL.map(|kind| (kind.plural(), 0));
     let mut statement = connection.prepare(
         "SELECT kind, id, body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at,
-             list, list_at, queue, status, ready_at, is_open, error, row
+             list, list_at, queue, status, ready_at, is_open, error, row, lane
          FROM record ORDER BY row",
     )?;
     let mut rows = statement.query([])?;
@@ -134,6 +134,7 @@ fn compare(kind: Kind, id: &str, row: &Row<'_>) -> Result<NewRecord, String> {
         ("status", row.get(14) == Ok(expected.status.map(str::to_owned))),
         ("ready_at", row.get(15) == Ok(expected.ready_at.map(Timestamp::as_millis))),
         ("is_open", row.get(16) == Ok(expected.is_open)),
+        ("lane", row.get(19) == Ok(expected.lane.clone())),
         ("error", row.get(17) == Ok(expected.error.clone())),
     ];
     match agreements.into_iter().find(|(_, agrees)| !agrees) {

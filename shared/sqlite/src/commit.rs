@@ -248,11 +248,12 @@ fn put(
     record: &NewRecord,
     row: Option<i64>,
 ) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue, status, ready_at, has_hint, is_open, error, labels, body } = record;
+    let NewRecord { stored, list, queue, status, ready_at, has_hint, lane, is_open, error, labels, body } =
+        record;
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO record (row, kind, id, incarnation, version, nonce, due_shard, due_at, due_kind, wakes,
-             expires_at, list, list_at, queue, status, ready_at, has_hint, is_open, error, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+             expires_at, list, list_at, queue, status, ready_at, has_hint, lane, is_open, error, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
     )?;
     let due = stored.due;
     statement.execute(params![
@@ -273,6 +274,7 @@ fn put(
         status,
         ready_at.map(Timestamp::as_millis),
         has_hint,
+        lane,
         is_open,
         error,
         body,
@@ -328,8 +330,19 @@ fn update(
     row: i64,
     (moves, turns): (bool, bool),
 ) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue: _, status, ready_at, has_hint, is_open, error, labels: _, body } =
-        record;
+    let NewRecord {
+        stored,
+        list,
+        queue: _,
+        status,
+        ready_at,
+        has_hint,
+        lane: _,
+        is_open,
+        error,
+        labels: _,
+        body,
+    } = record;
     // An execution stays in its list, and is never pending in a queue. It alone is open or has an error, by its status.
     let mut statement = connection.prepare_cached(match (kind, moves, turns) {
         (Kind::Execution, false, false) => update_with!(""),

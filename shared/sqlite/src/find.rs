@@ -4,7 +4,7 @@ pub(crate) mod executions;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task::Status;
@@ -73,6 +73,18 @@ pub(crate) fn tasks(
     Ok(Page { items: found.into_iter().map(id).collect::<Result<_, _>>()?, next })
 }
 
+/// Pending tasks behind one, with the condition of one of their indexes.
+macro_rules! pending {
+    ($lane:literal) => {
+        concat!(
+            "SELECT queue, ready_at, id FROM record WHERE ready_at IS NOT NULL AND ",
+            $lane,
+            " AND queue BETWEEN ?1 AND ?4 AND (queue, ready_at, id) > (?1, ?2, ?3)
+             ORDER BY queue, ready_at, id LIMIT ?5"
+        )
+    };
+}
+
 fn of_status(
     connection: &Connection,
     status: Status,
@@ -88,15 +100,19 @@ fn of_status(
         Ok(After { status: status.as_str().to_owned(), queue: row.get(0)?, at: row.get(1)?, id: row.get(2)? })
     };
     let found = match status {
-        Status::Pending => connection
-            .prepare_cached(
-                "SELECT queue, ready_at, id FROM record
-                 WHERE ready_at IS NOT NULL AND queue BETWEEN ?1 AND ?4
-                     AND (queue, ready_at, id) > (?1, ?2, ?3)
-                 ORDER BY queue, ready_at, id LIMIT ?5",
-            )?
-            .query_map(params![first, start_at.unwrap_or(i64::MIN), start_id, last, limit], read)?
-            .collect::<Result<_, _>>()?,
+        Status::Pending => {
+            // Two indexes: see `backlog`.
+            let mut found = vec![];
+            for sql in [pending!("lane IS NULL"), pending!("lane IS NOT NULL")] {
+                let mut statement = connection.prepare_cached(sql)?;
+                let key = params![first, start_at.unwrap_or(i64::MIN), start_id, last, limit];
+                let rows = statement.query_map(key, read)?;
+                found.extend(rows.collect::<Result<Vec<After>, _>>()?);
+            }
+            found.sort_by(|a, b| (&a.queue, a.at, &a.id).cmp(&(&b.queue, b.at, &b.id)));
+            found.truncate(limit);
+            found
+        }
         Status::Running => connection
             .prepare_cached(
                 "SELECT queue, 0, id FROM record
@@ -130,8 +146,14 @@ pub(crate) fn oldest(
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT ready_at FROM record WHERE queue = ?1 AND ready_at <= ?2 ORDER BY ready_at LIMIT 1",
+        "SELECT min(at) FROM (
+             SELECT * FROM (SELECT ready_at AS at FROM record WHERE queue = ?1 AND ready_at <= ?2
+                 AND ready_at IS NOT NULL AND lane IS NULL ORDER BY ready_at LIMIT 1)
+             UNION ALL
+             SELECT * FROM (SELECT ready_at AS at FROM record WHERE queue = ?1 AND ready_at <= ?2
+                 AND ready_at IS NOT NULL AND lane IS NOT NULL ORDER BY ready_at LIMIT 1))",
     )?;
     let key = params![queue.as_str(), now.as_millis()];
-    Ok(statement.query_row(key, |row| row.get(0).map(Timestamp::from_millis)).optional()?)
+    let at: Option<i64> = statement.query_row(key, |row| row.get(0))?;
+    Ok(at.map(Timestamp::from_millis))
 }

@@ -23,6 +23,8 @@ use tickover_core::time::Timestamp;
 use tickover_service::condition::Stored;
 use tickover_service::ports::StoreError;
 
+use crate::backlog::stored_lane;
+
 /// The list of crons that aren't deleted.
 pub(crate) const CRONS: &str = "crons";
 
@@ -185,6 +187,8 @@ pub(crate) struct NewRecord {
     pub(crate) ready_at: Option<Timestamp>,
     /// Whether a hint of it should be in its queue.
     pub(crate) has_hint: bool,
+    /// Its order among the tasks of its queue, if it asks for one. It never changes.
+    pub(crate) lane: Option<String>,
     /// Whether it is an execution that has no outcome yet.
     pub(crate) is_open: bool,
     /// The code of the error with which it has failed, if it is an execution.
@@ -204,7 +208,8 @@ impl NewRecord {
         };
         let (queue, status) = (Some(task.queue.to_string()), Some(status));
         let has_hint = task.hint_at().is_some();
-        Ok(Self { list, queue, status, ready_at, has_hint, ..Self::plain(task.into(), body(task)?) })
+        let lane = stored_lane(task.lane());
+        Ok(Self { list, queue, status, ready_at, has_hint, lane, ..Self::plain(task.into(), body(task)?) })
     }
 
     pub(crate) fn execution(execution: &Execution) -> Result<Self, StoreError> {
@@ -264,6 +269,7 @@ impl NewRecord {
             status: None,
             ready_at: None,
             has_hint: false,
+            lane: None,
             is_open: false,
             error: None,
             labels: Labels::Inline(BTreeMap::new()),

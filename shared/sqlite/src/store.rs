@@ -16,6 +16,7 @@ use tickover_core::id::{
     BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
     WorkflowName,
 };
+use tickover_core::lane::Lane;
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, QueueRecord};
@@ -131,9 +132,14 @@ impl Backlog for SqliteStore {
     fn hints(
         &self,
         queue: &QueueName,
+        lane: Lane,
         choose: &mut dyn FnMut(Ready) -> Choice,
     ) -> Result<Vec<String>, StoreError> {
-        self.read(|connection| backlog::hints(connection, queue, choose))
+        self.read(|connection| backlog::hints(connection, queue, lane, choose))
+    }
+
+    fn lanes(&self, queue: &QueueName, after: Option<Lane>, max: usize) -> Result<Vec<Lane>, StoreError> {
+        self.read(|connection| backlog::lanes(connection, queue, after, max))
     }
 
     fn queues(&self) -> Result<Vec<QueueName>, StoreError> {

@@ -71,7 +71,7 @@ mod tests {
 
     fn sizes(bodies: &[usize]) -> Vec<Vec<usize>> {
         let messages: Vec<_> =
-            bodies.iter().map(|size| Outgoing { body: "x".repeat(*size), delay: Millis::ZERO }).collect();
+            bodies.iter().map(|size| Outgoing::plain("x".repeat(*size), Millis::ZERO)).collect();
         plan(&messages).iter().map(|batch| batch.iter().map(|message| message.body.len()).collect()).collect()
     }
 

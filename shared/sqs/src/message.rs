@@ -15,6 +15,8 @@ pub(crate) fn entry(place: usize, message: &Outgoing) -> Result<SendMessageBatch
         .id(place.to_string())
         .message_body(&message.body)
         .delay_seconds(whole(delay_s))
+        // A standard queue then delivers its groups in turn while one of them has a backlog.
+        .set_message_group_id(message.lane.tenant.map(|tenant| tenant.to_string()))
         .build()
 }
 
@@ -43,14 +45,28 @@ fn whole(seconds: u64) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use tickover_core::id::Fingerprint;
+    use tickover_core::lane::Lane;
+
     use super::*;
 
     #[test]
     fn delays_are_rounded_down_and_end_at_fifteen_minutes() {
         for (ms, seconds) in [(0, 0), (999, 0), (1_999, 1), (900_000, 900), (u64::MAX, 900)] {
-            let message = Outgoing { body: "a".to_owned(), delay: Millis::new(ms) };
+            let message = Outgoing::plain("a", Millis::new(ms));
             assert_eq!(entry(0, &message).unwrap().delay_seconds, Some(seconds), "{ms} ms");
         }
+    }
+
+    #[test]
+    fn a_tenant_is_the_group_of_its_messages_and_without_one_there_is_no_group() {
+        let tenant = Some(Fingerprint::from_bytes([255; 16]));
+        let lane = Lane { tenant, ..Lane::default() };
+        let message = Outgoing { lane, ..Outgoing::plain("a", Millis::ZERO) };
+        let group = entry(0, &message).unwrap().message_group_id.unwrap();
+        assert_eq!(Some(group.as_str()), tenant.map(|tenant| tenant.to_string()).as_deref());
+        assert!(group.len() <= 128, "SQS's limit");
+        assert_eq!(entry(0, &Outgoing::plain("a", Millis::ZERO)).unwrap().message_group_id, None);
     }
 
     #[test]

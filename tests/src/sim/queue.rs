@@ -84,7 +84,7 @@ impl SimQueue {
     }
 
     async fn enqueue(&self, queue: &QueueName, body: &str, delay: Millis) -> Result<(), QueueError> {
-        let message = Outgoing { body: body.to_owned(), delay };
+        let message = Outgoing::again(body, delay);
         self.0.world.messages.send(queue, &[message]).await.map(drop)
     }
 

@@ -145,8 +145,7 @@ impl Subject<'_> {
     }
 
     async fn send(&self, bodies: &[&str], delay: Millis) -> Outcome {
-        let messages: Vec<_> =
-            bodies.iter().map(|body| Outgoing { body: (*body).to_owned(), delay }).collect();
+        let messages: Vec<_> = bodies.iter().map(|body| Outgoing::plain(*body, delay)).collect();
         let results = self.queue.send(&self.name, &messages).await?;
         ensure!(results.len() == bodies.len(), "{} results for {} messages", results.len(), bodies.len());
         results.into_iter().collect::<Result<(), _>>().map_err(Failure::Queue)

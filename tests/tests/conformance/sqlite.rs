@@ -4,6 +4,7 @@ mod executions;
 mod files;
 mod gates;
 mod growth;
+mod lanes;
 mod operations;
 mod power;
 

@@ -57,7 +57,7 @@ async fn a_url_that_sqs_does_not_know_is_an_unknown_queue() -> anyhow::Result<()
     client.delete_queue().queue_url(&real).send().await?;
     let name = QueueName::parse("vanished")?;
     let queue = SqsQueue::new(client, BTreeMap::from([(name.clone(), real)]));
-    let message = Outgoing { body: "a".to_owned(), delay: Millis::ZERO };
+    let message = Outgoing::plain("a", Millis::ZERO);
     let answers = [
         queue.send(&name, &[message]).await.map(drop),
         queue.receive(&name, 1, Millis::ZERO, Millis::ZERO).await.map(drop),
@@ -107,7 +107,7 @@ async fn an_unreachable_service_is_unavailable() -> anyhow::Result<()> {
     let queue = SqsQueue::new(Client::from_conf(config), urls);
     let depth = queue.depth(&name).await;
     assert!(matches!(&depth, Err(QueueError::Unavailable { .. })), "{depth:?}");
-    let message = Outgoing { body: "a".to_owned(), delay: Millis::ZERO };
+    let message = Outgoing::plain("a", Millis::ZERO);
     let sent = queue.send(&name, &[message.clone(), message]).await?;
     assert!(sent.iter().all(|result| matches!(result, Err(QueueError::Unavailable { .. }))), "{sent:?}");
     assert_eq!(sent.len(), 2);

@@ -115,7 +115,7 @@ async fn unreadable_messages_are_not_quoted_in_the_log() {
     let hint = json!({"v": 1, "task": {"v": 1, "id": "t", "in": {"j": SECRET}, "q": SECRET, "st": SECRET}});
     let turn = json!({"v": 1, "turn": {"id": "e", "inc": SECRET}});
     for body in [SECRET.to_owned(), format!("\"{SECRET}\""), hint.to_string(), turn.to_string()] {
-        let message = Outgoing { body, delay: Millis::ZERO };
+        let message = Outgoing::plain(body, Millis::ZERO);
         caller.scene.queue.send(&queue(), &[message]).await.unwrap();
         assert!(caller.claim().await.is_none());
         assert!(next(&caller.scene.service).await.is_none());

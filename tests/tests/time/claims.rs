@@ -21,7 +21,7 @@ async fn arriving_early(starts_ms: &[u64]) -> Scene {
     let messages = scene.queue.receive(&work, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
     assert_eq!(messages.len(), starts_ms.len());
     for message in messages {
-        scene.queue.send(&work, &[Outgoing { body: message.body, delay: Millis::ZERO }]).await.unwrap();
+        scene.queue.send(&work, &[Outgoing::again(message.body, Millis::ZERO)]).await.unwrap();
         scene.queue.delete(&work, &message.receipt).await.unwrap();
     }
     scene.clock.set_back(Millis::from_secs(60));

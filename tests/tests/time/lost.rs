@@ -332,7 +332,7 @@ async fn lose(busy: &mut Busy, kind: Kind) {
             busy.mute.store(false, Ordering::SeqCst);
             if kind == Kind::NeverNotified {
                 // Its hint isn't lost, it is never sent.
-                let never = Outgoing { body: own, delay: Millis::ZERO };
+                let never = Outgoing::again(own, Millis::ZERO);
                 queue.send(&queue_name(QUEUE), &[never]).await.unwrap();
             }
         }

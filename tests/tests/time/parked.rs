@@ -108,7 +108,7 @@ async fn a_second_message_of_a_parked_task_is_deleted_like_the_first() {
     let scene = scheduled(1).await;
     let queue = queue_name("work");
     let message = scene.queue.receive(&queue, 1, Millis::ZERO, Millis::ZERO).await.unwrap().remove(0);
-    let again = Outgoing { body: message.body, delay: Millis::ZERO };
+    let again = Outgoing::again(message.body, Millis::ZERO);
     scene.queue.send(&queue, &[again]).await.unwrap();
     pause(&scene, true).await;
     assert_eq!(deliver(&scene).await.0, 2);

@@ -16,7 +16,7 @@ async fn with_ended_messages(count: u32) -> Scene {
         let id = format!("dead-{number}");
         let task = scene.service.schedule(request("work", Some(&id), None)).await.unwrap().task;
         scene.service.cancel(&task_id(&id), false).await.unwrap();
-        let message = Outgoing { body: Hint::of(&task).body().unwrap(), delay: Millis::ZERO };
+        let message = Outgoing::again(Hint::of(&task).body().unwrap(), Millis::ZERO);
         scene.queue.send(&queue_name("work"), &[message]).await.unwrap();
     }
     scene

@@ -126,7 +126,7 @@ async fn repeated_messages_and_ticks_in_between_do_not_become_further_sweeps() {
         if round % 3 == 0 {
             // Each is delivered twice: of the two, one continues the shard's sweep.
             for message in messages.clone() {
-                let again = Outgoing { body: message.body, delay: Millis::ZERO };
+                let again = Outgoing::again(message.body, Millis::ZERO);
                 scene.queue.send(&QueueName::timers(), &[again]).await.unwrap();
             }
             messages.extend(sweeps(&scene).await);

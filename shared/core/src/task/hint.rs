@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::flow::Flow;
+use crate::lane::Lane;
 use crate::task::{FORMAT, Task};
 
 /// A hint's body: a copy of the record, so that a claim needs no read.
@@ -47,6 +49,21 @@ impl Hint {
             Ok(Self { v, .. }) => Err(HintError::UnknownFormat { found: v.into() }),
             Err(error) => Err(unknown_format(body).unwrap_or(HintError::Malformed(error))),
         }
+    }
+
+    /// Where a message stands in its queue. One that isn't a hint of a task asks for no order.
+    pub fn lane_of(body: &str) -> Lane {
+        #[derive(Deserialize)]
+        struct Ordered {
+            task: Asked,
+        }
+        #[derive(Deserialize)]
+        struct Asked {
+            #[serde(rename = "fl", default)]
+            flow: Option<Box<Flow>>,
+        }
+        let flow = serde_json::from_str::<Ordered>(body).ok().and_then(|hint| hint.task.flow);
+        flow.map(|flow| flow.lane()).unwrap_or_default()
     }
 
     pub fn body(&self) -> Result<String, HintError> {

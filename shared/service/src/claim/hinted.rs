@@ -145,7 +145,7 @@ impl Service {
         body: &str,
         after: Millis,
     ) -> Result<(), ServiceError> {
-        let again = Outgoing { body: body.to_owned(), delay: after.min(QUEUE_DELAY_MAX) };
+        let again = Outgoing::again(body, after.min(QUEUE_DELAY_MAX));
         for sent in self.ports.queue.send(queue, &[again]).await? {
             sent?;
         }

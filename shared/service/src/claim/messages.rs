@@ -240,7 +240,7 @@ impl Service {
         message: &Received,
         after: Millis,
     ) -> Result<(), ServiceError> {
-        let again = Outgoing { body: message.body.clone(), delay: after.min(QUEUE_DELAY_MAX) };
+        let again = Outgoing::again(message.body.as_str(), after.min(QUEUE_DELAY_MAX));
         let sent = self.ports.queue.send(queue, &[again]).await?;
         if sent.iter().all(Result::is_ok) {
             self.delete_message(queue, &message.receipt).await;

@@ -5,14 +5,17 @@
 
 mod backlog;
 mod messages;
+mod refill;
+mod visible;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::id::{Incarnation, QueueName};
+use tickover_core::lane::Lane;
 use tickover_core::limits::{LEASE_RANGE, QUEUE_DELAY_MAX, RECEIVE_MAX, WAIT_MAX};
 use tickover_core::time::{Timestamp, earliest};
 use tokio::sync::Notify;
@@ -20,6 +23,7 @@ use tokio::sync::Notify;
 pub use self::backlog::{Backlog, Choice, Ready};
 pub use self::messages::MessageLimits;
 use self::messages::{Delivery, Messages, is_task_hint};
+use self::refill::Refill;
 use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received, StoreError};
 
 /// Which queues a [`MemoryQueue`] has.
@@ -65,6 +69,10 @@ struct Held {
     messages: Messages,
     /// From this instant on, the backlog may have tasks whose hints aren't among the messages.
     missing_from: Option<Timestamp>,
+    /// With so many visible messages or fewer, more are read from the backlog.
+    refill_at: u64,
+    /// The last lane that was read, if there are more lanes than are read at once.
+    cursor: Option<Lane>,
 }
 
 impl MemoryQueue {
@@ -111,8 +119,8 @@ impl MemoryQueue {
         let mut held = queue_state.lock();
         let dead = held.messages.take_dead();
         let count = dead.len();
-        for body in dead {
-            held.messages.push(now, self.next_id(), body, now);
+        for message in dead {
+            held.messages.push(now, self.next_id(), message, now);
         }
         drop(held);
         queue_state.changed.notify_waiters();
@@ -166,52 +174,64 @@ impl MemoryQueue {
         Ok(Ok(taken.into_iter().map(received).collect()))
     }
 
-    /// Reads further hints from the backlog, if it may have some and there is room for an eighth of what is kept.
+    /// Reads further hints from the backlog, if it may have some and enough of those that are kept are gone.
     fn refill(&self, queue: &QueueName, held: &mut Held, now: Timestamp) -> Result<(), QueueError> {
-        let Some(Bounded { backlog, kept_max }) = &self.bounded else { return Ok(()) };
+        let Some(bounded) = &self.bounded else { return Ok(()) };
         let depth = held.messages.depth(now);
-        // Small lots: whoever waits for one waits shortly.
-        if held.missing_from.is_none_or(|at| at > now) || depth.visible >= kept_max - kept_max / 8 {
+        let is_enough = depth.visible > 0 && depth.visible > held.refill_at;
+        if held.missing_from.is_none_or(|at| at > now) || is_enough {
             return Ok(());
         }
-        let (mut visible, mut delayed) = (depth.visible, depth.delayed);
-        let (mut instants, mut missing_from) = (vec![], None);
-        let hints = backlog.hints(queue, &mut |task| {
-            if held.messages.has_hint_of(task.incarnation, task.version) {
-                return Choice::Skip;
+        let mut seen = BTreeSet::new();
+        let visible = loop {
+            let before = seen.len();
+            let mut refill = Refill::begin(&*bounded.backlog, bounded.kept_max, queue, held, now)?;
+            while let Some(lane) = refill.next_lane() {
+                seen.insert(lane);
+                for (body, at) in refill.read(&*bounded.backlog, queue, lane, held)? {
+                    held.messages.push(now, self.next_id(), (body, lane), at.max(now));
+                }
             }
-            // What starts later than a message may be delayed has its hint sent when its time comes.
-            if task.at > now.plus(QUEUE_DELAY_MAX) {
-                return Choice::Stop;
+            (held.missing_from, held.cursor) = refill.end();
+            let visible = held.messages.depth(now).visible;
+            // The hints of all these lanes may be in flight. Those of further lanes are not.
+            if visible > 0 || held.cursor.is_none() || seen.len() == before {
+                break visible;
             }
-            let kept = if task.at <= now { &mut visible } else { &mut delayed };
-            if *kept >= *kept_max {
-                missing_from = Some(task.at);
-                return Choice::Stop;
-            }
-            *kept += 1;
-            instants.push(task.at);
-            Choice::Take
-        });
-        for (body, at) in hints.map_err(|error| unavailable(&error))?.into_iter().zip(instants) {
-            held.messages.push(now, self.next_id(), body, at.max(now));
-        }
-        held.missing_from = missing_from;
+        };
+        held.refill_at = match held.missing_from {
+            Some(at) if at <= now => bounded.lot_below(visible),
+            Some(_) | None => bounded.lot_below(bounded.kept_max),
+        };
         Ok(())
     }
 
     /// Keeps a message, or leaves a task's hint to the backlog where the queue has enough.
-    fn keep(&self, held: &mut Held, now: Timestamp, body: &str, visible_at: Timestamp) {
-        let has_enough = self.bounded.as_ref().is_some_and(|bounded| {
+    fn keep(&self, held: &mut Held, now: Timestamp, message: &Outgoing) {
+        let visible_at = now.plus(message.delay.min(QUEUE_DELAY_MAX));
+        let Outgoing { body, lane, .. } = message;
+        if let Some(bounded) = &self.bounded {
             let depth = held.messages.depth(now);
-            let kept = if visible_at <= now { depth.visible } else { depth.delayed };
-            kept >= bounded.kept_max
-        });
-        if has_enough && is_task_hint(body) {
-            held.missing_from = earliest([held.missing_from, Some(visible_at)]);
-        } else {
-            held.messages.push(now, self.next_id(), body.to_owned(), visible_at);
+            let has_enough = if visible_at <= now {
+                let visible = held.messages.visible();
+                visible.len_of(*lane) >= bounded.kept_max / visible.lanes_with(*lane)
+            } else {
+                depth.delayed >= bounded.kept_max
+            };
+            if has_enough && is_task_hint(body) {
+                held.missing_from = earliest([held.missing_from, Some(visible_at)]);
+                held.refill_at = held.refill_at.max(bounded.lot_below(depth.visible));
+                return;
+            }
         }
+        held.messages.push(now, self.next_id(), (body.clone(), *lane), visible_at);
+    }
+}
+
+impl Bounded {
+    /// So many are left of these when it is worth to read more. Small lots: whoever waits for one waits shortly.
+    fn lot_below(&self, visible: u64) -> u64 {
+        visible.saturating_sub((self.kept_max / 8).max(1))
     }
 }
 
@@ -221,13 +241,15 @@ fn unavailable(error: &StoreError) -> QueueError {
 
 impl QueueState {
     fn new(mortality: MessageLimits) -> Arc<Self> {
-        let held = Held { messages: Messages::mortal(mortality), missing_from: None };
+        let messages = Messages::mortal(mortality);
+        let held = Held { messages, missing_from: None, refill_at: 0, cursor: None };
         Arc::new(Self { held: Mutex::new(held), changed: Notify::new() })
     }
 
     /// A queue of which the backlog may know more than its messages.
     fn over_a_backlog() -> Arc<Self> {
-        let held = Held { messages: Messages::default(), missing_from: Some(Timestamp::EPOCH) };
+        let messages = Messages::default();
+        let held = Held { messages, missing_from: Some(Timestamp::EPOCH), refill_at: 0, cursor: None };
         Arc::new(Self { held: Mutex::new(held), changed: Notify::new() })
     }
 
@@ -249,7 +271,7 @@ impl Queue for MemoryQueue {
             let mut held = queue_state.lock();
             let now = self.clock.now();
             for message in messages {
-                self.keep(&mut held, now, &message.body, now.plus(message.delay.min(QUEUE_DELAY_MAX)));
+                self.keep(&mut held, now, message);
             }
         }
         // All waiting receivers: a delayed message changes how long each of them may sleep.

@@ -213,7 +213,7 @@ fn together<'a>(entries: impl Iterator<Item = &'a DueEntry>) -> Vec<(Timestamp, 
 /// The message, to arrive after this long. Serialising can't fail; if it did, the tick would do the work.
 pub(crate) fn outgoing(wake: &Wake, after: Millis) -> Option<Outgoing> {
     match wake.body() {
-        Ok(body) => Some(Outgoing { body, delay: after.min(QUEUE_DELAY_MAX) }),
+        Ok(body) => Some(Outgoing::plain(body, after.min(QUEUE_DELAY_MAX))),
         Err(error) => {
             tracing::error!(%error, "unsendable timer");
             None

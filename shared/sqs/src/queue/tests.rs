@@ -59,7 +59,7 @@ fn work() -> QueueName {
 }
 
 fn messages(count: usize) -> Vec<Outgoing> {
-    (0..count).map(|n| Outgoing { body: n.to_string(), delay: Millis::ZERO }).collect()
+    (0..count).map(|n| Outgoing::plain(n.to_string(), Millis::ZERO)).collect()
 }
 
 fn error(code: &str) -> Value {

@@ -322,10 +322,11 @@ fn hint_before_commit(world: &World, actor: Actor, mut decision: Decision) -> De
             }
         };
         let queue = hint.task.queue.clone();
+        let lane = hint.task.lane();
         let Ok(body) = hint.body() else { continue };
         let delay = at.since(world.now());
         let note = Note::of(&body);
-        let sent = world.messages.send(&queue, &[Outgoing { body, delay }]).now_or_never();
+        let sent = world.messages.send(&queue, &[Outgoing { body, delay, lane }]).now_or_never();
         if sent.is_some_and(|sent| sent.is_ok()) {
             world.note(actor, What::Message { queue, fate: Fate::Sent(delay), note });
         }

@@ -42,7 +42,7 @@ pub(super) async fn a_known_queue_opens_and_is_listed(subject: &Subject<'_>) -> 
 
 pub(super) async fn an_unknown_queue_is_unknown_to_every_call(subject: &Subject<'_>) -> Outcome {
     let (queue, absent) = (subject.queue, name(ABSENT));
-    let message = Outgoing { body: "a".to_owned(), delay: Millis::ZERO };
+    let message = Outgoing::plain("a", Millis::ZERO);
     let mut answers = vec![
         ("send", queue.send(&absent, &[message]).await.map(drop)),
         ("receive", queue.receive(&absent, 1, LONG, Millis::ZERO).await.map(drop)),

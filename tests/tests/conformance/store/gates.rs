@@ -48,7 +48,7 @@ fn busy(world: &World, gate: &Gate) -> Gate {
         holders: vec![holder("a", Hold::Taken { mark: 7 }), holder("b", called)],
         waiters: vec![waiter("c", Priority::Low, later(1))],
         overflow: true,
-        rate: Some(RateState { next_at: later(3) }),
+        rate: Some(RateState { next_at: later(3), part: 7, of: 997 }),
         ..gate.clone()
     };
     next(world, changed)

@@ -45,7 +45,7 @@ fn busy() -> Gate {
 #[test]
 fn an_item_is_read_back_as_it_was_written() {
     let pinned = Gate { pinned: NonZeroU16::new(1), overflow: true, ..busy() };
-    let paced = Gate { rate: Some(RateState { next_at: NOW }), ..empty() };
+    let paced = Gate { rate: Some(RateState { next_at: NOW, part: 7, of: 997 }), ..empty() };
     for record in [empty(), busy(), pinned, paced] {
         assert_eq!(to_gate(of_gate(&record).unwrap()).unwrap(), record);
     }

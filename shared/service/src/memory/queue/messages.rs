@@ -7,12 +7,14 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tickover_core::duration::Millis;
 use tickover_core::id::Incarnation;
+use tickover_core::lane::Lane;
 use tickover_core::time::Timestamp;
 
+use super::visible::Visible;
 use crate::ports::Depth;
 
 /// A message's position: those that have been visible longest come first.
-type Position = (Timestamp, MessageId);
+pub(super) type Position = (Timestamp, MessageId);
 
 /// A message's number, for as long as the message exists.
 pub(super) type MessageId = u64;
@@ -52,6 +54,7 @@ struct Hinted {
 #[derive(Debug)]
 struct Message {
     body: String,
+    lane: Lane,
     hint_of: Option<Hinted>,
     sent_at: Timestamp,
     received_at: Timestamp,
@@ -64,12 +67,12 @@ struct Message {
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     by_id: HashMap<MessageId, Message>,
-    visible: BTreeSet<Position>,
+    visible: Visible,
     hidden: BTreeSet<Position>,
     /// How many of the hidden messages have been received.
     in_flight: u64,
     mortality: MessageLimits,
-    dead: Vec<String>,
+    dead: Vec<(String, Lane)>,
     /// The messages that are hints of a record.
     hints: HashMap<Incarnation, Vec<MessageId>>,
 }
@@ -81,12 +84,19 @@ impl Messages {
     }
 
     /// Adds a message that is visible from an instant on.
-    pub(super) fn push(&mut self, now: Timestamp, id: MessageId, body: String, visible_at: Timestamp) {
+    pub(super) fn push(
+        &mut self,
+        now: Timestamp,
+        id: MessageId,
+        (body, lane): (String, Lane),
+        visible_at: Timestamp,
+    ) {
         let hint_of = hinted(&body);
         if let Some(Hinted { incarnation, .. }) = hint_of {
             self.hints.entry(incarnation).or_default().push(id);
         }
-        let message = Message { body, hint_of, sent_at: now, received_at: now, visible_at, receives: 0 };
+        let message =
+            Message { body, lane, hint_of, sent_at: now, received_at: now, visible_at, receives: 0 };
         self.by_id.insert(id, message);
         self.hidden.insert((visible_at, id));
     }
@@ -98,12 +108,12 @@ impl Messages {
         let max = max.min(free);
         let mut taken = Vec::new();
         while taken.len() < max
-            && let Some((_, id)) = self.visible.pop_first()
+            && let Some((_, id)) = self.visible.pop()
         {
             let receives = self.by_id.get(&id).map(|message| message.receives);
             if receives.zip(self.mortality.receives_max).is_some_and(|(count, most)| count >= most) {
                 let dead = self.take_out(id);
-                self.dead.extend(dead.map(|message| message.body));
+                self.dead.extend(dead.map(|message| (message.body, message.lane)));
                 continue;
             }
             let Some(message) = self.by_id.get_mut(&id) else { continue };
@@ -158,7 +168,7 @@ impl Messages {
         if self.hidden.remove(&place) {
             self.in_flight -= u64::from(message.receives > 0);
         } else {
-            self.visible.remove(&place);
+            self.visible.remove(message.lane, place);
         }
     }
 
@@ -185,7 +195,7 @@ impl Messages {
     }
 
     /// Removes and returns the dead letters.
-    pub(super) fn take_dead(&mut self) -> Vec<String> {
+    pub(super) fn take_dead(&mut self) -> Vec<(String, Lane)> {
         std::mem::take(&mut self.dead)
     }
 
@@ -193,18 +203,24 @@ impl Messages {
         self.move_due(now);
         let hidden = count(&self.hidden);
         Depth {
-            visible: count(&self.visible),
+            visible: self.visible.len(),
             in_flight: self.in_flight,
             delayed: hidden.saturating_sub(self.in_flight),
         }
+    }
+
+    /// What may be received, at the instant of the last operation.
+    pub(super) const fn visible(&self) -> &Visible {
+        &self.visible
     }
 
     fn move_due(&mut self, now: Timestamp) {
         self.delete_old(now);
         while let Some(place) = self.hidden.first().copied().filter(|(instant, _)| *instant <= now) {
             self.hidden.remove(&place);
-            self.visible.insert(place);
-            if self.by_id.get(&place.1).is_some_and(|message| message.receives > 0) {
+            let Some(message) = self.by_id.get(&place.1) else { continue };
+            self.visible.insert(message.lane, place);
+            if message.receives > 0 {
                 self.in_flight -= 1;
             }
         }
@@ -275,9 +291,9 @@ mod tests {
     #[test]
     fn messages_come_in_the_order_in_which_they_became_visible() {
         let mut queue = Messages::default();
-        queue.push(at(0), 1, "delayed".into(), at(50));
-        queue.push(at(0), 2, "first".into(), at(0));
-        queue.push(at(0), 3, "second".into(), at(0));
+        queue.push(at(0), 1, ("delayed".into(), Lane::default()), at(50));
+        queue.push(at(0), 2, ("first".into(), Lane::default()), at(0));
+        queue.push(at(0), 3, ("second".into(), Lane::default()), at(0));
         let bodies =
             |taken: Vec<(Delivery, String)>| taken.into_iter().map(|(_, body)| body).collect::<Vec<_>>();
         assert_eq!(bodies(queue.take(at(0), 1, at(60))), ["first"]);
@@ -287,9 +303,9 @@ mod tests {
     #[test]
     fn depth_follows_every_change_of_state() {
         let mut queue = Messages::default();
-        queue.push(at(0), 1, "a".into(), at(0));
-        queue.push(at(0), 2, "b".into(), at(0));
-        queue.push(at(0), 3, "c".into(), at(10));
+        queue.push(at(0), 1, ("a".into(), Lane::default()), at(0));
+        queue.push(at(0), 2, ("b".into(), Lane::default()), at(0));
+        queue.push(at(0), 3, ("c".into(), Lane::default()), at(10));
         assert_eq!(queue.depth(at(0)), depth(2, 0, 1));
         let taken = queue.take(at(0), 10, at(5));
         assert_eq!(queue.depth(at(0)), depth(0, 2, 1));
@@ -309,12 +325,12 @@ mod tests {
         let hint = |number| serde_json::json!({"v": 1, "task": {"id": "t", "inc": of(number)}}).to_string();
         let mut queue = Messages::default();
         for (id, number, visible_at) in [(1, 1, 0), (2, 1, 0), (3, 1, 90), (4, 2, 1)] {
-            queue.push(at(0), id, hint(number), at(visible_at));
+            queue.push(at(0), id, (hint(number), Lane::default()), at(visible_at));
         }
         queue.push(
             at(0),
             5,
-            serde_json::json!({"v": 1, "turn": {"id": "e", "inc": of(3)}}).to_string(),
+            (serde_json::json!({"v": 1, "turn": {"id": "e", "inc": of(3)}}).to_string(), Lane::default()),
             at(1),
         );
         let held = queue.take(at(0), 1, at(60)).remove(0).0;
@@ -337,8 +353,8 @@ mod tests {
             hidden_max: Some(Millis::new(20)),
             in_flight_max: Some(1),
         });
-        queue.push(at(0), 1, "a".into(), at(0));
-        queue.push(at(0), 2, "b".into(), at(0));
+        queue.push(at(0), 1, ("a".into(), Lane::default()), at(0));
+        queue.push(at(0), 2, ("b".into(), Lane::default()), at(0));
         let (first, _) = queue.take(at(0), 10, at(10)).remove(0);
         assert!(queue.take(at(0), 10, at(10)).is_empty(), "one is in flight, and no more may be");
         assert_eq!(queue.hide(at(9), first, at(21)), Err(Stale));
@@ -348,8 +364,8 @@ mod tests {
             assert_eq!(queue.take(at(now), 10, at(now + 5)).len(), 1);
         }
         assert!(queue.take(at(30), 10, at(40)).is_empty());
-        assert_eq!(queue.take_dead(), ["b"]);
-        queue.push(at(30), 3, "c".into(), at(40));
+        assert_eq!(queue.take_dead(), [("b".to_owned(), Lane::default())]);
+        queue.push(at(30), 3, ("c".into(), Lane::default()), at(40));
         queue.take(at(40), 1, at(200));
         assert_eq!(queue.depth(at(129)), depth(0, 1, 0));
         assert_eq!(queue.depth(at(130)), Depth::default());
@@ -358,7 +374,7 @@ mod tests {
     #[test]
     fn a_delivery_is_stale_once_the_message_is_visible_again_gone_or_received_by_another() {
         let mut queue = Messages::default();
-        queue.push(at(0), 1, "a".into(), at(0));
+        queue.push(at(0), 1, ("a".into(), Lane::default()), at(0));
         let (first, _) = queue.take(at(0), 1, at(10)).remove(0);
         assert_eq!(queue.hide(at(9), first, at(20)), Ok(()));
         assert_eq!(queue.hide(at(20), first, at(30)), Err(Stale));

@@ -1,4 +1,8 @@
+use std::collections::BTreeSet;
+
 use futures::future::{join, join_all};
+use tickover_core::flow::Priority;
+use tickover_core::id::Fingerprint;
 
 use super::*;
 use crate::memory::ManualClock;
@@ -11,7 +15,7 @@ fn name(text: &str) -> QueueName {
 }
 
 fn message(body: &str, delay_ms: u64) -> Outgoing {
-    Outgoing { body: body.to_owned(), delay: Millis::new(delay_ms) }
+    Outgoing::plain(body, Millis::new(delay_ms))
 }
 
 fn fixture() -> (Arc<ManualClock>, MemoryQueue, QueueName) {
@@ -125,6 +129,7 @@ struct Pile(Mutex<Vec<Piled>>);
 
 struct Piled {
     at: Timestamp,
+    lane: Lane,
     version: u64,
     state: PiledState,
 }
@@ -141,6 +146,16 @@ fn incarnation(task: usize) -> Incarnation {
     Incarnation::from_bytes((task as u64).to_be_bytes())
 }
 
+/// Seven lanes: more than the queue keeps hints.
+fn lane_of(task: usize) -> Lane {
+    let tenant = |number: usize| Some(Fingerprint::from_bytes([u8::try_from(number).unwrap(); 16]));
+    match task % 7 {
+        0 | 1 => Lane::default(),
+        2 => Lane { priority: Priority::High, tenant: None },
+        number => Lane { priority: Priority::ALL[number % 3], tenant: tenant(number) },
+    }
+}
+
 fn hint(task: usize, version: u64) -> String {
     serde_json::json!({"v": 1, "task": {"inc": incarnation(task), "ver": version}}).to_string()
 }
@@ -150,14 +165,23 @@ impl Backlog for Pile {
         Ok(vec![name("work")])
     }
 
+    fn lanes(&self, _: &QueueName, after: Option<Lane>, max: usize) -> Result<Vec<Lane>, StoreError> {
+        let tasks = self.0.lock().unwrap();
+        let pending = tasks.iter().filter(|task| task.state == PiledState::Pending).map(|task| task.lane);
+        let lanes: BTreeSet<Lane> = pending.filter(|lane| after.is_none_or(|after| *lane > after)).collect();
+        Ok(lanes.into_iter().take(max).collect())
+    }
+
     fn hints(
         &self,
         _: &QueueName,
+        lane: Lane,
         choose: &mut dyn FnMut(Ready) -> Choice,
     ) -> Result<Vec<String>, StoreError> {
         let tasks = self.0.lock().unwrap();
         let mut pending: Vec<_> =
             tasks.iter().enumerate().filter(|(_, task)| task.state == PiledState::Pending).collect();
+        pending.retain(|(_, task)| task.lane == lane);
         pending.sort_by_key(|(_, task)| task.at);
         let mut hints = vec![];
         for (number, Piled { at, version, .. }) in pending {
@@ -208,17 +232,23 @@ impl Life {
         let version = {
             let mut tasks = self.pile.0.lock().unwrap();
             if number == tasks.len() {
-                tasks.push(Piled { at: START, version: 0, state: PiledState::Pending });
+                tasks.push(Piled {
+                    at: START,
+                    lane: lane_of(number),
+                    version: 0,
+                    state: PiledState::Pending,
+                });
             }
             let task = &mut tasks[number];
             *task = Piled {
                 at: self.clock.now().plus(delay),
+                lane: task.lane,
                 version: task.version + 1,
                 state: PiledState::Pending,
             };
             task.version
         };
-        let message = Outgoing { body: hint(number, version), delay };
+        let message = Outgoing { body: hint(number, version), delay, lane: lane_of(number) };
         self.queue.send(&name("work"), &[message]).await.unwrap();
     }
 
@@ -285,7 +315,7 @@ impl Life {
         let state = self.queue.queue_state(&name("work")).unwrap();
         let depth = state.lock().messages.depth(self.clock.now());
         let came_back = self.pile.0.lock().unwrap().len() as u64;
-        assert!(depth.delayed <= KEPT && depth.visible <= 2 * KEPT + came_back, "{depth:?}");
+        assert!(depth.delayed <= KEPT && depth.visible <= 4 * KEPT + came_back, "{depth:?}");
     }
 }
 
@@ -302,5 +332,101 @@ async fn a_bounded_queue_never_hides_a_task_that_is_ready() {
             while life.receive(10).await > 0 {}
             assert_eq!(life.ready(), 0, "seed {seed}");
         }
+    }
+}
+
+/// What a queue over a backlog gives out next, as positions in the pile.
+async fn next_tasks(queue: &MemoryQueue, pile: &Pile, count: usize) -> Vec<usize> {
+    let mut numbers = vec![];
+    while numbers.len() < count {
+        let received = queue.receive(&name("work"), 10, LEASE, NO_WAIT).await.unwrap();
+        assert!(!received.is_empty(), "after {} tasks none comes", numbers.len());
+        for message in received {
+            let body: serde_json::Value = serde_json::from_str(&message.body).unwrap();
+            let of: Incarnation = serde_json::from_value(body["task"]["inc"].clone()).unwrap();
+            let number = usize::try_from(u64::from_be_bytes(*of.as_bytes())).unwrap();
+            pile.0.lock().unwrap()[number].state = PiledState::Running;
+            numbers.push(number);
+        }
+    }
+    numbers
+}
+
+/// Tasks of these lanes, one after another, all ready.
+async fn burst(queue: &MemoryQueue, pile: &Pile, lanes: impl IntoIterator<Item = Lane>) {
+    for lane in lanes {
+        let number = {
+            let mut tasks = pile.0.lock().unwrap();
+            tasks.push(Piled { at: START, lane, version: 1, state: PiledState::Pending });
+            tasks.len() - 1
+        };
+        let message = Outgoing { body: hint(number, 1), delay: NO_WAIT, lane };
+        queue.send(&name("work"), &[message]).await.unwrap();
+    }
+}
+
+fn tenant(number: u8) -> Lane {
+    Lane { priority: Priority::Normal, tenant: Some(Fingerprint::from_bytes([number; 16])) }
+}
+
+/// A queue that keeps this many hints over a pile.
+fn bounded(kept: u64) -> (MemoryQueue, Arc<Pile>) {
+    let pile = Arc::new(Pile::default());
+    (MemoryQueue::over(pile.clone(), kept, Arc::new(ManualClock::new(START))).unwrap(), pile)
+}
+
+#[tokio::test]
+async fn a_burst_that_fills_what_a_queue_keeps_keeps_no_other_tenant_out() {
+    let (queue, pile) = bounded(64);
+    burst(&queue, &pile, vec![tenant(1); 2_000]).await;
+    let first = next_tasks(&queue, &pile, 500).await.len();
+    burst(&queue, &pile, vec![tenant(2); 10]).await;
+    let then = next_tasks(&queue, &pile, 22).await;
+    let of_second = then.iter().filter(|number| **number >= 2_000).count();
+    assert_eq!(of_second, 10, "after {first} of the burst: {then:?}");
+}
+
+/// As after a restart: no message is there, and the burst is the older one.
+#[tokio::test]
+async fn a_backlog_of_one_tenant_is_read_in_turn_with_those_of_the_others() {
+    let (queue, pile) = bounded(64);
+    let mut lanes = vec![tenant(1); 2_000];
+    lanes.extend((0..60).map(|number| tenant(2 + number % 3)));
+    let tasks =
+        lanes.into_iter().map(|lane| Piled { at: START, lane, version: 1, state: PiledState::Pending });
+    pile.0.lock().unwrap().extend(tasks);
+    let first = next_tasks(&queue, &pile, 90).await;
+    let of_others = first.iter().filter(|number| **number >= 2_000).count();
+    assert_eq!(of_others, 60, "{first:?}");
+}
+
+#[tokio::test]
+async fn more_tenants_than_a_queue_keeps_hints_all_get_their_turn() {
+    let (queue, pile) = bounded(8);
+    let tasks = (0..400_usize).map(|number| {
+        let lane = tenant(u8::try_from(number % 100).unwrap());
+        Piled { at: START, lane, version: 1, state: PiledState::Pending }
+    });
+    pile.0.lock().unwrap().extend(tasks);
+    // The burst of one of them is older than all others' tasks.
+    let order = next_tasks(&queue, &pile, 400).await;
+    for number in 0..100 {
+        let mine: Vec<_> = (0..400).filter(|place| order[*place] % 100 == number).collect();
+        assert!(mine[0] < 150 && mine[3] >= 200, "{number}: {mine:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_backlog_of_low_tasks_keeps_no_high_one_waiting_and_gets_one_turn_in_ten() {
+    let (queue, pile) = bounded(64);
+    let of = |priority| Lane { priority, tenant: None };
+    burst(&queue, &pile, vec![of(Priority::Low); 1_000]).await;
+    burst(&queue, &pile, vec![of(Priority::High); 1_000]).await;
+    let order = next_tasks(&queue, &pile, 1_000).await;
+    let low = order.iter().filter(|number| **number < 1_000).count();
+    assert!((95..=105).contains(&low), "{low} low ones of 1,000");
+    assert!(order[..9].iter().all(|number| *number >= 1_000), "{order:?}");
+    for ten in order.chunks(10) {
+        assert!(ten.iter().any(|number| *number < 1_000), "{ten:?}");
     }
 }

@@ -81,7 +81,7 @@ fn partly_away() -> BriefQueues {
 #[tokio::test]
 async fn one_failing_queue_does_not_stop_calls_to_others_however_many_calls_fail() {
     let queues = partly_away();
-    let message = || Outgoing { body: "{}".to_owned(), delay: Millis::ZERO };
+    let message = || Outgoing::plain("{}", Millis::ZERO);
     let messages = [message()];
     let away = queue("away");
     let sends = join_all((0..64).map(|_| queues.send(&away, &messages))).await;

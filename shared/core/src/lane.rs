@@ -1,0 +1,178 @@
+//! In which order the messages of a queue are received: first by priority, then by turns among its tenants.
+//!
+//! Owns the one rule by which every kind of queue takes from its priorities.
+
+use crate::flow::{Flow, Priority};
+use crate::id::Fingerprint;
+use crate::task::Task;
+
+/// Of so many messages that are taken one after another while a low one waits, one is low.
+pub const LOW_OF: u32 = 10;
+/// Of so many messages that are taken one after another while a normal one waits, one is normal. One fewer than for low
+/// ones, so that the bound is still ten if a turn of each comes at once.
+const NORMAL_OF: u32 = 9;
+
+/// Where a message stands in its queue. The default is that of a task that asks for nothing, and of every turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lane {
+    pub priority: Priority,
+    /// Messages with the same one are one tenant of the queue. Those without one are a tenant together.
+    pub tenant: Option<Fingerprint>,
+}
+
+impl Lane {
+    /// Whether the task of its messages asks for no order.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Flow {
+    /// Where the hints of its task stand in their queue.
+    pub const fn lane(&self) -> Lane {
+        Lane { priority: self.priority, tenant: self.fairness }
+    }
+}
+
+impl Task {
+    /// Where its hints stand in its queue.
+    pub fn lane(&self) -> Lane {
+        self.flow.as_deref().map(Flow::lane).unwrap_or_default()
+    }
+}
+
+/// Whose turn it is among the priorities of a queue. High goes before normal, and normal before low. But while they
+/// wait, a low and a normal message are each among any ten that are taken.
+///
+/// That normal ones have this as well isn't asked for. Without it they would starve behind a flood of high ones, while
+/// low ones go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// How many messages of other priorities were taken while one of this priority waited, and since one was taken.
+    passed: [u32; 3],
+}
+
+impl Turns {
+    /// The priority to take from next; `None` if nothing waits. `waits` has one place for each of [`Priority::ALL`].
+    pub fn next(&self, waits: [bool; 3]) -> Option<Priority> {
+        let waiting = |priority: &Priority| waits[priority.place()];
+        let owed = [Priority::Low, Priority::Normal]
+            .into_iter()
+            .find(|priority| waiting(priority) && self.owed(*priority) > 0);
+        owed.or_else(|| Priority::ALL.into_iter().find(waiting))
+    }
+
+    /// How many messages of this priority should be taken before any other, if so many wait.
+    pub fn owed(&self, priority: Priority) -> u32 {
+        match priority {
+            Priority::High => 0,
+            Priority::Normal => self.passed[Priority::Normal.place()] / (NORMAL_OF - 1),
+            Priority::Low => self.passed[Priority::Low.place()] / (LOW_OF - 1),
+        }
+    }
+
+    /// Notes that so many messages of a priority were taken, and which others may have waited meanwhile.
+    pub fn took(&mut self, priority: Priority, count: u32, waits: [bool; 3]) {
+        for other in Priority::ALL {
+            let passed = &mut self.passed[other.place()];
+            if other == priority {
+                let each = if other == Priority::Low { LOW_OF - 1 } else { NORMAL_OF - 1 };
+                *passed = passed.saturating_sub(count.saturating_mul(each));
+            } else if waits[other.place()] {
+                *passed = passed.saturating_add(count);
+            } else {
+                *passed = 0;
+            }
+        }
+    }
+}
+
+impl Priority {
+    /// Its position in [`Priority::ALL`].
+    pub const fn place(self) -> usize {
+        match self {
+            Self::High => 0,
+            Self::Normal => 1,
+            Self::Low => 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::Priority::{High, Low, Normal};
+
+    /// Takes one after another while these wait.
+    fn taken(turns: &mut Turns, waits: [bool; 3], count: usize) -> Vec<Priority> {
+        let mut take = || {
+            let priority = turns.next(waits)?;
+            turns.took(priority, 1, waits);
+            Some(priority)
+        };
+        (0..count).filter_map(|_| take()).collect()
+    }
+
+    #[test]
+    fn of_any_ten_taken_while_all_wait_at_least_one_is_low_and_one_normal_and_most_are_high() {
+        let order = taken(&mut Turns::default(), [true; 3], 1_000);
+        for ten in order.windows(10) {
+            for priority in [Low, Normal] {
+                assert!(ten.contains(&priority), "{ten:?}");
+            }
+            assert!(ten.iter().filter(|priority| **priority == High).count() >= 7, "{ten:?}");
+        }
+    }
+
+    #[test]
+    fn high_goes_before_normal_and_normal_before_low() {
+        let order = taken(&mut Turns::default(), [true; 3], 8);
+        assert_eq!(order, [High; 8]);
+        let order = taken(&mut Turns::default(), [false, true, true], 20);
+        assert_eq!(order.iter().filter(|priority| **priority == Low).count(), 2);
+        assert_eq!(order[..9], [Normal; 9]);
+        assert_eq!(taken(&mut Turns::default(), [false, false, true], 3), [Low; 3]);
+        assert_eq!(Turns::default().next([false; 3]), None);
+    }
+
+    #[test]
+    fn who_did_not_wait_has_no_claim_to_a_turn() {
+        let mut turns = Turns::default();
+        taken(&mut turns, [true, false, false], 100);
+        assert_eq!(taken(&mut turns, [true; 3], 8), [High; 8]);
+    }
+
+    #[test]
+    fn batches_owe_as_many_as_single_messages_do() {
+        let mut turns = Turns::default();
+        let (mut low, mut all) = (0, 0);
+        for _ in 0..100 {
+            let owed = turns.owed(Low).min(10);
+            turns.took(Low, owed, [true; 3]);
+            turns.took(High, 10 - owed, [true; 3]);
+            low += owed;
+            all += 10;
+        }
+        assert!((90..=110).contains(&(low * 1_000 / all)), "{low} of {all}");
+    }
+
+    #[test]
+    fn the_order_of_waits_never_starves_one_for_more_than_nine_others() {
+        let mut random = 7_u64;
+        for _ in 0..200 {
+            let (mut turns, mut since) = (Turns::default(), [0_u32; 3]);
+            for _ in 0..300 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let waits = [(random >> 33) % 4 > 0, (random >> 35) % 4 > 0, (random >> 37) % 4 > 0];
+                let Some(priority) = turns.next(waits) else { continue };
+                turns.took(priority, 1, waits);
+                for other in Priority::ALL {
+                    let place = other.place();
+                    since[place] = if other == priority || !waits[place] { 0 } else { since[place] + 1 };
+                }
+                assert!(since[Low.place()] <= 9 && since[Normal.place()] <= 9, "{since:?}");
+            }
+        }
+    }
+}
