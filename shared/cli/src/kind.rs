@@ -88,18 +88,15 @@ pub(crate) async fn run(command: KindCommand, client: &Client) -> anyhow::Result
 }
 
 fn defaults(args: &SetArgs) -> anyhow::Result<KindDefaults> {
-    let json = match &args.file {
-        Some(file) => {
-            let text = std::fs::read_to_string(file)
-                .with_context(|| format!("can't read the defaults from {}", file.display()))?;
-            RawValue::from_string(text.trim().to_owned())
-                .with_context(|| format!("{} isn't JSON", file.display()))?
-        }
-        None => {
-            let given = argument::json(args.defaults.as_deref(), "the defaults")?;
-            let given = given.context("the defaults are missing")?;
-            RawValue::from_string(given.as_str().to_owned())?
-        }
+    let json = if let Some(file) = &args.file {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("can't read the defaults from {}", file.display()))?;
+        RawValue::from_string(text.trim().to_owned())
+            .with_context(|| format!("{} isn't JSON", file.display()))?
+    } else {
+        let given = argument::json(args.defaults.as_deref(), "the defaults")?;
+        let given = given.context("the defaults are missing")?;
+        RawValue::from_string(given.as_str().to_owned())?
     };
     argument::value("defaults", &json)
 }

@@ -8,10 +8,10 @@ mod call;
 mod clear;
 mod extend;
 mod free;
+pub mod rate;
 mod take;
 #[cfg(test)]
 mod tests;
-pub mod rate;
 
 use std::num::NonZeroU16;
 

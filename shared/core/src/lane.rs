@@ -164,7 +164,7 @@ mod tests {
             for _ in 0..300 {
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let waits = [(random >> 33) % 4 > 0, (random >> 35) % 4 > 0, (random >> 37) % 4 > 0];
+                let waits = [33, 35, 37].map(|bits: u32| !(random >> bits).is_multiple_of(4));
                 let Some(priority) = turns.next(waits) else { continue };
                 turns.took(priority, 1, waits);
                 for other in Priority::ALL {

@@ -91,9 +91,9 @@ pub use tickover_macros::{step, workflow};
 
 pub use client::Client;
 pub use ctx::{
-    AllTasksFailed, Callback, CallbackError, Child, Ctx, Either, Elapsed, EventError, Map, Mapping, Paged, Pages, Select,
-    SelectOk, Settled, StartChild, StartedChild, Stored, Timeout, TooManyFailed, Undo, Within, forever,
-    within,
+    AllTasksFailed, Callback, CallbackError, Child, Ctx, Either, Elapsed, EventError, Map, Mapping, Paged,
+    Pages, Select, SelectOk, Settled, StartChild, StartedChild, Stored, Timeout, TooManyFailed, Undo, Within,
+    forever, within,
 };
 pub use error::{Cause, DEFAULT_CODE, Error, Failure, Result};
 pub use options::{

@@ -1,6 +1,6 @@
 //! Callbacks of workflows, in virtual time.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use tickover::prelude::*;
 use tickover::test::TestEnv;
@@ -12,7 +12,7 @@ static TOKENS: Mutex<Vec<String>> = Mutex::new(vec![]);
 async fn approval(ctx: Ctx, run: String) -> Result<String> {
     let callback = ctx.callback("approval", within("3d")).await?.heartbeat("1h")?;
     assert_eq!(callback.url(), None);
-    TOKENS.lock().unwrap().push(format!("{run} {}", callback.token()));
+    TOKENS.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{run} {}", callback.token()));
     Ok(match callback.result::<u32>().await {
         Ok(answer) => format!("answered {answer}"),
         Err(error) => error.to_string(),
@@ -21,7 +21,7 @@ async fn approval(ctx: Ctx, run: String) -> Result<String> {
 
 /// The token of this run, which must be the same in each replay.
 fn token(run: &str) -> String {
-    let all = TOKENS.lock().unwrap();
+    let all = TOKENS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found: Vec<&str> = all.iter().filter_map(|line| line.strip_prefix(&format!("{run} "))).collect();
     found.dedup();
     assert_eq!(found.len(), 1, "{run}");

@@ -159,10 +159,10 @@ impl GateState {
         let behind = Behind::default();
         let ready = |name: &str| {
             let task = TASKS.iter().position(|one| *one == name).map(|task| &self.tasks[task]);
-            let is_ready = |task: &&Work| {
+            let is_ready = |task: &Work| {
                 !task.done && task.lease.is_none_or(|(_, until)| until <= now.plus(CLOCKS).as_millis())
             };
-            if task.filter(is_ready).is_some() { Standing::Ready } else { Standing::Gone }
+            if task.is_some_and(is_ready) { Standing::Ready } else { Standing::Gone }
         };
         let standings: Vec<Standing> =
             gate::line(plan, &behind, TASKS.len()).iter().map(|one| ready(one.task.as_str())).collect();

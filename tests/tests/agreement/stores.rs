@@ -203,9 +203,12 @@ impl Stores {
         let record = Box::new(Gate { version: gate.version + 1, nonce: self.nonce(), due, ..gate });
         let mut writes = vec![Write::PutGate { record, replaces }];
         let expires_at = now.plus(Millis::from_secs(3_600));
-        writes.extend(enters.map(|enters| match enters {
-            true => Write::PutWaiter { gate: gate_id(), waiter, expires_at },
-            false => Write::DeleteWaiter { gate: gate_id(), waiter },
+        writes.extend(enters.map(|enters| {
+            if enters {
+                Write::PutWaiter { gate: gate_id(), waiter, expires_at }
+            } else {
+                Write::DeleteWaiter { gate: gate_id(), waiter }
+            }
         }));
         writes
     }

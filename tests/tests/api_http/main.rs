@@ -8,6 +8,7 @@ mod bad_reports;
 mod bad_times;
 #[cfg(test)]
 mod batches;
+#[cfg(test)]
 mod callbacks;
 #[cfg(test)]
 mod document;

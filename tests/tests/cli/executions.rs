@@ -78,7 +78,8 @@ async fn a_started_execution_is_shown_described_explained_and_listed() {
         {"workflow": "imports", "executions": {"pending": 1}},
         {"workflow": "orders", "executions": {"pending": 1}},
     ]});
-    assert_eq!(serde_json::from_str::<Value>(&counts).expect("JSON"), expected);
+    let counts: Value = serde_json::from_str(&counts).expect("JSON");
+    assert_eq!((&counts["workflows"], &counts["complete"]), (&expected["workflows"], &true.into()));
     assert_has(&scene.prints(&["execution", "counts"]).await, &["imports", "orders", "2 workflows"]);
 }
 

@@ -1,5 +1,7 @@
 //! Concurrency limits by key, with whole services: who runs, who waits, and what happens to places when processes die.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests are tests")]
+
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
@@ -78,7 +80,7 @@ impl World {
         self.view(text).await.holders.into_iter().map(|one| one.task.to_string()).collect()
     }
 
-    async fn pass(&self, seconds: u64) {
+    fn pass(&self, seconds: u64) {
         self.scene.clock.advance(Millis::from_secs(seconds));
     }
 
@@ -179,7 +181,7 @@ async fn every_way_out_of_an_attempt_gives_its_place_up() {
             "release" => drop(service.release(id, lease).await.unwrap()),
             "cancel" => drop(service.cancel(id, true).await.unwrap()),
             _ => {
-                world.pass(20).await;
+                world.pass(20);
                 world.scene.fire().await;
             }
         }
@@ -195,10 +197,10 @@ async fn a_worker_that_dies_frees_its_place_when_its_lease_ends() {
     world.schedule(limited("next", &[("k", 1)])).await;
     assert!(world.claim().await.is_none());
     // Its message is gone too: nothing but the tick is left.
-    world.pass(61).await;
+    world.pass(61);
     world.scene.lose_messages(&queue_name("work")).await;
     for _ in 0..2 {
-        world.pass(30).await;
+        world.pass(30);
         world.tick().await;
     }
     assert_eq!(world.claims().await.task.id.as_str(), "next");
@@ -210,7 +212,7 @@ async fn a_lost_workers_task_is_taken_over_in_the_same_place() {
     let lost = world.claims().await;
     world.schedule(limited("next", &[("k", 1)])).await;
     assert!(world.claim().await.is_none());
-    world.pass(61).await;
+    world.pass(61);
     let taken_over = world.claims().await;
     assert_eq!(taken_over.task.id, lost.task.id);
     assert_eq!(world.holders("k").await, ["lost"]);
@@ -227,14 +229,14 @@ async fn a_heartbeat_extends_the_place_before_the_lease_and_is_refused_once_anot
     let slow = world.claims().await;
     let service = &world.scene.service;
     for _ in 0..5 {
-        world.pass(50).await;
+        world.pass(50);
         let renewed = service.heartbeat(&slow.task.id, &slow.token, None).await.unwrap();
         assert!(world.view("k").await.holders[0].until > renewed.lease_expires_at);
         assert!(world.claim().await.is_none());
     }
     // It falls silent, its message is lost, and its place goes to another task.
     world.scene.lose_messages(&queue_name("work")).await;
-    world.pass(75).await;
+    world.pass(75);
     world.tick().await;
     assert_eq!(world.claims().await.task.id.as_str(), "next");
     assert!(service.heartbeat(&slow.task.id, &slow.token, None).await.is_err());
@@ -262,7 +264,7 @@ async fn deadlines_and_schedule_to_start_go_on_while_a_task_waits() {
     let world = World::with([limited("a", &[("k", 1)]), late]).await;
     world.claims().await;
     assert!(world.claim().await.is_none());
-    world.pass(30).await;
+    world.pass(30);
     world.scene.fire().await;
     assert_eq!(world.status("late").await, Status::TimedOut);
     assert_eq!(world.view("k").await.waiting, []);
@@ -276,7 +278,7 @@ async fn a_place_whose_hint_was_lost_goes_on_to_the_next_and_the_first_gets_its_
     world.complete(&first).await;
     world.scene.lose_messages(&queue_name("work")).await;
     assert_eq!(world.holders("k").await, ["b"]);
-    world.pass(61).await;
+    world.pass(61);
     world.tick().await;
     let next = world.claims().await;
     assert_eq!(next.task.id.as_str(), "c");

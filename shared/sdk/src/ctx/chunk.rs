@@ -75,6 +75,7 @@ pub(super) fn workflow() -> Workflow<Chunk, Outcomes> {
     Workflow::new(CHUNK, run)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a workflow's body has this signature")]
 fn run(ctx: Ctx, chunk: Chunk) -> BoxFuture<'static, Result<Outcomes>> {
     let Chunk { label, first, at_once, tolerated, codes, items } = chunk;
     let found: Vec<_> = codes.iter().map(|code| LinkedStep::code_of(&code.kind, &code.type_name)).collect();

@@ -179,13 +179,13 @@ async fn fairness(name: &str, count: usize) -> Result<()> {
     let (queue, mut others, mut left) = (queue_name("shared"), 0, FEW);
     let began = Instant::now();
     let few_digest = tickover_service::flow::fairness_digest(&few);
-    while left > 0 && began.elapsed() < Duration::from_secs(120) {
+    while left > 0 && began.elapsed() < Duration::from_mins(2) {
         for claimed in system.service.claim(&queue, &claim(1)).await? {
             let is_few = claimed.task.flow.as_ref().and_then(|flow| flow.fairness) == Some(few_digest);
             if is_few {
-                left -= 1
+                left -= 1;
             } else {
-                others += 1
+                others += 1;
             }
             system.service.complete(&claimed.task.id, &claimed.token, None).await?;
         }

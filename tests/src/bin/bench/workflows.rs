@@ -32,7 +32,7 @@ const FAN_OUT: u32 = 100;
 /// Sleeps, and step timeouts, side by side.
 const SLEEPERS: usize = 200;
 /// The time between two of them where they don't all begin at once.
-const APART: Duration = Duration::from_millis(10);
+const APART: Millis = Millis::new(10);
 /// How long one execution may take.
 const TIMEOUT: Millis = Millis::from_secs(20);
 
@@ -166,14 +166,15 @@ pub(crate) async fn lateness(name: &str) -> Result<()> {
     for (workflow, what, apart) in [
         (sleeps, "sleeps of 2 s, one each 10 ms", APART),
         (timeouts, "step timeouts of 3 s, one each 10 ms", APART),
-        (sleeps, "sleeps of 2 s, all at once", Duration::ZERO),
-        (timeouts, "step timeouts of 3 s, all at once", Duration::ZERO),
+        (sleeps, "sleeps of 2 s, all at once", Millis::ZERO),
+        (timeouts, "step timeouts of 3 s, all at once", Millis::ZERO),
     ] {
-        let late: Vec<Result<f64>> = stream::iter(0..u32::try_from(SLEEPERS)?)
+        let late: Vec<Result<f64>> = stream::iter(0..u64::try_from(SLEEPERS)?)
             .map(|number| {
                 let service = &system.service;
                 async move {
-                    tokio::time::sleep(apart * number).await;
+                    let begins_at = SystemClock.now().plus(apart.saturating_mul(number));
+                    SystemClock.sleep_until(begins_at).await;
                     let late = run(service, workflow, &json!(number)).await?;
                     late.as_f64().context("milliseconds")
                 }

@@ -78,7 +78,10 @@ async fn a_gate_is_deleted_when_nobody_has_needed_it_for_an_hour_and_who_waits_a
 
 /// The tasks of which a queue over the store would get hints.
 fn hinted(store: &SqliteStore) -> usize {
-    store.hints(&queue_name("work"), &mut |_| Choice::Take).unwrap().len()
+    store
+        .hints(&queue_name("work"), tickover_core::lane::Lane::default(), &mut |_| Choice::Take)
+        .unwrap()
+        .len()
 }
 
 #[tokio::test]

@@ -142,7 +142,8 @@ mod tests {
         let mut all = vec![];
         for id in 0..2_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let lane = lane(Priority::ALL[(random >> 40) as usize % 3], (random >> 50) as u8 % 5);
+            let lane =
+                lane(Priority::ALL[(random >> 40) as usize % 3], u8::try_from((random >> 50) % 5).unwrap());
             visible.insert(lane, at(id));
             all.push((lane, id));
             if id % 3 == 0 {
