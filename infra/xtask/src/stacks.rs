@@ -35,7 +35,8 @@ for name in core:
 for queue, visibility, shard in zip(queues, visible, shards):
     worker = configured('tickover-worker-' + queue)
     theirs = variables(worker)
-    expected = {**core, 'TICKOVER_DUE_SHARDS': shard, 'TICKOVER_RETENTION': theirs['TICKOVER_RETENTION']}
+    own = {'TICKOVER_CALLBACK_SECRET': '', 'TICKOVER_CALLBACK_URL': ''}
+    expected = {**core, **own, 'TICKOVER_DUE_SHARDS': shard, 'TICKOVER_RETENTION': theirs['TICKOVER_RETENTION']}
     if theirs != expected: print(queue, 'has', theirs, 'and the core has', core)
     if theirs['TICKOVER_QUEUES'] != '*': print(queue, 'has a list of queues')
     url = sqs.get_queue_url(QueueName='tickover-work-' + queue)['QueueUrl']

@@ -44,6 +44,8 @@ async fn every_token_that_isnt_valid_gets_the_same_answer() {
     let truncated = open[..open.len() - 4].to_owned();
     // The lease of the second task has ended, and another worker has it.
     api.advance(10 * 60_000);
+    api.claim().await;
+    api.claim().await;
     let mut expected: Option<(Value, String)> = None;
     for bad in [token, lost, foreign, forged, truncated, "x".to_owned(), "A".repeat(500)] {
         for call in ["complete", "fail", "heartbeat"] {

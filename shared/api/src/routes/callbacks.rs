@@ -45,7 +45,7 @@ pub(super) async fn create(
     path = "/v1/callbacks/{token}/complete",
     operation_id = "complete_callback",
     tag = "callbacks",
-    params(("token" = String, Path, description = "The callback's token.")),
+    params(("token" = String, Path, description = "The callback's token.", min_length = 1, max_length = 400, pattern = "^[A-Za-z0-9_-]+$")),
     request_body = CallbackResult,
     responses((status = 200, description = "The result is recorded.", body = ReceivedAnswer), CallProblems),
 ))]
@@ -63,7 +63,7 @@ pub(super) async fn complete(
     path = "/v1/callbacks/{token}/fail",
     operation_id = "fail_callback",
     tag = "callbacks",
-    params(("token" = String, Path, description = "The callback's token.")),
+    params(("token" = String, Path, description = "The callback's token.", min_length = 1, max_length = 400, pattern = "^[A-Za-z0-9_-]+$")),
     request_body = CallbackFailure,
     responses((status = 200, description = "The error is recorded.", body = ReceivedAnswer), CallProblems),
 ))]
@@ -81,7 +81,7 @@ pub(super) async fn fail(
     path = "/v1/callbacks/{token}/heartbeat",
     operation_id = "callback_heartbeat",
     tag = "callbacks",
-    params(("token" = String, Path, description = "The callback's token.")),
+    params(("token" = String, Path, description = "The callback's token.", min_length = 1, max_length = 400, pattern = "^[A-Za-z0-9_-]+$")),
     request_body = Nothing,
     responses((status = 200, description = "It is recorded.", body = ReceivedAnswer), CallProblems),
 ))]

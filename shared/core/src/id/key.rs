@@ -52,7 +52,7 @@ impl fmt::Display for FlowKey {
 impl utoipa::PartialSchema for FlowKey {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
         let text = utoipa::openapi::ObjectBuilder::new().schema_type(utoipa::openapi::Type::String);
-        text.min_length(Some(1)).max_length(Some(Self::MAX)).build().into()
+        text.min_length(Some(1)).max_length(Some(Self::MAX)).pattern(Some(r"^[\s\S]+$")).build().into()
     }
 }
 

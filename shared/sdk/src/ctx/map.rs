@@ -96,7 +96,7 @@ impl<T, E> Map<T, E> {
     ///     let results = ctx.map("double", 0..2_500, double).at_once(20).tolerate("10%").paged(100).await?;
     ///     let mut sum = 0;
     ///     for number in 0..results.pages() {
-    ///         sum += results.page(number)?.completed().map(|(_, doubled)| doubled).sum::<u32>();
+    ///         sum += results.page(number)?.completed().map(|(_, result)| result).sum::<u32>();
     ///     }
     ///     Ok(sum)
     /// }

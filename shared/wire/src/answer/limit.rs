@@ -17,10 +17,12 @@ pub struct LimitView {
     /// Whether an operator has set the limit: then those of tasks don't count.
     pub pinned: bool,
     /// How many places are taken.
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub taken: usize,
     /// Who has places: at most 100 of them.
     pub holders: Vec<LimitHolderView>,
     /// How many wait, as far as they were counted.
+    #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub waiting: usize,
     /// Whether more wait than were counted.
     pub more: bool,
@@ -48,6 +50,7 @@ pub struct WaitsAtView {
     pub limit: LimitView,
     /// Its position among those that wait, from 1; absent if it is behind all that were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub position: Option<usize>,
 }
 

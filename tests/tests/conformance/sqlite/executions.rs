@@ -307,7 +307,11 @@ fn back_to_the_first_schema(path: &Path) {
     let file = Connection::open(path).unwrap();
     file.execute_batch(
         "DROP TRIGGER record_leaves_no_label; DROP TABLE label; DROP INDEX execution_by_status;
-         DROP INDEX execution_by_error; ALTER TABLE record DROP COLUMN error; PRAGMA user_version = 1;",
+         DROP INDEX execution_by_error; ALTER TABLE record DROP COLUMN error;
+         DROP INDEX record_by_lane; DROP INDEX record_laned_by_queue; DROP INDEX record_by_queue;
+         ALTER TABLE record DROP COLUMN lane;
+         CREATE INDEX record_by_queue ON record (queue, ready_at) WHERE ready_at IS NOT NULL;
+         PRAGMA user_version = 1;",
     )
     .unwrap();
 }

@@ -25,7 +25,7 @@ impl Api {
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    /// let (mail, send) = (tickover::QueueName::parse("mail")?, tickover::TaskKind::parse("send")?);
+    /// let (mail, send) = (tickover::QueueName::parse("mail")?, "send".to_owned().try_into()?);
     /// let defaults = serde_json::from_str(r#"{"retry": "exponential(5, 1s)", "timeout": "1h"}"#)?;
     /// client.api().set_kind(&mail, &send, &defaults).await?;
     /// # Ok(())
