@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 56] = [
+const ROUTES: [&str; 60] = [
     "delete /v1/limits/{key}",
     "delete /v1/limits/{key}/holders/{task}",
     "get /v1/limits/{key}",
