@@ -1,5 +1,6 @@
 //! What a request asks of flow control, in the forms in which it is stored and compared.
 
+use tickover_core::error::Reject;
 use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, UniqueWindow};
 use tickover_core::gate::shown;
 use tickover_core::id::{Fingerprint, FlowKey};
@@ -31,6 +32,14 @@ pub(crate) fn recorded(request: &FlowRequest) -> Flow {
         priority: request.priority,
         fairness: request.fairness.as_ref().map(fairness_digest),
         requires: request.requires.clone(),
+    }
+}
+
+/// Refuses what nothing acts on yet.
+pub(crate) fn check(request: &FlowRequest) -> Result<(), Reject> {
+    match request.rate {
+        Some(_) => Err(Reject::field("rate", "not available yet: nothing would limit the rate")),
+        None => Ok(()),
     }
 }
 

@@ -109,7 +109,7 @@ bugs! {
     /// A turn that suspends keeps the record's due slot, although its wait ends earlier.
     SuspendKeepsItsSlot, "suspend-keeps-its-place", I4;
     /// The deadline of an execution that waits isn't enforced.
-    WaitingNeverTimesOut, "sleepers-never-late", Timeliness;
+    WaitingNeverTimesOut, "sleepers-never-late", Liveness;
     /// A wait's end doesn't record that it took its event.
     EventNotTaken, "event-not-taken", Journal;
     /// An event that is sent again with the same id counts as another event.

@@ -18,8 +18,14 @@ fn is_caught(bug: Bug) {
 /// The same with those of the thousand seeds in which the bug can have an effect.
 #[track_caller]
 fn is_caught_where(bug: Bug, can_show: impl Fn(&Hardship) -> bool + Sync) {
+    is_caught_after(bug, OTHERS, can_show);
+}
+
+/// The same, if so many runs may fail for another reason first.
+#[track_caller]
+fn is_caught_after(bug: Bug, others_max: usize, can_show: impl Fn(&Hardship) -> bool + Sync) {
     let (mut from, mut others) = (1, Vec::new());
-    while others.len() <= OTHERS {
+    while others.len() <= others_max {
         let wished = |plan: &Plan| can_show(&plan.hardship);
         let Some(failure) = first_failure_among(from, 1_000, Some(bug), wished) else { break };
         if failure.violations.iter().any(|violation| violation.invariant == bug.breaks()) {
@@ -174,7 +180,8 @@ fn a_suspension_that_keeps_its_due_slot_is_caught() {
 
 #[test]
 fn a_waiting_execution_without_a_deadline_is_caught() {
-    is_caught(Bug::WaitingNeverTimesOut);
+    // A tick that finds the deadline passed reports it in most runs. In some, no tick ever does.
+    is_caught_after(Bug::WaitingNeverTimesOut, 20, |_| true);
 }
 
 #[test]

@@ -36,8 +36,6 @@ const LANES: usize = 8;
 const AT_ONCE: usize = 1_000;
 /// The bytes of the inputs in one chunk. A chunk is an execution's input, which has at most 350 KiB.
 const CHUNK_BYTES: usize = 200 * 1024;
-/// How many errors the error of a failed map has.
-const ERRORS_KEPT: usize = 10;
 /// The most characters of the label in the ids of chunks.
 const LABEL_KEPT: usize = 20;
 
@@ -275,7 +273,7 @@ impl Mapped<'_> {
     fn too_many<E: Stored>(&self, pages: &[(usize, Vec<ItemOutcome>)]) -> Result<TooManyFailed<E>, Error> {
         let items = || pages.iter().flat_map(|(first, items)| (*first..).zip(items));
         let completed = items().filter(|(_, item)| matches!(item, Some(Ok(_)))).count();
-        let errors = items().filter(|(_, item)| matches!(item, Some(Err(_)))).take(ERRORS_KEPT);
+        let errors = items().filter(|(_, item)| matches!(item, Some(Err(_))));
         let mut failed = vec![];
         for (index, item) in errors {
             if let Err(error) = read::<serde_json::Value, E>(index, item)? {

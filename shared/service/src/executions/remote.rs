@@ -50,6 +50,7 @@ impl Service {
         for step in steps {
             let bytes = step.input.as_ref().map_or(0, Json::len);
             limits::check("input_bytes", bytes, self.limits.payload_bytes)?;
+            crate::flow::check(&step.flow)?;
             ready.push(self.completed_step(step).await?);
         }
         let steps = ready;

@@ -158,9 +158,7 @@ impl Service {
         let depth = request.input.as_ref().map_or(0, Json::depth);
         limits::check("json_depth", depth, limits::JSON_DEPTH_MAX)?;
         check_single(request)?;
-        if request.flow.rate.is_some() {
-            return Err(Reject::field("rate", "not available yet: nothing would limit the rate"));
-        }
+        crate::flow::check(&request.flow)?;
         if let Some(key) = &request.idempotency_key {
             if key.is_empty() {
                 return Err(Reject::field("idempotency_key", "must not be empty"));

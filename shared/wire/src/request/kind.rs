@@ -65,7 +65,7 @@ pub struct KindDefaults {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(max_items = 3))]
     pub concurrency: Option<Vec<Concurrency>>,
-    /// How fast tasks of a key start.
+    /// How fast tasks of a key start. Refused so far: nothing limits it yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// `high`, `normal` (default) or `low`. On AWS it needs a queue with priorities.
