@@ -13,19 +13,14 @@ use clap::ValueEnum;
 use crate::cargo::{cargo, output, root, succeed, target_dir};
 use crate::python;
 
+pub(crate) const GATEWAY: &str = "tickover-gateway";
 /// The packages of the functions, which are also the names of their binaries.
-pub(crate) const FUNCTIONS: [&str; 6] = [
-    "tickover-schedule",
-    "tickover-claim",
-    "tickover-complete",
-    "tickover-tick",
-    "tickover-gateway",
-    "tickover-worker",
-];
+pub(crate) const FUNCTIONS: [&str; 6] =
+    ["tickover-schedule", "tickover-claim", "tickover-complete", "tickover-tick", GATEWAY, "tickover-worker"];
 /// The function that does nothing, with which the others are compared.
 const EMPTY: &str = "tickover-empty";
 /// The functions with features of dependencies that no other one has. In one build with them, all would have these.
-const APART: [&str; 2] = ["tickover-gateway", "tickover-worker"];
+const APART: [&str; 2] = [GATEWAY, "tickover-worker"];
 /// The package of the command-line tool.
 pub(crate) const TOOL: &str = "tickover-cli";
 
