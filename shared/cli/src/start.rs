@@ -50,6 +50,12 @@ pub(crate) struct StartArgs {
     /// How long to wait before a worker may claim it
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
+    /// Which turns of the queue start first; its remote steps and children have the same
+    #[arg(long, value_name = "PRIORITY", value_parser = ["high", "normal", "low"])]
+    priority: Option<String>,
+    /// Executions of one such key don't delay those of others
+    #[arg(long, value_name = "KEY")]
+    fairness_key: Option<String>,
     /// Fail if an execution with this id exists, instead of showing it
     #[arg(long, requires = "id")]
     reject_duplicate: bool,
@@ -89,6 +95,8 @@ fn request(args: StartArgs) -> anyhow::Result<StartRequest> {
         run_timeout: argument::field("run_timeout", args.run_timeout.as_deref())?,
         on_failure_timeout: argument::field("on_failure_timeout", args.on_failure_timeout.as_deref())?,
         delay: argument::field("delay", args.delay.as_deref())?,
+        priority: argument::field("priority", args.priority.as_deref())?,
+        fairness_key: argument::field("fairness_key", args.fairness_key.as_deref())?,
         policy: args.reject_duplicate.then_some(StartPolicy::Reject.into()),
         ..StartRequest::new(args.workflow)
     })

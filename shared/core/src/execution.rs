@@ -29,6 +29,7 @@ use crate::due::Due;
 use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::id::{ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, WorkerName, WorkflowName};
+use crate::lane::Lane;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
@@ -99,6 +100,10 @@ pub struct Execution {
     /// The trace that the caller named. Its remote steps and children belong to the same trace.
     #[serde(rename = "tr", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+    /// Where the hints of its turns stand in their queue. Its remote steps and children have the same, unless they ask
+    /// for another one.
+    #[serde(rename = "ln", default, skip_serializing_if = "Lane::is_plain")]
+    pub lane: Lane,
     /// How many wakes it has received: notifications that a remote step or a child has ended. A wake adds 1 without a
     /// decision, so that many can be written at the same time. The write that suspends a turn is conditional on this
     /// count.

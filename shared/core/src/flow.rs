@@ -90,7 +90,7 @@ impl Priority {
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-    const fn is_normal(&self) -> bool {
+    pub(crate) const fn is_normal(&self) -> bool {
         match self {
             Self::Normal => true,
             Self::High | Self::Low => false,

@@ -2,6 +2,8 @@
 //!
 //! Owns the one rule by which every kind of queue takes from its priorities.
 
+use serde::{Deserialize, Serialize};
+
 use crate::flow::{Flow, Priority};
 use crate::id::Fingerprint;
 use crate::task::Task;
@@ -12,16 +14,18 @@ pub const LOW_OF: u32 = 10;
 /// ones, so that the bound is still ten if a turn of each comes at once.
 const NORMAL_OF: u32 = 9;
 
-/// Where a message stands in its queue. The default is that of a task that asks for nothing, and of every turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Where a message stands in its queue. The default is that of a task or an execution that asks for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Lane {
+    #[serde(rename = "p", default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
     /// Messages with the same one are one tenant of the queue. Those without one are a tenant together.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Fingerprint>,
 }
 
 impl Lane {
-    /// Whether the task of its messages asks for no order.
+    /// Whether the task or execution of its messages asks for no order.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
@@ -31,6 +35,16 @@ impl Flow {
     /// Where the hints of its task stand in their queue.
     pub const fn lane(&self) -> Lane {
         Lane { priority: self.priority, tenant: self.fairness }
+    }
+
+    /// Takes from the execution that starts the task what its own request leaves open.
+    #[must_use]
+    pub fn within(mut self, execution: Lane) -> Self {
+        if self.priority == Priority::default() {
+            self.priority = execution.priority;
+        }
+        self.fairness = self.fairness.or(execution.tenant);
+        self
     }
 }
 

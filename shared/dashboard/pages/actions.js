@@ -108,7 +108,21 @@ const OPERATION = [
   },
 ];
 
-export const actions = { execution: EXECUTION, task: TASK, queue: QUEUE, cron: CRON, operation: OPERATION };
+const LIMIT = [
+  {
+    name: 'Unset', says: 'The limit that the latest task asks for counts again.',
+    when: (one) => one.pinned,
+    call: (one) => remove(['limits', one.id]), command: (one) => commands.unsetLimit(one.id),
+  },
+];
+
+/** The call on a task that has a place at a key. */
+export const RELEASE = {
+  name: 'Release', says: 'Its place is free at once, and the next task gets it.', final: 'The attempt that had it goes on: more than the limit may then run.',
+  call: (one) => remove(['limits', one.key, 'holders', one.id]), command: (one) => commands.releasePlace(one.key, one.id),
+};
+
+export const actions = { execution: EXECUTION, task: TASK, queue: QUEUE, cron: CRON, operation: OPERATION, limit: LIMIT };
 
 /** The calls that fit a record's state, each with its text and its command. `done` is called after one succeeded. */
 export function panel(kind, record, done) {

@@ -8,6 +8,7 @@ import * as events from './views/events.js';
 import * as execution from './views/execution.js';
 import * as executions from './views/executions.js';
 import * as failures from './views/failures.js';
+import * as limits from './views/limits.js';
 import * as operations from './views/operations.js';
 import * as overview from './views/overview.js';
 import * as queues from './views/queues.js';
@@ -23,6 +24,7 @@ const VIEWS = {
   failures: { name: 'Failures', all: failures },
   operations: { name: 'Operations', all: operations, one: operations },
   queues: { name: 'Queues', all: queues },
+  limits: { name: 'Limits', all: limits, one: limits },
   crons: { name: 'Crons', all: crons, one: crons },
   events: { name: 'Events', all: events },
   start: { name: 'Start', all: start },

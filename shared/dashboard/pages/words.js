@@ -46,6 +46,7 @@ export function next(record) {
     case 'becomes_available': return [`From `, when, ` on, ${workers} may take it.`];
     case 'waits_for_worker': if (unprovided) return [`No worker of the queue ${record.queue} has said that it provides ${unprovided.join(', ')}.`];
       return [`The first of its workers that asks takes it. It needs ${workers}.`];
+    case 'waits_for_place': return held(record.waits_at);
     case 'lease_expires': return ['Its worker must report or send a heartbeat by ', when, '; otherwise another worker takes over.'];
     case 'step_times_out': return ['The time of a step’s attempt is over ', when, '. If its worker doesn’t report that, another one takes over.'];
     case 'wakes_up': return ['It continues by itself ', when, '.'];
@@ -63,6 +64,12 @@ export function next(record) {
     case 'deleted': return ['Nothing. The record is deleted ', when, '.'];
     default: return [what.replaceAll('_', ' '), ' ', when];
   }
+}
+
+/** Which key holds a task back, and its position. */
+function held({ limit, position }) {
+  const most = limit.limit === undefined ? '' : ` of ${limit.limit}`;
+  return [`It waits for a place at the key ${limit.key}: ${limit.taken}${most} are taken${position ? `, and it is number ${position} in the line` : ''}.`];
 }
 
 /** The same in a few words, for a list. */

@@ -94,6 +94,7 @@ pub(crate) const ASSETS: &[Asset] = assets!(
     SCRIPT "views/execution.js",
     SCRIPT "views/executions.js",
     SCRIPT "views/failures.js",
+    SCRIPT "views/limits.js",
     SCRIPT "views/operations.js",
     SCRIPT "views/overview.js",
     SCRIPT "views/queues.js",

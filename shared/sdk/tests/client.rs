@@ -60,6 +60,7 @@ async fn invalid_requests_fail_before_anything_is_sent() {
         (start().delay("soon"), "delay"),
         (start().execution_timeout("0s"), "execution_timeout"),
         (start().queue("no spaces"), "queue"),
+        (start().fairness_key(""), "fairness_key"),
         // The error names the first problem.
         (start().id("no spaces").delay("soon"), "id"),
     ] {
@@ -75,6 +76,7 @@ async fn invalid_requests_fail_before_anything_is_sent() {
 async fn a_description_has_all_fields_of_the_start() {
     let env = env();
     let start = env.client().start(&work, job("a")).label("team", "blue").memo(vec![1, 2]).delay("1h");
+    let start = start.priority(Priority::High).fairness_key("customer-7");
     let run = env.submit(start).await.unwrap();
     env.run_until_idle().await.unwrap();
     let found = run.describe().await.unwrap();
@@ -82,6 +84,7 @@ async fn a_description_has_all_fields_of_the_start() {
     assert_eq!(found.input.unwrap().as_str(), r#"{"name":"a","fails":false}"#);
     assert_eq!(found.labels.unwrap().as_str(), r#"{"team":"blue"}"#);
     assert_eq!(found.memo.unwrap().as_str(), "[1,2]");
+    assert_eq!(found.priority.unwrap(), Priority::High);
     assert_eq!(found.deadline_at.unwrap().since(*found.created_at), tickover::Millis::from_secs(864_000));
 
     env.advance("1h").await.unwrap();

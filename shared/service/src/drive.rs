@@ -301,7 +301,10 @@ impl Service {
 pub(crate) fn turning(hint: TurnHint, at: Timestamp, now: Timestamp) -> Option<Outgoing> {
     let hint = hint.arriving(at.max(now));
     match hint.body() {
-        Ok(body) => Some(Outgoing::plain(body, at.since(now).min(QUEUE_DELAY_MAX))),
+        Ok(body) => {
+            let lane = hint.turn.lane;
+            Some(Outgoing { body, delay: at.since(now).min(QUEUE_DELAY_MAX), lane })
+        }
         Err(error) => {
             tracing::error!({ field::EXECUTION_ID } = %hint.turn.id, %error, "unsendable hint");
             None

@@ -31,6 +31,7 @@ use tickover_core::execution::journal::Entry;
 use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, Slot};
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, LeaseId, QueueName, StepName, TaskKind, WorkflowName};
+use tickover_core::lane::Lane;
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
@@ -71,6 +72,8 @@ pub struct StartRequest {
     pub parent: Option<Parent>,
     /// The trace that it belongs to; ignored where traces aren't carried.
     pub trace: Option<TraceContext>,
+    /// Where the hints of its turns stand in their queue; see [`lane`](crate::flow::lane).
+    pub lane: Lane,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
 }
@@ -91,6 +94,7 @@ impl StartRequest {
             delay: Millis::ZERO,
             parent: None,
             trace: None,
+            lane: Lane::default(),
             policy: StartPolicy::default(),
         }
     }

@@ -1,9 +1,10 @@
 //! What a request asks of flow control, in the forms in which it is stored and compared.
 
 use tickover_core::error::Reject;
-use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, UniqueWindow};
+use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, Priority, UniqueWindow};
 use tickover_core::gate::shown;
 use tickover_core::id::{Fingerprint, FlowKey};
+use tickover_core::lane::Lane;
 
 use crate::tasks::schedule::digest;
 
@@ -15,6 +16,11 @@ pub fn gate_digest(key: &FlowKey) -> Fingerprint {
 /// The digest by which a task's tenant is stored.
 pub fn fairness_digest(key: &FlowKey) -> Fingerprint {
     digest(&["fairness", key.as_str()])
+}
+
+/// Where the messages of an execution stand in their queue.
+pub fn lane(priority: Priority, fairness_key: Option<&FlowKey>) -> Lane {
+    Lane { priority, tenant: fairness_key.map(fairness_digest) }
 }
 
 /// The part of a request that a task's record keeps. Places are taken in the order of the digests, whatever the order

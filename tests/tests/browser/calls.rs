@@ -145,6 +145,42 @@ async fn each_button_of_a_queue_and_of_a_cron_makes_its_call() {
 }
 
 #[tokio::test]
+async fn a_key_is_found_its_limit_set_and_unset_and_a_place_released() {
+    let site = Site::full().await;
+    let limit = async || site.get("limits/ocr").await["limit"].take();
+    browse(&site.url(), async |browser| {
+        browser.open("#/tasks/ocr-2").await;
+        browser.press("Who has the places").await;
+        browser.sees("ocr-1").await;
+        browser.fill("limit-most", "0").await;
+        browser.press("Set the limit").await;
+        browser.sees("invalid_request").await;
+        assert_eq!(limit().await["limit"], 1);
+        browser.fill("limit-most", "3").await;
+        browser.press("Set the limit").await;
+        browser.sees("3, set by an operator").await;
+        assert_eq!((limit().await["limit"].take(), limit().await["pinned"].take()), (json!(3), json!(true)));
+        browser.press("Unset ocr").await;
+        browser.misses("set by an operator").await;
+        assert_eq!(limit().await["pinned"], false);
+
+        browser.press("Release ocr-1").await;
+        browser.sees("more than the limit may then run").await;
+        browser.press("Yes, release").await;
+        browser.sees("Release ocr-1: done").await;
+        let holders = limit().await["holders"].take();
+        assert!(holders.as_array().unwrap().iter().all(|one| one["task"] != "ocr-1"), "{holders}");
+
+        browser.open("#/limits").await;
+        browser.fill("limit-key", "ocr").await;
+        browser.press("Show the key").await;
+        browser.sees("limits show ocr").await;
+        browser.is_accessible("a key").await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_group_of_failures_is_retried_as_an_operation() {
     let site = Site::empty().await;
     for number in 0..30 {
@@ -265,6 +301,7 @@ async fn each_command_of_the_page_is_one_of_the_tool() {
                         start: ['order', {id: 'x-1', queue: 'q', input: '{\"a\": 1}'}],
                         schedule: ['q', 'k', {id: 'x-1', input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
                         sendEvent: ['x-1', 'shipped', '{}'], retryStep: ['x-1', 'label[3]'], exportRun: ['x-1', '3'], timeline: ['x-1', '3'],
+                        scheduleLimited: ['q', 'k', 'customer-7=5'],
                         many: ['executions', 'retry', {workflow: 'order', ids: ['x-1'], status: ['failed']}],
                     };
                     return Object.entries(commands).map(([name, make]) => {

@@ -88,6 +88,11 @@ impl Site {
         site.post("crons", json!({"id": "nightly", "cron": "0 3 * * *", "task": task})).await;
         site.post("tasks", json!({"queue": "reports", "kind": "weekly", "id": "report-1"})).await;
         site.post("queues/reports/pause", json!({})).await;
+        site.limited("ocr-1").await;
+        site.claim("ocr-1").await;
+        site.limited("ocr-2").await;
+        let claimed = site.post("tasks/ocr-2/claim", json!({"worker": "ada"})).await;
+        assert_eq!(claimed["tasks"], json!([]), "its key has one place");
         site
     }
 
@@ -139,6 +144,12 @@ impl Site {
         let error =
             json!({"code": "no_such_address", "message": "nobody has this address", "retryable": false});
         self.post(&format!("tasks/{id}/fail"), json!({"lease": lease, "error": error})).await;
+    }
+
+    /// Schedules a task of which only one runs at a time.
+    pub(crate) async fn limited(&self, id: &str) {
+        let limits = json!([{"key": "ocr", "limit": 1}]);
+        self.post("tasks", json!({"queue": "pages", "kind": "ocr", "id": id, "concurrency": limits})).await;
     }
 
     /// Claims a task as the worker `ada`, and returns its lease.

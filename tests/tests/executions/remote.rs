@@ -3,6 +3,7 @@
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
+use tickover_core::flow::{FlowRequest, Priority};
 use tickover_core::id::TaskKind;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
@@ -21,7 +22,7 @@ fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
         queue: queue_name("work"),
         input: None,
         retry: RetryPolicy::none(),
-        flow: tickover_core::flow::FlowRequest::default(),
+        flow: FlowRequest::default(),
         timeouts: Timeouts { schedule_to_close: whole, ..Timeouts::default() },
         slot: None,
     }
@@ -91,4 +92,25 @@ async fn the_steps_that_an_execution_leaves_open_are_ended_with_it() {
     let timeline = worker.get("/v1/executions/e/timeline").await;
     let kinds: Vec<_> = timeline["entries"].as_array().unwrap().iter().map(|entry| &entry["kind"]).collect();
     assert_eq!(kinds, ["started", "step_started", "step_cancelled", "execution_cancelled"]);
+}
+
+#[tokio::test]
+async fn remote_steps_stand_in_their_queue_as_their_execution_does_unless_they_ask_for_more() {
+    let worker = Worker::default();
+    let begin = async |id: &str, priority: &str, flow: FlowRequest| {
+        worker.start(id, json!({"priority": priority})).await;
+        let turn = worker.take(id).await;
+        let kind = TaskKind::parse(id).expect("a kind");
+        let step = RemoteStep { flow, kind, ..remote("print", None) };
+        worker.caller.scene.service.start_remote(&turn.execution, vec![step]).await.expect("a step");
+    };
+    begin("low", "low", FlowRequest::default()).await;
+    begin("low-but-urgent", "low", FlowRequest { priority: Priority::High, ..FlowRequest::default() }).await;
+    begin("plain", "normal", FlowRequest::default()).await;
+    begin("high", "high", FlowRequest::default()).await;
+    let mut order = Vec::new();
+    while let Some(task) = worker.caller.claim().await {
+        order.push(task["kind"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(order, ["low-but-urgent", "high", "plain", "low"]);
 }

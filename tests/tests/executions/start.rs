@@ -1,6 +1,6 @@
 //! Starts, and repeated starts.
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::worker::{Worker, completed};
@@ -102,4 +102,57 @@ async fn limits_are_named_with_value_and_maximum() {
     }
     let unknown = worker.caller.refused("/v1/executions", json!({"workflow": "w", "timeout": "1h"})).await;
     assert_eq!(unknown, (400, "invalid_request".to_owned()));
+}
+
+/// Takes a turn of each execution that waits, and returns their ids in the order in which they came.
+async fn taken(worker: &Worker) -> Vec<String> {
+    let mut ids = Vec::new();
+    while let Some(turn) = worker.try_take().await {
+        ids.push(turn.execution.id.to_string());
+    }
+    ids
+}
+
+#[tokio::test]
+async fn executions_of_a_high_priority_go_first_and_of_a_low_one_last() {
+    let worker = Worker::default();
+    for number in 0..3 {
+        worker.start(&format!("low-{number}"), json!({"priority": "low"})).await;
+        worker.start(&format!("plain-{number}"), json!({})).await;
+    }
+    let high = worker.start("high", json!({"priority": "high", "fairness_key": "customer-7"})).await;
+    assert_eq!(high["priority"], "high");
+    assert_eq!(worker.seen("plain-0").await.get("priority"), None);
+    let order = taken(&worker).await;
+    let expected = ["high", "plain-0", "plain-1", "plain-2", "low-0", "low-1", "low-2"];
+    assert_eq!(order, expected);
+}
+
+#[tokio::test]
+async fn an_executions_tenant_does_not_delay_the_turns_of_others() {
+    let worker = Worker::default();
+    for number in 0..20 {
+        worker.start(&format!("big-{number:02}"), json!({"fairness_key": "big"})).await;
+    }
+    for number in 0..2 {
+        worker.start(&format!("small-{number}"), json!({"fairness_key": "small"})).await;
+    }
+    let order = taken(&worker).await;
+    let last_small = order.iter().rposition(|id| id.starts_with("small")).unwrap();
+    assert!((2..5).contains(&last_small) && order.len() == 22, "{order:?}");
+}
+
+#[tokio::test]
+async fn a_bad_priority_or_fairness_key_of_an_execution_is_refused_by_field() {
+    let worker = Worker::default();
+    let refused = async |fields: serde_json::Value| {
+        let mut body = json!({"workflow": "orders"});
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let (status, answer) = worker.caller.send(Method::POST, "/v1/executions", Some(&body)).await;
+        (status.as_u16(), answer["field"].clone())
+    };
+    assert_eq!(refused(json!({"priority": "urgent"})).await, (400, json!("priority")));
+    assert_eq!(refused(json!({"fairness_key": ""})).await, (400, json!("fairness_key")));
+    assert_eq!(refused(json!({"fairness_key": "k".repeat(257)})).await, (400, json!("fairness_key")));
+    worker.start("longest", json!({"fairness_key": "k".repeat(256)})).await;
 }

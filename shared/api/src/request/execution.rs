@@ -7,6 +7,7 @@ use tickover_core::id::{EventId, QueueName, StepName};
 use tickover_core::payload::Json;
 use tickover_core::trace::TraceContext;
 use tickover_service::executions::StartRequest;
+use tickover_service::flow::lane;
 use tickover_wire::Word;
 use tickover_wire::request::{self as wire, one_of};
 
@@ -47,6 +48,7 @@ pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
         timeouts: ExecutionTimeouts { execution: execution.map(Millis::from), run: run.map(Millis::from) },
         on_failure: on_failure.map(Millis::from),
         delay: delay.map(Millis::from).unwrap_or_default(),
+        lane: lane(given.priority.map(|word| word.0).unwrap_or_default(), given.fairness_key.as_ref()),
         policy: given.policy.map(|Word(policy)| policy).unwrap_or_default(),
         trace: trace(given.traceparent.as_deref()),
         any_queue,

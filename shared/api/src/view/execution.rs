@@ -9,6 +9,7 @@ mod waits;
 use tickover_core::execution::journal::{Entry, RunEnd};
 use tickover_core::execution::next::next;
 use tickover_core::execution::{Execution, ExecutionState, Stuck};
+use tickover_core::flow::Priority;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::Described;
 
@@ -60,6 +61,9 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         cause: outcome.and_then(outcome::cause),
         input: described.input.clone().map(Verbatim),
         output: described.output.clone().map(Verbatim),
+        priority: Some(execution.lane.priority)
+            .filter(|priority| *priority != Priority::default())
+            .map(Into::into),
         parent: execution
             .parent
             .as_ref()

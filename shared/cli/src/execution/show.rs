@@ -35,6 +35,7 @@ pub(crate) fn execution(execution: &ExecutionView) -> String {
         }
     }
     let texts = [
+        ("priority", execution.priority.as_ref().map(ToString::to_string)),
         ("on failure", execution.on_failure_timeout.map(|timeout| timeout.to_string())),
         ("worker", execution.worker.as_ref().map(ToString::to_string)),
         ("timed out", execution.timeout_kind.as_ref().map(ToString::to_string)),

@@ -9,6 +9,7 @@ use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
     WorkerName, WorkflowName,
 };
+use crate::lane::Lane;
 use crate::parent::Parent;
 use crate::payload::{Json, Payload};
 use crate::queue::QueueView;
@@ -115,6 +116,8 @@ pub struct Start {
     pub parent: Option<Parent>,
     /// The trace that it belongs to.
     pub trace: Option<TraceContext>,
+    /// Where the hints of its turns stand in their queue.
+    pub lane: Lane,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
     /// Digest of the request's content.

@@ -8,10 +8,12 @@ use crate::execution::{
     Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, FORMAT, Failing,
     Parent, ParentClosePolicy, Progress, Ready, Recheck, Slot, Stuck, TimedAttempt, Turn, Waiting,
 };
+use crate::flow::Priority;
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, NameError, Nonce, QueueName,
     StepName, WorkerName, WorkflowName,
 };
+use crate::lane::Lane;
 use crate::limits::{
     EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, QUEUE_NAME_MAX, SPAN_MAX, STEP_NAME_MAX, WORKER_MAX,
     WORKFLOW_MAX,
@@ -42,6 +44,7 @@ pub fn pending(now: Timestamp) -> Execution {
         run_deadline_at: None,
         parent: None,
         trace: None,
+        lane: Lane::default(),
         wakes: 0,
         idle_turns: 0,
         journal: vec![],
@@ -84,6 +87,7 @@ pub fn full(now: Timestamp) -> Execution {
         run_deadline_at: Some(later(now, 30)),
         parent: Some(parent()),
         trace: TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+        lane: Lane { priority: Priority::High, tenant: Some(Fingerprint::from_bytes([0xff; 16])) },
         wakes: 9_999_999_999,
         idle_turns: u32::MAX,
         journal: every_entry(now),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::execution::{Execution, FORMAT};
 use crate::id::{ExecutionId, Incarnation};
+use crate::lane::Lane;
 use crate::task::hint::HintError;
 use crate::time::Timestamp;
 
@@ -25,16 +26,21 @@ pub struct HintedTurn {
     /// When it was to arrive. Its receiver then knows that messages which were to arrive earlier have been received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+    /// Where it stands in its queue, also if it is sent once more.
+    #[serde(rename = "ln", default, skip_serializing_if = "Lane::is_plain")]
+    pub lane: Lane,
 }
 
 impl TurnHint {
     pub fn of(execution: &Execution) -> Self {
-        Self::to(execution.id.clone(), execution.incarnation)
+        let Execution { id, incarnation, lane, .. } = execution;
+        let plain = Self::to(id.clone(), *incarnation);
+        Self { turn: HintedTurn { lane: *lane, ..plain.turn }, ..plain }
     }
 
     /// The hint of the execution with this id and incarnation.
-    pub const fn to(id: ExecutionId, inc: Incarnation) -> Self {
-        Self { v: FORMAT, turn: HintedTurn { id, inc, at: None } }
+    pub fn to(id: ExecutionId, inc: Incarnation) -> Self {
+        Self { v: FORMAT, turn: HintedTurn { id, inc, at: None, lane: Lane::default() } }
     }
 
     /// The same hint, to arrive at this instant.
@@ -75,6 +81,8 @@ impl TurnHint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::Priority;
+    use crate::task::hint::Hint;
 
     /// The body that deployed builds send to each other.
     const GOLDEN: &str = r#"{"v":1,"turn":{"id":"order-7","inc":"BwcHBwcHBwc"}}"#;
@@ -94,6 +102,17 @@ mod tests {
         let body = r#"{"v":1,"turn":{"id":"order-7","inc":"BwcHBwcHBwc","at":1767225600250}}"#;
         assert_eq!(hint.body().unwrap(), body);
         assert_eq!(TurnHint::parse(body).unwrap(), hint);
+    }
+
+    #[test]
+    fn a_hint_says_where_it_stands_in_its_queue_also_when_it_is_sent_once_more() {
+        let lane = Lane { priority: Priority::Low, tenant: None };
+        let hint = TurnHint::parse(GOLDEN).unwrap();
+        assert_eq!(Hint::lane_of(&hint.body().unwrap()), Lane::default());
+        let hint = TurnHint { turn: HintedTurn { lane, ..hint.turn }, ..hint };
+        let body = r#"{"v":1,"turn":{"id":"order-7","inc":"BwcHBwcHBwc","ln":{"p":"l"}}}"#;
+        assert_eq!(hint.body().unwrap(), body);
+        assert_eq!((TurnHint::parse(body).unwrap(), Hint::lane_of(body)), (hint, lane));
     }
 
     #[test]

@@ -23,11 +23,12 @@ pub(super) fn fit(execution: &mut Execution, context: &Context<'_>) -> Vec<(Segm
         return vec![];
     }
     let segments = append::seal(execution, context);
-    let steps: [fn(&mut Execution); 5] = [
+    let steps: [fn(&mut Execution); 6] = [
         |execution| cut_errors(execution, 60),
         drop_worker,
         |execution| cut_errors(execution, 0),
         drop_step,
+        drop_tenant,
         attempts::keep_first,
     ];
     for step in steps {
@@ -99,6 +100,11 @@ fn drop_step(execution: &mut Execution) {
     if let Some(ExecutionOutcome::Failed { step, .. }) = outcome(execution) {
         *step = None;
     }
+}
+
+/// Its turns then stand among those without a fairness key. It takes names that are all at their maximum.
+const fn drop_tenant(execution: &mut Execution) {
+    execution.lane.tenant = None;
 }
 
 /// The outcome in the record: its own, or the failure that the `on_failure` code is handling.

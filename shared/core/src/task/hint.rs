@@ -51,19 +51,28 @@ impl Hint {
         }
     }
 
-    /// Where a message stands in its queue. One that isn't a hint of a task asks for no order.
+    /// Where a message stands in its queue. One that is no hint asks for no order.
     pub fn lane_of(body: &str) -> Lane {
         #[derive(Deserialize)]
         struct Ordered {
-            task: Asked,
+            #[serde(default)]
+            task: Option<OfTask>,
+            #[serde(default)]
+            turn: Option<OfTurn>,
         }
         #[derive(Deserialize)]
-        struct Asked {
+        struct OfTask {
             #[serde(rename = "fl", default)]
             flow: Option<Box<Flow>>,
         }
-        let flow = serde_json::from_str::<Ordered>(body).ok().and_then(|hint| hint.task.flow);
-        flow.map(|flow| flow.lane()).unwrap_or_default()
+        #[derive(Deserialize)]
+        struct OfTurn {
+            #[serde(rename = "ln", default)]
+            lane: Lane,
+        }
+        let Ok(Ordered { task, turn }) = serde_json::from_str(body) else { return Lane::default() };
+        let of_task = task.and_then(|task| task.flow).map(|flow| flow.lane());
+        of_task.or(turn.map(|turn| turn.lane)).unwrap_or_default()
     }
 
     pub fn body(&self) -> Result<String, HintError> {

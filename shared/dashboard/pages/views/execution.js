@@ -138,6 +138,7 @@ function state(execution) {
     facts([
       ['Workflow', h('a', { href: `#/executions?workflow=${encodeURIComponent(execution.workflow)}` }, execution.workflow)],
       ['Queue', execution.queue],
+      ['Priority', execution.priority],
       ['Started', both(execution.created_at)],
       ['Ended', both(execution.ended_at)],
       ['Took', execution.ended_at ? length(millis(execution.ended_at) - millis(execution.created_at)) : null],

@@ -10,6 +10,7 @@ import { both, length, millis } from '../time.js';
 import { attempts } from '../timeline/details.js';
 import { next, reason } from '../words.js';
 import { deadline, labels } from './execution.js';
+import { keyLink } from './limits.js';
 
 export function show(page) {
   const { root, id } = page;
@@ -24,7 +25,7 @@ export function show(page) {
     isKnown = true;
     const { task } = data;
     replace(root, state(task),
-      section('What happens next', h('p', { class: 'next' }, next(task))),
+      section('What happens next', h('p', { class: 'next' }, next(task), task.waits_at ? [' ', keyLink(task.waits_at.limit.key, 'Who has the places')] : null)),
       section('Calls', panel('task', task, refresh)),
       section('Attempts', attempts(task)),
       section('Input and output', payload('Input', task.input, id), payload('Output', task.output, id), task.input === undefined && task.output === undefined ? h('p', { class: 'quiet' }, 'It has none.') : null),

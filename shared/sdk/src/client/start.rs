@@ -8,7 +8,8 @@ use std::pin::Pin;
 use serde::Serialize;
 use tickover_core::duration::ZeroRule;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
-use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
+use tickover_core::flow::Priority;
+use tickover_core::id::{ExecutionId, FlowKey, QueueName, WorkflowName};
 use tickover_service::transact::Prepared;
 use tickover_wire::Word;
 use tickover_wire::request::StartRequest;
@@ -106,6 +107,28 @@ impl<O> StartExecution<O> {
     pub fn run_timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.change(|request| {
             request.run_timeout = Some(request::span("run_timeout", timeout, ZeroRule::Reject)?);
+            Ok(())
+        });
+        self
+    }
+
+    /// Sets which turns of its queue start first. Its remote steps and children that set none have the same. On AWS it
+    /// needs a queue with priorities.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.change(|request| {
+            request.priority = Some(Word(priority));
+            Ok(())
+        });
+        self
+    }
+
+    /// Makes the executions of this key one tenant of their queue, with their remote steps and children: however many
+    /// there are, they don't delay those of other keys. At most 256 bytes.
+    pub fn fairness_key(mut self, key: impl fmt::Display) -> Self {
+        self.change(|request| {
+            let key = FlowKey::parse(key.to_string());
+            request.fairness_key =
+                Some(key.map_err(|problem| ClientError::invalid("fairness_key", problem))?);
             Ok(())
         });
         self

@@ -3,6 +3,10 @@
 use tickover::prelude::*;
 use tickover::{Failure, ParentClosePolicy, Registry};
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
+use tickover_core::id::{FlowKey, QueueName, WorkflowName};
+use tickover_core::payload::Json;
+use tickover_service::executions::StartRequest;
 
 use crate::scene::{Scene, clock, execution_id};
 
@@ -37,6 +41,24 @@ async fn children_run_independently_and_notify_their_parent() {
     assert_eq!(ended.output::<(u64, u64, String)>(), (3_600, 60, "unlucky".to_owned()));
     // The child's end notified the parent; no probe found it.
     assert!((3_600_000..3_605_000).contains(&ended.took()), "{}", ended.took());
+}
+
+#[tokio::test]
+async fn children_stand_in_their_queue_as_their_parent_does() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((family, nap)));
+    let lane = tickover_service::flow::lane(Priority::High, FlowKey::parse("customer-7").ok().as_ref());
+    let request = StartRequest::new(
+        WorkflowName::parse("family").unwrap(),
+        QueueName::parse(family.options().queue).unwrap(),
+    );
+    let request = StartRequest { id: Some(execution_id("family")), lane, ..request };
+    scene.service.start(StartRequest { input: Json::parse("null"), ..request }).await.unwrap();
+    scene.finish(&worker, "family").await;
+    for id in ["family", "nap-1", "nap-2", "nap-3"] {
+        let found = scene.service.execution(&execution_id(id)).await.unwrap().unwrap();
+        assert_eq!(found.execution.lane, lane, "{id}");
+    }
 }
 
 #[tickover::workflow("starter")]

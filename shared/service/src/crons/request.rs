@@ -18,6 +18,7 @@ use tickover_core::execution::command::StartPolicy;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{CronId, ExecutionId, QueueName, TaskId};
 use tickover_core::kind::Policy;
+use tickover_core::lane::Lane;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task;
@@ -55,6 +56,9 @@ struct Parsed {
     delay: Millis,
     #[serde(rename = "l", default, skip_serializing_if = "is_default")]
     flow: FlowRequest,
+    /// Of an execution.
+    #[serde(rename = "o", default, skip_serializing_if = "Lane::is_plain")]
+    lane: Lane,
 }
 
 /// The payloads of a request.
@@ -221,6 +225,7 @@ impl Stored {
                     timeouts: self.parsed.execution,
                     on_failure: self.parsed.on_failure,
                     delay: self.parsed.delay,
+                    lane: self.parsed.lane,
                     policy: StartPolicy::UseExisting,
                     ..StartRequest::new(workflow.clone(), queue)
                 };
@@ -258,6 +263,7 @@ fn parsed_execution(start: &StartRequest) -> Parsed {
         queue: Some(start.queue.clone()),
         execution: start.timeouts,
         on_failure: start.on_failure,
+        lane: start.lane,
         delay: start.delay,
         ..Parsed::default()
     }

@@ -104,7 +104,7 @@ impl Service {
             labels: None,
             retry: step.retry,
             timeouts: step.timeouts,
-            flow: recorded(&step.flow),
+            flow: recorded(&step.flow).within(execution.lane),
             start: Start::After(tickover_core::duration::Millis::ZERO),
             // Its id identifies the step.
             fingerprint: Fingerprint::from_bytes(hash(&[id.as_str().as_bytes()])),

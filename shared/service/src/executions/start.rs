@@ -58,6 +58,7 @@ impl Service {
             delay: request.delay,
             parent: request.parent,
             trace: self.carried(request.trace),
+            lane: request.lane,
             policy: request.policy,
             fingerprint,
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
@@ -104,16 +105,15 @@ fn fingerprint(request: &StartRequest) -> Fingerprint {
     let span = |span: Option<tickover_core::duration::Millis>| {
         span.map(|span| span.as_u64().to_string()).unwrap_or_default()
     };
-    digest(&[
-        request.workflow.as_str(),
-        request.queue.as_str(),
-        &text(&request.input),
-        &text(&request.labels),
-        &text(&request.memo),
-        &span(request.timeouts.execution),
-        &span(request.timeouts.run),
-        &span(Some(request.delay)),
-    ])
+    let (input, labels, memo) = (text(&request.input), text(&request.labels), text(&request.memo));
+    let [execution, run, delay] =
+        [request.timeouts.execution, request.timeouts.run, Some(request.delay)].map(span);
+    let mut parts: Vec<&str> = vec![request.workflow.as_str(), request.queue.as_str()];
+    parts.extend([&input, &labels, &memo, &execution, &run, &delay].map(String::as_str));
+    // Requests without an order have the digest that they had before there was one.
+    let order = serde_json::to_string(&request.lane).ok().filter(|_| !request.lane.is_plain());
+    parts.extend(order.as_deref());
+    digest(&parts)
 }
 
 /// The first bytes of SHA-256 over the parts, each with its length before it.

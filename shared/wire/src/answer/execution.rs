@@ -12,7 +12,7 @@ use crate::verbatim::present;
 use crate::word::words;
 use crate::{
     Cursor, Instant, Length, OpenCancelOutcome, OpenCauseCategory, OpenDeadlineKind, OpenExecutionStatus,
-    OpenWaitKind, Verbatim,
+    OpenPriority, OpenWaitKind, Verbatim,
 };
 
 words! {
@@ -137,6 +137,9 @@ pub struct ExecutionView {
     /// Its result; left out like the input.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub output: Option<Verbatim>,
+    /// `high` or `low`, if its turns don't start in the usual order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<OpenPriority>,
     /// The execution it is a child of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentView>,

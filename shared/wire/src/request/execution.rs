@@ -1,12 +1,12 @@
 //! Executions and their events.
 
 use serde::{Deserialize, Serialize};
-use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName, WorkflowName};
+use tickover_core::id::{EventId, EventName, ExecutionId, FlowKey, QueueName, StepName, WorkflowName};
 
 use crate::verbatim::present;
 use crate::{
-    Duration, DurationMilliseconds, DurationSeconds, Labels, RunTimeout, RunTimeoutMilliseconds,
-    RunTimeoutSeconds, StartPolicyWord, Verbatim,
+    Duration, DurationMilliseconds, DurationSeconds, Labels, PriorityWord, RunTimeout,
+    RunTimeoutMilliseconds, RunTimeoutSeconds, StartPolicyWord, Verbatim,
 };
 
 /// A request for an execution.
@@ -72,6 +72,14 @@ pub struct StartRequest {
     /// `delay` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<DurationMilliseconds>,
+    /// `high`, `normal` (default) or `low`: which turns of the queue start first. Remote steps and children that give
+    /// none have the same. On AWS it needs a queue with priorities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PriorityWord>,
+    /// Executions of one such key, with their remote steps and children, don't delay those of the others. At most 256
+    /// bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<FlowKey>,
     /// What happens if an execution of this workflow has the id: `use_existing` (default) answers with that execution,
     /// and ignores the other fields; `reject_duplicate` refuses the start. If the execution has another workflow, the
     /// start is always refused.
@@ -105,6 +113,8 @@ impl StartRequest {
             delay: None,
             delay_seconds: None,
             delay_ms: None,
+            priority: None,
+            fairness_key: None,
             policy: None,
             traceparent: None,
         }

@@ -39,6 +39,7 @@ impl ExecutionProtocol {
             delay: Millis::ZERO,
             parent: None,
             trace: None,
+            lane: tickover_core::lane::Lane::default(),
             policy: StartPolicy::UseExisting,
             fingerprint: Fingerprint::from_bytes([1; 16]),
             blob_ids: [BlobId::from_bytes([0; 16]); 2],

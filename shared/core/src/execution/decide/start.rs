@@ -81,6 +81,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         run_deadline_at: start.timeouts.run.map(|timeout| available_at.plus(timeout)),
         parent: start.parent.clone(),
         trace: start.trace,
+        lane: start.lane,
         wakes: 0,
         idle_turns: 0,
         journal: vec![],

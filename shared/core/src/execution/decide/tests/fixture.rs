@@ -43,6 +43,7 @@ pub(super) fn execution() -> Plan {
         delay: Millis::ZERO,
         parent: None,
         trace: None,
+        lane: crate::lane::Lane::default(),
         policy: StartPolicy::UseExisting,
         fingerprint: Fingerprint::from_bytes([2; 16]),
         blob_ids: [blob("input"), blob("details")],

@@ -8,7 +8,9 @@ use crate::execution::{
     Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress, Stuck,
 };
 use crate::failure::Failure;
-use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, WorkerName, WorkflowName};
+use crate::flow::Priority;
+use crate::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, WorkerName, WorkflowName};
+use crate::lane::Lane;
 use crate::limits;
 use crate::parent::{Parent, Slot};
 use crate::payload::Payload;
@@ -36,6 +38,7 @@ fn largest() -> Plan {
         ExecutionTimeouts { execution: Some(span(ALMOST_A_YEAR)), run: Some(span(ALMOST_A_YEAR)) };
     start.on_failure = Some(span(ALMOST_A_YEAR));
     start.parent = Some(largest_parent());
+    start.lane = Lane { priority: Priority::High, tenant: Some(Fingerprint::from_bytes([255; 16])) };
     plan
 }
 
