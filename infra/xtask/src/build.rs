@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use crate::cargo::{cargo, output, root, succeed, target_dir};
 use crate::python;
 
+/// The function of the HTTP API.
 pub(crate) const GATEWAY: &str = "tickover-gateway";
 /// The packages of the functions, which are also the names of their binaries.
 pub(crate) const FUNCTIONS: [&str; 6] =

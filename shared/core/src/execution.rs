@@ -100,8 +100,8 @@ pub struct Execution {
     /// The trace that the caller named. Its remote steps and children belong to the same trace.
     #[serde(rename = "tr", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
-    /// Where the hints of its turns stand in their queue. Its remote steps and children have the same, unless they ask
-    /// for another one.
+    /// Where the hints of its turns stand in their queue. Its children have the same, and so have its remote steps,
+    /// unless they ask for another one.
     #[serde(rename = "ln", default, skip_serializing_if = "Lane::is_plain")]
     pub lane: Lane,
     /// How many wakes it has received: notifications that a remote step or a child has ended. A wake adds 1 without a

@@ -37,7 +37,7 @@ impl Flow {
         Lane { priority: self.priority, tenant: self.fairness }
     }
 
-    /// Takes from the execution that starts the task what its own request leaves open.
+    /// Takes from the execution that starts the task what its own request leaves open. A normal priority leaves it open.
     #[must_use]
     pub fn within(mut self, execution: Lane) -> Self {
         if self.priority == Priority::default() {

@@ -160,11 +160,14 @@ async function perform(action, record, pressed, done) {
     const answer = await action.call(record);
     notify(outcome(action, record, answer));
   } catch (error) {
-    notify(`${action.name} ${record.id ?? record.name}: ${error.title ? `${error.title}. ` : 'no answer. '}${error.detail ?? error.message} (${error.code ?? 'unreachable'})`, true);
+    notify(refusal(action.name, record.id ?? record.name, error), true);
   }
   pressed.disabled = false;
   await done();
 }
+
+/** Why a call on something had no success. */
+export const refusal = (call, on, error) => `${call} ${on}: ${error.title ? `${error.title}. ` : 'no answer. '}${error.detail ?? error.message} (${error.code ?? 'unreachable'})`;
 
 function outcome(action, record, answer) {
   const name = record.id ?? record.name;

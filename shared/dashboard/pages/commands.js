@@ -28,6 +28,7 @@ export const commands = {
   schedule: (queue, kind, { id, input, timeout, retry }) => ['task', queue, kind, ...(input ? [input] : []), ...option('--id', id), ...option('--timeout', timeout), ...option('--retry', retry)],
   scheduleLimited: (queue, kind, limit) => ['task', queue, kind, '--concurrency', limit],
   showLimit: (key) => ['limits', 'show', key],
+  setLimit: (key, limit) => ['limits', 'set', key, limit],
   unsetLimit: (key) => ['limits', 'unset', key],
   releasePlace: (key, task) => ['limits', 'release', key, task],
   cancelTask: (id) => ['cancel', id],

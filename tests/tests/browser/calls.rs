@@ -157,6 +157,7 @@ async fn a_key_is_found_its_limit_set_and_unset_and_a_place_released() {
         browser.sees("invalid_request").await;
         assert_eq!(limit().await["limit"], 1);
         browser.fill("limit-most", "3").await;
+        browser.sees("limits set ocr 3").await;
         browser.press("Set the limit").await;
         browser.sees("3, set by an operator").await;
         assert_eq!((limit().await["limit"].take(), limit().await["pinned"].take()), (json!(3), json!(true)));
@@ -286,6 +287,29 @@ async fn an_operation_is_stopped() {
     .await;
 }
 
+#[tokio::test]
+async fn a_local_server_lists_the_keys_at_which_tasks_have_waited() {
+    let dev = Process::tickover(&["dev", "--listen", "127.0.0.1:0"]).unwrap();
+    let address = dev.address().await.unwrap();
+    let post = async |path: &str, body: Value| {
+        let sent = reqwest::Client::new().post(format!("{address}/v1/{path}")).json(&body).send();
+        sent.await.unwrap().error_for_status().unwrap();
+    };
+    browse(&address, async |browser| {
+        browser.open("#/limits").await;
+        browser.sees("No task has waited for a place since this server started").await;
+        for id in ["first", "second", "third"] {
+            let limits = json!([{"key": "a \"key\"", "limit": 1}]);
+            post("tasks", json!({"queue": "pages", "kind": "ocr", "id": id, "concurrency": limits})).await;
+            post(&format!("tasks/{id}/claim"), json!({})).await;
+        }
+        browser.until("[...document.querySelectorAll('tbody td')].map((cell) => cell.textContent).join() === 'a \"key\",1,2'").await;
+        browser.press_on("tbody a").await;
+        browser.sees("third").await;
+    })
+    .await;
+}
+
 /// Each command that the page shows is run by the tool against a real server. Wrong usage has the exit status 2.
 #[tokio::test]
 async fn each_command_of_the_page_is_one_of_the_tool() {
@@ -301,7 +325,7 @@ async fn each_command_of_the_page_is_one_of_the_tool() {
                         start: ['order', {id: 'x-1', queue: 'q', input: '{\"a\": 1}'}],
                         schedule: ['q', 'k', {id: 'x-1', input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
                         sendEvent: ['x-1', 'shipped', '{}'], retryStep: ['x-1', 'label[3]'], exportRun: ['x-1', '3'], timeline: ['x-1', '3'],
-                        scheduleLimited: ['q', 'k', 'customer-7=5'],
+                        scheduleLimited: ['q', 'k', 'customer-7=5'], setLimit: ['x-1', '3'],
                         many: ['executions', 'retry', {workflow: 'order', ids: ['x-1'], status: ['failed']}],
                     };
                     return Object.entries(commands).map(([name, make]) => {

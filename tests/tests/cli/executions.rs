@@ -24,11 +24,12 @@ fn assert_has(text: &str, parts: &[&str]) {
 async fn a_started_execution_is_shown_described_explained_and_listed() {
     let scene = Scene::start().await;
     let options = ["--input", r#"{"boxes": 3}"#, "--memo", "[1]", "--label", "team=a", "--timeout", "1h"];
-    let limits = ["--run-timeout", "30m", "--on-failure-timeout", "5m"];
+    let limits =
+        ["--run-timeout", "30m", "--on-failure-timeout", "5m", "--priority", "high", "--fairness-key", "a"];
     let start = [&["start", "orders", "--id", "order-7"][..], &limits, &options].concat();
     let started = scene.prints(&start).await;
     assert_has(&started, &["order-7", "orders", "pending", "team=a", r#"{"boxes": 3}"#, "(1h)", "(30m)"]);
-    assert_has(&started, &["on failure      5m"]);
+    assert_has(&started, &["on failure      5m", "priority        high"]);
     // A second start shows the existing execution.
     assert_has(&scene.prints(&["start", "orders", "--id", "order-7"]).await, &[r#"{"boxes": 3}"#]);
     let refused = scene.run(&["start", "orders", "--id", "order-7", "--reject-duplicate"]).await;

@@ -10,13 +10,14 @@ use super::{cron, until};
 async fn a_cron_starts_executions_as_it_starts_tasks() {
     let caller = Caller::default();
     let execution = json!({"workflow": "report", "id": "report.{occurrence}", "input": {"a": 1}, "queue": "flows",
-        "execution_timeout": "30m", "labels": {"team": "a"}});
+        "execution_timeout": "30m", "labels": {"team": "a"}, "priority": "low", "fairness_key": "reports"});
     caller.ok("/v1/crons", json!({"id": "s", "every": "1h", "execution": execution})).await;
     until(&caller, "2026-01-01T01:00:00Z").await;
     let (status, answer) = caller.send(Method::GET, "/v1/executions/report.20260101T010000Z", None).await;
     assert_eq!(status.as_u16(), 200, "{answer}");
     let started = &answer["execution"];
     assert_eq!((&started["workflow"], &started["input"]), (&json!("report"), &json!({"a": 1})));
+    assert_eq!(started["priority"], "low");
     let shown = cron(&caller, "s").await;
     assert_eq!((&shown["execution"], &shown["runs"][0]["status"]), (&execution, &json!("pending")));
 }

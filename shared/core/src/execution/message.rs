@@ -33,14 +33,8 @@ pub struct HintedTurn {
 
 impl TurnHint {
     pub fn of(execution: &Execution) -> Self {
-        let Execution { id, incarnation, lane, .. } = execution;
-        let plain = Self::to(id.clone(), *incarnation);
-        Self { turn: HintedTurn { lane: *lane, ..plain.turn }, ..plain }
-    }
-
-    /// The hint of the execution with this id and incarnation.
-    pub fn to(id: ExecutionId, inc: Incarnation) -> Self {
-        Self { v: FORMAT, turn: HintedTurn { id, inc, at: None, lane: Lane::default() } }
+        let (id, inc, lane) = (execution.id.clone(), execution.incarnation, execution.lane);
+        Self { v: FORMAT, turn: HintedTurn { id, inc, at: None, lane } }
     }
 
     /// The same hint, to arrive at this instant.
@@ -90,7 +84,8 @@ mod tests {
     #[test]
     fn a_hint_is_written_and_read_as_it_always_was() {
         let id = ExecutionId::parse("order-7").unwrap();
-        let hint = TurnHint::to(id, Incarnation::from_bytes([7; 8]));
+        let inc = Incarnation::from_bytes([7; 8]);
+        let hint = TurnHint { v: FORMAT, turn: HintedTurn { id, inc, at: None, lane: Lane::default() } };
         assert_eq!(hint.body().unwrap(), GOLDEN);
         assert_eq!(TurnHint::parse(GOLDEN).unwrap(), hint);
         assert!(TurnHint::is_turn_hint(GOLDEN));

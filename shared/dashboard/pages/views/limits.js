@@ -1,13 +1,13 @@
 // Limits by key: who has a key's places, who waits, and what operators change.
 
 import { get, put, scrape, settings } from '../api.js';
-import { RELEASE, button, command, panel } from '../actions.js';
+import { RELEASE, button, command, panel, refusal } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, facts, h, link, notify, replace, section, table } from '../dom.js';
 import { metrics } from '../metrics.js';
 import { textField } from '../payload.js';
 import { refused } from '../problem.js';
-import { both, near } from '../time.js';
+import { near } from '../time.js';
 
 const LIMIT_MAX = 1000;
 
@@ -24,7 +24,7 @@ export function show(page) {
 }
 
 function all(page) {
-  const key = textField('limit-key', 'Key', { required: true, hint: 'As tasks have it in concurrency or rate' });
+  const key = textField('limit-key', 'Key', { required: true, hint: 'As tasks have it in concurrency' });
   const list = h('div');
   const chosen = (event) => {
     event.preventDefault();
@@ -36,7 +36,7 @@ function all(page) {
     if (limits === null) {
       replace(list, h('p', { class: 'quiet' }, 'This system keeps no list of its keys, which would cost a write for each change. A task that waits for a place says its key.'));
     } else if (limits.length === 0) {
-      replace(list, empty('No task has needed a limit since this server started. A task with one:', command(commands.scheduleLimited('emails', 'welcome', 'customer-7=5'))));
+      replace(list, empty('No task has waited for a place since this server started. A task with a limit:', command(commands.scheduleLimited('emails', 'welcome', 'customer-7=5'))));
     } else {
       replace(list, table('Keys', ['Key', 'Running', 'Waiting'], limits.map(({ key: text, taken, waiting }) => [keyLink(text), String(taken), String(waiting)])));
     }
@@ -53,11 +53,15 @@ function one(page) {
       await put(['limits', key], JSON.stringify({ limit: Number(field.value()) }));
       notify(`Set ${key}: done.`);
     } catch (error) {
-      notify(`Set ${key}: ${error.title ?? 'no answer'}. ${error.detail ?? error.message} (${error.code ?? 'unreachable'})`, true);
+      notify(refusal('Set', key, error), true);
     }
     await refresh();
   };
-  const form = h('form', { class: 'form', onsubmit: set }, field.element, h('div', { class: 'buttons' }, h('button', { disabled: settings.read_only }, 'Set the limit')));
+  const shell = h('p');
+  const shellCommand = () => replace(shell, command(commands.setLimit(key, field.value() || 'LIMIT')));
+  const form = h('form', { class: 'form', onsubmit: set, oninput: shellCommand }, field.element,
+    h('div', { class: 'buttons' }, h('button', { disabled: settings.read_only }, 'Set the limit')), shell);
+  shellCommand();
   const state = h('div');
   const rest = h('div');
   replace(page.root, state, section('Set its limit', form), rest);
@@ -70,7 +74,6 @@ function one(page) {
       ['Limit', limit.limit === undefined ? 'no task has asked for one lately' : `${limit.limit}${limit.pinned ? ', set by an operator' : ''}`],
       ['Running', String(limit.taken)],
       ['Waiting', limit.more ? `more than ${limit.waiting}` : String(limit.waiting)],
-      ['Next start by its rate', both(limit.next_start_at)],
     ]));
     replace(rest,
       limit.pinned ? section('Calls', panel('limit', record, refresh)) : null,

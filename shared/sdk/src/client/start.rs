@@ -112,8 +112,8 @@ impl<O> StartExecution<O> {
         self
     }
 
-    /// Sets which turns of its queue start first. Its remote steps and children that set none have the same. On AWS it
-    /// needs a queue with priorities.
+    /// Sets which turns of its queue start first. Its children have the same, and so have its remote steps, unless they
+    /// have [`Priority::High`] or [`Priority::Low`] of their own. It has no effect in SQS.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.change(|request| {
             request.priority = Some(Word(priority));
