@@ -160,15 +160,11 @@ impl Service {
         }));
         let id = task.id.clone();
         let decision = self.drive_unpublished(&id, Known::Record(Box::new(task)), &bounce).await?;
-        match decision.outcome {
-            Ok((task, Reply::Bounced { taken: true })) => {
-                Ok(Met::Answer(Box::new(placed(request, task, true, decision.effects))))
-            }
-            Ok(_) | Err(_) => {
-                self.publish(decision.effects).await;
-                Ok(Met::LetGo)
-            }
-        }
+        let Ok((task, Reply::Bounced { taken: true })) = decision.outcome else {
+            self.publish(decision.effects).await;
+            return Ok(Met::LetGo);
+        };
+        Ok(Met::Answer(Box::new(placed(request, task, true, decision.effects))))
     }
 
     /// The answer with the id's task, or a conflict if it is another request's.

@@ -54,7 +54,10 @@ impl Service {
             Some(task) if is_fence(&task) => Holder::Nobody,
             Some(task) => Holder::Task(Box::new(task)),
             None if age < GRACE => Holder::Coming,
-            None if age < LATE_MAX => Holder::Unwritten(key.clone()),
+            // Later than this, its task may have ended and its retention passed.
+            None if age < LATE_MAX.min(Millis::new(self.limits.retention.as_u64() / 2)) => {
+                Holder::Unwritten(key.clone())
+            }
             None => Holder::Nobody,
         })
     }
