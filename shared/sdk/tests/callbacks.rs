@@ -1,5 +1,7 @@
 //! Callbacks of workflows, in virtual time.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::sync::{Mutex, PoisonError};
 
 use tickover::prelude::*;
