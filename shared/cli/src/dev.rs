@@ -29,6 +29,9 @@ pub(crate) struct DevArgs {
     /// Keep the data in this file (created if missing); without it, the data is kept in memory
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
+    /// The address of this server for whoever gets a callback; without it, the address on which it listens
+    #[arg(long, value_name = "URL", env = "TICKOVER_CALLBACK_URL")]
+    callback_url: Option<String>,
     /// How often the tick runs; deadlines don't wait for it
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
     tick: Millis,
@@ -45,6 +48,7 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let limits = Limits { carry_trace, ..Limits::default() };
     let is_known = args.listen.ip().is_loopback() || !args.allow_host.is_empty();
     let local = Local::open(&storage, limits).await?.allow_hosts(args.allow_host);
+    let local = local.callbacks_at(args.callback_url.as_deref(), listener.local_addr()?);
     // Only now: a caller that reads this line may call at once.
     println!("listening on http://{}", listener.local_addr()?);
     if !is_known {

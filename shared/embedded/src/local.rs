@@ -2,11 +2,13 @@
 //!
 //! The queue forgets when the process ends. It finds pending tasks in the store; all else is sent again at the start.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tickover_core::limits::Limits;
+use tickover_service::callbacks::Secrets;
 use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
@@ -98,6 +100,14 @@ impl Local {
         self
     }
 
+    /// Gives callbacks this address, or else the one at which the server listens. What signs them is kept with the data.
+    #[must_use]
+    pub fn callbacks_at(mut self, url: Option<&str>, listening: SocketAddr) -> Self {
+        let own = url.map_or_else(|| own_url(listening, self.allowed.first()), str::to_owned);
+        self.service = self.service.with_callbacks(Secrets::Own, Some(&own));
+        self
+    }
+
     /// Bounds silent callers like this.
     #[must_use]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
@@ -131,6 +141,18 @@ impl Local {
     }
 }
 
+/// An address at which callers reach the server: by the name that it answers to, if it listens for other machines.
+fn own_url(listening: SocketAddr, name: Option<&HostName>) -> String {
+    let (ip, port) = (listening.ip(), listening.port());
+    match name.filter(|_| !ip.is_loopback()) {
+        Some(name) => format!("http://{name}:{port}"),
+        None if ip.is_unspecified() => {
+            format!("http://{}", SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+        }
+        None => format!("http://{listening}"),
+    }
+}
+
 /// Sends what the queue forgot when the last process ended, while the server answers already.
 async fn hint_all(service: Service) {
     match service.hint_all().await {
@@ -154,4 +176,23 @@ async fn sweep_forever(service: Service, store: Arc<SqliteStore>) {
 async fn open_file(path: PathBuf) -> Result<SqliteStore, LocalError> {
     let opened = tokio::task::spawn_blocking(move || SqliteStore::file(&path)).await;
     Ok(opened.map_err(|error| LocalError::Server(std::io::Error::other(error)))??)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_callbacks_is_one_that_the_server_answers_to() {
+        let name = "box.example.com".parse::<HostName>().unwrap();
+        for (listening, name, expected) in [
+            ("127.0.0.1:7070", None, "http://127.0.0.1:7070"),
+            ("[::1]:7070", None, "http://[::1]:7070"),
+            ("0.0.0.0:80", None, "http://127.0.0.1:80"),
+            ("0.0.0.0:80", Some(&name), "http://box.example.com:80"),
+            ("127.0.0.1:80", Some(&name), "http://127.0.0.1:80"),
+        ] {
+            assert_eq!(own_url(listening.parse().unwrap(), name), expected);
+        }
+    }
 }

@@ -5,14 +5,13 @@
 
 mod secret;
 mod token;
+mod wait;
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::Execution;
-use tickover_core::execution::journal::{Entry, Happened, pending_events};
-use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, TaskId};
+use tickover_core::id::{EventName, ExecutionId, Incarnation, LeaseId, TaskId};
 use tickover_core::payload::Json;
-use tickover_core::task::{Failure, Task};
+use tickover_core::task::{Failure, Running, Task};
 use tickover_core::time::Timestamp;
 
 use crate::claim::attempt_deadline;
@@ -152,37 +151,6 @@ impl Service {
         }
     }
 
-    /// Sends the event that the wait takes. Returns whether the wait was open.
-    async fn end_wait(
-        &self,
-        id: &ExecutionId,
-        incarnation: Incarnation,
-        event: EventName,
-        report: Report,
-    ) -> Result<bool, ServiceError> {
-        let Some(execution) = self.load_execution(id).await? else { return Ok(false) };
-        if !is_of_run(&execution, incarnation, &event) {
-            return Ok(false);
-        }
-        let journal = self.journal_of(&execution).await?;
-        // A result counts once. A heartbeat may come often, but one that waits is enough.
-        let result_id = EventId::parse(event.as_str()).ok();
-        if journal.iter().any(|entry| is_event(entry, &event, |id| id == result_id.as_ref())) {
-            return Ok(false);
-        }
-        let event_id = match &report {
-            Report::Complete(_) | Report::Fail { .. } => result_id,
-            Report::Heartbeat
-                if pending_events(&journal).iter().any(|entry| is_event(entry, &event, |_| true)) =>
-            {
-                return Ok(true);
-            }
-            Report::Heartbeat => None,
-        };
-        let sent = self.send_any_event(id, event, event_id, Some(payload_of(report)?), None).await?;
-        Ok(!sent.duplicate)
-    }
-
     async fn report_attempt(
         &self,
         id: &TaskId,
@@ -190,48 +158,43 @@ impl Service {
         lease: LeaseId,
         report: Report,
     ) -> Result<bool, ServiceError> {
-        let held = self.load(id).await?.is_some_and(|task| is_held(&task, incarnation, lease));
-        if !held {
+        let Some(task) = self.load(id).await?.filter(|task| is_held(task, incarnation, lease)) else {
             return Ok(false);
-        }
+        };
         let lease = LeaseToken { incarnation, lease, receipt: None }.encode();
         match report {
             Report::Complete(output) => Ok(!self.complete(id, &lease, output).await?.duplicate),
             Report::Fail { error, retryable } => {
                 Ok(!self.fail(id, &lease, error, retryable).await?.duplicate)
             }
+            Report::Heartbeat if is_fresh(&task, self.now()) => Ok(true),
             Report::Heartbeat => self.heartbeat(id, &lease, None).await.map(|_| true),
         }
     }
 }
 
+/// How soon after the last heartbeat another one is answered without a write, so that somebody with a token can't cause
+/// writes without a bound: a tenth of the time that a heartbeat gives, but a second at least and half of it at most.
+fn heartbeat_pause(gives: Millis) -> Millis {
+    let ms = gives.as_u64();
+    Millis::new((ms / 10).max(1_000).min(ms / 2))
+}
+
+/// Whether an attempt has just begun or had a heartbeat.
+fn is_fresh(task: &Task, now: Timestamp) -> bool {
+    let Some(Running { lease_length, lease_expires_at, heartbeat_at, .. }) = task.running() else {
+        return false;
+    };
+    let within =
+        |gives: Millis, until: Timestamp| until.since(now) > gives.saturating_sub(heartbeat_pause(gives));
+    let heartbeat = task.timeouts.heartbeat.map(|timeout| timeout.after);
+    within(*lease_length, *lease_expires_at)
+        && heartbeat.zip(*heartbeat_at).is_none_or(|(gives, until)| within(gives, until))
+}
+
 /// Whether the task's running attempt has this lease.
 fn is_held(task: &Task, incarnation: Incarnation, lease: LeaseId) -> bool {
     task.incarnation == incarnation && task.running().is_some_and(|running| running.lease == lease)
-}
-
-/// Whether the event is one of the execution's current run.
-fn is_of_run(execution: &Execution, incarnation: Incarnation, event: &EventName) -> bool {
-    execution.incarnation == incarnation
-        && execution.closed().is_none()
-        && event.as_str().starts_with(&prefix(execution.run))
-}
-
-fn is_event(entry: &Entry, event: &EventName, is_id: impl Fn(Option<&EventId>) -> bool) -> bool {
-    matches!(&entry.what, Happened::Event { name, id, .. } if name == event && is_id(id.as_ref()))
-}
-
-/// What a workflow's code reads.
-fn payload_of(report: Report) -> Result<Json, Reject> {
-    let text = match report {
-        Report::Complete(None) => r#"{"output":null}"#.to_owned(),
-        Report::Complete(Some(output)) => format!("{{\"output\":{}}}", output.as_str()),
-        Report::Fail { error, retryable: _ } => {
-            serde_json::json!({"error": {"code": error.code, "message": error.message}}).to_string()
-        }
-        Report::Heartbeat => r#"{"alive":{}}"#.to_owned(),
-    };
-    Json::parse(text).ok_or_else(|| Reject::field("output", "expected JSON"))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod execution;
 mod gates;
 mod operation;
 mod rules;
+mod single;
 mod table;
 
 pub use execution::decide_execution;
@@ -178,6 +179,14 @@ bugs! {
     PlacesNotCleared, "places-not-cleared", Limits;
     /// Who frees a place calls nobody.
     NobodyCalled, "nobody-called", Limits;
+    /// A key is taken whoever has it.
+    KeyTakenUnchecked, "key-taken-unchecked", Single;
+    /// Who takes a key whose task is late lets that task be written all the same.
+    LateTaskNotFenced, "late-task-not-fenced", Single;
+    /// The first request of a burst runs instead of the last.
+    FirstOfBurstRuns, "first-of-burst-runs", Single;
+    /// A burst never runs while requests come, however long it lasts.
+    BurstUnbounded, "burst-unbounded", Single;
 }
 
 /// How messages become dead letters in a run, with the bug or without.

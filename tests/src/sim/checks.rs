@@ -17,6 +17,7 @@ mod limits;
 mod operations;
 mod records;
 mod results;
+mod single;
 mod story;
 mod timeliness;
 mod timers;
@@ -51,6 +52,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(busy::of_run(&stories, &executions, run));
     found.extend(operations::of_run(run));
     found.extend(limits::of_run(run));
+    found.extend(single::of_run(&stories, run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);
     found

@@ -3,6 +3,7 @@
 
 pub mod execution;
 mod limits;
+pub mod single;
 mod story;
 
 use std::collections::BTreeMap;
@@ -139,6 +140,11 @@ impl Plan {
             jobs = story::jobs(seed, storm, &stories);
         }
         limits::add(seed, &mut jobs);
+        let single = if stories.is_empty() { single::jobs(seed, storm) } else { vec![] };
+        // A process may be late with the task of its key for longer than it is frozen once.
+        let retention = if single.is_empty() { limits.retention } else { single::RETENTION };
+        let limits = Limits { retention, ..limits };
+        jobs.extend(single);
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let faults = hardship.faults(FaultPlan::of(seed));

@@ -58,3 +58,21 @@ async fn every_token_that_isnt_valid_gets_the_same_answer() {
         }
     }
 }
+
+#[tokio::test]
+async fn heartbeats_of_an_attempt_by_token_are_written_once_in_a_tenth_of_its_lease() {
+    let api = Api::start().await;
+    let lease = api.running("t", json!({})).await;
+    let token = callback(&api, "t", &lease).await;
+    let until = async || api.task("t").await["lease_expires_at"].clone();
+    let first = until().await;
+    report(&api, &token, "heartbeat").await.ok(200);
+    assert_eq!(until().await, first);
+    api.advance(60_000 / 10);
+    report(&api, &token, "heartbeat").await.ok(200);
+    let second = until().await;
+    assert_ne!(second, first);
+    api.advance(1_000);
+    report(&api, &token, "heartbeat").await.ok(200);
+    assert_eq!(until().await, second);
+}

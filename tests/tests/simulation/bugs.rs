@@ -370,3 +370,23 @@ fn a_place_that_ended_and_is_never_cleared_is_caught() {
 fn an_end_that_calls_nobody_is_caught() {
     is_caught(Bug::NobodyCalled);
 }
+
+#[test]
+fn a_key_that_is_taken_from_another_task_is_caught() {
+    is_caught(Bug::KeyTakenUnchecked);
+}
+
+#[test]
+fn a_task_that_is_written_after_its_key_went_on_is_caught() {
+    is_caught(Bug::LateTaskNotFenced);
+}
+
+#[test]
+fn a_burst_that_runs_its_first_request_is_caught() {
+    is_caught(Bug::FirstOfBurstRuns);
+}
+
+#[test]
+fn a_burst_without_a_bound_is_caught() {
+    is_caught(Bug::BurstUnbounded);
+}

@@ -235,6 +235,23 @@ pub struct SendEvent {
     pub seen_segments: u32,
     /// The trace of the event. The execution takes it over if it has no trace yet.
     pub trace: Option<TraceContext>,
+    /// What the event is bound to, if it is for one wait alone. Otherwise nothing is written, with the same reply.
+    pub bound: Option<Bound>,
+}
+
+/// The record with which an event was found to be useful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    pub version: u64,
+    /// Until when the wait takes it.
+    pub before: Option<Timestamp>,
+}
+
+impl Bound {
+    /// Whether the record is still that one, and the wait hasn't ended.
+    pub fn holds(&self, execution: &Execution, now: Timestamp) -> bool {
+        self.version == execution.version && self.before.is_none_or(|before| now < before)
+    }
 }
 
 /// One end of an execution, which may be reopened and end again.

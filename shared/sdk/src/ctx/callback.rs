@@ -126,8 +126,8 @@ impl Callback {
         format!("/v1/callbacks/{}", self.made.token)
     }
 
-    /// The address of its calls: the [path](Self::path) after `TICKOVER_CALLBACK_URL`. `None` if the worker has no such
-    /// variable.
+    /// The address of its calls: the [path](Self::path) after `TICKOVER_CALLBACK_URL`. Without such a variable it is the
+    /// address of the local system that runs in this process, and `None` on AWS.
     pub fn url(&self) -> Option<&str> {
         self.made.url.as_deref()
     }
@@ -137,7 +137,9 @@ impl Callback {
         self.made.expires_at
     }
 
-    /// Ends the wait if no heartbeat comes for this long: at least 1 s. Each heartbeat costs about as much as an event.
+    /// Ends the wait if no heartbeat comes for this long: at least 1 s. A heartbeat costs about as much as an event. One
+    /// that comes sooner than a tenth of this time after the last, at least 1 s and at most half of the time, changes
+    /// nothing and costs a read.
     pub fn heartbeat(mut self, within: impl IntoMillis) -> Result<Self> {
         let span =
             within.into_millis(ZeroRule::Reject).map_err(|error| invalid(&self.name, &error.to_string()))?;

@@ -60,6 +60,8 @@ impl System {
             problem: format!("allow_host, or TICKOVER_ALLOW_HOST: {error}"),
         })?;
         let local = Local::open(&storage, limits).await.map_err(|error| system(&error))?.allow_hosts(hosts);
+        let listening = listener.local_addr().map_err(|error| system(&error))?;
+        let local = local.callbacks_at(surroundings.callback_url.as_deref(), listening);
         let worker = Worker::new(local.service().clone(), registry, settings)?;
         Ok(Self { local, listener, worker })
     }
@@ -111,6 +113,61 @@ mod tests {
         let here = ctx.step(shout(name.clone())).await?;
         let there = ctx.step(shout(name).named("there").remote()).await?;
         Ok(format!("{here}, {there}"))
+    }
+
+    static LINK: std::sync::Mutex<Option<String>> = std::sync::Mutex::new(None);
+
+    #[tickover::workflow("approval", queue = "parlour")]
+    async fn approval(ctx: Ctx, (): ()) -> Result<bool> {
+        let callback = ctx.callback("approval", within("3d")).await?;
+        *LINK.lock().unwrap() = callback.url().map(str::to_owned);
+        Ok(callback.result::<bool>().await?)
+    }
+
+    /// The status of the answer to a post.
+    async fn posted(url: &str, body: &str) -> String {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+        let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+        let head = format!("POST /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
+        let kind = format!("content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(format!("{head}{kind}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_local_system_gives_callbacks_an_address_that_works_without_configuration() {
+        let listen = Some("127.0.0.1:0".to_owned());
+        let surroundings = ProcessEnvironment { listen, ..ProcessEnvironment::default() };
+        let registry = Registry::new().with(approval);
+        let system = System::open(registry, WorkerSettings::default(), surroundings).await.unwrap();
+        let service = system.local.service().clone();
+        let id = ExecutionId::parse("asked").unwrap();
+        let mut statuses = vec![];
+        let ended = async {
+            let queue = QueueName::parse("parlour").unwrap();
+            let request = StartRequest::new(WorkflowName::parse("approval").unwrap(), queue);
+            service.start(StartRequest { id: Some(id.clone()), ..request }).await.unwrap();
+            let link = async {
+                loop {
+                    if let Some(link) = LINK.lock().unwrap().clone() {
+                        return link;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            };
+            let link = tokio::time::timeout(std::time::Duration::from_secs(20), link).await.unwrap();
+            for _ in 0..2 {
+                statuses.push(posted(&format!("{link}/complete"), r#"{"output": true}"#).await);
+            }
+            service.wait_for_execution(&id, Millis::from_secs(20)).await.unwrap();
+        };
+        system.work(ended).await.unwrap();
+        assert_eq!(statuses, ["200", "404"]);
+        let described = service.execution(&id).await.unwrap().unwrap();
+        assert_eq!(described.output.unwrap().as_str(), "true");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

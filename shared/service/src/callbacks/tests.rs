@@ -157,3 +157,10 @@ fn names_of_callbacks_have_a_bound_and_every_run_has_its_own_event() {
     assert_eq!((event_of(1, ""), event_of(1, "a b")), (None, None));
     assert!(!is_reserved(&event("approval")));
 }
+
+#[test]
+fn a_heartbeat_is_written_after_a_tenth_of_the_time_that_it_gives() {
+    let pause = |s: u64| heartbeat_pause(Millis::from_secs(s)).as_u64();
+    assert_eq!((pause(3_600), pause(60), pause(10)), (360_000, 6_000, 1_000));
+    assert_eq!((pause(4), pause(1)), (1_000, 500));
+}

@@ -1,6 +1,6 @@
 //! The environment of a worker's or a local system's process.
 
-use super::{QUEUES, Reader, TABLE, TIMERS, TRACE};
+use super::{CALLBACK_URL, QUEUES, Reader, TABLE, TIMERS, TRACE};
 
 /// Where a worker's process runs, and the settings of a local system: all of it is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct ProcessEnvironment {
     /// `TICKOVER_ALLOW_HOST`: names and addresses, separated by commas, that callers may use for a local system beside
     /// `localhost` and the loopback addresses.
     pub allow_hosts: Vec<String>,
+    /// `TICKOVER_CALLBACK_URL`: the address of a local system for whoever gets a callback; without it, its own.
+    pub callback_url: Option<String>,
     /// `TICKOVER_LOG`: which log lines are written, not parsed.
     pub log: Option<String>,
     /// Whether `TICKOVER_TRACE` is `carry`: then a local system carries traces as well.
@@ -47,6 +49,7 @@ impl ProcessEnvironment {
             data: reader.optional("TICKOVER_DATA"),
             listen: reader.optional("TICKOVER_LISTEN"),
             allow_hosts: reader.optional("TICKOVER_ALLOW_HOST").map_or(vec![], |hosts| listed(&hosts)),
+            callback_url: reader.optional(CALLBACK_URL),
             log: reader.optional("TICKOVER_LOG"),
             carry_trace: reader.optional(TRACE).is_some_and(|mode| mode == "carry"),
             no_color: reader.optional("NO_COLOR").is_some(),

@@ -77,22 +77,7 @@ impl Service {
         if is_reserved(&name) {
             return Err(Reject::field("name", "is the name of a callback: report with its token").into());
         }
-        self.send_any_event(id, name, event_id, payload, trace).await
-    }
-
-    /// The same for an event of any name, also one of a callback.
-    pub(crate) async fn send_any_event(
-        &self,
-        id: &ExecutionId,
-        name: EventName,
-        event_id: Option<EventId>,
-        payload: Option<Json>,
-        trace: Option<TraceContext>,
-    ) -> Result<EventSent, ServiceError> {
-        let bytes = payload.as_ref().map_or(0, Json::len);
-        limits::check("payload_bytes", bytes, self.limits.payload_bytes)?;
-        let depth = payload.as_ref().map_or(0, Json::depth);
-        limits::check("json_depth", depth, limits::JSON_DEPTH_MAX)?;
+        self.check_event(payload.as_ref())?;
         let mut kept = None;
         for tries in 0..CONFLICTS_MAX {
             let Some(execution) = self.load_execution(id).await? else {
@@ -108,7 +93,7 @@ impl Service {
             let seen_segments = execution.sealed.map_or(0, |sealed| sealed.segments);
             let (name, event_id, payload) = (name.clone(), event_id.clone(), kept.clone());
             let trace = self.carried(trace);
-            let offer = SendEvent { name, id: event_id, payload, known, seen_segments, trace };
+            let offer = SendEvent { name, id: event_id, payload, known, seen_segments, trace, bound: None };
             let record = Known::Record(Box::new(execution));
             let decision = self.drive_execution(id, record, &Command::SendEvent(offer)).await?;
             let (execution, reply) = decision.outcome?;
@@ -119,6 +104,11 @@ impl Service {
             self.back_off(tries, CONFLICT_WAIT).await;
         }
         Err(ServiceError::Contended)
+    }
+
+    pub(crate) fn check_event(&self, payload: Option<&Json>) -> Result<(), Reject> {
+        limits::check("payload_bytes", payload.map_or(0, Json::len), self.limits.payload_bytes)?;
+        limits::check("json_depth", payload.map_or(0, Json::depth), limits::JSON_DEPTH_MAX)
     }
 
     /// Whether an event with this id is in the sealed segments of the journal.

@@ -17,6 +17,7 @@ use tickover_core::task::{Command, Decision, Reply, Task};
 use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
+use super::single::Single;
 use crate::drive::{Known, Try};
 use crate::error::{ServiceError, unknown_queue};
 use crate::flow::recorded;
@@ -114,11 +115,8 @@ impl Service {
     ) -> Result<(Scheduled, Vec<Effect>), ServiceError> {
         self.check_schedule(&request)?;
         let request = self.with_queue_and_defaults(request).await?;
-        if let Some(unique) = &request.flow.unique {
-            return Box::pin(self.schedule_unique(&request, unique)).await;
-        }
-        if let Some(debounce) = &request.flow.debounce {
-            return Box::pin(self.schedule_debounced(&request, debounce)).await;
+        if let Some(single) = Single::of(&request.flow) {
+            return Box::pin(self.schedule_single(&request, single)).await;
         }
         let decision = match &request.idempotency_key {
             Some(key) => self.schedule_keyed(&request, digest(&["key", key])).await?,

@@ -1,101 +1,94 @@
 //! Keys of which only one task is scheduled at a time: unique keys, and bursts of which only the last request runs.
 //!
 //! A record of the key names its task. It is written before the task, by a write of its own: a transaction would cost
-//! twice as much. Whoever finds it reads the task, so nothing has to be freed when the task ends. A process that needs
-//! long between the two writes checks that the key is still its own before anybody gets a hint of its task.
+//! twice as much. Whoever finds it reads the task, so nothing has to be freed when the task ends.
 
-use tickover_core::command::Context;
-use tickover_core::decision::{Effect, Write};
+mod key;
+
+use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::flow::{Debounce, OnConflict, Unique, UniqueWindow};
-use tickover_core::id::{Fingerprint, Incarnation, TaskId};
-use tickover_core::limits::SPAN_MAX;
-use tickover_core::queue::KeyRecord;
+use tickover_core::flow::{Debounce, FlowRequest, OnConflict, Unique, UniqueWindow};
+use tickover_core::id::{Fingerprint, TaskId};
 use tickover_core::task::command::{Bounce, Schedule, Start};
 use tickover_core::task::{Command, Reply, State, Task};
 
+use self::key::{Holder, is_fence};
 use super::schedule::{ScheduleRequest, Scheduled, digest, fingerprint};
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::ports::StoreError;
 use crate::service::Service;
 
-/// How often a request is tried again because another request with its key was faster.
+/// How often a request is tried again because another request with its key was faster, or is on its way.
 const TRIES: u32 = 12;
 const WAIT: Millis = Millis::new(10);
-/// How long a key is left to a process that hasn't written its task yet.
-const GRACE: Millis = Millis::from_secs(10);
-/// A process that took longer than this between the two writes checks that the key is still its own.
-const SLOW: Millis = Millis::from_secs(3);
 
-/// A key that may be taken.
-enum Taken {
-    /// No record has it.
-    New,
-    /// Its task lets it go.
-    From(KeyRecord),
-    /// Its task was never written, as far as is known.
-    Abandoned(KeyRecord),
+type Placed = (Scheduled, Vec<Effect>);
+
+/// What a request says of its key.
+#[derive(Clone, Copy)]
+pub(super) enum Single<'a> {
+    Unique(&'a Unique),
+    Debounce(&'a Debounce),
 }
 
-impl Taken {
-    fn replaces(&self) -> Option<KeyRecord> {
+impl<'a> Single<'a> {
+    pub(super) fn of(flow: &'a FlowRequest) -> Option<Self> {
+        let debounce = || flow.debounce.as_ref().map(Self::Debounce);
+        flow.unique.as_ref().map(Self::Unique).or_else(debounce)
+    }
+
+    /// The digest by which the key is stored.
+    fn digest(self) -> Fingerprint {
         match self {
-            Self::New => None,
-            Self::From(record) | Self::Abandoned(record) => Some(record.clone()),
+            Self::Unique(unique) => digest(&["unique", unique.key.as_str()]),
+            Self::Debounce(debounce) => digest(&["debounce", debounce.key.as_str()]),
+        }
+    }
+
+    const fn start(self, request: &ScheduleRequest) -> Start {
+        match self {
+            Self::Unique(_) => request.start,
+            Self::Debounce(debounce) => Start::After(debounce.wait),
         }
     }
 }
 
-/// What the record of a key leads to.
-enum Holder {
-    /// Nothing holds it.
-    Nobody,
-    /// Another process is between its two writes.
-    Coming,
-    Task(Box<Task>),
+/// What comes of a request whose key has a task.
+enum Met {
+    Answer(Box<Placed>),
+    /// The task has let the key go.
+    LetGo,
 }
 
-type Placed = (Scheduled, Vec<Effect>);
-
 impl Service {
-    /// Schedules a task unless another one has its unique key.
-    pub(super) async fn schedule_unique(
+    /// Schedules a task, or finds out what the task that has its key says to the request.
+    pub(super) async fn schedule_single(
         &self,
         request: &ScheduleRequest,
-        unique: &Unique,
+        single: Single<'_>,
     ) -> Result<Placed, ServiceError> {
         if let Some(id) = &request.id
-            && let Some(task) = self.load(id).await?
+            && let Some(task) = self.load(id).await?.filter(|task| !is_fence(task))
         {
             // Perhaps the same request, repeated after the key went on to another task.
             return self.repeated(request, task).await;
         }
-        let key = digest(&["unique", unique.key.as_str()]);
-        let schedule = self.single_command(request);
+        let key = single.digest();
         for tries in 0..TRIES {
             let stored = self.with_retries(|| self.ports.store.key(&key)).await?;
-            let let_go = stored.clone().map_or(Taken::New, Taken::From);
-            let mut free = None;
-            match self.holder(stored.as_ref()).await? {
-                Holder::Nobody => free = Some(stored.map_or(Taken::New, Taken::Abandoned)),
-                Holder::Coming => {}
-                Holder::Task(task) if task.incarnation == schedule.incarnation => {
-                    return Ok(placed(request, *task, false, vec![]));
-                }
-                Holder::Task(task) if !self.keeps(&task, unique.window) => free = Some(let_go),
-                Holder::Task(task) => match unique.on_conflict {
-                    OnConflict::Existing => return self.existing(*task).await,
-                    OnConflict::Refuse => return Err(Reject::NotUnique { task: task.id.clone() }.into()),
-                    OnConflict::Replace => {
-                        self.end_replaced(&task.id).await?;
-                        free = Some(let_go);
-                    }
+            let schedule = self.single_command(request, single);
+            let free = match self.holder(stored.as_ref()).await? {
+                Holder::Nobody => Some(schedule),
+                Holder::Coming => None,
+                Holder::Unwritten(before) => self.take_over(before, schedule).await?,
+                Holder::Task(task) => match self.meet(request, single, *task).await? {
+                    Met::Answer(placed) => return Ok(*placed),
+                    Met::LetGo => Some(schedule),
                 },
-            }
-            if let Some(taken) = free
-                && let Some(placed) = self.place(request, &schedule, key, taken).await?
+            };
+            if let Some(schedule) = free
+                && let Some(placed) = self.place(request, schedule, key, stored).await?
             {
                 return Ok(placed);
             }
@@ -104,70 +97,31 @@ impl Service {
         Err(ServiceError::Contended)
     }
 
-    /// Schedules the first task of a burst, or puts the request in the place of the one that waits.
-    pub(super) async fn schedule_debounced(
+    fn single_command(&self, request: &ScheduleRequest, single: Single<'_>) -> Box<Schedule> {
+        let id = request.id.clone().unwrap_or_else(|| self.new_task_id());
+        let mut schedule = self.schedule_command(request, id, None);
+        schedule.start = single.start(request);
+        schedule
+    }
+
+    async fn meet(
         &self,
         request: &ScheduleRequest,
-        debounce: &Debounce,
-    ) -> Result<Placed, ServiceError> {
-        let key = digest(&["debounce", debounce.key.as_str()]);
-        let mut schedule = self.single_command(request);
-        schedule.start = Start::After(debounce.wait);
-        let bounce = Command::Bounce(Box::new(Bounce {
-            input: request.input.clone(),
-            labels: request.labels.clone(),
-            fingerprint: fingerprint(request),
-            wait: debounce.wait,
-            at_most: debounce.at_most,
-            blob_ids: [self.new_blob_id(), self.new_blob_id()],
-        }));
-        for tries in 0..TRIES {
-            let stored = self.with_retries(|| self.ports.store.key(&key)).await?;
-            let let_go = stored.clone().map_or(Taken::New, Taken::From);
-            let mut free = None;
-            match self.holder(stored.as_ref()).await? {
-                Holder::Nobody => free = Some(stored.map_or(Taken::New, Taken::Abandoned)),
-                Holder::Coming => {}
-                Holder::Task(task) if task.incarnation == schedule.incarnation => {
-                    return Ok(placed(request, *task, false, vec![]));
+        single: Single<'_>,
+        task: Task,
+    ) -> Result<Met, ServiceError> {
+        match single {
+            Single::Unique(unique) if !self.keeps(&task, unique.window) => Ok(Met::LetGo),
+            Single::Unique(unique) => match unique.on_conflict {
+                OnConflict::Existing => Ok(Met::Answer(Box::new(self.existing(task).await?))),
+                OnConflict::Refuse => Err(Reject::NotUnique { task: task.id }.into()),
+                OnConflict::Replace => {
+                    self.end_replaced(&task.id).await?;
+                    Ok(Met::LetGo)
                 }
-                Holder::Task(task) => {
-                    let id = task.id.clone();
-                    let decision = self.drive_unpublished(&id, Known::Record(task), &bounce).await?;
-                    match decision.outcome {
-                        Ok((task, Reply::Bounced { taken: true })) => {
-                            return Ok(placed(request, task, true, decision.effects));
-                        }
-                        // A worker has it: a new burst begins.
-                        Ok(_) | Err(_) => free = Some(let_go),
-                    }
-                    self.publish(decision.effects).await;
-                }
-            }
-            if let Some(taken) = free
-                && let Some(placed) = self.place(request, &schedule, key, taken).await?
-            {
-                return Ok(placed);
-            }
-            self.back_off(tries, WAIT).await;
+            },
+            Single::Debounce(debounce) => self.bounce(request, debounce, task).await,
         }
-        Err(ServiceError::Contended)
-    }
-
-    /// One command for all tries: if the answer to a creation is lost, its incarnation identifies it.
-    fn single_command(&self, request: &ScheduleRequest) -> Box<Schedule> {
-        let id = request.id.clone().unwrap_or_else(|| self.new_task_id());
-        self.schedule_command(request, id, None)
-    }
-
-    async fn holder(&self, stored: Option<&KeyRecord>) -> Result<Holder, ServiceError> {
-        let Some(key) = stored else { return Ok(Holder::Nobody) };
-        let task = self.load(&key.task).await?.filter(|task| task.incarnation == key.incarnation);
-        Ok(match task {
-            Some(task) => Holder::Task(Box::new(task)),
-            None if self.now() < key.created_at.plus(GRACE) => Holder::Coming,
-            None => Holder::Nobody,
-        })
     }
 
     /// Whether a task keeps its key from another one that asks for this window.
@@ -189,57 +143,28 @@ impl Service {
         }
     }
 
-    /// Takes the key, and then schedules the task. `None` if another request was faster.
-    async fn place(
+    /// Puts the request in the place of the one that waits, unless a worker has had that: then a new burst begins.
+    async fn bounce(
         &self,
         request: &ScheduleRequest,
-        schedule: &Schedule,
-        key: Fingerprint,
-        taken: Taken,
-    ) -> Result<Option<Placed>, ServiceError> {
-        let began_at = self.now();
-        let context = Context { now: began_at, nonce: self.new_nonce(), limits: &self.limits };
-        let record = record_of(key, schedule, &context);
-        if !self.put_key(&record, taken.replaces()).await? || self.gave_back(&record, taken).await? {
-            return Ok(None);
-        }
-        let command = Command::Schedule(Box::new(schedule.clone()));
-        let decision = self.drive_unpublished(&schedule.id, Known::Absent, &command).await?;
-        let (task, reply) = decision.outcome?;
-        if self.now().since(began_at) > SLOW && !self.is_still_of(key, schedule.incarnation).await? {
-            self.end_replaced(&task.id).await?;
-            return Ok(None);
-        }
-        let existed = reply == Reply::Scheduled { existed: true };
-        Ok(Some(placed(request, task, existed, decision.effects)))
-    }
-
-    /// Writes the record of a key; `false` if another process was faster.
-    async fn put_key(&self, record: &KeyRecord, replaces: Option<KeyRecord>) -> Result<bool, ServiceError> {
-        let write = [Write::PutKey { record: record.clone(), replaces }];
-        match self.with_retries(|| self.ports.store.commit(&write)).await {
-            Ok(()) => Ok(true),
-            Err(StoreError::Conflict { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Gives a key back that was thought to be abandoned, if its task was written just before the key was taken. If it
-    /// is written after that, its process finds that the key isn't its own any more.
-    async fn gave_back(&self, own: &KeyRecord, taken: Taken) -> Result<bool, ServiceError> {
-        let Taken::Abandoned(before) = taken else { return Ok(false) };
-        match self.holder(Some(&before)).await? {
-            Holder::Task(task) if task.status().is_live() => {}
-            Holder::Task(_) | Holder::Coming | Holder::Nobody => return Ok(false),
-        }
-        let again = KeyRecord { nonce: self.new_nonce(), ..before };
-        self.put_key(&again, Some(own.clone())).await?;
-        Ok(true)
-    }
-
-    async fn is_still_of(&self, key: Fingerprint, incarnation: Incarnation) -> Result<bool, ServiceError> {
-        let stored = self.with_retries(|| self.ports.store.key(&key)).await?;
-        Ok(stored.is_some_and(|stored| stored.incarnation == incarnation))
+        debounce: &Debounce,
+        task: Task,
+    ) -> Result<Met, ServiceError> {
+        let bounce = Command::Bounce(Box::new(Bounce {
+            input: request.input.clone(),
+            labels: request.labels.clone(),
+            fingerprint: fingerprint(request),
+            wait: debounce.wait,
+            at_most: debounce.at_most,
+            blob_ids: [self.new_blob_id(), self.new_blob_id()],
+        }));
+        let id = task.id.clone();
+        let decision = self.drive_unpublished(&id, Known::Record(Box::new(task)), &bounce).await?;
+        let Ok((task, Reply::Bounced { taken: true })) = decision.outcome else {
+            self.publish(decision.effects).await;
+            return Ok(Met::LetGo);
+        };
+        Ok(Met::Answer(Box::new(placed(request, task, true, decision.effects))))
     }
 
     /// The answer with the id's task, or a conflict if it is another request's.
@@ -256,22 +181,6 @@ impl Service {
         let input = self.payload(task.input.as_ref()).await?;
         let labels = self.payload(task.labels.as_ref()).await?;
         Ok((Scheduled { task, input, labels, existed: true }, vec![]))
-    }
-}
-
-/// The record of a key, which may be deleted a year after its task could have started.
-fn record_of(key: Fingerprint, schedule: &Schedule, context: &Context<'_>) -> KeyRecord {
-    let starts_at = match schedule.start {
-        Start::After(delay) => context.now.plus(delay),
-        Start::At(instant) => instant.max(context.now),
-    };
-    KeyRecord {
-        key,
-        task: schedule.id.clone(),
-        incarnation: schedule.incarnation,
-        created_at: context.now,
-        nonce: context.nonce,
-        expires_at: starts_at.plus(SPAN_MAX),
     }
 }
 

@@ -133,6 +133,7 @@ impl ExecutionProtocol {
                     known: false,
                     seen_segments: 0,
                     trace: None,
+                    bound: None,
                 };
                 self.outside(state, &Command::SendEvent(offer));
             }

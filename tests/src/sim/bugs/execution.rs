@@ -62,6 +62,10 @@ pub fn decide_execution(
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::KeyTakenUnchecked
+        | Bug::LateTaskNotFenced
+        | Bug::FirstOfBurstRuns
+        | Bug::BurstUnbounded
         | Bug::ItemsKeptForEver
         | Bug::TickNeedsQueues
         | Bug::JoinNeverFull

@@ -36,6 +36,9 @@ pub fn decide(
     if bug == without {
         return without_timers(core(command, context));
     }
+    if let Some(decision) = super::single::decide_single(bug, task, command, context) {
+        return decision;
+    }
     let Some(task) = task else { return core(command, context) };
     on_a_task(world, bug, &Before { task, command, context })
 }
@@ -86,6 +89,10 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::KeyTakenUnchecked
+        | Bug::LateTaskNotFenced
+        | Bug::FirstOfBurstRuns
+        | Bug::BurstUnbounded
         | Bug::ItemsKeptForEver
         | Bug::ClaimedTurnsNotRecorded
         | Bug::SuspendIgnoresWakes
@@ -287,7 +294,7 @@ impl<'a> Before<'a> {
 }
 
 /// The same decision with a changed record.
-fn edited(mut decision: Decision, edit: impl Fn(&mut Task)) -> Decision {
+pub(super) fn edited(mut decision: Decision, edit: impl Fn(&mut Task)) -> Decision {
     decision.record_mut().into_iter().for_each(&edit);
     for write in &mut decision.writes {
         if let Write::UpdateTask { after, .. } = write {

@@ -32,6 +32,9 @@ pub fn commit(
         },
         Some(Bug::SlotsRecordedTooFar) => apply(&changed(writes, record_timers_too_far)),
         Some(Bug::OperationNotDue) => apply(&changed(writes, super::operation::forget_slot)),
+        Some(Bug::KeyTakenUnchecked) => {
+            apply(&changed(writes, |write| super::single::take_key(ledger, write)))
+        }
         Some(Bug::SlotsNotRecorded) if matches!(writes, [Write::PutTick { .. }]) => Ok(()),
         Some(Bug::ConflictTakenForSuccess) => match apply(writes) {
             Err(StoreError::Conflict { .. }) => Ok(()),

@@ -16,7 +16,10 @@ pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
         return expired_or_unchanged(execution, after_expiry, context, Err(reject));
     }
-    if event.id.is_some() && event.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments) {
+    let is_bound = event.bound.is_none_or(|bound| bound.holds(execution, context.now));
+    if !is_bound
+        || event.id.is_some() && event.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments)
+    {
         return expired_or_unchanged(execution, after_expiry, context, Ok(Reply::Changed { changed: false }));
     }
     if event.known || event.id.as_ref().is_some_and(|id| holds(current, id)) {

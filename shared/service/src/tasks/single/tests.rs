@@ -1,13 +1,15 @@
 //! Unique keys and bursts over a store in memory: races, and processes that die between two writes.
 
 use futures::future::join_all;
-use tickover_core::flow::FlowRequest;
+use tickover_core::command::Context;
+use tickover_core::decision::Write;
 use tickover_core::id::{FlowKey, QueueName, TaskKind};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Status;
 use tickover_core::timeout::Timeouts;
 
+use super::key::{GRACE, record_of};
 use super::*;
 use crate::claim::{ClaimRequest, ClaimedTask};
 use crate::executions::tests::mortal::NEVER;
@@ -163,7 +165,7 @@ async fn a_process_that_dies_between_its_writes_leaves_the_key_to_the_next() {
         scene.crash_after(last);
         survived = scene.service.schedule(open("1")).await.is_ok();
         scene.crash_after(NEVER);
-        scene.advance(10);
+        scene.advance(GRACE.as_u64() / 1_000);
         let next = scene.place(open("2")).await;
         // The first one exists only if its process got as far as to write it.
         assert_eq!(scene.live().await, 1, "{last}");
@@ -175,26 +177,66 @@ async fn a_process_that_dies_between_its_writes_leaves_the_key_to_the_next() {
     assert!(survived);
 }
 
+/// A process that has written its key and not yet its task: the command that it still has to carry out.
+async fn late(scene: &Scene, request: &ScheduleRequest) -> Command {
+    scene.service.open_queue(&queue()).await.unwrap();
+    let single = Single::of(&request.flow).unwrap();
+    let schedule = scene.service.single_command(request, single);
+    let (now, nonce) = (scene.now(), scene.service.new_nonce());
+    let record =
+        record_of(single.digest(), &schedule, &Context { now, nonce, limits: &scene.service.limits });
+    scene.store.commit(&[Write::PutKey { record, replaces: None }]).await.unwrap();
+    scene.advance(GRACE.as_u64() / 1_000);
+    Command::Schedule(schedule)
+}
+
+async fn goes_on(scene: &Scene, late: &Command) -> Task {
+    let Command::Schedule(schedule) = late else { panic!("a command to schedule") };
+    let decision = scene.service.drive_unpublished(&schedule.id, Known::Absent, late).await.unwrap();
+    decision.outcome.unwrap().0
+}
+
 #[tokio::test]
-async fn a_process_that_is_too_slow_between_its_writes_takes_its_task_back() {
+async fn a_process_that_is_late_with_its_task_cannot_write_it_once_another_one_has_the_key() {
+    for request in [open("1"), bounced("1")] {
+        let scene = Scene::new();
+        let first = late(&scene, &request).await;
+        let second = scene.place(ScheduleRequest { input: Json::parse("2"), ..request }).await;
+        assert!(!second.existed);
+        assert!(is_fence(&goes_on(&scene, &first).await));
+        assert_eq!(scene.live().await, 1);
+        scene.advance(10);
+        assert_eq!((scene.run_one().await.as_deref(), scene.run_one().await), (Some("2"), None));
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_was_written_late_but_first_keeps_its_key() {
     let scene = Scene::new();
-    let first = unique("1", UniqueWindow::Open, OnConflict::Existing);
-    let slow = scene.service.single_command(&first);
-    let key = digest(&["unique", key().as_str()]);
-    let context =
-        Context { now: scene.now(), nonce: scene.service.new_nonce(), limits: &scene.service.limits };
-    let record = record_of(key, &slow, &context);
-    scene.store.commit(&[Write::PutKey { record: record.clone(), replaces: None }]).await.unwrap();
-    scene.advance(10);
+    let first = goes_on(&scene, &late(&scene, &open("1")).await).await;
     let second = scene.place(open("2")).await;
-    assert!(!second.existed);
-    // The first process goes on: its own write of the key is repeated, and its task written late.
-    let late = Command::Schedule(slow.clone());
-    scene.service.drive_unpublished(&slow.id, Known::Absent, &late).await.unwrap();
-    assert!(!scene.service.is_still_of(key, slow.incarnation).await.unwrap());
-    scene.service.end_replaced(&slow.id).await.unwrap();
+    assert_eq!((second.existed, second.task.id), (true, first.id));
+}
+
+#[tokio::test]
+async fn a_request_with_an_id_that_is_repeated_after_a_crash_gets_that_id() {
+    let scene = Scene::new();
+    let own = || ScheduleRequest { id: Some(TaskId::parse("mine").unwrap()), ..open("1") };
+    let first = late(&scene, &own()).await;
+    let again = scene.place(own()).await;
+    assert_eq!((again.existed, again.task.id.as_str()), (false, "mine"));
+    assert_eq!(goes_on(&scene, &first).await.incarnation, again.task.incarnation);
     assert_eq!(scene.live().await, 1);
-    assert_eq!((scene.run_one().await.as_deref(), scene.run_one().await), (Some("2"), None));
+}
+
+#[tokio::test]
+async fn a_fence_is_written_only_while_the_late_task_could_still_be() {
+    let scene = Scene::new();
+    let _never = late(&scene, &open("1")).await;
+    scene.advance(3_600);
+    let before = scene.writes();
+    assert!(!scene.place(open("2")).await.existed);
+    assert_eq!(scene.writes() - before, 2);
 }
 
 #[tokio::test]

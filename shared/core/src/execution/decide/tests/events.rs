@@ -3,7 +3,7 @@
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
-use crate::execution::command::{Command, SendEvent};
+use crate::execution::command::{Bound, Command, SendEvent};
 use crate::execution::decision::Reply;
 use crate::execution::journal::{Entry, Happened, pending_events};
 
@@ -69,6 +69,7 @@ fn an_event_with_an_id_is_recorded_once() {
         known: true,
         seen_segments: 0,
         trace: None,
+        bound: None,
     };
     execution().started().apply(&Command::SendEvent(known)).replies(KNOWN).changes_nothing();
 }
@@ -181,4 +182,31 @@ fn events_survive_the_next_run_though_its_first_part_is_sealed() {
     let left = pending_events(&scene.journal()).into_iter().cloned().collect();
     let scene = scene.continue_as_new("a", left).replies(CLOSED);
     assert_eq!((ids(&scene.journal()), scene.record().sealed), (vec!["2", "3", "4"], None));
+}
+
+#[test]
+fn an_event_that_is_bound_to_a_record_is_not_written_to_a_later_one_nor_after_its_wait() {
+    let scene = execution().started().start_turn("a").wait("a");
+    let version = scene.record().version;
+    let bound = |version, before: &str| {
+        let bound = Some(Bound { version, before: Some(t(before)) });
+        let (name, trace, payload) = (event("go"), None, None);
+        Command::SendEvent(SendEvent {
+            name,
+            id: None,
+            payload,
+            known: false,
+            seen_segments: 0,
+            trace,
+            bound,
+        })
+    };
+    let scene = scene
+        .at("1h")
+        .apply(&bound(version - 1, "2h"))
+        .replies(Reply::Changed { changed: false })
+        .changes_nothing();
+    let scene =
+        scene.apply(&bound(version, "1h")).replies(Reply::Changed { changed: false }).changes_nothing();
+    scene.apply(&bound(version, "2h")).replies(OFFERED);
 }

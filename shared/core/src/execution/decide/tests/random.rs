@@ -180,6 +180,7 @@ impl Life {
                     known: false,
                     seen_segments,
                     trace: None,
+                    bound: None,
                 })
             }
             Step::ClearEvents(name, count) => {

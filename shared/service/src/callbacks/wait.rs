@@ -1,0 +1,148 @@
+//! A report on the wait of an execution: whether it is still open, and the event that ends it.
+
+use tickover_core::error::Reject;
+use tickover_core::execution::Execution;
+use tickover_core::execution::command::{Bound, Command, SendEvent};
+use tickover_core::execution::decision::Reply;
+use tickover_core::execution::journal::{Entry, Happened, pending_events};
+use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, StepName};
+use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
+
+use super::{Report, heartbeat_pause, prefix};
+use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX, Known};
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// What a report finds.
+enum Found {
+    /// The wait has ended, or there was none.
+    Over,
+    /// A heartbeat wouldn't change anything now.
+    Fresh,
+    /// A wait takes what is sent before this instant; a wait that hasn't begun has none.
+    Open(Option<Timestamp>),
+}
+
+impl Service {
+    /// Sends the event that the wait takes. Returns whether the wait was open.
+    pub(super) async fn end_wait(
+        &self,
+        id: &ExecutionId,
+        incarnation: Incarnation,
+        event: EventName,
+        report: Report,
+    ) -> Result<bool, ServiceError> {
+        let is_heartbeat = report == Report::Heartbeat;
+        let json = payload_of(report)?;
+        let event_id = if is_heartbeat { None } else { EventId::parse(event.as_str()).ok() };
+        let mut kept = None;
+        for tries in 0..CONFLICTS_MAX {
+            let Some(execution) = self.load_execution(id).await? else { return Ok(false) };
+            if !is_of_run(&execution, incarnation, &event) {
+                return Ok(false);
+            }
+            let journal = self.journal_of(&execution).await?;
+            let before = match found(&journal, &event, is_heartbeat, self.now()) {
+                Found::Over => return Ok(false),
+                Found::Fresh => return Ok(true),
+                Found::Open(before) => before,
+            };
+            self.check_event(Some(&json))?;
+            if kept.is_none() {
+                kept = Some(self.store_payload(json.clone()).await?);
+            }
+            let sent = SendEvent {
+                name: event.clone(),
+                id: event_id.clone(),
+                payload: kept.clone(),
+                known: false,
+                seen_segments: execution.sealed.map_or(0, |sealed| sealed.segments),
+                trace: None,
+                // What was found is true of this record only.
+                bound: Some(Bound { version: execution.version, before }),
+            };
+            let record = Known::Record(Box::new(execution));
+            let decision = self.drive_execution(id, record, &Command::SendEvent(sent)).await?;
+            if let (_, Reply::EventSent { duplicate }) = decision.outcome? {
+                return Ok(!duplicate);
+            }
+            self.back_off(tries, CONFLICT_WAIT).await;
+        }
+        Err(ServiceError::Contended)
+    }
+}
+
+fn found(journal: &[Entry], event: &EventName, is_heartbeat: bool, now: Timestamp) -> Found {
+    let is_this = |entry: &Entry| matches!(&entry.what, Happened::Event { name, .. } if name == event);
+    // A result counts once.
+    let is_result = |entry: &Entry| matches!(&entry.what, Happened::Event { id: Some(_), .. });
+    if journal.iter().any(|entry| is_this(entry) && is_result(entry)) {
+        return Found::Over;
+    }
+    let taken_next = pending_events(journal).into_iter().find(|entry| is_this(entry)).map(|entry| entry.at);
+    let Some((begun_at, until)) = last_wait(journal, event) else {
+        return if is_heartbeat && taken_next.is_some() { Found::Fresh } else { Found::Open(None) };
+    };
+    match taken_next.filter(|at| *at < until) {
+        // The wait takes the one before, and another wait follows.
+        Some(_) if is_heartbeat => Found::Fresh,
+        Some(_) => Found::Open(None),
+        None if until <= now => Found::Over,
+        None if is_heartbeat && now < begun_at.plus(heartbeat_pause(until.since(begun_at))) => Found::Fresh,
+        None => Found::Open(Some(until)),
+    }
+}
+
+/// When the last wait for this event began, and until when it lasts. `None` if the next one hasn't begun.
+fn last_wait(journal: &[Entry], event: &EventName) -> Option<(Timestamp, Timestamp)> {
+    let (mut last, mut name) = (None, None);
+    for entry in journal {
+        match &entry.what {
+            Happened::Until { name: wait, until } if is_wait_for(wait, event) => {
+                (last, name) = (Some((entry.at, *until)), Some(wait));
+            }
+            Happened::Waited { name: wait, event: Some(_) } if name == Some(wait) => last = None,
+            Happened::Attempt { .. }
+            | Happened::Remote { .. }
+            | Happened::Child { .. }
+            | Happened::Step { .. }
+            | Happened::Reopened { .. }
+            | Happened::Captured { .. }
+            | Happened::Until { .. }
+            | Happened::Fired { .. }
+            | Happened::Event { .. }
+            | Happened::Waited { .. }
+            | Happened::EventsCleared { .. }
+            | Happened::Patches { .. }
+            | Happened::Note { .. } => {}
+        }
+    }
+    last
+}
+
+/// The SDK names a wait after its event, and numbers the further ones: `event:name`, `event:name[1]`.
+fn is_wait_for(wait: &StepName, event: &EventName) -> bool {
+    let rest = wait.as_str().strip_prefix("event:").and_then(|name| name.strip_prefix(event.as_str()));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+}
+
+/// Whether the event is one of the execution's current run.
+fn is_of_run(execution: &Execution, incarnation: Incarnation, event: &EventName) -> bool {
+    execution.incarnation == incarnation
+        && execution.closed().is_none()
+        && event.as_str().starts_with(&prefix(execution.run))
+}
+
+/// What a workflow's code reads.
+fn payload_of(report: Report) -> Result<Json, Reject> {
+    let text = match report {
+        Report::Complete(None) => r#"{"output":null}"#.to_owned(),
+        Report::Complete(Some(output)) => format!("{{\"output\":{}}}", output.as_str()),
+        Report::Fail { error, retryable: _ } => {
+            serde_json::json!({"error": {"code": error.code, "message": error.message}}).to_string()
+        }
+        Report::Heartbeat => r#"{"alive":{}}"#.to_owned(),
+    };
+    Json::parse(text).ok_or_else(|| Reject::field("output", "expected JSON"))
+}
