@@ -287,6 +287,7 @@ impl Service {
             | ClaimReply::Suspect
             | ClaimReply::Parked
             | ClaimReply::NeedsPlaces
+            | ClaimReply::NeedsStart
             | ClaimReply::Stale => Ok(None),
         }
     }
@@ -312,6 +313,7 @@ impl Service {
                 isolation,
                 paused,
                 places: places.taken(),
+                start: places.start(),
             });
             if let Some(ended) = self.end_if_orphaned(&task).await? {
                 return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Stale)));
@@ -327,7 +329,16 @@ impl Service {
                     PlacesTaken::Waits(current) => return Ok(Some((current, ClaimReply::NeedsPlaces))),
                     PlacesTaken::Gone => return Ok(None),
                 },
+                ClaimReply::NeedsStart => {
+                    // Boxed, because the future of each claim would contain all of this, and few tasks have a rate.
+                    let Some(current) = Box::pin(self.reserve_for_claim(&current, &mut places)).await? else {
+                        self.free_unused(&places).await;
+                        return Ok(None);
+                    };
+                    task = current;
+                }
                 ClaimReply::Early { available_at } if available_at.since(self.now()) <= WAITED_OUT => {
+                    self.settle_start(&current, &mut places).await;
                     self.ports.clock.sleep_until(available_at).await;
                     task = current;
                 }
@@ -337,6 +348,7 @@ impl Service {
                 | ClaimReply::Suspect
                 | ClaimReply::Parked
                 | ClaimReply::Stale => {
+                    self.settle_start(&current, &mut places).await;
                     if current.running().is_none() {
                         self.free_unused(&places).await;
                     }

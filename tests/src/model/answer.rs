@@ -112,6 +112,7 @@ impl Ask {
                     isolation,
                     paused: false,
                     places: None,
+                    start: None,
                 })
             }
             // The output names the worker's lease.

@@ -176,6 +176,7 @@ impl Ask {
                 isolation: Isolation::Alone,
                 paused: false,
                 places: None,
+                start: None,
             }),
             Self::Heartbeat => Command::Heartbeat(Heartbeat {
                 lease,

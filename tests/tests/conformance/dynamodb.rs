@@ -135,6 +135,7 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         isolation: Isolation::Alone,
         paused: false,
         places: None,
+        start: None,
     };
     decided(Some(task), &Command::Claim(claim), nonce)
 }

@@ -217,6 +217,7 @@ fn claim(attempt: u8) -> Command {
         isolation: Isolation::Alone,
         paused: false,
         places: None,
+        start: None,
     })
 }
 

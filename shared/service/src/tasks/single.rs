@@ -15,7 +15,7 @@ use tickover_core::queue::KeyRecord;
 use tickover_core::task::command::{Bounce, Schedule, Start};
 use tickover_core::task::{Command, Reply, State, Task};
 
-use super::schedule::{ScheduleRequest, Scheduled, digest, fingerprint};
+use super::schedule::{ScheduleRequest, Scheduled, digest, fingerprint, is_new};
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::ports::StoreError;
@@ -203,10 +203,15 @@ impl Service {
         if !self.put_key(&record, taken.replaces()).await? || self.gave_back(&record, taken).await? {
             return Ok(None);
         }
-        let command = Command::Schedule(Box::new(schedule.clone()));
-        let decision = self.drive_unpublished(&schedule.id, Known::Absent, &command).await?;
+        let schedule = Box::new(Box::pin(self.with_start(request, schedule)).await);
+        let (id, incarnation) = (schedule.id.clone(), schedule.incarnation);
+        let start = schedule.flow.paced.as_ref().and_then(|paced| paced.start);
+        let decision = self.drive_unpublished(&id, Known::Absent, &Command::Schedule(schedule)).await?;
+        if !is_new(&decision) {
+            Box::pin(self.give_unused_back(request.flow.rate.as_ref(), start)).await;
+        }
         let (task, reply) = decision.outcome?;
-        if self.now().since(began_at) > SLOW && !self.is_still_of(key, schedule.incarnation).await? {
+        if self.now().since(began_at) > SLOW && !self.is_still_of(key, incarnation).await? {
             self.end_replaced(&task.id).await?;
             return Ok(None);
         }

@@ -60,6 +60,12 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if available_at.since(now) > SPAN_MAX {
         return Decision::refuse(None, Reject::field("run_at", "must be at most a year ahead"));
     }
+    let reserved = schedule.flow.paced.as_ref().and_then(|paced| paced.start);
+    let available_at = reserved.map_or(available_at, |start| start.start_at.max(available_at));
+    if available_at.since(now) > SPAN_MAX {
+        let reason = "so many tasks of its key wait that its start would be more than a year ahead";
+        return Decision::refuse(None, Reject::field("rate", reason));
+    }
     let given = Given {
         input: schedule.input.as_ref(),
         labels: schedule.labels.as_ref(),

@@ -95,6 +95,7 @@ fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
         isolation,
         paused,
         places: None,
+        start: None,
     };
     scene.run(&Command::Claim(claim))
 }
