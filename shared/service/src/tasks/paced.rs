@@ -104,3 +104,6 @@ impl Service {
         self.give_start_back(&paced).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use crate::gate::rate::Reservation;
 use crate::id::Fingerprint;
 use crate::task::Status;
 use crate::task::decision::{ClaimReply, Reply};
+use crate::task::next::{Next, NextStep, next};
 use crate::timeout::OnTimeout::Retry;
 
 const CLAIMED: Reply = Reply::Claim(ClaimReply::Claimed);
@@ -125,6 +126,16 @@ fn a_start_more_than_a_year_ahead_is_refused() {
     plan.schedule.flow.paced =
         Some(Paced { key: Fingerprint::from_bytes([7; 16]), pace, text: String::new(), start });
     plan.scheduled().refuses(Reject::field("rate", reason));
+}
+
+#[test]
+fn what_comes_next_for_a_task_that_waits_for_its_rate_is_said() {
+    let what = |scene: &Scene, now: &str| next(scene.record(), t(now));
+    let waiting = paced(task(), Some("30s"));
+    assert_eq!(what(&waiting, "29s"), Next { what: NextStep::Rate, at: Some(t("30s")) });
+    assert_eq!(what(&waiting, "30s"), Next { what: NextStep::Claim, at: None });
+    let delayed = paced(task().starting_in("1m"), None);
+    assert_eq!(what(&delayed, "0s").what, NextStep::Available);
 }
 
 #[test]
