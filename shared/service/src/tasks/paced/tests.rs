@@ -1,12 +1,12 @@
 //! Rates over a store in memory: what is reserved when, and processes that die between two writes.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Debounce, FlowRequest, OnConflict, Unique, UniqueWindow};
+use tickover_core::flow::{Concurrency, Debounce, FlowRequest, OnConflict, Unique, UniqueWindow};
 use tickover_core::gate::Gate;
-use tickover_core::id::{FlowKey, GateId, QueueName, TaskKind};
+use tickover_core::id::{FlowKey, GateId, QueueName, StepName, TaskKind};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::{Failure, State, Status, Task};
 use tickover_core::time::Timestamp;
@@ -14,6 +14,7 @@ use tickover_core::timeout::Timeouts;
 
 use super::*;
 use crate::claim::{ClaimRequest, ClaimedTask};
+use crate::executions::RemoteStep;
 use crate::executions::tests::mortal::NEVER;
 use crate::executions::tests::scene::Scene;
 use crate::ports::Store as _;
@@ -251,6 +252,77 @@ async fn a_start_more_than_a_year_ahead_is_refused_and_given_back() {
     let last = scene.service.schedule_batch(daily(67)).await.unwrap();
     assert!(last[65].is_ok() && last[66].is_err());
     assert_eq!(scene.next_in().await, 366 * 86_400);
+}
+
+#[tokio::test]
+async fn remote_steps_of_a_key_start_at_its_rate_and_a_repeated_start_takes_no_second_one() {
+    let scene = Scene::new();
+    let turn = scene.started("e", None).await;
+    let step = |nth: usize| RemoteStep {
+        name: StepName::parse(format!("label[{nth}]")).unwrap(),
+        kind: TaskKind::parse("print").unwrap(),
+        queue: queue(),
+        input: None,
+        retry: RetryPolicy::none(),
+        flow: mail().flow,
+        timeouts: Timeouts::default(),
+        slot: None,
+        any_queue: false,
+        at_most: None,
+    };
+    let steps = || (0..3).map(step).collect::<Vec<_>>();
+    for _ in 0..2 {
+        scene.service.start_remote(&turn.execution, steps()).await.unwrap();
+        assert_eq!(scene.next_in().await, 180);
+    }
+    assert_eq!(scene.starts_within(180).await, [0, 60, 120]);
+}
+
+#[tokio::test]
+async fn a_task_in_a_transaction_of_its_own_takes_no_start_before_it_is_committed() {
+    let scene = Scene::new();
+    scene.mails(ScheduleRequest { flow: FlowRequest::default(), ..mail() }).await;
+    scene.takes().await.unwrap();
+    let _refused = scene.service.prepare_schedule(mail()).await.unwrap();
+    let prepared = scene.service.prepare_schedule(mail()).await.unwrap();
+    assert_eq!(scene.gate_of_smtp().await, None);
+    scene.store.commit(&prepared.writes).await.unwrap();
+    scene.service.announce(prepared).await;
+    scene.mails(mail()).await;
+    assert_eq!(scene.starts_within(120).await, [0, 60]);
+}
+
+#[tokio::test]
+async fn a_place_comes_before_a_start_so_that_no_start_is_lost_in_the_line() {
+    let scene = Scene::new();
+    let limit = NonZeroU16::MIN;
+    let place = Concurrency { key: FlowKey::parse("customer").unwrap(), limit };
+    let both = || {
+        let flow = FlowRequest { concurrency: vec![place.clone()], ..by(rate(60, 60, 1)).flow };
+        ScheduleRequest { flow, start: Start::After(Millis::from_secs(1)), ..mail() }
+    };
+    for _ in 0..3 {
+        scene.mails(both()).await;
+    }
+    scene.advance(1);
+    let mut starts = vec![];
+    let mut running = None;
+    for second in 0..60 {
+        if let Some(claimed) = scene.takes().await {
+            assert!(running.replace(claimed).is_none(), "two run at once");
+            starts.push(second);
+        }
+        if starts.last().is_some_and(|started| second >= started + 10)
+            && let Some(done) = running.take()
+        {
+            scene.service.complete(&done.task.id, &done.token, None).await.unwrap();
+        }
+        scene.advance(1);
+    }
+    assert_eq!(starts, [0, 11, 22]);
+    let gate = scene.gate_of_smtp().await.unwrap();
+    assert_eq!(gate.rate.unwrap().next_at.since(scene.now()), Millis::ZERO);
+    assert_eq!(gate.version, 3, "each has taken one start");
 }
 
 /// A process dies after any of its writes, at a claim that puts the task off and one that starts it, and at the end.
