@@ -146,7 +146,9 @@ fn then(decision: &Decision) -> Then {
         (Ok(Reply::Claim(ClaimReply::Early { available_at })), _) => Then::Later { at: *available_at },
         (
             Ok(
-                Reply::Claim(ClaimReply::Stale | ClaimReply::Parked | ClaimReply::NeedsPlaces)
+                Reply::Claim(
+                    ClaimReply::Stale | ClaimReply::Parked | ClaimReply::NeedsPlaces | ClaimReply::NeedsStart,
+                )
                 | Reply::Closed { .. },
             )
             | Err(Reject::NotFound),

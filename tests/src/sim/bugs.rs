@@ -10,7 +10,7 @@ mod rules;
 mod table;
 
 pub use execution::decide_execution;
-pub use gates::{call_waiting, clear_places, free_place, take_place};
+pub use gates::{call_waiting, clear_places, free_place, reserve_start, take_place};
 pub use operation::read_operation;
 pub use rules::decide;
 pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
@@ -178,6 +178,12 @@ bugs! {
     PlacesNotCleared, "places-not-cleared", Limits;
     /// Who frees a place calls nobody.
     NobodyCalled, "nobody-called", Limits;
+    /// A start is reserved as if no other one had been.
+    StartsForgotten, "starts-forgotten", Rates;
+    /// A reserved start is written whatever others have reserved meanwhile.
+    StartWithoutCondition, "start-without-condition", Rates;
+    /// A start that was reserved counts for ever, however late its task is claimed.
+    LateStartCounts, "late-start-counts", Rates;
 }
 
 /// How messages become dead letters in a run, with the bug or without.

@@ -3,6 +3,7 @@
 
 pub mod execution;
 mod limits;
+mod rates;
 mod story;
 
 use std::collections::BTreeMap;
@@ -139,6 +140,7 @@ impl Plan {
             jobs = story::jobs(seed, storm, &stories);
         }
         limits::add(seed, &mut jobs);
+        rates::add(seed, &mut jobs);
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let faults = hardship.faults(FaultPlan::of(seed));

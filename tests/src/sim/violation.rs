@@ -47,6 +47,8 @@ pub enum Invariant {
     Operations,
     /// No key has more running tasks than its limit, and nobody waits while a place is free.
     Limits,
+    /// No more tasks of a key start than its rate allows.
+    Rates,
     /// Every task and every execution ends.
     Liveness,
     /// Due work is done on time, as far as the faults allow.

@@ -370,3 +370,18 @@ fn a_place_that_ended_and_is_never_cleared_is_caught() {
 fn an_end_that_calls_nobody_is_caught() {
     is_caught(Bug::NobodyCalled);
 }
+
+#[test]
+fn a_start_that_is_reserved_twice_is_caught() {
+    is_caught(Bug::StartsForgotten);
+}
+
+#[test]
+fn a_start_that_is_written_without_its_condition_is_caught() {
+    is_caught(Bug::StartWithoutCondition);
+}
+
+#[test]
+fn a_start_that_counts_however_late_it_is_claimed_is_caught() {
+    is_caught(Bug::LateStartCounts);
+}

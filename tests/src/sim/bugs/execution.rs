@@ -62,6 +62,9 @@ pub fn decide_execution(
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::StartsForgotten
+        | Bug::StartWithoutCondition
+        | Bug::LateStartCounts
         | Bug::ItemsKeptForEver
         | Bug::TickNeedsQueues
         | Bug::JoinNeverFull

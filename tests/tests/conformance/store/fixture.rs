@@ -93,6 +93,7 @@ impl World {
             isolation: Isolation::Alone,
             paused: false,
             places: None,
+            start: None,
         })
     }
 
