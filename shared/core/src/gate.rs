@@ -30,7 +30,7 @@ pub use call::{Behind, Standing, call, line};
 pub use clear::clear;
 pub use extend::extend;
 pub use free::{free, withdraw};
-pub use pace::{AskedStart, LATE_MAX, give_start_back, next_start, reserve_start};
+pub use pace::{AskedStart, BEGINS_WITHIN, LATE_MAX, give_start_back, next_start, reserve_start};
 pub use take::{CALL_KEPT, Take, Taken, take};
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.

@@ -303,6 +303,7 @@ impl Service {
     ) -> Result<Option<(Task, ClaimReply)>, ServiceError> {
         let id = task.id.clone();
         let lease = self.new_lease();
+        let began_at = self.now();
         let (mut task, mut places) = (task, PlacesOfClaim::new(lease, request.lease));
         loop {
             let command = Command::Claim(Claim {
@@ -314,6 +315,7 @@ impl Service {
                 paused,
                 places: places.taken(),
                 start: places.start(),
+                began_at: Some(began_at),
             });
             if let Some(ended) = self.end_if_orphaned(&task).await? {
                 return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Stale)));

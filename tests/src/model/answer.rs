@@ -113,6 +113,7 @@ impl Ask {
                     paused: false,
                     places: None,
                     start: None,
+                    began_at: None,
                 })
             }
             // The output names the worker's lease.

@@ -177,6 +177,7 @@ impl Ask {
                 paused: false,
                 places: None,
                 start: None,
+                began_at: None,
             }),
             Self::Heartbeat => Command::Heartbeat(Heartbeat {
                 lease,

@@ -136,6 +136,7 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         paused: false,
         places: None,
         start: None,
+        began_at: None,
     };
     decided(Some(task), &Command::Claim(claim), nonce)
 }

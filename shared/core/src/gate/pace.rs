@@ -7,9 +7,11 @@ use crate::time::Timestamp;
 use super::rate::{self, Reservation};
 use super::{Gate, RateState};
 
-/// For how long after its instant a reserved start still counts. A claim that comes later reserves another one:
-/// otherwise all tasks that waited for a worker would start at once when it comes.
+/// For how long after its instant a reserved start counts for a claim that begins. A claim that comes later reserves
+/// another one: otherwise all tasks that waited for a worker would start at once when it comes.
 pub const LATE_MAX: Millis = Millis::from_secs(5);
+/// For how long after its instant an attempt may begin with it. A claim takes milliseconds, but its calls may be slow.
+pub const BEGINS_WITHIN: Millis = Millis::from_secs(30);
 
 /// What a task asks of a gate before it starts.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +44,10 @@ pub fn next_start(gate: &Gate, now: Timestamp) -> Option<Timestamp> {
 }
 
 impl Reservation {
-    /// Whether an attempt may start by it.
-    pub fn counts(&self, now: Timestamp) -> bool {
-        self.start_at <= now && now <= self.start_at.plus(LATE_MAX)
+    /// Whether an attempt may begin with it, by a claim that began at that instant.
+    pub fn counts(&self, began_at: Timestamp, now: Timestamp) -> bool {
+        let is_late = began_at > self.start_at.plus(LATE_MAX) || now > self.start_at.plus(BEGINS_WITHIN);
+        self.start_at <= now && !is_late
     }
 }
 
@@ -105,9 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_start_counts_from_its_instant_for_five_seconds() {
+    fn a_reserved_start_counts_for_claims_that_begin_within_five_seconds_and_take_no_more_than_thirty() {
         let reservation = reserve_start(&mut gate(), &asked(1, 0), after(100));
-        let counts = |ms| reservation.counts(after(ms));
+        let counts = |ms| reservation.counts(after(ms), after(ms));
         assert_eq!([99, 100, 5_100, 5_101].map(counts), [false, true, true, false]);
+        let counts = |ms| reservation.counts(after(0), after(ms));
+        assert_eq!([99, 100, 30_100, 30_101].map(counts), [false, true, true, false]);
     }
 }

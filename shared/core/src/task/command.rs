@@ -131,6 +131,8 @@ pub struct Claim {
     pub places: Option<Places>,
     /// The start that was reserved for this attempt, if the task starts by a rate and its record has none that counts.
     pub start: Option<Reservation>,
+    /// When the claim began: taking places takes time. Without this, it begins with this decision.
+    pub began_at: Option<Timestamp>,
 }
 
 /// Places that were taken for an attempt at all gates of a task.

@@ -85,21 +85,19 @@ fn update_in_slot(
 ) -> Decision {
     after.version = before.version + 1;
     after.nonce = context.nonce;
+    let is_put_off = pace::is_put_off(before, &after);
     if let State::Pending(pending) = &mut after.state {
         match &before.state {
-            State::Pending(old) => {
+            State::Pending(old) if !is_put_off => {
                 pending.since_version = old.since_version;
                 // `schedule_to_start` expired, and no new hint was sent. If the wait counted from the start again, a
                 // lost hint would never be found.
                 let is_waited_for = !old.hint_later && !before.parked && !pending.hint_later;
-                // A claim that puts the start off has received the hint.
-                let is_received =
-                    before.reserved() != after.flow.as_ref().and_then(|flow| flow.paced.as_ref()?.start);
-                if is_waited_for && !is_received && pending.available_at != old.available_at {
+                if is_waited_for && pending.available_at != old.available_at {
                     pending.unread_since = hint_unread_since(before);
                 }
             }
-            State::Running(_) | State::Ended(_) => pending.since_version = after.version,
+            State::Pending(_) | State::Running(_) | State::Ended(_) => pending.since_version = after.version,
         }
     }
     let timer = due_slot::move_slot(before, &mut after, placement, context);
@@ -126,7 +124,7 @@ fn update_in_slot(
 /// A new one after each expired `schedule_to_start` would fill the queue.
 fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
     let had_none = match &before.state {
-        State::Pending(old) => old.hint_later || before.parked,
+        State::Pending(old) => old.hint_later || before.parked || pace::is_put_off(before, after),
         State::Running(_) | State::Ended(_) => true,
     };
     if had_none && after.hint_at().is_some() { vec![dispatch(after)] } else { vec![] }

@@ -218,6 +218,7 @@ fn claim(attempt: u8) -> Command {
         paused: false,
         places: None,
         start: None,
+        began_at: None,
     })
 }
 

@@ -94,6 +94,7 @@ impl World {
             paused: false,
             places: None,
             start: None,
+            began_at: None,
         })
     }
 

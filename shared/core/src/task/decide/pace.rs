@@ -6,7 +6,7 @@ use crate::gate::rate::Reservation;
 use crate::task::command::Claim;
 use crate::task::decision::{ClaimReply, Decision, Reply};
 use crate::task::transition;
-use crate::task::{Pending, State, Task};
+use crate::task::{State, Task};
 use crate::time::Timestamp;
 
 /// Whether an attempt may start by the rate of its task's key.
@@ -24,7 +24,9 @@ pub(super) enum Pacing {
 pub(super) fn pacing(task: &Task, claim: &Claim, now: Timestamp) -> Pacing {
     let Some(paced) = task.paced() else { return Pacing::Ready };
     let is_later = |start: &Reservation| start.start_at > now;
-    if [paced.start, claim.start].into_iter().flatten().any(|start| start.counts(now)) {
+    let began_at = claim.began_at.unwrap_or(now);
+    let has_own = claim.start.is_some_and(|start| start.counts(start.start_at, now));
+    if has_own || paced.start.is_some_and(|start| start.counts(began_at, now)) {
         Pacing::Ready
     } else if let Some(start) = paced.start.filter(is_later) {
         Pacing::Later(start.start_at)
@@ -38,22 +40,20 @@ pub(super) fn pacing(task: &Task, claim: &Claim, now: Timestamp) -> Pacing {
 pub(super) fn put_off(task: &Task, current: &Task, start: Reservation, context: &Context<'_>) -> Decision {
     let (mut after, available_at) = (current.clone(), start.start_at);
     after.set_reserved(Some(start));
-    let mut reply = ClaimReply::Early { available_at };
-    if let State::Pending(pending) = &current.state {
-        let hint_later = transition::is_later_than_a_delay(available_at, context.now);
-        // The tick sends the hint of so late a start, so this one isn't needed.
-        reply = if hint_later { ClaimReply::Stale } else { reply };
-        after.hinted_at = None;
-        let timeout = task.timeouts.schedule_to_start;
-        after.state = State::Pending(Pending {
-            available_at,
-            schedule_to_start_at: timeout.map(|timeout| available_at.plus(timeout.after)),
-            hint_later,
-            unread_since: None,
-            ..pending.clone()
-        });
-    }
+    let reply = match &current.state {
+        State::Pending(_) => {
+            // It has a new hint. If the old ones were kept, their number would grow with each time.
+            transition::wait_from(&mut after, available_at, context.now);
+            ClaimReply::Stale
+        }
+        State::Running(_) | State::Ended(_) => ClaimReply::Early { available_at },
+    };
     super::update(task, after, context, Ok(Reply::Claim(reply)))
+}
+
+/// Whether the start of a task that waits was put off: then it has another one in its record.
+pub(super) fn is_put_off(before: &Task, after: &Task) -> bool {
+    after.reserved().is_some() && before.reserved() != after.reserved()
 }
 
 /// Whether a start that was reserved makes others wait. What is given back of a time that has passed changes nothing.

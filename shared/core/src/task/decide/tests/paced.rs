@@ -10,11 +10,13 @@ use crate::gate::RateState;
 use crate::gate::rate::Reservation;
 use crate::id::Fingerprint;
 use crate::task::Status;
+use crate::task::command::HintedRecord;
 use crate::task::decision::{ClaimReply, Reply};
 use crate::task::next::{Next, NextStep, next};
 use crate::timeout::OnTimeout::Retry;
 
 const CLAIMED: Reply = Reply::Claim(ClaimReply::Claimed);
+const STALE: Reply = Reply::Claim(ClaimReply::Stale);
 const NEEDS_START: Reply = Reply::Claim(ClaimReply::NeedsStart);
 
 fn early(text: &str) -> Reply {
@@ -71,18 +73,34 @@ fn a_claim_whose_start_comes_later_puts_the_task_off_without_an_attempt() {
     let plan = || task().starting_in("1m").start_within("10s", Retry);
     let scene = claim_with(paced(plan(), None).available_at("1m").at("1m"), "a", "90s");
     let scene =
-        scene.replies(early("90s")).is(Status::Pending).available_at("90s").on_attempt(0).sends_no_hint();
+        scene.replies(STALE).is(Status::Pending).available_at("90s").on_attempt(0).sends_hint_for("90s");
     assert_eq!(scene.pending().schedule_to_start_at, Some(t("100s")));
     assert_eq!(scene.record().reserved(), Some(reserved("90s")));
     scene.at("89s").claim("b").replies(early("90s")).at("90s").claim("b").replies(CLAIMED);
 }
 
 #[test]
+fn old_hints_of_a_task_that_was_put_off_are_stale() {
+    let scene = paced(task(), None);
+    let hint = Some(HintedRecord { incarnation: scene.record().incarnation, version: 1 });
+    let scene = claim_with(scene, "a", "30s").at("30s");
+    let scene = scene.claim_like("b", |claim| claim.hint = hint).replies(STALE).changes_nothing();
+    scene.claim("b").replies(CLAIMED);
+}
+
+#[test]
+fn a_claim_whose_places_took_long_still_has_its_start() {
+    let began_at = Some(t("4s"));
+    let slow = |at: &str| paced(task(), Some("0s")).at(at).claim_like("a", |claim| claim.began_at = began_at);
+    slow("30s").replies(CLAIMED);
+    slow("31s").replies(NEEDS_START);
+}
+
+#[test]
 fn the_hint_of_a_start_that_is_put_off_by_hours_comes_from_the_tick() {
-    let stale = Reply::Claim(ClaimReply::Stale);
-    let scene = claim_with(paced(task(), None), "a", "2h").replies(stale.clone()).sends_nothing();
+    let scene = claim_with(paced(task(), None), "a", "2h").replies(STALE).sends_nothing();
     assert!(scene.pending().hint_later);
-    let scene = scene.at("1h").claim("a").replies(stale).changes_nothing();
+    let scene = scene.at("1h").claim("a").replies(STALE).changes_nothing();
     // At its old slot, the tick moves the record to the one from which on a queue can delay the hint.
     scene.next_tick().sends_no_hint().next_tick().sends_hint_for("2h").at("2h").claim("a").replies(CLAIMED);
 }

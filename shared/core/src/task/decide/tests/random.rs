@@ -157,6 +157,7 @@ fn claim(lease: LeaseId, length: Millis) -> Command {
         paused: false,
         places: None,
         start: None,
+        began_at: None,
     })
 }
 

@@ -96,6 +96,7 @@ fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
         paused,
         places: None,
         start: None,
+        began_at: None,
     };
     scene.run(&Command::Claim(claim))
 }
