@@ -146,7 +146,8 @@ async fn a_start_by_a_rate_costs_one_write_unit_over_a_plain_task() {
     }
     for nth in 0..3_u64 {
         let (task, claim) = claimed(&meter).await;
-        assert_eq!((claim.writes, claim.reads), (1.0, 0.0), "task {nth}");
+        // The queue's record is read every 5 s, for all tasks.
+        assert!(claim.writes == 1.0 && claim.reads <= 0.5, "task {nth}: {claim:?}");
         assert_eq!(completed(&meter, &task).await.writes, 2.0);
         meter.scene.clock.advance(Millis::from_secs(10));
     }
@@ -164,11 +165,15 @@ async fn the_starts_of_a_batch_cost_one_write_unit_together() {
 #[tokio::test]
 async fn a_delayed_task_with_a_rate_costs_one_write_unit_more_and_two_if_it_is_put_off() {
     let meter = meter().await;
-    let later = Start::After(Millis::from_secs(60));
+    let later = Start::After(Millis::from_secs(120));
     for _ in 0..2 {
         assert_eq!(scheduled(&meter, paced(later)).await.writes, 2.0);
     }
-    meter.scene.clock.advance(Millis::from_secs(60));
+    meter.scene.clock.advance(Millis::from_secs(119));
+    // Once a minute a claim writes the queue's record: that of a plain task does it here.
+    scheduled(&meter, request("work", None, None)).await;
+    claimed(&meter).await;
+    meter.scene.clock.advance(Millis::from_secs(1));
     let (_, first) = claimed(&meter).await;
     // The record, which may be older than its message, and the gate.
     assert_eq!((first.writes, first.reads), (1.0 + 1.0, 2.0));
