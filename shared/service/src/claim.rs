@@ -322,7 +322,7 @@ impl Service {
             }
             let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
             let Ok((current, Reply::Claim(reply))) = decision.outcome else {
-                self.free_unused(&places).await;
+                self.free_unused(&mut places).await;
                 return Ok(None);
             };
             match reply {
@@ -334,7 +334,7 @@ impl Service {
                 ClaimReply::NeedsStart => {
                     // Boxed, because the future of each claim would contain all of this, and few tasks have a rate.
                     let Some(current) = Box::pin(self.reserve_for_claim(&current, &mut places)).await? else {
-                        self.free_unused(&places).await;
+                        self.free_unused(&mut places).await;
                         return Ok(None);
                     };
                     task = current;
@@ -352,7 +352,7 @@ impl Service {
                 | ClaimReply::Stale => {
                     self.settle_start(&current, &mut places).await;
                     if current.running().is_none() {
-                        self.free_unused(&places).await;
+                        self.free_unused(&mut places).await;
                     }
                     return Ok(Some((current, reply)));
                 }

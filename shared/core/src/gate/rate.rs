@@ -181,6 +181,16 @@ mod tests {
         assert_eq!(next.start_at, at(60_002));
     }
 
+    #[test]
+    fn a_reservation_is_stored_in_sixty_bytes() {
+        let at = Timestamp::from_millis(9_999_999_999_999);
+        let after = RateState { next_at: at, part: 999_999, of: 1_000_000 };
+        let reservation = Reservation { start_at: at, after };
+        let text = serde_json::to_string(&reservation).unwrap();
+        assert_eq!(serde_json::from_str::<Reservation>(&text).unwrap(), reservation);
+        assert!(format!(r#","r":{text}"#).len() <= 60, "{text}");
+    }
+
     /// In no span of time are there more starts than the burst and those of the rate.
     #[test]
     fn random_requests_never_exceed_the_burst_and_the_rate_in_any_span() {

@@ -136,10 +136,10 @@ impl Service {
         }
     }
 
-    /// Frees the places that this claim took and that led to no lease, and its start.
-    pub(crate) async fn free_unused(&self, places: &PlacesOfClaim) {
-        if let Some(start) = &places.start {
-            self.give_start_back(start).await;
+    /// Frees the places that this claim took and that led to no lease, and its start: a claim that goes on needs new ones.
+    pub(crate) async fn free_unused(&self, places: &mut PlacesOfClaim) {
+        if let Some(start) = places.start.take() {
+            self.give_start_back(&start).await;
         }
         for (task, incarnation, gated) in &places.created {
             let act = Act::Free { task, incarnation: *incarnation, mark: places.mark };

@@ -18,6 +18,8 @@ use crate::time::Timestamp;
 
 /// Bytes kept free for data that is added to the record later: a lease, a past attempt, a small result.
 const GROWTH_BYTES: usize = 360;
+/// Bytes of a start that is reserved later.
+const START_BYTES: usize = 60;
 /// How long the payloads of a task without a deadline are kept at first. The tick extends this while the task is
 /// open.
 const OPEN_ENDED: crate::duration::Millis = crate::duration::Millis::from_secs(60 * 86_400);
@@ -74,7 +76,9 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     let (mut task, new_items) = spill(blank(schedule, available_at, context), &given, context);
     // Flow control shares the space of the policies: a task may have all of one at its greatest size, not of both.
     if task.flow.is_some() {
-        let (bytes, maximum) = (size::of(&task), limits::CONTROL_RECORD_BYTES - GROWTH_BYTES);
+        let waits_for_start = task.paced().is_some_and(|paced| paced.start.is_none());
+        let bytes = size::of(&task) + if waits_for_start { START_BYTES } else { 0 };
+        let maximum = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
         if let Err(reject) = limits::check("record_bytes", bytes, maximum) {
             return Decision::refuse(None, reject);
         }
