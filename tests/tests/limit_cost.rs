@@ -1,12 +1,14 @@
-//! What concurrency limits cost over a plain task, by `DynamoDB`'s own `ConsumedCapacity`.
+//! What concurrency limits and rates cost over a plain task, by `DynamoDB`'s own `ConsumedCapacity`.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests are tests")]
 #![expect(clippy::float_cmp, reason = "whole and half units are exact")]
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
-use tickover_core::flow::{Concurrency, FlowRequest};
+use tickover_core::duration::Millis;
+use tickover_core::flow::{Concurrency, FlowRequest, Rate};
 use tickover_core::id::FlowKey;
+use tickover_core::task::command::Start;
 use tickover_service::claim::ClaimedTask;
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::meter::{Bill, Meter};
@@ -40,6 +42,18 @@ fn limited(keys: &[&str], limit: u16) -> ScheduleRequest {
     };
     let flow = FlowRequest { concurrency: keys.iter().map(one).collect(), ..FlowRequest::default() };
     ScheduleRequest { flow, ..request("work", None, None) }
+}
+
+/// A task that starts at the rate of a key: 6 a minute, one at once.
+fn paced(start: Start) -> ScheduleRequest {
+    let key = FlowKey::parse("smtp").unwrap();
+    let (limit, burst) = (NonZeroU32::new(6).unwrap(), NonZeroU32::MIN);
+    let rate = Some(Rate { key, limit, per: Millis::from_secs(60), burst });
+    ScheduleRequest {
+        flow: FlowRequest { rate, ..FlowRequest::default() },
+        start,
+        ..request("work", None, None)
+    }
 }
 
 async fn completed(meter: &Meter, claimed: &ClaimedTask) -> Bill {
@@ -120,4 +134,52 @@ async fn a_task_without_keys_costs_no_unit_and_no_read_more() {
     answer.unwrap();
     assert_eq!((bill.writes, bill.reads), (1.0, 1.0));
     assert_eq!(completed(&meter, &task).await.writes, 2.0);
+}
+
+/// The first task of a key starts at once, the others have to wait for their starts.
+#[tokio::test]
+async fn a_start_by_a_rate_costs_one_write_unit_over_a_plain_task() {
+    let meter = meter().await;
+    for nth in 0..3_u64 {
+        let schedule = scheduled(&meter, paced(Start::After(Millis::ZERO))).await;
+        assert_eq!((schedule.writes, schedule.reads, schedule.sends), (2.0 + 1.0, 1.0, 1), "task {nth}");
+    }
+    for nth in 0..3_u64 {
+        let (task, claim) = claimed(&meter).await;
+        // The queue's record is read every 5 s, for all tasks.
+        assert!(claim.writes == 1.0 && claim.reads <= 0.5, "task {nth}: {claim:?}");
+        assert_eq!(completed(&meter, &task).await.writes, 2.0);
+        meter.scene.clock.advance(Millis::from_secs(10));
+    }
+}
+
+#[tokio::test]
+async fn the_starts_of_a_batch_cost_one_write_unit_together() {
+    let meter = meter().await;
+    let requests = vec![paced(Start::After(Millis::ZERO)); 20];
+    let (answer, bill) = meter.bill(meter.scene.service.schedule_batch(requests)).await;
+    assert!(answer.unwrap().iter().all(Result::is_ok));
+    assert_eq!((bill.writes, bill.reads), (20.0 * 2.0 + 1.0, 1.0));
+}
+
+#[tokio::test]
+async fn a_delayed_task_with_a_rate_costs_one_write_unit_more_and_two_if_it_is_put_off() {
+    let meter = meter().await;
+    let later = Start::After(Millis::from_secs(120));
+    for _ in 0..2 {
+        assert_eq!(scheduled(&meter, paced(later)).await.writes, 2.0);
+    }
+    meter.scene.clock.advance(Millis::from_secs(119));
+    // Once a minute a claim writes the queue's record: that of a plain task does it here.
+    scheduled(&meter, request("work", None, None)).await;
+    claimed(&meter).await;
+    meter.scene.clock.advance(Millis::from_secs(1));
+    let (_, first) = claimed(&meter).await;
+    // The record, which may be older than its message, and the gate.
+    assert_eq!((first.writes, first.reads), (1.0 + 1.0, 2.0));
+    let (answer, put_off) = meter.bill(meter.scene.claim("work")).await;
+    assert!(answer.unwrap().is_none());
+    assert_eq!(put_off.writes, 2.0);
+    meter.scene.clock.advance(Millis::from_secs(10));
+    assert_eq!(claimed(&meter).await.1.writes, 1.0);
 }

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use clap::Subcommand;
 use tickover::Client;
+use tickover_core::duration::Millis;
 use tickover_core::id::{FlowKey, TaskId};
 use tickover_wire::ConcurrencyLimit;
-use tickover_wire::answer::LimitView;
+use tickover_wire::answer::{LimitView, RateView};
 use tickover_wire::request::LimitRequest;
 
 use crate::argument::name;
@@ -82,6 +83,12 @@ fn text(limit: &LimitView) -> String {
     let mut text =
         format!("Key {:?}: limit {most}; {} taken, {} waiting", limit.key, limit.taken, waiting(limit));
     text.push_str(".\n");
+    if let Some(rate) = &limit.rate {
+        let RateView { limit, per, burst, next_start_at } = rate;
+        let per = Millis::from(*per);
+        let next = next_start_at.to_rfc3339();
+        let _ = writeln!(text, "  {limit} starts in {per}, {burst} at once; the next one {next}");
+    }
     for holder in &limit.holders {
         let how = if holder.called { "called, not claimed yet" } else { "runs" };
         let _ = writeln!(text, "  {} {how}; its place ends {}", holder.task, holder.until.to_rfc3339());

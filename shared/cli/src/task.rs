@@ -60,7 +60,7 @@ pub(crate) struct TaskArgs {
     /// At most LIMIT tasks of KEY run at once; up to three times
     #[arg(long, value_name = "KEY=LIMIT", value_parser = limit_of_key)]
     concurrency: Vec<Concurrency>,
-    /// At most LIMIT tasks of KEY start in each PERIOD, such as `smtp=100/1m`. Refused so far
+    /// At most LIMIT tasks of KEY start in each PERIOD, such as `smtp=100/1m`
     #[arg(long, value_name = "KEY=LIMIT/PERIOD", value_parser = rate_of_key)]
     rate: Option<Rate>,
     /// How many of the rate may start at once after a quiet time

@@ -6,7 +6,7 @@ use crate::error::Reject;
 use crate::execution::Execution;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
-use crate::flow::Gated;
+use crate::flow::{Gated, Paced};
 use crate::gate::{Gate, Waiter};
 use crate::id::{ExecutionId, Fingerprint, GateId, Incarnation, Nonce, QueueName, TaskId};
 use crate::operation::Operation;
@@ -270,6 +270,8 @@ pub struct FreePlaces {
     pub gates: Vec<Gated>,
     /// The mark of the attempt whose places they are; `None` for a task that ended while it waited.
     pub of: Option<u32>,
+    /// The key by whose rate it starts, with the start that was reserved and isn't needed.
+    pub start: Option<Paced>,
 }
 
 /// The result of a tick or timer.

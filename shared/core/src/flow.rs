@@ -10,6 +10,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
+use crate::gate::rate::Reservation;
 use crate::id::{Capability, Fingerprint, FlowKey};
 
 /// Most keys whose running tasks are limited, for one task.
@@ -62,6 +63,40 @@ pub struct Rate {
     pub per: Millis,
     /// How many may start at once after a quiet time; 1 to `limit`.
     pub burst: NonZeroU32,
+}
+
+impl Rate {
+    /// The rate without its key.
+    pub const fn pace(&self) -> Pace {
+        Pace { limit: self.limit, per: self.per, burst: self.burst }
+    }
+}
+
+/// A rate without its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "PaceFields", into = "PaceFields")]
+pub struct Pace {
+    /// 1 to [`RATE_MAX`].
+    pub limit: NonZeroU32,
+    /// At most [`RATE_PERIOD_MAX`].
+    pub per: Millis,
+    /// How many may start at once after a quiet time; 1 to `limit`.
+    pub burst: NonZeroU32,
+}
+
+/// A pace as it is stored: an array, because records are small.
+type PaceFields = (NonZeroU32, Millis, NonZeroU32);
+
+impl From<PaceFields> for Pace {
+    fn from((limit, per, burst): PaceFields) -> Self {
+        Self { limit, per, burst }
+    }
+}
+
+impl From<Pace> for PaceFields {
+    fn from(Pace { limit, per, burst }: Pace) -> Self {
+        (limit, per, burst)
+    }
 }
 
 /// In which order waiting tasks of a queue or a key start.
@@ -175,6 +210,25 @@ pub struct Flow {
     /// What its worker must provide.
     #[serde(rename = "r", default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<Capability>,
+    /// The key by whose rate it starts.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub paced: Option<Paced>,
+}
+
+/// A key by whose rate a task starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paced {
+    /// Digest of the key.
+    #[serde(rename = "d")]
+    pub key: Fingerprint,
+    #[serde(rename = "p")]
+    pub pace: Pace,
+    /// The beginning of the key, for people: see [`crate::gate::TEXT_MAX`].
+    #[serde(rename = "t", default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The start that is reserved for its next attempt.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Reservation>,
 }
 
 /// A key in which a task needs a place.

@@ -8,6 +8,7 @@ mod call;
 mod clear;
 mod extend;
 mod free;
+mod pace;
 pub mod rate;
 mod take;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::{Due, DueKind, fnv1a, shard_of_name};
 use crate::duration::Millis;
-use crate::flow::Priority;
+use crate::flow::{Pace, Priority};
 use crate::id::{FlowKey, GateId, Incarnation, LeaseId, Nonce, TaskId};
 use crate::limits::CONTROL_RECORD_BYTES;
 use crate::size;
@@ -29,6 +30,7 @@ pub use call::{Behind, Standing, call, line};
 pub use clear::clear;
 pub use extend::extend;
 pub use free::{free, withdraw};
+pub use pace::{AskedStart, BEGINS_WITHIN, LATE_MAX, give_start_back, next_start, reserve_start};
 pub use take::{CALL_KEPT, Take, Taken, take};
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
@@ -91,6 +93,12 @@ pub struct Gate {
     /// Whether more may wait, each in an item of its own.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
     pub overflow: bool,
+    /// The rate that was asked for last.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
+    /// When the task was scheduled that asked for it.
+    #[serde(rename = "pa", default, skip_serializing_if = "Option::is_none")]
+    pub paced_at: Option<Timestamp>,
     /// How far its rate is used up.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateState>,
@@ -290,6 +298,8 @@ impl Gate {
             holders: vec![],
             waiters: vec![],
             overflow: false,
+            pace: None,
+            paced_at: None,
             rate: None,
             expires_at: now.plus(KEPT_FOR),
         }
@@ -338,6 +348,8 @@ impl Gate {
             }
         };
         let last = self.holders.iter().map(|one| one.until).max().map_or(now, |until| until.max(now));
+        // Without its record, a key would begin anew, and more would start than its rate allows.
+        let last = self.rate.map_or(last, |state| rate::expires_at(state).max(last));
         self.expires_at = last.plus(KEPT_FOR);
     }
 

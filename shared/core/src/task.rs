@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
-use crate::flow::{Flow, Gated};
+use crate::flow::{Flow, Gated, Paced};
+use crate::gate::rate::Reservation;
 use crate::id::{Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind, WorkerName};
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Payload};
@@ -378,6 +379,22 @@ impl Task {
     /// The gates at which it needs a place while it runs.
     pub fn gates(&self) -> &[Gated] {
         self.flow.as_ref().map_or(&[], |flow| flow.gates.as_slice())
+    }
+
+    /// The key by whose rate it starts.
+    pub fn paced(&self) -> Option<&Paced> {
+        self.flow.as_ref()?.paced.as_ref()
+    }
+
+    /// The start that is reserved for its next attempt.
+    pub fn reserved(&self) -> Option<Reservation> {
+        self.paced()?.start
+    }
+
+    pub(crate) fn set_reserved(&mut self, start: Option<Reservation>) {
+        if let Some(paced) = self.flow.as_mut().and_then(|flow| flow.paced.as_mut()) {
+            paced.start = start;
+        }
     }
 
     /// The code of the error with which it has failed or timed out.

@@ -44,6 +44,7 @@ export function next(record) {
   const workers = `a worker of the queue ${record.queue}`;
   switch (what) {
     case 'becomes_available': return [`From `, when, ` on, ${workers} may take it.`];
+    case 'waits_for_rate': return [`From `, when, ` on, the rate of the key ${record.next.key} lets it start. It needs ${workers}.`];
     case 'waits_for_worker': if (unprovided) return [`No worker of the queue ${record.queue} has said that it provides ${unprovided.join(', ')}.`];
       return [`The first of its workers that asks takes it. It needs ${workers}.`];
     case 'waits_for_place': return held(record.waits_at);

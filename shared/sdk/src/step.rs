@@ -240,8 +240,7 @@ impl<T, E> Step<T, E> {
     }
 
     /// Lets at most `limit` tasks of this key start in each `per`, evenly spread: at most 1,000,000 in at most 24 hours.
-    ///
-    /// So far the system refuses it: nothing limits the rate yet.
+    /// Each attempt is a start. Of two rates for one key, that of the task that was scheduled later counts.
     pub fn rate(self, key: impl fmt::Display, limit: u32, per: impl IntoMillis) -> Self {
         self.flow(|flow| options::flow::rate(flow, key, limit, per))
     }

@@ -287,6 +287,7 @@ impl Service {
             | ClaimReply::Suspect
             | ClaimReply::Parked
             | ClaimReply::NeedsPlaces
+            | ClaimReply::NeedsStart
             | ClaimReply::Stale => Ok(None),
         }
     }
@@ -302,6 +303,7 @@ impl Service {
     ) -> Result<Option<(Task, ClaimReply)>, ServiceError> {
         let id = task.id.clone();
         let lease = self.new_lease();
+        let began_at = self.now();
         let (mut task, mut places) = (task, PlacesOfClaim::new(lease, request.lease));
         loop {
             let command = Command::Claim(Claim {
@@ -312,13 +314,15 @@ impl Service {
                 isolation,
                 paused,
                 places: places.taken(),
+                start: places.start(),
+                began_at: Some(began_at),
             });
             if let Some(ended) = self.end_if_orphaned(&task).await? {
                 return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Stale)));
             }
             let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
             let Ok((current, Reply::Claim(reply))) = decision.outcome else {
-                self.free_unused(&places).await;
+                self.free_unused(&mut places).await;
                 return Ok(None);
             };
             match reply {
@@ -327,7 +331,16 @@ impl Service {
                     PlacesTaken::Waits(current) => return Ok(Some((current, ClaimReply::NeedsPlaces))),
                     PlacesTaken::Gone => return Ok(None),
                 },
+                ClaimReply::NeedsStart => {
+                    // Boxed, because the future of each claim would contain all of this, and few tasks have a rate.
+                    let Some(current) = Box::pin(self.reserve_for_claim(&current, &mut places)).await? else {
+                        self.free_unused(&mut places).await;
+                        return Ok(None);
+                    };
+                    task = current;
+                }
                 ClaimReply::Early { available_at } if available_at.since(self.now()) <= WAITED_OUT => {
+                    self.settle_start(&current, &mut places).await;
                     self.ports.clock.sleep_until(available_at).await;
                     task = current;
                 }
@@ -337,8 +350,9 @@ impl Service {
                 | ClaimReply::Suspect
                 | ClaimReply::Parked
                 | ClaimReply::Stale => {
+                    self.settle_start(&current, &mut places).await;
                     if current.running().is_none() {
-                        self.free_unused(&places).await;
+                        self.free_unused(&mut places).await;
                     }
                     return Ok(Some((current, reply)));
                 }

@@ -1,7 +1,7 @@
 //! What a request asks of flow control, in the forms in which it is stored and compared.
 
-use tickover_core::error::Reject;
-use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, Priority, UniqueWindow};
+use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, Paced, Priority, UniqueWindow};
+use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::shown;
 use tickover_core::id::{Fingerprint, FlowKey};
 use tickover_core::lane::Lane;
@@ -24,8 +24,8 @@ pub fn lane(priority: Priority, fairness_key: Option<&FlowKey>) -> Lane {
 }
 
 /// The part of a request that a task's record keeps. Places are taken in the order of the digests, whatever the order
-/// of the keys in the request.
-pub(crate) fn recorded(request: &FlowRequest) -> Flow {
+/// of the keys in the request. `start` is the one that was reserved by its rate.
+pub(crate) fn recorded(request: &FlowRequest, start: Option<Reservation>) -> Flow {
     let place = |asked: &Concurrency| Gated {
         key: gate_digest(&asked.key),
         limit: asked.limit,
@@ -38,14 +38,12 @@ pub(crate) fn recorded(request: &FlowRequest) -> Flow {
         priority: request.priority,
         fairness: request.fairness.as_ref().map(fairness_digest),
         requires: request.requires.clone(),
-    }
-}
-
-/// Refuses what nothing acts on yet.
-pub(crate) fn check(request: &FlowRequest) -> Result<(), Reject> {
-    match request.rate {
-        Some(_) => Err(Reject::field("rate", "not available yet: nothing would limit the rate")),
-        None => Ok(()),
+        paced: request.rate.as_ref().map(|rate| Paced {
+            key: gate_digest(&rate.key),
+            pace: rate.pace(),
+            text: shown(&rate.key),
+            start,
+        }),
     }
 }
 

@@ -6,13 +6,16 @@
 mod claim;
 mod operate;
 mod patrol;
+mod start;
 
 use tickover_core::decision::{Effect, FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Gated;
+use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::{
-    self, Behind, CLOCKS, GRACE, Gate, LINE_MAX, Plan, Standing, Take, Taken, WAITER_KEPT, Waiter,
+    self, AskedStart, Behind, CLOCKS, GRACE, Gate, LINE_MAX, Plan, RateState, Standing, Take, Taken,
+    WAITER_KEPT, Waiter,
 };
 use tickover_core::id::{GateId, Incarnation, LeaseId, TaskId};
 use tickover_core::task::hint::Hint;
@@ -57,6 +60,10 @@ enum Act<'a> {
         task: &'a TaskId,
         incarnation: Incarnation,
     },
+    /// Starts are to be spread by the key's rate.
+    Reserve(&'a [AskedStart]),
+    /// A reserved start isn't needed.
+    GiveBack(RateState),
     /// A tick looks at it.
     Patrol,
     /// An operator sets the limit, or gives it back to the tasks.
@@ -69,18 +76,23 @@ impl Act<'_> {
     /// Whether it makes a gate that isn't there.
     const fn creates(&self) -> bool {
         match self {
-            Self::Take(_) | Self::Extend { .. } | Self::Pin(Some(_)) => true,
-            Self::Free { .. } | Self::Withdraw { .. } | Self::Patrol | Self::Pin(None) | Self::Release(_) => {
-                false
-            }
+            Self::Take(_) | Self::Extend { .. } | Self::Reserve(_) | Self::Pin(Some(_)) => true,
+            Self::Free { .. }
+            | Self::Withdraw { .. }
+            | Self::GiveBack(_)
+            | Self::Patrol
+            | Self::Pin(None)
+            | Self::Release(_) => false,
         }
     }
 }
 
 /// What became of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Done {
     Took(Taken),
+    /// The starts, in the order in which they were asked for.
+    Reserved(Vec<Reservation>),
     /// Whether there was what the act was for.
     Found(bool),
 }
@@ -140,6 +152,11 @@ impl Service {
                 gate::withdraw(&mut plan.gate, task, *incarnation);
                 Done::Found(true)
             }
+            Act::Reserve(asked) => {
+                let reserve = |one| self.rules.reserve_start(&mut plan.gate, one, now);
+                Done::Reserved(asked.iter().map(reserve).collect())
+            }
+            Act::GiveBack(reservation) => Done::Found(gate::give_start_back(&mut plan.gate, *reservation)),
             Act::Patrol => {
                 self.free_left_behind(plan).await?;
                 Done::Found(true)
@@ -206,7 +223,7 @@ impl Service {
 
     /// Gives up what a task had at its gates. If that fails, its places end by themselves, and the tick finds them.
     pub(crate) async fn free_places(&self, freed: &FreePlaces) {
-        let FreePlaces { task, incarnation, gates, of } = freed;
+        let FreePlaces { task, incarnation, gates, of, start } = freed;
         for gated in gates {
             let act = match *of {
                 Some(mark) => Act::Free { task, incarnation: *incarnation, mark },
@@ -215,6 +232,9 @@ impl Service {
             if let Err(error) = self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await {
                 warn_unless_logged!(error; task_id = %task, %error, "place not given up; it will end by itself");
             }
+        }
+        if let Some(start) = start {
+            self.give_start_back(start).await;
         }
     }
 

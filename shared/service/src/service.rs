@@ -90,6 +90,16 @@ pub trait Rules: Send + Sync {
     ) {
         gate::call(plan, behind, standings, now);
     }
+
+    /// As [`gate::reserve_start`].
+    fn reserve_start(
+        &self,
+        gate: &mut gate::Gate,
+        asked: &gate::AskedStart,
+        from: Timestamp,
+    ) -> gate::rate::Reservation {
+        gate::reserve_start(gate, asked, from)
+    }
 }
 
 /// The rules of the core.

@@ -2,6 +2,7 @@
 
 pub mod describe;
 pub mod operate;
+mod paced;
 pub mod schedule;
 mod single;
 pub mod work;

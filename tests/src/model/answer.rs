@@ -112,6 +112,8 @@ impl Ask {
                     isolation,
                     paused: false,
                     places: None,
+                    start: None,
+                    began_at: None,
                 })
             }
             // The output names the worker's lease.
@@ -145,7 +147,9 @@ fn then(decision: &Decision) -> Then {
         (Ok(Reply::Claim(ClaimReply::Early { available_at })), _) => Then::Later { at: *available_at },
         (
             Ok(
-                Reply::Claim(ClaimReply::Stale | ClaimReply::Parked | ClaimReply::NeedsPlaces)
+                Reply::Claim(
+                    ClaimReply::Stale | ClaimReply::Parked | ClaimReply::NeedsPlaces | ClaimReply::NeedsStart,
+                )
                 | Reply::Closed { .. },
             )
             | Err(Reject::NotFound),

@@ -11,7 +11,7 @@ mod single;
 mod table;
 
 pub use execution::decide_execution;
-pub use gates::{call_waiting, clear_places, free_place, take_place};
+pub use gates::{call_waiting, clear_places, free_place, reserve_start, take_place};
 pub use operation::read_operation;
 pub use rules::decide;
 pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
@@ -187,6 +187,12 @@ bugs! {
     FirstOfBurstRuns, "first-of-burst-runs", Single;
     /// A burst never runs while requests come, however long it lasts.
     BurstUnbounded, "burst-unbounded", Single;
+    /// A start is reserved as if no other one had been.
+    StartsForgotten, "starts-forgotten", Rates;
+    /// A reserved start is written whatever others have reserved meanwhile.
+    StartWithoutCondition, "start-without-condition", Rates;
+    /// A start that was reserved counts for ever, however late its task is claimed.
+    LateStartCounts, "late-start-counts", Rates;
 }
 
 /// How messages become dead letters in a run, with the bug or without.

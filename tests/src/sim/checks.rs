@@ -15,6 +15,7 @@ mod hints;
 mod isolation;
 mod limits;
 mod operations;
+mod rates;
 mod records;
 mod results;
 mod single;
@@ -53,6 +54,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(operations::of_run(run));
     found.extend(limits::of_run(run));
     found.extend(single::of_run(&stories, run));
+    found.extend(rates::of_run(run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);
     found

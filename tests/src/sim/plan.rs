@@ -3,6 +3,7 @@
 
 pub mod execution;
 mod limits;
+mod rates;
 pub mod single;
 mod story;
 
@@ -145,6 +146,7 @@ impl Plan {
         let retention = if single.is_empty() { limits.retention } else { single::RETENTION };
         let limits = Limits { retention, ..limits };
         jobs.extend(single);
+        rates::add(seed, &mut jobs);
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let faults = hardship.faults(FaultPlan::of(seed));

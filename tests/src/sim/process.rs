@@ -285,6 +285,15 @@ impl Rules for Observed {
     ) {
         bugs::call_waiting(self.world.bug, plan, behind, standings, now);
     }
+
+    fn reserve_start(
+        &self,
+        gate: &mut gate::Gate,
+        asked: &gate::AskedStart,
+        from: Timestamp,
+    ) -> gate::rate::Reservation {
+        bugs::reserve_start(self.world.bug, gate, asked, from)
+    }
 }
 
 fn answered(results: &[Result<Scheduled, ServiceError>]) -> Answer {

@@ -49,6 +49,8 @@ pub enum Invariant {
     Limits,
     /// Of a key never two tasks at once, and of a burst the last request runs, in time.
     Single,
+    /// No more tasks of a key start than its rate allows.
+    Rates,
     /// Every task and every execution ends.
     Liveness,
     /// Due work is done on time, as far as the faults allow.

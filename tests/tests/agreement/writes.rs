@@ -176,6 +176,8 @@ impl Ask {
                 isolation: Isolation::Alone,
                 paused: false,
                 places: None,
+                start: None,
+                began_at: None,
             }),
             Self::Heartbeat => Command::Heartbeat(Heartbeat {
                 lease,

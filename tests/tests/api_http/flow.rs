@@ -59,7 +59,7 @@ async fn what_flow_control_refuses_is_named_by_its_field() {
         (json!({"concurrency": [{"key": "a", "limit": 0}]}), "invalid_request", "concurrency[0].limit"),
         (json!({"concurrency": [{"key": "a", "limit": 1_001}]}), "invalid_request", "concurrency[0].limit"),
         (json!({"requires": ["a gpu"]}), "invalid_request", "requires[0]"),
-        (json!({"rate": {"key": "a", "limit": 1}}), "invalid_request", "rate"),
+        (json!({"rate": {"key": "a", "limit": 0}}), "invalid_request", "rate.limit"),
         (json!({"unique": {"key": "a"}, "idempotency_key": "b"}), "invalid_request", "unique"),
         (
             json!({"debounce": {"key": "a", "wait": "1s", "at_most": "2s"}, "delay": "1s"}),

@@ -33,6 +33,8 @@ mod operations;
 #[cfg(test)]
 mod places;
 #[cfg(test)]
+mod rates;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod transport;

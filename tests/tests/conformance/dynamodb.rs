@@ -135,6 +135,8 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         isolation: Isolation::Alone,
         paused: false,
         places: None,
+        start: None,
+        began_at: None,
     };
     decided(Some(task), &Command::Claim(claim), nonce)
 }

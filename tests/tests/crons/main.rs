@@ -8,6 +8,7 @@ mod crashes;
 mod executions;
 mod overlap;
 mod plan;
+mod rates;
 mod shape;
 
 use axum::http::Method;

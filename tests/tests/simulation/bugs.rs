@@ -390,3 +390,18 @@ fn a_burst_that_runs_its_first_request_is_caught() {
 fn a_burst_without_a_bound_is_caught() {
     is_caught(Bug::BurstUnbounded);
 }
+
+#[test]
+fn a_start_that_is_reserved_twice_is_caught() {
+    is_caught(Bug::StartsForgotten);
+}
+
+#[test]
+fn a_start_that_is_written_without_its_condition_is_caught() {
+    is_caught(Bug::StartWithoutCondition);
+}
+
+#[test]
+fn a_start_that_counts_however_late_it_is_claimed_is_caught() {
+    is_caught(Bug::LateStartCounts);
+}

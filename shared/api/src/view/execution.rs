@@ -71,7 +71,12 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         labels: described.labels.clone().map(Verbatim),
         memo: described.memo.clone().map(Verbatim),
         traceparent: execution.trace.map(|trace| trace.traceparent()),
-        next: NextView { what: next.what.as_str().to_owned(), at: at(next.at), unprovided: vec![] },
+        next: NextView {
+            what: next.what.as_str().to_owned(),
+            at: at(next.at),
+            key: None,
+            unprovided: vec![],
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! A limit's view for callers.
 
+use tickover_core::flow::Pace;
 use tickover_service::gates::{LimitHolder, LimitView, WaitsAt};
 use tickover_wire::answer;
 
@@ -8,7 +9,7 @@ const SHOWN_MAX: usize = 100;
 
 /// The view of a limit.
 pub fn limit(found: LimitView) -> answer::LimitView {
-    let LimitView { key, limit, pinned, holders, waiting, more } = found;
+    let LimitView { key, limit, pinned, holders, waiting, more, rate } = found;
     let holder =
         |LimitHolder { task, until, called }| answer::LimitHolderView { task, until: until.into(), called };
     answer::LimitView {
@@ -20,6 +21,12 @@ pub fn limit(found: LimitView) -> answer::LimitView {
         waiting: waiting.len(),
         more,
         next: waiting.into_iter().take(SHOWN_MAX).collect(),
+        rate: rate.map(|(Pace { limit, per, burst }, next_start_at)| answer::RateView {
+            limit: limit.get(),
+            per: per.into(),
+            burst: burst.get(),
+            next_start_at: next_start_at.into(),
+        }),
     }
 }
 

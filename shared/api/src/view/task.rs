@@ -1,6 +1,6 @@
 //! A task's view for callers.
 
-use tickover_core::task::next::{NextStep, next};
+use tickover_core::task::next::{NextStep, next, rate_waited_for};
 use tickover_core::task::{Outcome, Pending, Running, State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;
@@ -23,6 +23,7 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         NextStep::Claim if described.waits_at.is_some() => "waits_for_place",
         what => what.as_str(),
     };
+    let key = rate_waited_for(task, now).map(|paced| paced.text.clone());
     TaskView {
         id: task.id.clone(),
         queue: task.queue.clone(),
@@ -47,7 +48,7 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         labels: described.labels.clone().map(Verbatim),
         traceparent: task.trace.map(|trace| trace.traceparent()),
         waits_at: described.waits_at.clone().map(super::limit::waits_at),
-        next: NextView { what: what.to_owned(), at: at(next.at), unprovided: vec![] },
+        next: NextView { what: what.to_owned(), at: at(next.at), key, unprovided: vec![] },
     }
 }
 

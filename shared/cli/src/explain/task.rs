@@ -69,6 +69,9 @@ fn pending_reason(task: &TaskView, now: Timestamp) -> String {
     let last = task.last_attempt().and_then(|attempt| Some((attempt, attempt.outcome.as_ref()?.known()?)));
     if let Some(at) = task.available_at.filter(|at| at.0 > now) {
         let at = moment(at, now);
+        if let Some(key) = &task.next.key {
+            return format!("key {key:?} has reached its rate, which lets it start {at}");
+        }
         return match last {
             Some((attempt, how @ (AttemptOutcome::Failed | AttemptOutcome::TimedOut))) => {
                 format!(
@@ -141,7 +144,9 @@ fn next(task: &TaskView, now: Timestamp) -> String {
     let next = &task.next;
     let at = next.at.map(|at| moment(at, now)).unwrap_or_default();
     match next.what.as_str() {
-        "becomes_available" => format!("Next: from {at} on a worker of queue {} may have it.", task.queue),
+        "becomes_available" | "waits_for_rate" => {
+            format!("Next: from {at} on a worker of queue {} may have it.", task.queue)
+        }
         "waits_for_place" => {
             "Next: it is called when it is its turn for a place; nothing limits the wait.".to_owned()
         }

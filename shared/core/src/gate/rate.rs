@@ -5,13 +5,16 @@
 //! thousandth of one. So it has a part of a millisecond besides, in units of one `limit`th: each start adds exactly
 //! `per` such units, and no rounding adds up.
 
+use serde::{Deserialize, Serialize};
+
 use crate::duration::Millis;
-use crate::flow::Rate;
+use crate::flow::Pace;
 use crate::gate::RateState;
 use crate::time::Timestamp;
 
 /// What a start has taken of a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Fields", into = "Fields")]
 pub struct Reservation {
     /// From when on the task may start.
     pub start_at: Timestamp,
@@ -19,10 +22,25 @@ pub struct Reservation {
     pub after: RateState,
 }
 
+/// A reservation as a task's record has it: an array, because its record is small.
+type Fields = (Timestamp, Timestamp, u32, u32);
+
+impl From<Fields> for Reservation {
+    fn from((start_at, next_at, part, of): Fields) -> Self {
+        Self { start_at, after: RateState { next_at, part, of } }
+    }
+}
+
+impl From<Reservation> for Fields {
+    fn from(Reservation { start_at, after: RateState { next_at, part, of } }: Reservation) -> Self {
+        (start_at, next_at, part, of)
+    }
+}
+
 /// Takes the next start that isn't before `from`.
 ///
 /// A reservation for a later `from` moves all later ones behind it: the rule keeps one instant, and no gaps.
-pub fn reserve(state: Option<RateState>, rate: &Rate, from: Timestamp) -> Reservation {
+pub fn reserve(state: Option<RateState>, rate: &Pace, from: Timestamp) -> Reservation {
     let limit = u128::from(rate.limit.get());
     let step = u128::from(rate.per.as_u64());
     let slack = step * u128::from(rate.burst.get() - 1);
@@ -35,7 +53,7 @@ pub fn reserve(state: Option<RateState>, rate: &Rate, from: Timestamp) -> Reserv
 }
 
 /// Gives a start back, if no other one has been taken since. `None` if it isn't the last one: later starts keep theirs.
-pub fn give_back(state: Option<RateState>, reservation: RateState, rate: &Rate) -> Option<RateState> {
+pub fn give_back(state: Option<RateState>, reservation: RateState, rate: &Pace) -> Option<RateState> {
     let limit = u128::from(rate.limit.get());
     let is_last = state == Some(reservation) && reservation.of == rate.limit.get();
     is_last.then(|| {
@@ -75,14 +93,12 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::id::FlowKey;
 
     const START_MS: i64 = 1_700_000_000_000;
 
-    fn rate(limit: u32, per_ms: u64, burst: u32) -> Rate {
+    fn rate(limit: u32, per_ms: u64, burst: u32) -> Pace {
         let whole = |number| NonZeroU32::new(number).unwrap();
-        let key = FlowKey::parse("smtp").unwrap();
-        Rate { key, limit: whole(limit), per: Millis::new(per_ms), burst: whole(burst) }
+        Pace { limit: whole(limit), per: Millis::new(per_ms), burst: whole(burst) }
     }
 
     fn at(ms: i64) -> Timestamp {
@@ -90,7 +106,7 @@ mod tests {
     }
 
     /// Reserves so many starts at once, and returns after how many milliseconds each is.
-    fn starts(rate: &Rate, count: usize) -> Vec<i64> {
+    fn starts(rate: &Pace, count: usize) -> Vec<i64> {
         let mut state = None;
         let mut next = || {
             let Reservation { start_at, after } = reserve(state, rate, at(0));
@@ -163,6 +179,16 @@ mod tests {
         assert_eq!(start_at, at(60_000));
         let next = reserve(Some(after), &fast, at(0));
         assert_eq!(next.start_at, at(60_002));
+    }
+
+    #[test]
+    fn a_reservation_is_stored_in_sixty_bytes() {
+        let at = Timestamp::from_millis(9_999_999_999_999);
+        let after = RateState { next_at: at, part: 999_999, of: 1_000_000 };
+        let reservation = Reservation { start_at: at, after };
+        let text = serde_json::to_string(&reservation).unwrap();
+        assert_eq!(serde_json::from_str::<Reservation>(&text).unwrap(), reservation);
+        assert!(format!(r#","r":{text}"#).len() <= 60, "{text}");
     }
 
     /// In no span of time are there more starts than the burst and those of the rate.

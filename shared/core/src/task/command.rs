@@ -4,6 +4,7 @@ use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::flow::Flow;
+use crate::gate::rate::Reservation;
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind, WorkerName};
 use crate::parent::Parent;
 use crate::payload::Json;
@@ -128,6 +129,10 @@ pub struct Claim {
     pub paused: bool,
     /// The places that were taken for this attempt, if the task needs some.
     pub places: Option<Places>,
+    /// The start that was reserved for this attempt, if the task starts by a rate and its record has none that counts.
+    pub start: Option<Reservation>,
+    /// When the claim began: taking places takes time. Without this, it begins with this decision.
+    pub began_at: Option<Timestamp>,
 }
 
 /// Places that were taken for an attempt at all gates of a task.

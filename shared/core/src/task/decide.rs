@@ -7,6 +7,7 @@ mod complete;
 mod due;
 mod fail;
 mod heartbeat;
+mod pace;
 mod release;
 mod revive;
 mod schedule;
@@ -19,6 +20,7 @@ use crate::command::Context;
 use crate::decision::{Effect, FreePlaces, Write};
 use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
+use crate::flow::Paced;
 use crate::gate;
 use crate::id::LeaseId;
 use crate::size;
@@ -28,6 +30,7 @@ use crate::task::due::hint_unread_since;
 use crate::task::hint::Hint;
 use crate::task::transition;
 use crate::task::{Ending, Outcome, Running, State, Task};
+use crate::time::Timestamp;
 
 /// Decides a command on a task, or on an id without a task.
 pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
@@ -82,9 +85,10 @@ fn update_in_slot(
 ) -> Decision {
     after.version = before.version + 1;
     after.nonce = context.nonce;
+    let is_put_off = pace::is_put_off(before, &after);
     if let State::Pending(pending) = &mut after.state {
         match &before.state {
-            State::Pending(old) => {
+            State::Pending(old) if !is_put_off => {
                 pending.since_version = old.since_version;
                 // `schedule_to_start` expired, and no new hint was sent. If the wait counted from the start again, a
                 // lost hint would never be found.
@@ -93,7 +97,7 @@ fn update_in_slot(
                     pending.unread_since = hint_unread_since(before);
                 }
             }
-            State::Running(_) | State::Ended(_) => pending.since_version = after.version,
+            State::Pending(_) | State::Running(_) | State::Ended(_) => pending.since_version = after.version,
         }
     }
     let timer = due_slot::move_slot(before, &mut after, placement, context);
@@ -101,7 +105,7 @@ fn update_in_slot(
     let due_no_later_than = due_slot::required_due(before, &after, context);
     let mut effects = newly_pending(before, &after);
     effects.extend(timer);
-    effects.extend(freed_places(before, &after));
+    effects.extend(freed_places(before, &after, context.now));
     if before.ended().is_none() {
         effects.extend(parent_notification(&after));
     }
@@ -120,34 +124,39 @@ fn update_in_slot(
 /// A new one after each expired `schedule_to_start` would fill the queue.
 fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
     let had_none = match &before.state {
-        State::Pending(old) => old.hint_later || before.parked,
+        State::Pending(old) => old.hint_later || before.parked || pace::is_put_off(before, after),
         State::Running(_) | State::Ended(_) => true,
     };
     if had_none && after.hint_at().is_some() { vec![dispatch(after)] } else { vec![] }
 }
 
 /// The places that the task gives up by this decision: those of an attempt that has ended without another one that
-/// follows at once, or its positions in lines if it ends without an attempt.
-fn freed_places(before: &Task, after: &Task) -> Option<Effect> {
-    if before.gates().is_empty() {
-        return None;
-    }
-    let of = match (&before.state, &after.state) {
-        (State::Running(running), State::Pending(_) | State::Ended(_)) => Some(gate::mark(&running.lease)),
-        (State::Pending(_), State::Ended(_)) => None,
+/// follows at once, or its positions in lines if it ends without an attempt. And the start that it doesn't need.
+fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
+    let gives_up = match (&before.state, &after.state) {
+        (State::Running(running), State::Pending(_) | State::Ended(_)) => {
+            Some(Some(gate::mark(&running.lease)))
+        }
+        (State::Pending(_), State::Ended(_)) => Some(None),
         (State::Running(_), State::Running(_))
         | (State::Pending(_), State::Pending(_) | State::Running(_))
-        | (State::Ended(_), _) => return None,
+        | (State::Ended(_), _) => None,
     };
-    Some(freeing(before, of))
+    let start = before.paced().filter(|_| after.ended().is_some() && before.ended().is_none());
+    let start = start.filter(|paced| pace::is_worth_giving_back(paced, now)).cloned();
+    match gives_up {
+        Some(of) if !before.gates().is_empty() || start.is_some() => Some(freeing(before, of, start)),
+        Some(_) | None => None,
+    }
 }
 
-fn freeing(task: &Task, of: Option<u32>) -> Effect {
+fn freeing(task: &Task, of: Option<u32>, start: Option<Paced>) -> Effect {
     Effect::FreePlaces(Box::new(FreePlaces {
         task: task.id.clone(),
         incarnation: task.incarnation,
         gates: task.gates().to_vec(),
         of,
+        start,
     }))
 }
 
@@ -211,7 +220,7 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     }
     decision.effects.extend(parent_notification(task));
     if !task.gates().is_empty() {
-        decision.effects.push(freeing(task, Some(gate::mark(lease))));
+        decision.effects.push(freeing(task, Some(gate::mark(lease)), None));
     }
     decision
 }

@@ -63,6 +63,8 @@ pub enum ClaimReply {
     /// It may start once it has a place at each of its gates. If it waits for one, the message is deleted, and another
     /// one is sent when it has the place.
     NeedsPlaces,
+    /// It may start once a start is reserved for it by the rate of its key.
+    NeedsStart,
     /// The message is stale and is deleted.
     Stale,
 }

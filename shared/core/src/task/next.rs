@@ -1,5 +1,6 @@
 //! What happens next to a task without a call, and when. It answers the question "why is it still there?".
 
+use crate::flow::Paced;
 use crate::task::{State, Task};
 use crate::time::Timestamp;
 use crate::timeout::TimeoutKind;
@@ -17,6 +18,8 @@ pub struct Next {
 pub enum NextStep {
     /// It may be claimed from then on.
     Available,
+    /// The same, and the instant is the start that its key's rate allows.
+    Rate,
     /// A worker must claim it, and no timeout limits the wait.
     Claim,
     /// This timeout expires if no worker has claimed or finished it by then.
@@ -31,6 +34,7 @@ impl NextStep {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Available => "becomes_available",
+            Self::Rate => "waits_for_rate",
             Self::Claim => "waits_for_worker",
             Self::Timeout(TimeoutKind::ScheduleToClose) => "schedule_to_close_timeout",
             Self::Timeout(TimeoutKind::ScheduleToStart) => "schedule_to_start_timeout",
@@ -47,11 +51,13 @@ pub fn next(task: &Task, now: Timestamp) -> Next {
     let deadline = (NextStep::Timeout(TimeoutKind::ScheduleToClose), task.deadline_at);
     match &task.state {
         State::Pending(pending) => {
+            let waits_for =
+                if rate_waited_for(task, now).is_some() { NextStep::Rate } else { NextStep::Available };
             let available = (pending.available_at > now).then_some(pending.available_at);
             first([
                 deadline,
                 (NextStep::Timeout(TimeoutKind::ScheduleToStart), pending.schedule_to_start_at),
-                (NextStep::Available, available),
+                (waits_for, available),
             ])
             .unwrap_or(Next { what: NextStep::Claim, at: None })
         }
@@ -64,6 +70,15 @@ pub fn next(task: &Task, now: Timestamp) -> Next {
         .unwrap_or(Next { what: NextStep::Claim, at: None }),
         State::Ended(ended) => Next { what: NextStep::Deletion, at: Some(ended.expires_at) },
     }
+}
+
+/// The key whose rate a pending task waits for.
+pub fn rate_waited_for(task: &Task, now: Timestamp) -> Option<&Paced> {
+    let available_at = match &task.state {
+        State::Pending(pending) => Some(pending.available_at).filter(|at| *at > now)?,
+        State::Running(_) | State::Ended(_) => return None,
+    };
+    task.paced().filter(|paced| paced.start.is_some_and(|start| start.start_at == available_at))
 }
 
 fn first<const N: usize>(steps: [(NextStep, Option<Timestamp>); N]) -> Option<Next> {
@@ -144,13 +159,13 @@ mod tests {
             TimeoutKind::StartToClose,
         ];
         let mut names: Vec<_> =
-            [NextStep::Available, NextStep::Claim, NextStep::LeaseExpiry, NextStep::Deletion]
+            [NextStep::Available, NextStep::Rate, NextStep::Claim, NextStep::LeaseExpiry, NextStep::Deletion]
                 .into_iter()
                 .chain(timeouts.map(NextStep::Timeout))
                 .map(NextStep::as_str)
                 .collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 8);
+        assert_eq!(names.len(), 9);
     }
 }

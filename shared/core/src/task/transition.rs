@@ -220,6 +220,8 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
     task.attempt += 1;
     task.hinted_at = None;
     task.parked = false;
+    // Each start is reserved for one attempt.
+    task.set_reserved(None);
     task.state = State::Running(Running {
         lease: claim.lease,
         worker: claim.worker.clone(),
@@ -251,6 +253,7 @@ pub(crate) fn lease_end(
 pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
     task.hinted_at = None;
     task.parked = false;
+    task.set_reserved(None);
     task.state = State::Ended(Ended {
         outcome,
         ended_at: context.now,

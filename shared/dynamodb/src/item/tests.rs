@@ -217,6 +217,8 @@ fn claim(attempt: u8) -> Command {
         isolation: Isolation::Alone,
         paused: false,
         places: None,
+        start: None,
+        began_at: None,
     })
 }
 

@@ -83,7 +83,7 @@ impl Service {
                 Ok(Hinted::Spent)
             }
             ClaimReply::Suspect => Ok(Hinted::Suspect),
-            ClaimReply::Parked | ClaimReply::NeedsPlaces => Ok(Hinted::Spent),
+            ClaimReply::Parked | ClaimReply::NeedsPlaces | ClaimReply::NeedsStart => Ok(Hinted::Spent),
             ClaimReply::Stale => {
                 self.notify_parent_of(&task).await?;
                 Ok(Hinted::Spent)

@@ -212,7 +212,7 @@ impl Service {
                 Ok(TaskMessage::Nothing)
             }
             ClaimReply::Suspect => Ok(TaskMessage::Suspect),
-            ClaimReply::Stale | ClaimReply::Parked | ClaimReply::NeedsPlaces => {
+            ClaimReply::Stale | ClaimReply::Parked | ClaimReply::NeedsPlaces | ClaimReply::NeedsStart => {
                 self.notify_parent_of(&task).await?;
                 self.delete_message(queue, &message.receipt).await;
                 Ok(TaskMessage::Nothing)

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, Parent};
+use tickover_core::gate::rate::Reservation;
 use tickover_core::id::{Fingerprint, StepName, TaskId};
 use tickover_core::kind::Policies;
 use tickover_core::limits;
@@ -21,6 +22,7 @@ use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::flow::recorded;
 use crate::service::Service;
+use crate::tasks::schedule::is_new;
 use crate::telemetry::field;
 
 /// How many tasks are written, or results read, at the same time.
@@ -50,12 +52,15 @@ impl Service {
         for step in steps {
             let bytes = step.input.as_ref().map_or(0, Json::len);
             limits::check("input_bytes", bytes, self.limits.payload_bytes)?;
-            crate::flow::check(&step.flow)?;
             ready.push(self.completed_step(step).await?);
         }
-        let steps = ready;
-        let begun: Vec<_> =
-            stream::iter(steps).map(|step| self.start_one(execution, step)).buffered(AT_ONCE).collect().await;
+        let starts = self.starts_of(execution, &ready).await;
+        let steps = ready.into_iter().zip(starts);
+        let begun: Vec<_> = stream::iter(steps)
+            .map(|(step, start)| self.start_one(execution, step, start))
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
         let (mut effects, mut trouble) = (Vec::new(), None);
         for one in begun {
             match one {
@@ -88,10 +93,25 @@ impl Service {
         Ok(RemoteStep { retry, timeouts, flow, ..step })
     }
 
+    /// The starts of steps with a rate that don't exist yet.
+    async fn starts_of(&self, execution: &Execution, steps: &[RemoteStep]) -> Vec<Option<Reservation>> {
+        let paced = steps.iter().filter(|step| step.flow.rate.is_some());
+        let ids: Vec<TaskId> = paced.map(|step| remote_id(execution, &step.name)).collect();
+        if ids.is_empty() {
+            return vec![None; steps.len()];
+        }
+        // Boxed, because the future of each turn would contain all of this, and few steps have a rate.
+        let known = Box::pin(self.known_ids(ids)).await;
+        let is_new = |step: &&RemoteStep| !known.contains(&remote_id(execution, &step.name));
+        let rates: Vec<_> = steps.iter().map(|step| Some(step).filter(is_new)?.flow.rate.as_ref()).collect();
+        Box::pin(self.reserve_starts(&rates)).await
+    }
+
     async fn start_one(
         &self,
         execution: &Execution,
         step: RemoteStep,
+        start: Option<Reservation>,
     ) -> Result<Vec<tickover_core::decision::Effect>, ServiceError> {
         let id = remote_id(execution, &step.name);
         let parent = Parent { slot: step.slot, ..Parent::of(execution) };
@@ -104,7 +124,7 @@ impl Service {
             labels: None,
             retry: step.retry,
             timeouts: step.timeouts,
-            flow: recorded(&step.flow).within(execution.lane),
+            flow: recorded(&step.flow, start).within(execution.lane),
             start: Start::After(tickover_core::duration::Millis::ZERO),
             // Its id identifies the step.
             fingerprint: Fingerprint::from_bytes(hash(&[id.as_str().as_bytes()])),
@@ -114,6 +134,9 @@ impl Service {
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
         }));
         let decision = self.drive_unpublished(&id, Known::Absent, &command).await?;
+        if !is_new(&decision) {
+            Box::pin(self.give_unused_back(step.flow.rate.as_ref(), start)).await;
+        }
         decision.outcome?;
         Ok(decision.effects)
     }

@@ -1,7 +1,8 @@
-//! Places for a claim: taken before the lease, at each gate of the task.
+//! What a claim takes before the lease: places, at each gate of the task, and a start by the rate of its key.
 
 use tickover_core::duration::Millis;
-use tickover_core::flow::Gated;
+use tickover_core::flow::{Gated, Paced};
+use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::{self, GRACE, Order, Take, Taken};
 use tickover_core::id::{GateId, Incarnation, LeaseId, TaskId};
 use tickover_core::task::command::Places;
@@ -16,8 +17,9 @@ use crate::warn_unless_logged;
 /// How often a claim takes its places again, because the record has changed since or too much time has passed.
 const ROUNDS: u32 = 5;
 
-/// The places of one claim.
+/// The places of one claim, and its start.
 pub(crate) struct PlacesOfClaim {
+    pub(super) lease: LeaseId,
     mark: u32,
     length: Millis,
     rounds: u32,
@@ -25,6 +27,9 @@ pub(crate) struct PlacesOfClaim {
     /// The gates where it had no place before. Only there it may free it: where another try of the same task had one,
     /// that try may still start.
     created: Vec<(TaskId, Incarnation, Gated)>,
+    /// The start that was reserved by the rate of its key.
+    pub(super) start: Option<Paced>,
+    pub(super) start_rounds: u32,
 }
 
 /// What became of them.
@@ -39,11 +44,16 @@ pub(crate) enum PlacesTaken {
 
 impl PlacesOfClaim {
     pub(crate) fn new(lease: LeaseId, length: Millis) -> Self {
-        Self { mark: gate::mark(&lease), length, rounds: 0, taken: None, created: vec![] }
+        let (taken, created, start) = (None, vec![], None);
+        Self { lease, mark: gate::mark(&lease), length, rounds: 0, taken, created, start, start_rounds: 0 }
     }
 
     pub(crate) const fn taken(&self) -> Option<Places> {
         self.taken
+    }
+
+    pub(crate) fn start(&self) -> Option<Reservation> {
+        self.start.as_ref()?.start
     }
 }
 
@@ -122,12 +132,15 @@ impl Service {
         let act = Act::Take(take);
         match self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await?.0 {
             Done::Took(taken) => Ok(taken),
-            Done::Found(_) => Ok(Taken::Waits),
+            Done::Found(_) | Done::Reserved(_) => Ok(Taken::Waits),
         }
     }
 
-    /// Frees the places that this claim took and that led to no lease.
-    pub(crate) async fn free_unused(&self, places: &PlacesOfClaim) {
+    /// Frees the places that this claim took and that led to no lease, and its start: a claim that goes on needs new ones.
+    pub(crate) async fn free_unused(&self, places: &mut PlacesOfClaim) {
+        if let Some(start) = places.start.take() {
+            self.give_start_back(&start).await;
+        }
         for (task, incarnation, gated) in &places.created {
             let act = Act::Free { task, incarnation: *incarnation, mark: places.mark };
             let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU16;
 
+use tickover_core::flow::Pace;
 use tickover_core::gate::{self, Gate, Hold};
 use tickover_core::id::{FlowKey, GateId, TaskId};
 use tickover_core::task::{State, Task};
@@ -29,6 +30,8 @@ pub struct LimitView {
     pub waiting: Vec<TaskId>,
     /// Whether more wait than these.
     pub more: bool,
+    /// How fast its tasks start, and when one may that is scheduled now.
+    pub rate: Option<(Pace, Timestamp)>,
 }
 
 /// A task that has a place.
@@ -116,6 +119,7 @@ impl Service {
             holders: gate.holders.iter().filter(|one| one.until > now).map(holder).collect(),
             waiting: waiting.collect(),
             more: behind.len() >= COUNTED_MAX,
+            rate: gate.pace.zip(gate::next_start(&gate, now)),
         }))
     }
 }

@@ -20,7 +20,6 @@ impl Service {
         kind: &TaskKind,
         defaults: KindDefaults,
     ) -> Result<(), ServiceError> {
-        crate::flow::check(&defaults.policies.flow)?;
         self.open_queue(queue).await?;
         let with = |record: &QueueRecord| {
             let mut kinds = record.kinds.clone();

@@ -6,6 +6,7 @@ use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::FlowRequest;
+use tickover_core::gate::rate::Reservation;
 use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
 use tickover_core::kind::{Policies, Policy};
 use tickover_core::limits::{self, IDEMPOTENCY_KEY_MAX};
@@ -63,6 +64,8 @@ pub struct Asked {
     pub given: Vec<Policy>,
     /// The digest of the request as it was given, from when defaults were filled in; callers leave it out.
     pub fingerprint: Option<Fingerprint>,
+    /// The start that was reserved by the request's rate; callers leave it out.
+    pub start: Option<Reservation>,
 }
 
 /// A task that exists now, new or found.
@@ -79,7 +82,9 @@ pub struct Scheduled {
 impl Service {
     /// Schedules a task, or finds the task that the same request created before.
     pub async fn schedule(&self, request: ScheduleRequest) -> Result<Scheduled, ServiceError> {
-        let (scheduled, effects) = self.schedule_unpublished(request).await?;
+        let ready = vec![self.ready(request).await];
+        let Some(request) = self.with_starts(ready).await.pop() else { return Err(ServiceError::Contended) };
+        let (scheduled, effects) = self.schedule_unpublished(request?).await?;
         self.publish(effects).await;
         Ok(scheduled)
     }
@@ -90,8 +95,11 @@ impl Service {
         requests: Vec<ScheduleRequest>,
     ) -> Result<Vec<Result<Scheduled, ServiceError>>, ServiceError> {
         limits::check("batch", requests.len(), self.limits.batch)?;
-        let results: Vec<_> = stream::iter(requests)
-            .map(|request| self.schedule_unpublished(request))
+        let ready =
+            stream::iter(requests).map(|request| self.ready(request)).buffered(AT_ONCE).collect().await;
+        let ready = self.with_starts(ready).await;
+        let results: Vec<_> = stream::iter(ready)
+            .map(|request| async { self.schedule_unpublished(request?).await })
             .buffered(AT_ONCE)
             .collect()
             .await;
@@ -109,12 +117,17 @@ impl Service {
         Ok(answers)
     }
 
+    /// The request, checked and completed.
+    async fn ready(&self, request: ScheduleRequest) -> Result<ScheduleRequest, ServiceError> {
+        self.check_schedule(&request)?;
+        self.with_queue_and_defaults(request).await
+    }
+
+    /// Schedules the task of a request that is complete.
     async fn schedule_unpublished(
         &self,
         request: ScheduleRequest,
     ) -> Result<(Scheduled, Vec<Effect>), ServiceError> {
-        self.check_schedule(&request)?;
-        let request = self.with_queue_and_defaults(request).await?;
         if let Some(single) = Single::of(&request.flow) {
             return Box::pin(self.schedule_single(&request, single)).await;
         }
@@ -122,6 +135,9 @@ impl Service {
             Some(key) => self.schedule_keyed(&request, digest(&["key", key])).await?,
             None => self.schedule_by_id(&request).await?,
         };
+        if !is_new(&decision) {
+            Box::pin(self.give_unused_back(request.flow.rate.as_ref(), request.asked.start)).await;
+        }
         let (task, reply) = decision.outcome?;
         let existed = reply == Reply::Scheduled { existed: true };
         let ScheduleRequest { input, labels, .. } = request;
@@ -156,7 +172,6 @@ impl Service {
         let depth = request.input.as_ref().map_or(0, Json::depth);
         limits::check("json_depth", depth, limits::JSON_DEPTH_MAX)?;
         check_single(request)?;
-        crate::flow::check(&request.flow)?;
         if let Some(key) = &request.idempotency_key {
             if key.is_empty() {
                 return Err(Reject::field("idempotency_key", "must not be empty"));
@@ -241,7 +256,7 @@ impl Service {
             labels: request.labels.clone(),
             retry: request.retry.clone(),
             timeouts: request.timeouts,
-            flow: recorded(&request.flow),
+            flow: recorded(&request.flow, request.asked.start),
             start: request.start,
             fingerprint: fingerprint(request),
             key,
@@ -266,6 +281,11 @@ impl Service {
         }
         self.remember_queue(queue).await
     }
+}
+
+/// Whether the decision has made a task.
+pub(crate) fn is_new(decision: &Decision) -> bool {
+    matches!(&decision.outcome, Ok((_, Reply::Scheduled { existed: false })))
 }
 
 /// Refuses what can't be together with a key of which only one task is scheduled.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tickover_core::id::TaskId;
 
-use crate::Instant;
+use crate::{Instant, RatePeriod};
 
 /// A key's limit, who has its places, and who waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,23 @@ pub struct LimitView {
     pub more: bool,
     /// The first that wait, in their order: at most 100 of them.
     pub next: Vec<TaskId>,
+    /// How fast its tasks start; absent if no task has asked for a rate lately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateView>,
+}
+
+/// A key's rate, and how far it is used up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RateView {
+    /// How many starts in each `per`: that of the task that was scheduled last.
+    pub limit: u32,
+    /// The period.
+    pub per: RatePeriod,
+    /// How many may start at once after a quiet time.
+    pub burst: u32,
+    /// When a task may start that is scheduled now.
+    pub next_start_at: Instant,
 }
 
 /// A task that has a place.

@@ -68,12 +68,15 @@ impl From<Ending> for AttemptOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NextView {
-    /// `becomes_available`, `waits_for_worker`, `waits_for_place`, `lease_expires`, `deleted`, or a timeout such as
-    /// `schedule_to_close_timeout`.
+    /// `becomes_available`, `waits_for_rate`, `waits_for_worker`, `waits_for_place`, `lease_expires`, `deleted`, or a
+    /// timeout such as `schedule_to_close_timeout`.
     pub what: String,
     /// When; absent if it depends on workers or callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Instant>,
+    /// The key whose rate it waits for, at most the first 48 bytes of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// What a waiting task requires and no worker of its queue has said that it provides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unprovided: Vec<Capability>,

@@ -23,14 +23,14 @@ pub struct Concurrency {
     pub limit: ConcurrencyLimit,
 }
 
-/// How fast tasks of a key start.
+/// How fast tasks of a key start. Each attempt of a task is a start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Rate {
     /// Any text of at most 256 bytes. All queues share it.
     pub key: FlowKey,
-    /// How many starts in each `per`: 1 to 1,000,000.
+    /// How many starts in each `per`: 1 to 1,000,000. The latest request's rate counts for the key.
     pub limit: RateLimit,
     /// At most 24 h; 1 s by default.
     #[serde(skip_serializing_if = "Option::is_none")]

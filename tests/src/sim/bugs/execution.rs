@@ -66,6 +66,9 @@ pub fn decide_execution(
         | Bug::LateTaskNotFenced
         | Bug::FirstOfBurstRuns
         | Bug::BurstUnbounded
+        | Bug::StartsForgotten
+        | Bug::StartWithoutCondition
+        | Bug::LateStartCounts
         | Bug::ItemsKeptForEver
         | Bug::TickNeedsQueues
         | Bug::JoinNeverFull

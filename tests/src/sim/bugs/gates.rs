@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU16;
 
-use tickover_core::gate::{self, Behind, Gate, Plan, Standing, Take, Taken};
+use tickover_core::gate::rate::Reservation;
+use tickover_core::gate::{self, AskedStart, Behind, Gate, Plan, Standing, Take, Taken};
 use tickover_core::id::{Incarnation, TaskId};
 use tickover_core::time::Timestamp;
 
@@ -56,4 +57,12 @@ pub fn clear_places(bug: Option<Bug>, plan: &mut Plan, now: Timestamp) {
     if bug != Some(Bug::PlacesNotCleared) {
         gate::clear(plan, now);
     }
+}
+
+/// As the core's, with the bug of this run.
+pub fn reserve_start(bug: Option<Bug>, gate: &mut Gate, asked: &AskedStart, from: Timestamp) -> Reservation {
+    if bug == Some(Bug::StartsForgotten) {
+        gate.rate = None;
+    }
+    gate::reserve_start(gate, asked, from)
 }

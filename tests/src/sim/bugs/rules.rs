@@ -5,6 +5,7 @@ use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::{DueReply, Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::gate::rate::Reservation;
 use tickover_core::payload::Payload;
 use tickover_core::task::command::{Claim, Command, Complete, Fail};
 use tickover_core::task::decision::{ClaimReply, Decision, Reply};
@@ -65,6 +66,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
             Decision::refuse(Some(task), Reject::NotFound)
         }
         Bug::LossesShared => core(&before.alone(), context),
+        Bug::LateStartCounts => core(&before.with_any_start(), context),
         Bug::TickNeedsQueues
         | Bug::TurnLossesShared
         | Bug::ClosedBeforehand
@@ -93,6 +95,8 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::LateTaskNotFenced
         | Bug::FirstOfBurstRuns
         | Bug::BurstUnbounded
+        | Bug::StartsForgotten
+        | Bug::StartWithoutCondition
         | Bug::ItemsKeptForEver
         | Bug::ClaimedTurnsNotRecorded
         | Bug::SuspendIgnoresWakes
@@ -137,6 +141,19 @@ struct Before<'a> {
 impl<'a> Before<'a> {
     const fn is_look(&self) -> bool {
         matches!(self.command, Command::Due(_))
+    }
+
+    /// A claim for which the start in the record counts, however long ago that was.
+    fn with_any_start(&self) -> Command {
+        let now = self.context.now;
+        let passed = self.task.reserved().filter(|start| start.start_at < now);
+        match (self.command, passed) {
+            (Command::Claim(claim), Some(passed)) => {
+                let start = Some(Reservation { start_at: now, ..passed });
+                Command::Claim(Claim { start, ..claim.clone() })
+            }
+            (other, _) => other.clone(),
+        }
     }
 
     fn alone(&self) -> Command {

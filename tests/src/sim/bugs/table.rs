@@ -31,6 +31,7 @@ pub fn commit(
             None => apply(writes),
         },
         Some(Bug::SlotsRecordedTooFar) => apply(&changed(writes, record_timers_too_far)),
+        Some(Bug::StartWithoutCondition) => apply(&changed(writes, |write| forget_starts(ledger, write))),
         Some(Bug::OperationNotDue) => apply(&changed(writes, super::operation::forget_slot)),
         Some(Bug::KeyTakenUnchecked) => {
             apply(&changed(writes, |write| super::single::take_key(ledger, write)))
@@ -65,6 +66,15 @@ fn forget_due_slot(ledger: &Ledger, write: &mut Write) {
         && let Some(current) = ledger.task(&task.id).filter(|current| current.due.is_some())
     {
         **task = current;
+    }
+}
+
+/// Replaces the condition of a gate's write by one that holds, if the write reserves a start.
+fn forget_starts(ledger: &Ledger, write: &mut Write) {
+    if let Write::PutGate { record, replaces } = write
+        && let Some(current) = ledger.gate(&record.id).filter(|current| current.rate != record.rate)
+    {
+        *replaces = Some(current.nonce);
     }
 }
 

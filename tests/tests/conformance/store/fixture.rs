@@ -93,6 +93,8 @@ impl World {
             isolation: Isolation::Alone,
             paused: false,
             places: None,
+            start: None,
+            began_at: None,
         })
     }
 

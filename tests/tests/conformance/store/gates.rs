@@ -1,11 +1,12 @@
 //! Gates: a write follows exactly the record decided on, they are due while somebody waits, and who waits is found in
 //! order.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
-use tickover_core::flow::Priority;
+use tickover_core::duration::Millis;
+use tickover_core::flow::{Pace, Priority};
 use tickover_core::gate::{Gate, Hold, Holder, Order, RateState, Waiter};
 use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, RecordId, TaskId};
 use tickover_core::time::Timestamp;
@@ -48,6 +49,8 @@ fn busy(world: &World, gate: &Gate) -> Gate {
         holders: vec![holder("a", Hold::Taken { mark: 7 }), holder("b", called)],
         waiters: vec![waiter("c", Priority::Low, later(1))],
         overflow: true,
+        pace: NonZeroU32::new(997).map(|limit| Pace { limit, per: Millis::from_secs(1), burst: limit }),
+        paced_at: Some(NOW),
         rate: Some(RateState { next_at: later(3), part: 7, of: 997 }),
         ..gate.clone()
     };

@@ -54,6 +54,18 @@ fn a_task_that_waits_for_a_place_names_the_key_the_holders_and_its_position() {
 }
 
 #[test]
+fn a_task_that_waits_for_its_rate_names_the_key_and_the_instant() {
+    assert_says(
+        &json!({"status": "pending", "available_at": "2026-01-31T12:00:05.000Z",
+            "next": {"what": "waits_for_rate", "at": "2026-01-31T12:00:05.000Z", "key": "smtp"}}),
+        &[
+            "is pending: key \"smtp\" has reached its rate, which lets it start 2026-01-31T12:00:05.000Z (in 5s).",
+            "Next: from 2026-01-31T12:00:05.000Z (in 5s) on a worker of queue emails may have it.",
+        ],
+    );
+}
+
+#[test]
 fn a_task_in_its_backoff_says_which_attempt_failed_why_and_when_the_next_may_start() {
     assert_says(
         &json!({"status": "pending", "attempt": 1, "available_at": "2026-01-31T12:00:05.000Z",

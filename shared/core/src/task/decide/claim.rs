@@ -5,6 +5,7 @@ use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::gate::CLOCKS;
 use crate::task::command::{Claim, Places};
+use crate::task::decide::pace::{Pacing, pacing, put_off};
 use crate::task::decision::{ClaimReply, Decision, Reply};
 use crate::task::transition;
 use crate::task::{Ending, Outcome, State, Task};
@@ -44,15 +45,28 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
             reply_only(task, expired_task, outcome, context)
         }
         State::Pending(_) if claim.paused => park(task, current, context),
-        State::Pending(_) if lacks_places(task, claim, now) => {
-            reply_only(task, expired_task, ClaimReply::NeedsPlaces, context)
-        }
-        State::Pending(_) => {
-            let mut after = current.clone();
-            transition::start_attempt(&mut after, claim, now);
-            super::update(task, after, context, reply(ClaimReply::Claimed))
-        }
+        State::Pending(_) => start(task, expired_task, claim, context),
     }
+}
+
+/// Starts an attempt of a task that waits, once it has what it needs for that.
+fn start(task: &Task, expired_task: Option<Task>, claim: &Claim, context: &Context<'_>) -> Decision {
+    let current = expired_task.as_ref().unwrap_or(task);
+    let outcome = match pacing(current, claim, context.now) {
+        Pacing::Later(available_at) => ClaimReply::Early { available_at },
+        Pacing::PutOff(start) => return put_off(task, current, start, context),
+        // The places come first: a start would be lost while the task waits for one.
+        Pacing::NeedsStart | Pacing::Ready if lacks_places(task, claim, context.now) => {
+            ClaimReply::NeedsPlaces
+        }
+        Pacing::NeedsStart => ClaimReply::NeedsStart,
+        Pacing::Ready => {
+            let mut after = current.clone();
+            transition::start_attempt(&mut after, claim, context.now);
+            return super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Claimed)));
+        }
+    };
+    reply_only(task, expired_task, outcome, context)
 }
 
 /// Whether an attempt may not start yet, because the task needs places that weren't taken for this very record, or that
@@ -100,9 +114,19 @@ fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
         return park(task, task, context);
     } else if claim.isolation.is_shared() {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Suspect)));
-    } else if lacks_places(task, claim, context.now) {
-        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::NeedsPlaces)));
     } else {
+        let lacks = match pacing(task, claim, context.now) {
+            Pacing::Later(available_at) => Some(ClaimReply::Early { available_at }),
+            Pacing::PutOff(start) => return put_off(task, task, start, context),
+            Pacing::NeedsStart | Pacing::Ready if lacks_places(task, claim, context.now) => {
+                Some(ClaimReply::NeedsPlaces)
+            }
+            Pacing::NeedsStart => Some(ClaimReply::NeedsStart),
+            Pacing::Ready => None,
+        };
+        if let Some(reply) = lacks {
+            return Decision::unchanged(task, Ok(Reply::Claim(reply)));
+        }
         transition::start_attempt(&mut after, claim, context.now);
     }
     let outcome = if after.ended().is_some() { ClaimReply::Stale } else { ClaimReply::Claimed };

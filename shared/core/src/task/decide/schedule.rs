@@ -18,6 +18,8 @@ use crate::time::Timestamp;
 
 /// Bytes kept free for data that is added to the record later: a lease, a past attempt, a small result.
 const GROWTH_BYTES: usize = 360;
+/// Bytes of a start that is reserved later.
+const START_BYTES: usize = 60;
 /// How long the payloads of a task without a deadline are kept at first. The tick extends this while the task is
 /// open.
 const OPEN_ENDED: crate::duration::Millis = crate::duration::Millis::from_secs(60 * 86_400);
@@ -60,6 +62,12 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if available_at.since(now) > SPAN_MAX {
         return Decision::refuse(None, Reject::field("run_at", "must be at most a year ahead"));
     }
+    let reserved = schedule.flow.paced.as_ref().and_then(|paced| paced.start);
+    let available_at = reserved.map_or(available_at, |start| start.start_at.max(available_at));
+    if available_at.since(now) > SPAN_MAX {
+        let reason = "so many tasks of its key wait that its start would be more than a year ahead";
+        return Decision::refuse(None, Reject::field("rate", reason));
+    }
     let given = Given {
         input: schedule.input.as_ref(),
         labels: schedule.labels.as_ref(),
@@ -68,7 +76,9 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     let (mut task, new_items) = spill(blank(schedule, available_at, context), &given, context);
     // Flow control shares the space of the policies: a task may have all of one at its greatest size, not of both.
     if task.flow.is_some() {
-        let (bytes, maximum) = (size::of(&task), limits::CONTROL_RECORD_BYTES - GROWTH_BYTES);
+        let waits_for_start = task.paced().is_some_and(|paced| paced.start.is_none());
+        let bytes = size::of(&task) + if waits_for_start { START_BYTES } else { 0 };
+        let maximum = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
         if let Err(reject) = limits::check("record_bytes", bytes, maximum) {
             return Decision::refuse(None, reject);
         }

@@ -7,6 +7,7 @@ mod leases;
 mod life;
 mod lost;
 mod operators;
+mod paced;
 mod parents;
 mod parked;
 mod random;

@@ -1,7 +1,8 @@
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::due::{Due, DueKind};
-use tickover_core::flow::Priority;
+use tickover_core::duration::Millis;
+use tickover_core::flow::{Pace, Priority};
 use tickover_core::gate::{Hold, Holder, Order, RateState};
 use tickover_core::id::{Fingerprint, Incarnation, Nonce, TaskId};
 use tickover_core::limits::CONTROL_RECORD_BYTES;
@@ -45,7 +46,10 @@ fn busy() -> Gate {
 #[test]
 fn an_item_is_read_back_as_it_was_written() {
     let pinned = Gate { pinned: NonZeroU16::new(1), overflow: true, ..busy() };
-    let paced = Gate { rate: Some(RateState { next_at: NOW, part: 7, of: 997 }), ..empty() };
+    let limit = NonZeroU32::new(997).unwrap();
+    let pace = Some(Pace { limit, per: Millis::from_secs(1), burst: limit });
+    let rate = Some(RateState { next_at: NOW, part: 7, of: 997 });
+    let paced = Gate { pace, paced_at: Some(NOW), rate, ..empty() };
     for record in [empty(), busy(), pinned, paced] {
         assert_eq!(to_gate(of_gate(&record).unwrap()).unwrap(), record);
     }

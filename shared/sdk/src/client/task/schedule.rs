@@ -155,7 +155,7 @@ impl<O> ScheduleTask<O> {
         self.flow("concurrency", |flow| flow::concurrency(flow, key, limit))
     }
 
-    /// Lets at most `limit` tasks of this key start in each `per`: see [`Step::rate`]. So far the system refuses it.
+    /// Lets at most `limit` tasks of this key start in each `per`: see [`Step::rate`].
     pub fn rate(self, key: impl fmt::Display, limit: u32, per: impl IntoMillis) -> Self {
         self.flow("rate", |flow| flow::rate(flow, key, limit, per))
     }

@@ -18,7 +18,7 @@ use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
-use crate::tasks::schedule::{ScheduleRequest, digest};
+use crate::tasks::schedule::{ScheduleRequest, digest, is_new};
 
 /// How long a key is left to a process that hasn't written its task yet.
 pub(super) const GRACE: Millis = Millis::from_secs(2);
@@ -85,7 +85,7 @@ impl Service {
             labels: None,
             retry: RetryPolicy { max_attempts: MaxAttempts::Skip, ..RetryPolicy::none() },
             timeouts: Timeouts::default(),
-            flow: crate::flow::recorded(&FlowRequest::default()),
+            flow: crate::flow::recorded(&FlowRequest::default(), None),
             start: Start::After(Millis::ZERO),
             fingerprint: fence_mark(),
             ..beside.clone()
@@ -112,9 +112,13 @@ impl Service {
         if !self.put_key(record_of(key, &schedule, &context), replaces).await? {
             return Ok(None);
         }
+        let schedule = Box::pin(self.with_start(request, schedule)).await;
         let (id, own) = (schedule.id.clone(), schedule.fingerprint);
-        let command = Command::Schedule(schedule);
-        let decision = self.drive_unpublished(&id, Known::Absent, &command).await?;
+        let start = schedule.flow.paced.as_ref().and_then(|paced| paced.start);
+        let decision = self.drive_unpublished(&id, Known::Absent, &Command::Schedule(schedule)).await?;
+        if !is_new(&decision) {
+            Box::pin(self.give_unused_back(request.flow.rate.as_ref(), start)).await;
+        }
         let (task, reply) = decision.outcome?;
         if is_fence(&task) {
             // This process was so late that another one has taken the key.

@@ -77,6 +77,8 @@ fn a_hint_of_an_earlier_task_with_the_same_id_is_stale() {
             isolation: Isolation::Alone,
             paused: false,
             places: None,
+            start: None,
+            began_at: None,
         })
     };
     task().scheduled().run(&claim(7)).replies(SPENT).changes_nothing().run(&claim(1)).replies(CLAIMED);
@@ -94,6 +96,8 @@ fn a_hint_from_before_the_task_became_pending_again_is_stale() {
             isolation: Isolation::Alone,
             paused: false,
             places: None,
+            start: None,
+            began_at: None,
         })
     };
     let failed = || task().attempts(3).scheduled().run(&claim("a", 1)).replies(CLAIMED).fail("a");

@@ -156,6 +156,8 @@ fn claim(lease: LeaseId, length: Millis) -> Command {
         isolation: Isolation::Alone,
         paused: false,
         places: None,
+        start: None,
+        began_at: None,
     })
 }
 

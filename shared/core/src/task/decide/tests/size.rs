@@ -95,6 +95,8 @@ fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
         isolation,
         paused,
         places: None,
+        start: None,
+        began_at: None,
     };
     scene.run(&Command::Claim(claim))
 }

@@ -1,0 +1,118 @@
+//! Starts by a key's rate: reserved, given back, and looked at.
+
+use crate::duration::Millis;
+use crate::flow::Pace;
+use crate::time::Timestamp;
+
+use super::rate::{self, Reservation};
+use super::{Gate, RateState};
+
+/// For how long after its instant a reserved start counts for a claim that begins. A claim that comes later reserves
+/// another one: otherwise all tasks that waited for a worker would start at once when it comes.
+pub const LATE_MAX: Millis = Millis::from_secs(5);
+/// For how long after its instant an attempt may begin with it. A claim takes milliseconds, but its calls may be slow.
+pub const BEGINS_WITHIN: Millis = Millis::from_secs(30);
+
+/// What a task asks of a gate before it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedStart {
+    pub pace: Pace,
+    /// When the task was scheduled: of two rates for one key, the later one counts.
+    pub asked_at: Timestamp,
+}
+
+/// Reserves the next start that isn't before `from`.
+pub fn reserve_start(gate: &mut Gate, asked: &AskedStart, from: Timestamp) -> Reservation {
+    if gate.paced_at.is_none_or(|at| at <= asked.asked_at) && gate.pace != Some(asked.pace) {
+        (gate.pace, gate.paced_at) = (Some(asked.pace), Some(asked.asked_at));
+    }
+    let reservation = rate::reserve(gate.rate, &gate.pace.unwrap_or(asked.pace), from);
+    gate.rate = Some(reservation.after);
+    reservation
+}
+
+/// Gives a reserved start back, and returns whether that was possible: another one may have been reserved since.
+pub fn give_start_back(gate: &mut Gate, reservation: RateState) -> bool {
+    let before = gate.pace.and_then(|pace| rate::give_back(gate.rate, reservation, &pace));
+    gate.rate = before.or(gate.rate);
+    before.is_some()
+}
+
+/// When the next start would be that was reserved now; `None` without a rate.
+pub fn next_start(gate: &Gate, now: Timestamp) -> Option<Timestamp> {
+    gate.pace.map(|pace| rate::reserve(gate.rate, &pace, now).start_at)
+}
+
+impl Reservation {
+    /// Whether an attempt may begin with it, by a claim that began at that instant.
+    pub fn counts(&self, began_at: Timestamp, now: Timestamp) -> bool {
+        let is_late = began_at > self.start_at.plus(LATE_MAX) || now > self.start_at.plus(BEGINS_WITHIN);
+        self.start_at <= now && !is_late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::gate::{KEPT_FOR, Plan};
+    use crate::id::{Fingerprint, GateId, Nonce};
+
+    const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+    fn after(ms: u64) -> Timestamp {
+        START.plus(Millis::new(ms))
+    }
+
+    fn gate() -> Gate {
+        let id = GateId::from(&Fingerprint::from_bytes([0; 16]));
+        Gate::new(id, "smtp".into(), Nonce::from_bytes([0; 8]), START)
+    }
+
+    fn asked(limit: u32, asked_at: u64) -> AskedStart {
+        let (limit, burst) = (NonZeroU32::new(limit).unwrap(), NonZeroU32::MIN);
+        AskedStart { pace: Pace { limit, per: Millis::from_secs(1), burst }, asked_at: after(asked_at) }
+    }
+
+    #[test]
+    fn of_two_rates_for_one_key_that_of_the_task_that_was_scheduled_later_counts() {
+        let mut gate = gate();
+        let mut reserve = |asked| reserve_start(&mut gate, &asked, START).start_at;
+        assert_eq!(reserve(asked(10, 1)), START);
+        assert_eq!(reserve(asked(2, 2)), after(100), "by the earlier rate until then");
+        assert_eq!(reserve(asked(10, 1)), after(600), "the earlier task comes again, and counts no more");
+        assert_eq!(reserve(asked(2, 2)), after(1_100));
+    }
+
+    #[test]
+    fn a_start_that_was_reserved_last_is_given_back_and_the_next_one_gets_it() {
+        let mut gate = gate();
+        let [first, second] = [(), ()].map(|()| reserve_start(&mut gate, &asked(10, 0), START));
+        assert!(!give_start_back(&mut gate, first.after));
+        assert!(give_start_back(&mut gate, second.after));
+        assert!(!give_start_back(&mut gate, second.after), "only once");
+        assert_eq!(next_start(&gate, START), Some(second.start_at));
+        assert_eq!(reserve_start(&mut gate, &asked(10, 0), START), second);
+    }
+
+    #[test]
+    fn the_record_of_a_key_is_kept_until_its_last_start_has_passed() {
+        let mut plan = Plan::of(gate());
+        for _ in 0..100_000 {
+            reserve_start(&mut plan.gate, &asked(1, 0), START);
+        }
+        let written = plan.finish(None, Nonce::from_bytes([1; 8]), START, 1).unwrap();
+        assert!(written.expires_at > after(100_000_000).plus(KEPT_FOR));
+        assert_eq!(written.due, None, "no tick needs to look at it");
+    }
+
+    #[test]
+    fn a_reserved_start_counts_for_claims_that_begin_within_five_seconds_and_take_no_more_than_thirty() {
+        let reservation = reserve_start(&mut gate(), &asked(1, 0), after(100));
+        let counts = |ms| reservation.counts(after(ms), after(ms));
+        assert_eq!([99, 100, 5_100, 5_101].map(counts), [false, true, true, false]);
+        let counts = |ms| reservation.counts(after(0), after(ms));
+        assert_eq!([99, 100, 30_100, 30_101].map(counts), [false, true, true, false]);
+    }
+}

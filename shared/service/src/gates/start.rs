@@ -1,0 +1,110 @@
+//! Starts by the rate of a key: reserved when a task is scheduled or claimed, and given back if they aren't needed.
+
+use std::collections::BTreeMap;
+
+use tickover_core::flow::{Paced, Rate};
+use tickover_core::gate::rate::Reservation;
+use tickover_core::gate::{AskedStart, shown};
+use tickover_core::id::{Fingerprint, GateId};
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+
+use super::{Act, Done, PlacesOfClaim};
+use crate::claim::WAITED_OUT;
+use crate::error::ServiceError;
+use crate::flow::gate_digest;
+use crate::service::Service;
+use crate::warn_unless_logged;
+
+/// How often a claim reserves a start again, because the record has changed since or too much time has passed.
+const ROUNDS: u32 = 5;
+
+impl Service {
+    /// Reserves starts for tasks that are about to be scheduled, in their order: all of one key by one write. If that
+    /// fails, tasks have none, and reserve one when they are claimed.
+    pub(crate) async fn reserve_starts(&self, rates: &[Option<&Rate>]) -> Vec<Option<Reservation>> {
+        let mut starts = vec![None; rates.len()];
+        let mut by_key: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (nth, rate) in rates.iter().enumerate() {
+            if let Some(rate) = rate {
+                by_key.entry(rate.key.as_str()).or_default().push(nth);
+            }
+        }
+        for nths in by_key.into_values() {
+            let of_key: Vec<&Rate> = nths.iter().filter_map(|nth| rates[*nth]).collect();
+            let Some(first) = of_key.first() else { continue };
+            let asked_at = self.now();
+            let asked: Vec<_> =
+                of_key.iter().map(|rate| AskedStart { pace: rate.pace(), asked_at }).collect();
+            match self.reserve(&gate_digest(&first.key), &shown(&first.key), &asked).await {
+                Ok(reserved) => nths.iter().zip(reserved).for_each(|(nth, start)| starts[*nth] = Some(start)),
+                Err(error) => {
+                    warn_unless_logged!(error; %error, "no starts reserved; the claims of the tasks will do it");
+                }
+            }
+        }
+        starts
+    }
+
+    async fn reserve(
+        &self,
+        key: &Fingerprint,
+        text: &str,
+        asked: &[AskedStart],
+    ) -> Result<Vec<Reservation>, ServiceError> {
+        let act = Act::Reserve(asked);
+        match Box::pin(self.change_gate(&GateId::from(key), text, &act)).await?.0 {
+            Done::Reserved(starts) => Ok(starts),
+            Done::Took(_) | Done::Found(_) => Ok(vec![]),
+        }
+    }
+
+    /// Reserves a start for a claim, and waits for it if it comes within a second. Returns the record on which the claim
+    /// is decided again: `None` if there is none any more.
+    pub(crate) async fn reserve_for_claim(
+        &self,
+        task: &Task,
+        taken: &mut PlacesOfClaim,
+    ) -> Result<Option<Task>, ServiceError> {
+        taken.start_rounds += 1;
+        if taken.start_rounds > ROUNDS {
+            self.free_unused(taken).await;
+            return Err(ServiceError::Contended);
+        }
+        // A claim by an old message would use up a start for nothing, so the record is read first.
+        let Some(stored) = self.load(&task.id).await? else { return Ok(None) };
+        let is_same = (stored.incarnation, stored.version) == (task.incarnation, task.version);
+        let Some(paced) = stored.paced().filter(|_| is_same) else { return Ok(Some(stored)) };
+        let asked = [AskedStart { pace: paced.pace, asked_at: stored.created_at }];
+        let start = self.reserve(&paced.key, &paced.text, &asked).await?.first().copied();
+        taken.start = Some(Paced { start, ..paced.clone() });
+        if let Some(start) = start.filter(|start| start.start_at.since(self.now()) <= WAITED_OUT) {
+            self.ports.clock.sleep_until(start.start_at).await;
+        }
+        Ok(Some(stored))
+    }
+
+    /// Gives the start back that a claim reserved, unless the record has it now or the attempt has begun with it.
+    pub(crate) async fn settle_start(&self, task: &Task, taken: &mut PlacesOfClaim) {
+        let Some(start) = taken.start.take() else { return };
+        let has_begun = task.running().is_some_and(|running| running.lease == taken.lease);
+        if !has_begun && task.reserved() != start.start {
+            self.give_start_back(&start).await;
+        }
+    }
+
+    /// Gives a reserved start back. That is possible as long as it is the last one that was reserved.
+    pub(crate) async fn give_start_back(&self, paced: &Paced) {
+        let Some(start) = paced.start.filter(|start| is_ahead(start, self.now())) else { return };
+        let act = Act::GiveBack(start.after);
+        let given = Box::pin(self.change_gate(&GateId::from(&paced.key), &paced.text, &act)).await;
+        if let Err(error) = given {
+            warn_unless_logged!(error; key = paced.text, %error, "start not given back; it is left out");
+        }
+    }
+}
+
+/// Whether a reserved start makes others wait.
+fn is_ahead(start: &Reservation, now: Timestamp) -> bool {
+    start.after.next_at > now
+}

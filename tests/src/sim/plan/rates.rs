@@ -1,0 +1,36 @@
+//! Rates: in a share of the seeds, most tasks start by the rate of one key.
+
+use std::num::NonZeroU32;
+
+use tickover_core::flow::Rate;
+use tickover_core::id::FlowKey;
+
+use super::{Job, JobRequest};
+use crate::sim::dice::Dice;
+
+/// Of a thousand seeds, in so many tasks have a rate.
+const SEEDS: u64 = 300;
+/// Of a thousand tasks of such a seed, so many have it.
+const TASKS: u64 = 700;
+const KEY: &str = "smtp";
+
+/// Gives tasks the rate of the run.
+pub(super) fn add(seed: u64, jobs: &mut [Job]) {
+    let dice = Dice::new(seed, "rates");
+    if !dice.chance(SEEDS) {
+        return;
+    }
+    let limit = dice.between(1, 4);
+    let burst = dice.between(1, limit);
+    let per = dice.millis(5_000, 240_000);
+    let whole = |number: u64| NonZeroU32::new(u32::try_from(number).unwrap_or(1));
+    let (Ok(key), Some(limit), Some(burst)) = (FlowKey::parse(KEY), whole(limit), whole(burst)) else {
+        return;
+    };
+    for job in jobs {
+        let JobRequest::Schedule(requests) = &mut job.request else { continue };
+        for request in requests.iter_mut().filter(|_| dice.chance(TASKS)) {
+            request.flow.rate = Some(Rate { key: key.clone(), limit, per, burst });
+        }
+    }
+}
