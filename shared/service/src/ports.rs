@@ -10,6 +10,7 @@ use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionStatus, Parent, Slot};
+use tickover_core::flow::Priority;
 use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
     BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, RecordId, TaskId,
@@ -399,6 +400,14 @@ impl Depth {
     }
 }
 
+/// About how many messages wait where those of a priority do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassDepth {
+    pub depth: Depth,
+    /// Whether messages of this priority wait apart from the normal ones.
+    pub apart: bool,
+}
+
 /// Delivers hints: at least once, in no order.
 #[async_trait]
 pub trait Queue: Send + Sync {
@@ -454,6 +463,17 @@ pub trait Queue: Send + Sync {
 
     /// About how many messages there are.
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError>;
+
+    /// About how many messages there are where those of a priority wait.
+    async fn class_depth(&self, queue: &QueueName, _class: Priority) -> Result<ClassDepth, QueueError> {
+        Ok(ClassDepth { depth: self.depth(queue).await?, apart: false })
+    }
+
+    /// Whether the message of this receipt waited apart from those of other priorities. Then that it was received says
+    /// nothing about them.
+    fn was_apart(&self, _receipt: &str) -> bool {
+        false
+    }
 
     /// Creates a queue if this adapter can. Returns whether the queue exists now.
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError>;
