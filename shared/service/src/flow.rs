@@ -31,6 +31,7 @@ pub(crate) fn recorded(request: &FlowRequest) -> Flow {
         gates,
         priority: request.priority,
         fairness: request.fairness.as_ref().map(fairness_digest),
+        fairness_text: request.fairness.as_ref().map(shown).unwrap_or_default(),
         requires: request.requires.clone(),
     }
 }

@@ -68,7 +68,12 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     let (mut task, new_items) = spill(blank(schedule, available_at, context), &given, context);
     // Flow control shares the space of the policies: a task may have all of one at its greatest size, not of both.
     if task.flow.is_some() {
-        let (bytes, maximum) = (size::of(&task), limits::CONTROL_RECORD_BYTES - GROWTH_BYTES);
+        let maximum = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
+        if size::of(&task) > maximum {
+            // It is only for people.
+            task.flow.iter_mut().for_each(|flow| flow.fairness_text.clear());
+        }
+        let bytes = size::of(&task);
         if let Err(reject) = limits::check("record_bytes", bytes, maximum) {
             return Decision::refuse(None, reject);
         }
