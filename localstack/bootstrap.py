@@ -83,9 +83,11 @@ def make_queue(sqs, name, attributes):
 
 
 def make_queues(sqs, template, names):
-    """Creates the queues of a template. Dead-letter queues come first: the other queues refer to them."""
+    """Creates the queues of a template. Dead-letter queues come first: the other queues refer to them. Without class
+    queues, which programs don't look for if they have a list of queues."""
     found = template["Resources"].items()
-    queues = [(key, value["Properties"]) for key, value in found if value["Type"] == "AWS::SQS::Queue"]
+    made = [(key, value) for key, value in found if value.get("Condition") != "HasPriorities"]
+    queues = [(key, value["Properties"]) for key, value in made if value["Type"] == "AWS::SQS::Queue"]
     urls = {}
     for logical_id, properties in sorted(queues, key=lambda queue: "RedrivePolicy" in queue[1]):
         attributes = {

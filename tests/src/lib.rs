@@ -1,5 +1,6 @@
 //! What all tests share: real processes, an AWS emulator, and a service in virtual time.
 
+pub mod class_queue;
 pub mod dynamodb;
 pub mod emulator;
 pub mod faults;

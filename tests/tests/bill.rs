@@ -18,7 +18,10 @@ fn alarms(template: &str) -> Alarms {
     let with = |name: &str| alarms.iter().filter(|alarm| alarm.starts_with(&format!("{name}\n"))).count();
     let [essential, more, events] =
         [with("HasAlarms"), with("HasAllAlarms"), with("HasEventsAlarms") + with("HasAllEventsAlarms")];
-    assert_eq!(essential + more + events, alarms.len(), "one has another condition");
+    let of_classes = with("HasPrioritiesAlarms");
+    let expected = if of_classes == 0 { 0 } else { cost::CLASS_QUEUES * cost::CLASS_ALARMS.essential };
+    assert_eq!((of_classes, cost::CLASS_ALARMS.essential), (usize::from(expected), cost::CLASS_ALARMS.all));
+    assert_eq!(essential + more + events + of_classes, alarms.len(), "one has another condition");
     let count = |count: usize| u16::try_from(count).unwrap();
     Alarms { essential: count(essential), all: count(essential + more) }
 }
@@ -33,7 +36,10 @@ fn the_alarms_of_the_templates_are_those_of_the_bill() {
 fn the_queues_that_lambda_polls_are_those_of_the_bill() {
     let sources = |name: &str| template(name).matches("Type: AWS::Lambda::EventSourceMapping\n").count();
     assert_eq!(sources("core.yaml"), usize::from(cost::CORE_QUEUES));
-    assert_eq!(sources("worker.yaml"), 1);
+    assert_eq!(sources("worker.yaml"), usize::from(1 + cost::CLASS_QUEUES));
+    let of_classes =
+        template("worker.yaml").matches("EventSourceMapping\n    Condition: HasPriorities\n").count();
+    assert_eq!(of_classes, usize::from(cost::CLASS_QUEUES));
 }
 
 #[test]

@@ -6,8 +6,8 @@
 use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Concurrency, FlowRequest, Rate};
-use tickover_core::id::FlowKey;
+use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
+use tickover_core::id::{FLOW_KEY_MAX, FlowKey};
 use tickover_core::task::command::Start;
 use tickover_service::claim::ClaimedTask;
 use tickover_service::tasks::schedule::ScheduleRequest;
@@ -120,6 +120,24 @@ async fn a_task_that_waits_behind_a_full_record_costs_five_write_units_over_a_pl
         running = next;
     }
     assert!(writes / count <= 5.0, "{} units each", writes / count);
+}
+
+#[tokio::test]
+async fn a_priority_and_a_fairness_key_cost_no_unit_and_no_read() {
+    let meter = meter().await;
+    let fairness = FlowKey::parse("k".repeat(FLOW_KEY_MAX)).ok();
+    let mut lives = vec![];
+    for flow in [
+        FlowRequest::default(),
+        FlowRequest { priority: Priority::High, fairness: fairness.clone(), ..FlowRequest::default() },
+        FlowRequest { priority: Priority::Low, fairness, ..FlowRequest::default() },
+    ] {
+        let schedule = scheduled(&meter, ScheduleRequest { flow, ..request("work", None, None) }).await;
+        let (task, claim) = claimed(&meter).await;
+        lives.push([schedule, claim, completed(&meter, &task).await]);
+    }
+    assert_eq!(lives[0], lives[1]);
+    assert_eq!(lives[0], lives[2]);
 }
 
 #[tokio::test]

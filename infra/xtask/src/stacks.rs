@@ -52,6 +52,19 @@ for queue, visibility, shard in zip(queues, visible, shards):
     if not any('WorkerPolicy' in policy['PolicyName'] for policy in attached): print(queue, 'may do', attached)
 ";
 
+/// Argument: the queue. Prints each of its queues in SQS with what it has, one in a line: its name, the visibility timeout,
+/// the dead-letter queue, and the functions that receive from it.
+const CLASSES: &str = r"
+import boto3, json, sys
+functions, sqs = boto3.client('lambda'), boto3.client('sqs')
+for url in sorted(sqs.list_queues(QueueNamePrefix='tickover-work-' + sys.argv[1]).get('QueueUrls', [])):
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=['All'])['Attributes']
+    dead = json.loads(found['RedrivePolicy'])['deadLetterTargetArn'].rsplit(':', 1)[1]
+    sources = functions.list_event_source_mappings(EventSourceArn=found['QueueArn'])['EventSourceMappings']
+    receivers = ' '.join(source['FunctionArn'].split(':function:')[1] for source in sources)
+    print(url.rsplit('/', 1)[1], found['VisibilityTimeout'], dead, receivers)
+";
+
 /// Arguments: names of stacks, which are deleted in this order.
 const DELETE: &str = r"
 import boto3, sys
@@ -102,9 +115,19 @@ impl Stacks {
         self.deploy("worker", &orders, &["Architecture=x86_64", "MaxConcurrency=0", "Alarms=all"])?;
         self.check("orders", "360", "16", "")?;
 
-        self.deploy("worker", &orders, &["Timeout=900", "Release=1"])?;
+        self.deploy(
+            "worker",
+            &orders,
+            &["Timeout=900", "Release=1", "Priorities=on", "MaxLowConcurrency=0"],
+        )?;
         self.check("orders", "1200", "16", "orders")?;
-        self.deploy("worker", &orders, &["Release=2", "StableVersion=1", "StablePart=0.9"])?;
+        self.has_classes("orders", &["", "__high", "__low"])?;
+        self.deploy(
+            "worker",
+            &orders,
+            &["Release=2", "StableVersion=1", "StablePart=0.9", "Priorities=off"],
+        )?;
+        self.has_classes("orders", &[""])?;
         // The parameters that aren't named keep their values. The export, which a worker imports, doesn't change.
         self.deploy("core", SYSTEM, &["DueShards=32", "RetentionDays=9", "Alarms=essential"])?;
         self.deploy("worker", &emails, &["Queue=emails", "Architecture=x86_64", "MaxConcurrency=0"])?;
@@ -156,6 +179,20 @@ impl Stacks {
     fn check(&self, queues: &str, visibilities: &str, shards: &str, released: &str) -> Result<()> {
         let problems = self.python(CHECK, &[queues, visibilities, shards, released])?;
         ensure!(problems.is_empty(), "what was deployed is wrong:\n{problems}");
+        Ok(())
+    }
+
+    /// The queue has these class queues and no others. Each is received from and redrives as the queue itself does.
+    fn has_classes(&self, queue: &str, suffixes: &[&str]) -> Result<()> {
+        let found = self.python(CLASSES, &[queue])?;
+        let expected = |suffix: &&str| {
+            format!(
+                "{SYSTEM}-work-{queue}{suffix} 1200 {SYSTEM}-dead-work-{queue} {SYSTEM}-worker-{queue}:live"
+            )
+        };
+        let expected: Vec<String> = suffixes.iter().map(expected).collect();
+        let found: Vec<&str> = found.lines().collect();
+        ensure!(found == expected, "the class queues are wrong: {found:#?}, not {expected:#?}");
         Ok(())
     }
 

@@ -71,6 +71,9 @@ pub(crate) struct CostArgs {
     /// Stacks of `worker.yaml`: each has a queue, which Lambda polls even if it is empty, and alarms
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
     workers: u16,
+    /// The parameter `Priorities` of these stacks is `on`: each has two more queues, and their alarms
+    #[arg(long)]
+    priorities: bool,
     /// The parameter `Alarms` of all stacks
     #[arg(long, value_enum, default_value_t = WhichAlarms::Essential)]
     alarms: WhichAlarms,

@@ -54,6 +54,12 @@ pub(crate) fn task(task: &TaskView) -> String {
     if let Some(progress) = task.progress {
         line("progress", &format!("{:.0} %", progress * 100.0));
     }
+    if let Some(priority) = &task.priority {
+        line("priority", &priority.to_string());
+    }
+    if let Some(key) = &task.fairness_key {
+        line("fairness key", key);
+    }
     for (name, value) in task.labels() {
         line("label", &format!("{name}={value}"));
     }

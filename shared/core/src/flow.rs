@@ -207,6 +207,9 @@ pub struct Flow {
     /// Tasks with the same one are one tenant of their queue.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fingerprint>,
+    /// The beginning of that key, for people: see [`crate::gate::TEXT_MAX`].
+    #[serde(rename = "ft", default, skip_serializing_if = "String::is_empty")]
+    pub fairness_text: String,
     /// What its worker must provide.
     #[serde(rename = "r", default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<Capability>,

@@ -67,6 +67,26 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// Turns that begin as if others had taken some before: for a process that may end after a few. If it draws evenly,
+    /// the first message of such processes is a low one as often as a later one is.
+    pub const fn begun(random: u32) -> Self {
+        Self { passed: [0, random / LOW_OF % NORMAL_OF, random % LOW_OF] }
+    }
+
+    /// In which order to ask the priorities for `count` messages, and for how many each, if it isn't known what waits.
+    /// First those that are owed, each as many as that, then each for all that is still missing.
+    pub fn asks(&self, count: u32) -> [(Priority, u32); 5] {
+        let low = self.owed(Priority::Low).min(count);
+        let normal = self.owed(Priority::Normal).min(count - low);
+        let [first, second, last] = Priority::ALL.map(|priority| (priority, count));
+        [(Priority::Low, low), (Priority::Normal, normal), first, second, last]
+    }
+
+    /// Notes that a priority was asked and nothing of it waits: it isn't owed anything.
+    pub fn found_none(&mut self, priority: Priority) {
+        self.passed[priority.place()] = 0;
+    }
+
     /// The priority to take from next; `None` if nothing waits. `waits` has one place for each of [`Priority::ALL`].
     pub fn next(&self, waits: [bool; 3]) -> Option<Priority> {
         let waiting = |priority: &Priority| waits[priority.place()];
@@ -168,6 +188,46 @@ mod tests {
             all += 10;
         }
         assert!((90..=110).contains(&(low * 1_000 / all)), "{low} of {all}");
+    }
+
+    /// Asks until there are so many messages; `waiting` has so many of each priority. Returns what was taken.
+    fn asked(turns: &mut Turns, count: u32, waiting: &mut [u32; 3]) -> Vec<Priority> {
+        let mut got = Vec::new();
+        for (priority, most) in turns.asks(count) {
+            let left = count - u32::try_from(got.len()).unwrap();
+            let given = most.min(left).min(waiting[priority.place()]);
+            if given > 0 {
+                waiting[priority.place()] -= given;
+                turns.took(priority, given, [true; 3]);
+                got.extend((0..given).map(|_| priority));
+            } else if most.min(left) > 0 {
+                turns.found_none(priority);
+            }
+        }
+        got
+    }
+
+    #[test]
+    fn who_asks_without_knowing_what_waits_takes_high_first_and_one_low_of_ten() {
+        for count in [1, 3, 10] {
+            let (mut turns, mut waiting) = (Turns::default(), [1_000, 0, 1_000]);
+            let order: Vec<_> =
+                (0..600 / count).flat_map(|_| asked(&mut turns, count, &mut waiting)).collect();
+            let low = order.iter().filter(|priority| **priority == Low).count();
+            assert!((55..=65).contains(&low), "{low} low ones of {} by {count}", order.len());
+        }
+        let mut waiting = [2, 3, 4];
+        let order = asked(&mut Turns::default(), 10, &mut waiting);
+        assert_eq!(order, [High, High, Normal, Normal, Normal, Low, Low, Low, Low]);
+        assert_eq!(asked(&mut Turns::default(), 10, &mut waiting), []);
+    }
+
+    #[test]
+    fn processes_that_take_a_single_message_take_low_ones_as_often_as_others_do() {
+        let first = |random| asked(&mut Turns::begun(random), 1, &mut [1; 3])[0];
+        let all: Vec<_> = (0..90).map(first).collect();
+        assert_eq!(all.iter().filter(|priority| **priority == Low).count(), 9);
+        assert_eq!(all.iter().filter(|priority| **priority == Normal).count(), 9);
     }
 
     #[test]

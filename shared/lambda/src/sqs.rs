@@ -7,8 +7,10 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 use tickover_api::Problem;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
+use tickover_sqs::receipt_of;
 
 use crate::boot::App;
 
@@ -59,8 +61,8 @@ pub fn receives(message: &SqsMessage) -> u32 {
 pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Timestamp) {
     let mut by_queue: BTreeMap<QueueName, Vec<String>> = BTreeMap::new();
     for message in messages {
-        if let (Some(queue), Some(receipt)) = (queue_of(app, message), &message.receipt_handle) {
-            by_queue.entry(queue).or_default().push(receipt.clone());
+        if let (Some((queue, _)), Some(receipt)) = (queue_of(app, message), receipt(app, message)) {
+            by_queue.entry(queue).or_default().push(receipt);
         }
     }
     let left = deadline_at.since(app.service.now());
@@ -72,12 +74,20 @@ pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Ti
     }
 }
 
-/// The queue of a message: its ARN and the queue's URL end in the same name.
-fn queue_of(app: &App, message: &SqsMessage) -> Option<QueueName> {
+/// The receipt of a message, as the queue port knows it: with the class of the class queue that it comes from.
+pub fn receipt(app: &App, message: &SqsMessage) -> Option<String> {
+    let class = queue_of(app, message).map_or(Priority::Normal, |(_, class)| class);
+    message.receipt_handle.clone().map(|receipt| receipt_of(class, receipt))
+}
+
+/// The queue of a message, and its class: its ARN and the queue's URL end in the same name.
+fn queue_of(app: &App, message: &SqsMessage) -> Option<(QueueName, Priority)> {
     let name = message.event_source_arn.as_deref()?.rsplit(':').next()?;
     let is_its = |url: &str| url.trim_end_matches('/').rsplit('/').next() == Some(name);
-    let listed = app.config.queues.iter().find(|(_, url)| is_its(url)).map(|(queue, _)| queue.clone());
-    listed.or_else(|| app.config.any_queue.as_ref()?.queue(name))
+    let listed = app.config.queues.iter().find(|(_, url)| is_its(url));
+    listed
+        .map(|(queue, _)| (queue.clone(), Priority::Normal))
+        .or_else(|| app.config.any_queue.as_ref()?.queue(name))
 }
 
 /// The message's id if it failed. If the id is missing, Lambda treats the whole batch as failed, which is the safest

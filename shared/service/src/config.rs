@@ -298,7 +298,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                     "{name} must be a queue of its own, not that of {queue} in TICKOVER_QUEUES"
                 ));
             }
-            if let Some(queue) = url.zip(any).and_then(|(url, any)| any.queue(url)) {
+            if let Some((queue, _)) = url.zip(any).and_then(|(url, any)| any.queue(url)) {
                 self.problems.push(format!(
                     "{name} must be a queue of its own, not that of {queue} by TICKOVER_QUEUE_URLS"
                 ));

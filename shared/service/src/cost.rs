@@ -153,3 +153,7 @@ pub const CORE_ALARMS: Alarms = Alarms { essential: 5, all: 33 };
 pub const WORKER_ALARMS: Alarms = Alarms { essential: 2, all: 7 };
 /// Queues of `infra/core.yaml` that Lambda polls. Each `infra/worker.yaml` adds one.
 pub const CORE_QUEUES: u16 = 3;
+/// Queues that `Priorities=on` adds to a queue.
+pub const CLASS_QUEUES: u16 = 2;
+/// The alarms of each of them.
+pub const CLASS_ALARMS: Alarms = Alarms { essential: 1, all: 1 };

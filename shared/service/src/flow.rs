@@ -37,6 +37,7 @@ pub(crate) fn recorded(request: &FlowRequest, start: Option<Reservation>) -> Flo
         gates,
         priority: request.priority,
         fairness: request.fairness.as_ref().map(fairness_digest),
+        fairness_text: request.fairness.as_ref().map(shown).unwrap_or_default(),
         requires: request.requires.clone(),
         paced: request.rate.as_ref().map(|rate| Paced {
             key: gate_digest(&rate.key),

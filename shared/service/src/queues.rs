@@ -146,6 +146,13 @@ impl Service {
         Ok(self.record(name).await?.is_some_and(|record| record.paused))
     }
 
+    /// [`note_received`](Self::note_received), unless the message waited apart from others: these may wait for longer.
+    pub(crate) async fn note_arrival(&self, name: &QueueName, receipt: Option<&str>, arrived: Timestamp) {
+        if !receipt.is_some_and(|receipt| self.ports.queue.was_apart(receipt)) {
+            self.note_received(name, arrived).await;
+        }
+    }
+
     /// Records up to which instant messages have flowed, at most once a minute: a message has been received that should
     /// arrive at that instant. It only helps the tick: if it can't be written, the tick decides by other signs.
     pub(crate) async fn note_received(&self, name: &QueueName, arrived: Timestamp) {

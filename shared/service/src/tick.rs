@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::queue::{QueueView, Reachability};
 use tickover_core::tick::slot_end;
@@ -91,8 +92,8 @@ struct Job {
     reach: Reach,
     /// What earlier ticks have recorded, and what this one will record.
     ledger: Ledger,
-    /// The state of queues, read once each.
-    views: Mutex<HashMap<QueueName, Arc<OnceCell<QueueView>>>>,
+    /// The state of queues for the messages of a priority, read once each.
+    views: Mutex<HashMap<(QueueName, Priority), Arc<OnceCell<QueueView>>>>,
 }
 
 impl Job {
@@ -155,21 +156,22 @@ impl Service {
         shards
     }
 
-    /// The state of a queue in this tick, read once: a queue that doesn't answer isn't asked again for each record.
-    async fn view(&self, queue: &QueueName, job: &Job) -> Result<QueueView, ServiceError> {
+    /// The state of a queue for the messages of a priority in this tick, read once: a queue that doesn't answer isn't
+    /// asked again for each record.
+    async fn view(&self, queue: &QueueName, class: Priority, job: &Job) -> Result<QueueView, ServiceError> {
         let once = {
             let mut views = job.views.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(views.entry(queue.clone()).or_default())
+            Arc::clone(views.entry((queue.clone(), class)).or_default())
         };
-        let view = *once.get_or_try_init(|| self.read_queue_view(queue)).await?;
+        let view = *once.get_or_try_init(|| self.read_queue_view(queue, class)).await?;
         // A long sweep must not move parked records far ahead once the walks of a resumed queue have started.
         let paused = view.paused && self.is_paused(queue).await?;
         Ok(QueueView { paused, ..view })
     }
 
-    async fn read_queue_view(&self, queue: &QueueName) -> Result<QueueView, ServiceError> {
-        let (looks_empty, reachability) = match self.ports.queue.depth(queue).await {
-            Ok(depth) => (depth.is_empty(), Reachability::Reachable),
+    async fn read_queue_view(&self, queue: &QueueName, class: Priority) -> Result<QueueView, ServiceError> {
+        let (looks_empty, apart, reachability) = match self.ports.queue.class_depth(queue, class).await {
+            Ok(there) => (there.depth.is_empty(), there.apart, Reachability::Reachable),
             Err(error) => {
                 let reachability = match &error {
                     QueueError::Unknown { .. } => Reachability::NotConfigured,
@@ -181,13 +183,14 @@ impl Service {
                     { field::QUEUE_NAME } = %queue, %error, "work waits for a queue that doesn't answer"
                 );
                 metric::queue_without_answer(queue, reachability);
-                (false, reachability)
+                (false, false, reachability)
             }
         };
         let record = self.record(queue).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
+        // That normal messages are received says nothing about those that wait apart from them.
         let (watermark, marked_at) =
-            record.map_or((None, None), |record| (record.watermark, record.marked_at));
+            record.filter(|_| !apart).map_or((None, None), |record| (record.watermark, record.marked_at));
         Ok(QueueView { looks_empty, watermark, marked_at, reachability, paused })
     }
 }

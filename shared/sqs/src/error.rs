@@ -92,6 +92,14 @@ where
     error.code().is_some_and(|code| NO_QUEUE.contains(&code))
 }
 
+/// Whether the caller's role may not use the queue.
+pub(crate) fn is_denied<E>(error: &SdkError<E, HttpResponse>) -> bool
+where
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    error.code().is_some_and(|code| DENIED.contains(&code))
+}
+
 /// What an operator can do about a refusal that doesn't pass by itself.
 fn remedy(queue: &str, code: &str) -> Option<String> {
     if DENIED.contains(&code) {
@@ -109,15 +117,12 @@ fn remedy(queue: &str, code: &str) -> Option<String> {
     BAD_CREDENTIALS.contains(&code).then(|| advice.to_owned())
 }
 
-/// As [`classify`], for calls with a receipt.
-pub(crate) fn classify_with_receipt<E>(queue: &str, error: &SdkError<E, HttpResponse>) -> QueueError
+/// Whether the receipt isn't valid, or no longer.
+pub(crate) fn is_bad_receipt<E>(error: &SdkError<E, HttpResponse>) -> bool
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    if error.code().is_some_and(|code| BAD_RECEIPT.contains(&code)) {
-        return QueueError::StaleReceipt;
-    }
-    classify(queue, error)
+    error.code().is_some_and(|code| BAD_RECEIPT.contains(&code))
 }
 
 /// The error of a failed entry of a batch.

@@ -4,10 +4,13 @@
 //! logs the content of a message, and knows nothing of tasks.
 
 mod batch;
+mod class;
 mod error;
 mod message;
+mod place;
 mod queue;
 mod setup;
 
+pub use class::receipt_of;
 pub use queue::SqsQueue;
 pub use setup::create_queue;

@@ -3,8 +3,11 @@
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, SendMessageBatchRequestEntry};
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_service::ports::{Outgoing, Received};
+
+use crate::class::receipt_of;
 
 /// An entry of a batch. Its id is the message's index in the batch.
 pub(crate) fn entry(place: usize, message: &Outgoing) -> Result<SendMessageBatchRequestEntry, BuildError> {
@@ -21,7 +24,7 @@ pub(crate) fn entry(place: usize, message: &Outgoing) -> Result<SendMessageBatch
 }
 
 /// A received message. `None` for a message without a receipt, which can't be deleted or hidden.
-pub(crate) fn received(message: Message) -> Option<Received> {
+pub(crate) fn received(class: Priority, message: Message) -> Option<Received> {
     let count = message
         .attributes
         .as_ref()
@@ -29,7 +32,7 @@ pub(crate) fn received(message: Message) -> Option<Received> {
         .and_then(|count| count.parse().ok());
     Some(Received {
         body: message.body.unwrap_or_default(),
-        receipt: message.receipt_handle?,
+        receipt: receipt_of(class, message.receipt_handle?),
         receive_count: count.unwrap_or(1),
     })
 }
@@ -45,6 +48,7 @@ fn whole(seconds: u64) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_sqs::types::builders::MessageBuilder;
     use tickover_core::id::Fingerprint;
     use tickover_core::lane::Lane;
 
@@ -80,10 +84,12 @@ mod tests {
     #[test]
     fn a_message_without_a_count_was_received_once_and_one_without_a_receipt_not_at_all() {
         let message = Message::builder().body("a");
-        assert_eq!(received(message.clone().build()), None);
+        let received = |message: &MessageBuilder| received(Priority::Low, message.clone().build());
+        assert_eq!(received(&message), None);
         let message = message.receipt_handle("r");
-        assert_eq!(received(message.clone().build()).map(|received| received.receive_count), Some(1));
+        let first = received(&message).unwrap();
+        assert_eq!((first.receive_count, first.receipt.as_str()), (1, "low:r"));
         let message = message.attributes(MessageSystemAttributeName::ApproximateReceiveCount, "7");
-        assert_eq!(received(message.build()).map(|received| received.receive_count), Some(7));
+        assert_eq!(received(&message).map(|received| received.receive_count), Some(7));
     }
 }

@@ -1,35 +1,35 @@
 //! The port's calls as SQS requests.
 
+mod receiving;
+mod sending;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::{
-    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, MessageSystemAttributeName,
-    QueueAttributeName,
+    ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, QueueAttributeName,
 };
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
-use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE, WAIT_MAX};
+use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE};
 use tickover_service::config::QueuePattern;
-use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
 
-use crate::batch;
-use crate::error::{classify, classify_entry, classify_with_receipt, is_no_queue, unexpected};
-use crate::message;
-
-/// How often a message is sent if SQS fails to take it, and the sender isn't the cause. Requests that fail as a whole
-/// aren't counted here: the SDK repeats those.
-const ATTEMPTS: u32 = 3;
+use self::receiving::Asked;
+use crate::class::{self, Classes};
+use crate::error::{is_bad_receipt, is_no_queue, unexpected};
+use crate::place::{Place, unknown};
+use crate::{batch, message};
 
 /// Requests of one call that are in progress at the same time.
 const REQUESTS_AT_ONCE: usize = 4;
 
-/// SQS queues by their logical names.
+/// SQS queues by their logical names. Those that are found by their names may have class queues.
 #[derive(Clone, Debug)]
 pub struct SqsQueue {
     client: Client,
@@ -37,22 +37,13 @@ pub struct SqsQueue {
     pattern: Option<QueuePattern>,
     /// The queues of the pattern that this process has found.
     found: Arc<Mutex<BTreeSet<QueueName>>>,
-}
-
-/// The result of a message of a batch.
-enum Sent {
-    /// SQS has taken it.
-    Yes,
-    /// SQS refuses it.
-    Refused(QueueError),
-    /// SQS failed to take it, or didn't say.
-    Failed(QueueError),
+    classes: Arc<Classes>,
 }
 
 impl SqsQueue {
-    /// The queues at these URLs, and no others.
+    /// The queues at these URLs, and no others. They have no class queues.
     pub fn new(client: Client, urls: BTreeMap<QueueName, String>) -> Self {
-        Self { client, urls, pattern: None, found: Arc::default() }
+        Self { client, urls, pattern: None, found: Arc::default(), classes: Arc::default() }
     }
 
     /// Every queue of this pattern as well: SQS says which of them exist.
@@ -61,12 +52,25 @@ impl SqsQueue {
         Self { pattern, ..self }
     }
 
-    fn url(&self, queue: &QueueName) -> Result<Cow<'_, str>, QueueError> {
-        if let Some(url) = self.urls.get(queue) {
-            return Ok(url.into());
-        }
-        let url = self.pattern.as_ref().and_then(|pattern| pattern.url(queue));
-        url.map(Cow::from).ok_or_else(|| unknown(queue))
+    /// The queue of its name.
+    fn place<'a>(&'a self, queue: &'a QueueName) -> Result<Place<'a>, QueueError> {
+        self.place_of_class(queue, Priority::Normal)
+    }
+
+    /// The queue where the messages of a class are, if it exists.
+    fn place_of_class<'a>(&'a self, queue: &'a QueueName, class: Priority) -> Result<Place<'a>, QueueError> {
+        let found = || self.pattern.as_ref()?.class_url(queue, class).map(Cow::from);
+        let url = match (self.urls.get(queue), class) {
+            (Some(url), Priority::Normal) => Some(url.into()),
+            (Some(_), Priority::High | Priority::Low) => None,
+            (None, _) => found(),
+        };
+        url.map(|url| Place { queue, class, url }).ok_or_else(|| unknown(queue))
+    }
+
+    /// The class queue, unless it is known that there is none.
+    fn class_place<'a>(&'a self, queue: &'a QueueName, class: Priority) -> Option<Place<'a>> {
+        self.classes.may_exist(queue).then(|| self.place_of_class(queue, class).ok()).flatten()
     }
 
     /// Whether SQS has a queue of the pattern with this name. Asks until it has one.
@@ -74,7 +78,7 @@ impl SqsQueue {
         if self.found.lock().unwrap_or_else(PoisonError::into_inner).contains(queue) {
             return Ok(true);
         }
-        match self.depth(queue).await {
+        match self.depth_at(&self.place(queue)?).await {
             Ok(_) => {
                 self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.clone());
                 Ok(true)
@@ -84,77 +88,93 @@ impl SqsQueue {
         }
     }
 
-    /// Sends one batch, and repeats the messages that SQS failed to take. Fails as a whole only if there is no such
-    /// queue.
-    async fn send_batch(
-        &self,
-        queue: &QueueName,
-        url: &str,
-        messages: &[Outgoing],
-    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
-        let mut results = vec![Ok(()); messages.len()];
-        let mut pending: Vec<usize> = (0..messages.len()).collect();
-        for attempt in 1..=ATTEMPTS {
-            let output = match self.send_once(queue, url, messages, &pending).await {
-                Ok(output) => output,
-                Err(error @ QueueError::Unknown { .. }) => return Err(error),
-                Err(error) => {
-                    for place in pending {
-                        results[place] = Err(error.clone());
-                    }
-                    break;
-                }
-            };
-            pending.retain(|place| {
-                let (result, again) = match outcome(&output, *place) {
-                    Sent::Yes => (Ok(()), false),
-                    Sent::Refused(error) => (Err(error), false),
-                    Sent::Failed(error) => (Err(error), true),
-                };
-                results[*place] = result;
-                again
-            });
-            if pending.is_empty() {
-                break;
+    /// About how many messages are in a class queue; `None` if there is none.
+    async fn depth_apart(&self, queue: &QueueName, class: Priority) -> Result<Option<Depth>, QueueError> {
+        let Some(place) = self.class_place(queue, class) else { return Ok(None) };
+        match self.depth_at(&place).await {
+            Ok(depth) => Ok(Some(depth)),
+            Err(QueueError::Unknown { .. }) => {
+                self.classes.note_absent(queue);
+                Ok(None)
             }
-            if attempt < ATTEMPTS {
-                tokio::time::sleep(batch::backoff(attempt)).await;
-            }
+            Err(error) => Err(error),
         }
-        Ok(results)
     }
 
-    async fn send_once(
-        &self,
-        queue: &QueueName,
-        url: &str,
-        messages: &[Outgoing],
-        places: &[usize],
-    ) -> Result<SendMessageBatchOutput, QueueError> {
-        let entries = places
-            .iter()
-            .filter_map(|place| Some(message::entry(*place, messages.get(*place)?)))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| QueueError::Unavailable { reason: error.to_string() })?;
-        let request = self.client.send_message_batch().queue_url(url).set_entries(Some(entries));
-        request.send().await.map_err(|error| classify(queue.as_str(), &error))
+    async fn depth_at(&self, place: &Place<'_>) -> Result<Depth, QueueError> {
+        let names = [VISIBLE, IN_FLIGHT, DELAYED];
+        let request = self.client.get_queue_attributes().queue_url(&*place.url);
+        let request = request.set_attribute_names(Some(names.to_vec()));
+        let output = request.send().await.map_err(|error| {
+            if self.urls.contains_key(place.queue) || place.class != Priority::Normal || !is_no_queue(&error)
+            {
+                return place.failed(&error);
+            }
+            // Not an error in the log: a caller can make up any name.
+            self.found.lock().unwrap_or_else(PoisonError::into_inner).remove(place.queue);
+            unknown(place.queue)
+        })?;
+        let count = |name: &QueueAttributeName| {
+            let value = output.attributes().and_then(|attributes| attributes.get(name));
+            // Never counted as zero: lost hints are sent again for a queue that seems empty.
+            value
+                .and_then(|value| value.parse().ok())
+                .ok_or_else(|| unexpected("a depth without its numbers"))
+        };
+        Ok(Depth { visible: count(&VISIBLE)?, in_flight: count(&IN_FLIGHT)?, delayed: count(&DELAYED)? })
+    }
+
+    /// The queue of a receipt's message, and the receipt as SQS gave it.
+    fn place_of_receipt<'a>(
+        &'a self,
+        queue: &'a QueueName,
+        receipt: &'a str,
+    ) -> Result<(Place<'a>, &'a str), QueueError> {
+        let (class, receipt) = class::split(receipt);
+        Ok((self.place_of_class(queue, class)?, receipt))
+    }
+
+    async fn delete_at(&self, place: &Place<'_>, receipts: &[String]) -> Result<(), QueueError> {
+        let requests: Vec<_> = receipts
+            .chunks(batch::MESSAGES_MAX)
+            .map(|receipts| async move {
+                let entries = batch::numbered(receipts).map(|(id, receipt)| {
+                    DeleteMessageBatchRequestEntry::builder().id(id).receipt_handle(receipt).build()
+                });
+                let entries =
+                    entries.collect::<Result<Vec<_>, _>>().map_err(|error| batch::unbuilt(&error))?;
+                let request = self.client.delete_message_batch().queue_url(&*place.url);
+                let sent = request.set_entries(Some(entries)).send().await;
+                batch::refusal(sent.map_err(|error| place.failed(&error))?.failed())
+            })
+            .collect();
+        stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+    }
+
+    async fn hide_at(&self, place: &Place<'_>, receipts: &[String], seconds: i32) -> Result<(), QueueError> {
+        let requests: Vec<_> = receipts
+            .chunks(batch::MESSAGES_MAX)
+            .map(|receipts| async move {
+                let entries = batch::numbered(receipts).map(|(id, receipt)| {
+                    let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(id);
+                    entry.receipt_handle(receipt).visibility_timeout(seconds).build()
+                });
+                let entries =
+                    entries.collect::<Result<Vec<_>, _>>().map_err(|error| batch::unbuilt(&error))?;
+                let request = self.client.change_message_visibility_batch().queue_url(&*place.url);
+                let sent = request.set_entries(Some(entries)).send().await;
+                batch::refusal(sent.map_err(|error| place.failed(&error))?.failed())
+            })
+            .collect();
+        stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
     }
 }
 
-fn unknown(queue: &QueueName) -> QueueError {
-    QueueError::Unknown { queue: queue.to_string() }
-}
-
-/// SQS's answer for the message at an index. It is in one of two lists.
-fn outcome(output: &SendMessageBatchOutput, place: usize) -> Sent {
-    let id = place.to_string();
-    if output.successful().iter().any(|entry| entry.id() == id) {
-        return Sent::Yes;
-    }
-    match output.failed().iter().find(|entry| entry.id() == id) {
-        Some(entry) if entry.sender_fault() => Sent::Refused(classify_entry(entry.code(), entry.message())),
-        Some(entry) => Sent::Failed(classify_entry(entry.code(), entry.message())),
-        None => Sent::Failed(unexpected("a batch that leaves a message out")),
+/// The messages of a class queue go with it.
+fn unless_gone(class: Priority, done: Result<(), QueueError>) -> Result<(), QueueError> {
+    match done {
+        Err(QueueError::Unknown { .. }) if class != Priority::Normal => Ok(()),
+        done => done,
     }
 }
 
@@ -165,11 +185,10 @@ impl Queue for SqsQueue {
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
-        let url = self.url(queue)?;
-        let batches: Vec<_> =
-            batch::plan(messages).into_iter().map(|batch| self.send_batch(queue, &url, batch)).collect();
-        let results: Vec<_> = stream::iter(batches).buffered(REQUESTS_AT_ONCE).try_collect().await?;
-        Ok(results.into_iter().flatten().collect())
+        if messages.iter().all(|message| message.lane.priority == Priority::Normal) {
+            return self.send_all(&self.place(queue)?, messages).await;
+        }
+        self.send_by_class(queue, messages).await
     }
 
     async fn receive(
@@ -179,25 +198,28 @@ impl Queue for SqsQueue {
         visibility: Millis,
         wait: Millis,
     ) -> Result<Vec<Received>, QueueError> {
-        let request = self
-            .client
-            .receive_message()
-            .queue_url(self.url(queue)?)
-            .max_number_of_messages(i32::try_from(max.clamp(1, CLAIM_MAX)).unwrap_or(1))
-            .visibility_timeout(message::seconds_up(visibility, LEASE_RANGE.1))
-            .wait_time_seconds(message::seconds_up(wait, WAIT_MAX))
-            .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount);
-        let output = request.send().await.map_err(|error| classify(queue.as_str(), &error))?;
-        Ok(output.messages.unwrap_or_default().into_iter().filter_map(message::received).collect())
+        let own = self.place(queue)?;
+        let asked = Asked { max: max.clamp(1, CLAIM_MAX), visibility, wait };
+        if self.class_place(queue, Priority::High).is_some()
+            && let Some(received) = self.receive_in_turns(&own, asked).await?
+        {
+            return Ok(received);
+        }
+        self.receive_at(&own, asked).await
     }
 
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
-        let request = self.client.delete_message().queue_url(self.url(queue)?).receipt_handle(receipt);
-        match request.send().await.map_err(|error| classify_with_receipt(queue.as_str(), &error)) {
-            // The message was deleted, or received again. In both cases this receipt has no further use.
-            Ok(_) | Err(QueueError::StaleReceipt) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let (class, _) = class::split(receipt);
+        let deleted = async {
+            let (place, receipt) = self.place_of_receipt(queue, receipt)?;
+            let request = self.client.delete_message().queue_url(&*place.url).receipt_handle(receipt);
+            match request.send().await {
+                // The message was deleted, or received again. In both cases this receipt has no further use.
+                Err(error) if !is_bad_receipt(&error) => Err(place.failed(&error)),
+                Ok(_) | Err(_) => Ok(()),
+            }
+        };
+        unless_gone(class, deleted.await)
     }
 
     async fn change_visibility(
@@ -206,31 +228,36 @@ impl Queue for SqsQueue {
         receipt: &str,
         visibility: Millis,
     ) -> Result<(), QueueError> {
-        let request = self
-            .client
-            .change_message_visibility()
-            .queue_url(self.url(queue)?)
-            .receipt_handle(receipt)
-            .visibility_timeout(message::seconds_up(visibility, LEASE_RANGE.1));
-        request.send().await.map(drop).map_err(|error| classify_with_receipt(queue.as_str(), &error))
+        let (class, _) = class::split(receipt);
+        let changed = async {
+            let (place, receipt) = self.place_of_receipt(queue, receipt)?;
+            let request = self
+                .client
+                .change_message_visibility()
+                .queue_url(&*place.url)
+                .receipt_handle(receipt)
+                .visibility_timeout(message::seconds_up(visibility, LEASE_RANGE.1));
+            match request.send().await {
+                Err(error) if is_bad_receipt(&error) => Err(QueueError::StaleReceipt),
+                Err(error) => Err(place.failed(&error)),
+                Ok(_) => Ok(()),
+            }
+        };
+        match changed.await {
+            Err(QueueError::Unknown { .. }) if class != Priority::Normal => Err(QueueError::StaleReceipt),
+            changed => changed,
+        }
     }
 
     async fn delete_all(&self, queue: &QueueName, receipts: &[String]) -> Result<(), QueueError> {
-        let url = &*self.url(queue)?;
-        let requests: Vec<_> = receipts
-            .chunks(batch::MESSAGES_MAX)
-            .map(|receipts| async move {
-                let entries = batch::numbered(receipts).map(|(id, receipt)| {
-                    DeleteMessageBatchRequestEntry::builder().id(id).receipt_handle(receipt).build()
-                });
-                let entries =
-                    entries.collect::<Result<Vec<_>, _>>().map_err(|error| batch::unbuilt(&error))?;
-                let request = self.client.delete_message_batch().queue_url(url).set_entries(Some(entries));
-                let output = request.send().await.map_err(|error| classify(queue.as_str(), &error))?;
-                batch::refusal(output.failed())
-            })
-            .collect();
-        stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+        for (class, receipts) in class::by_class(receipts) {
+            if !receipts.is_empty() {
+                let place = self.place_of_class(queue, class);
+                let deleted = async { self.delete_at(&place?, &receipts).await };
+                unless_gone(class, deleted.await)?;
+            }
+        }
+        Ok(())
     }
 
     async fn hide_all(
@@ -239,46 +266,39 @@ impl Queue for SqsQueue {
         receipts: &[String],
         visibility: Millis,
     ) -> Result<(), QueueError> {
-        let url = &*self.url(queue)?;
         let seconds = message::seconds_up(visibility, LEASE_RANGE.1);
-        let requests: Vec<_> = receipts
-            .chunks(batch::MESSAGES_MAX)
-            .map(|receipts| async move {
-                let entries = batch::numbered(receipts).map(|(id, receipt)| {
-                    let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(id);
-                    entry.receipt_handle(receipt).visibility_timeout(seconds).build()
-                });
-                let entries =
-                    entries.collect::<Result<Vec<_>, _>>().map_err(|error| batch::unbuilt(&error))?;
-                let request = self.client.change_message_visibility_batch().queue_url(url);
-                let sent = request.set_entries(Some(entries)).send().await;
-                let output = sent.map_err(|error| classify(queue.as_str(), &error))?;
-                batch::refusal(output.failed())
-            })
-            .collect();
-        stream::iter(requests).buffer_unordered(REQUESTS_AT_ONCE).try_collect().await
+        for (class, receipts) in class::by_class(receipts) {
+            if !receipts.is_empty() {
+                let place = self.place_of_class(queue, class);
+                let hidden = async { self.hide_at(&place?, &receipts, seconds).await };
+                unless_gone(class, hidden.await)?;
+            }
+        }
+        Ok(())
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
-        let names = [VISIBLE, IN_FLIGHT, DELAYED];
-        let request = self.client.get_queue_attributes().queue_url(self.url(queue)?);
-        let request = request.set_attribute_names(Some(names.to_vec()));
-        let output = request.send().await.map_err(|error| {
-            if self.urls.contains_key(queue) || !is_no_queue(&error) {
-                return classify(queue.as_str(), &error);
-            }
-            // Not an error in the log: a caller can make up any name.
-            self.found.lock().unwrap_or_else(PoisonError::into_inner).remove(queue);
-            unknown(queue)
-        })?;
-        let count = |name: &QueueAttributeName| {
-            let value = output.attributes().and_then(|attributes| attributes.get(name));
-            // Never counted as zero: lost hints are sent again for a queue that seems empty.
-            value
-                .and_then(|value| value.parse().ok())
-                .ok_or_else(|| unexpected("a depth without its numbers"))
-        };
-        Ok(Depth { visible: count(&VISIBLE)?, in_flight: count(&IN_FLIGHT)?, delayed: count(&DELAYED)? })
+        let mut all = self.depth_at(&self.place(queue)?).await?;
+        for class in [Priority::High, Priority::Low] {
+            let apart = self.depth_apart(queue, class).await?.unwrap_or_default();
+            all.visible += apart.visible;
+            all.in_flight += apart.in_flight;
+            all.delayed += apart.delayed;
+        }
+        Ok(all)
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        if class != Priority::Normal
+            && let Some(depth) = self.depth_apart(queue, class).await?
+        {
+            return Ok(ClassDepth { depth, apart: true });
+        }
+        Ok(ClassDepth { depth: self.depth_at(&self.place(queue)?).await?, apart: false })
+    }
+
+    fn was_apart(&self, receipt: &str) -> bool {
+        class::split(receipt).0 != Priority::Normal
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
@@ -293,7 +313,7 @@ impl Queue for SqsQueue {
     }
 
     fn knows(&self, queue: &QueueName) -> bool {
-        self.url(queue).is_ok()
+        self.place(queue).is_ok()
     }
 
     fn names(&self) -> Vec<QueueName> {

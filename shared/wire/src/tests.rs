@@ -155,7 +155,8 @@ fn task_view() -> Value {
             "attempt": 1, "worker": name(WORKER_MAX), "claimed_at": AT, "ended_at": AT, "outcome": "lost",
             "error": error(),
         }],
-        "progress": 0.25, "labels": {"a": "b"}, "next": {"what": "deleted", "at": AT},
+        "progress": 0.25, "labels": {"a": "b"}, "priority": "high", "fairness_key": "customer 7",
+        "next": {"what": "deleted", "at": AT},
     })
 }
 

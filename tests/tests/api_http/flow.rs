@@ -43,6 +43,21 @@ async fn the_last_request_of_a_burst_runs_at_the_latest_at_its_bound() {
 }
 
 #[tokio::test]
+async fn a_task_says_its_priority_and_the_beginning_of_its_fairness_key() {
+    let api = Api::start().await;
+    for (fields, priority, key) in [
+        (json!({}), Value::Null, Value::Null),
+        (json!({"priority": "normal"}), Value::Null, Value::Null),
+        (json!({"priority": "low", "fairness_key": "customer 7"}), json!("low"), json!("customer 7")),
+        (json!({"priority": "high", "fairness_key": "ü".repeat(128)}), json!("high"), json!("ü".repeat(24))),
+    ] {
+        let task = api.post("/v1/tasks", mail(1, &fields)).await.ok(201)["task"].clone();
+        let task = api.task(task["id"].as_str().unwrap()).await;
+        assert_eq!((&task["priority"], &task["fairness_key"]), (&priority, &key));
+    }
+}
+
+#[tokio::test]
 async fn what_flow_control_refuses_is_named_by_its_field() {
     let api = Api::start().await;
     let key = |bytes: usize| json!({"unique": {"key": "k".repeat(bytes)}});

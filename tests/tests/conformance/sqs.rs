@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
+use tickover_core::lane::Lane;
 use tickover_service::config::QueuePattern;
 use tickover_service::ports::{Outgoing, Queue, QueueError};
 use tickover_service::system::SystemClock;
@@ -40,13 +42,87 @@ async fn queues_that_are_found_by_their_names_conform() -> anyhow::Result<()> {
     let prefix = emulator::unique("found");
     let mut pattern = None;
     for name in suite::queue_names() {
-        let url = create_queue(&client, &format!("{prefix}-{name}"), []).await?;
-        pattern = url
-            .strip_suffix(name.as_str())
-            .and_then(|start| QueuePattern::parse(&format!("{start}{{name}}")));
+        pattern = pattern_of(&client, &prefix, &name).await?;
     }
     let queue = SqsQueue::new(client, BTreeMap::new()).finding(pattern);
     suite::check(&queue, &SystemClock).await?;
+    Ok(())
+}
+
+/// The pattern of the queues whose names begin with the prefix, once one of them is made.
+async fn pattern_of(client: &Client, prefix: &str, made: &QueueName) -> anyhow::Result<Option<QueuePattern>> {
+    let url = create_queue(client, &format!("{prefix}-{made}"), []).await?;
+    let start = url.strip_suffix(made.as_str());
+    Ok(start.and_then(|start| QueuePattern::parse(&format!("{start}{{name}}"))))
+}
+
+#[tokio::test]
+async fn queues_with_class_queues_conform() -> anyhow::Result<()> {
+    let client = client().await;
+    let prefix = emulator::unique("classes");
+    let mut pattern = None;
+    for name in suite::queue_names() {
+        pattern = pattern_of(&client, &prefix, &name).await?;
+        for class in ["high", "low"] {
+            create_queue(&client, &format!("{prefix}-{name}__{class}"), []).await?;
+        }
+    }
+    let queue = SqsQueue::new(client, BTreeMap::new()).finding(pattern);
+    suite::check(&queue, &SystemClock).await?;
+    Ok(())
+}
+
+/// Receives one after the other until nothing comes, deletes each, and returns their bodies.
+async fn drained(queue: &SqsQueue, name: &QueueName) -> anyhow::Result<Vec<String>> {
+    let mut bodies = Vec::new();
+    loop {
+        let received = queue.receive(name, 1, Millis::from_secs(30), Millis::from_secs(1)).await?;
+        let Some(message) = received.into_iter().next() else { return Ok(bodies) };
+        queue.change_visibility(name, &message.receipt, Millis::from_secs(20)).await?;
+        queue.delete(name, &message.receipt).await?;
+        bodies.push(message.body);
+    }
+}
+
+#[tokio::test]
+async fn messages_of_all_classes_are_received_counted_and_deleted_and_high_ones_come_first()
+-> anyhow::Result<()> {
+    let client = client().await;
+    let (prefix, name) = (emulator::unique("ordered"), QueueName::parse("work")?);
+    let pattern = pattern_of(&client, &prefix, &name).await?;
+    let classes = [Priority::High, Priority::Low];
+    let mut urls = BTreeMap::new();
+    for class in classes {
+        urls.insert(class, create_queue(&client, &format!("{prefix}-work__{class}"), []).await?);
+    }
+    let queue = SqsQueue::new(client.clone(), BTreeMap::new()).finding(pattern.clone());
+    assert!(queue.open(&name).await?);
+    let of = |priority: Priority| {
+        let lane = Lane { priority, ..Lane::default() };
+        Outgoing { lane, ..Outgoing::plain(priority.as_str(), Millis::ZERO) }
+    };
+    let mixed = [Priority::Low, Priority::Normal, Priority::High].repeat(20);
+    let messages: Vec<_> = mixed.iter().map(|priority| of(*priority)).collect();
+    assert!(queue.send(&name, &messages).await?.iter().all(Result::is_ok));
+    assert_eq!(queue.depth(&name).await?.visible, 60);
+    for class in classes {
+        assert_eq!(queue.class_depth(&name, class).await?.depth.visible, 20, "{class}");
+    }
+    assert_eq!(queue.names(), [name.clone()]);
+    let order = drained(&queue, &name).await?;
+    assert_eq!(order.len(), 60);
+    let place = |body: &str| order.iter().rposition(|received| received == body);
+    assert!(place("high") < place("normal") && place("normal") < place("low"), "{order:?}");
+    assert!(order[..10].iter().any(|received| received == "low"), "{order:?}");
+    assert!(queue.depth(&name).await?.is_empty());
+
+    // Without the class queues, everything goes through the queue that is left.
+    for url in urls.values() {
+        client.delete_queue().queue_url(url).send().await?;
+    }
+    assert!(queue.send(&name, &messages[..3]).await?.iter().all(Result::is_ok));
+    assert_eq!(queue.depth(&name).await?.visible, 3);
+    assert_eq!(drained(&queue, &name).await?.len(), 3);
     Ok(())
 }
 

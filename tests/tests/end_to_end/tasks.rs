@@ -1,5 +1,6 @@
 //! A task's life, over HTTP and by direct invocation.
 
+use aws_sdk_sqs::types::QueueAttributeName;
 use reqwest::Method;
 use serde_json::json;
 
@@ -29,6 +30,78 @@ async fn a_task_is_scheduled_claimed_kept_alive_and_completed_over_http() {
     assert_eq!((&again["duplicate"], &again["task"]["output"]), (&json!(true), &json!({"sent": true})));
     let (status, problem) = system.call(Method::GET, "/v1/tasks/nobody", None).await;
     assert_eq!((status, &problem["code"]), (404, &json!("not_found")));
+    tasks_of_each_priority_wait_in_queues_of_their_own(&system).await;
+}
+
+/// How many messages one of the system's queues has, whether hidden or not.
+async fn messages(system: &System, queue: &str) -> u64 {
+    let names = [
+        QueueAttributeName::ApproximateNumberOfMessages,
+        QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+    ];
+    let request = system.sqs.get_queue_attributes().queue_url(system.queue_url(queue).await);
+    let found = request.set_attribute_names(Some(names.to_vec())).send().await.unwrap();
+    found.attributes.unwrap().values().map(|count| count.parse::<u64>().unwrap()).sum()
+}
+
+/// The queue `emails` has class queues, and only the test that calls this uses it.
+async fn tasks_of_each_priority_wait_in_queues_of_their_own(system: &System) {
+    for priority in ["high", "normal", "low"] {
+        let more = json!({"priority": priority, "timeout": "1h"});
+        let scheduled = system.post("/v1/tasks", task(&format!("class-{priority}"), "emails", more)).await;
+        let shown = scheduled["task"]["priority"].as_str();
+        assert_eq!(shown, Some(priority).filter(|priority| *priority != "normal"), "{scheduled}");
+    }
+    for queue in ["work-emails__high", "work-emails__low", "work-emails"] {
+        until(&format!("a message in {queue}"), SOON, async || {
+            (messages(system, queue).await == 1).then_some(())
+        })
+        .await;
+    }
+    let (_, queues) = system.call(Method::GET, "/v1/queues", None).await;
+    let names = queues["queues"].as_array().unwrap().iter().map(|queue| queue["name"].as_str().unwrap());
+    assert!(
+        names.clone().any(|name| name == "emails") && !names.clone().any(|name| name.contains("__")),
+        "{queues}"
+    );
+    let mut left = vec!["class-high", "class-low", "class-normal"];
+    while !left.is_empty() {
+        let claimed =
+            system.post("/v1/queues/emails/claim", json!({"worker": "w", "max": 3, "wait": "10s"})).await;
+        for claimed in claimed["tasks"].as_array().unwrap() {
+            let id = claimed["id"].as_str().unwrap();
+            let report = json!({"lease": claimed["lease"], "output": 1});
+            let completed = system.post(&format!("/v1/tasks/{id}/complete"), report).await;
+            assert_eq!(completed["task"]["status"], "completed");
+            left.retain(|one| *one != id);
+        }
+    }
+    for queue in ["work-emails__high", "work-emails__low", "work-emails"] {
+        until(&format!("{queue} to be empty"), SOON, async || {
+            (messages(system, queue).await == 0).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_function_receives_its_work_of_each_priority() {
+    let system = System::deployed().await;
+    for priority in ["high", "normal", "low"] {
+        let printed = json!({"id": format!("print-{priority}"), "queue": "orders", "kind": "print-label",
+            "input": priority, "priority": priority});
+        system.post("/v1/tasks", printed).await;
+    }
+    for priority in ["high", "normal", "low"] {
+        let done = system.status(&format!("print-{priority}"), "completed", SOON).await;
+        assert_eq!(done["output"], format!("label for {priority}"));
+    }
+    for queue in ["work-orders__high", "work-orders__low"] {
+        until(&format!("{queue} to be empty"), SOON, async || {
+            (messages(&system, queue).await == 0).then_some(())
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod backlog;
 mod claims;
+mod classes;
 mod handover;
 mod isolation;
 mod lost;

@@ -24,12 +24,14 @@ const PARAMETERS_VARIABLE: &str = "TICKOVER_TEST_PARAMETERS";
 const PREFIX_MAX: usize = 18;
 /// The default name. A system of this name may be in use.
 const IN_USE: &str = "tickover";
-const QUEUES: [&str; 2] = ["default", "emails"];
+/// Each queue beside the worker's, and what it has.
+const QUEUES: [(&str, &str); 2] = [("default", "Priorities=off"), ("emails", "Priorities=on")];
 
 /// The emulator's account.
 const EMULATORS_ACCOUNT: &str = "000000000000";
 const EMULATORS_REGION: &str = "us-east-1";
 /// The emulator fills in no scheduled time, and receives no messages if concurrency is limited.
+const EMULATORS_WORKER: &str = "MaxLowConcurrency=0";
 const EMULATORS_CORE: &str = "TickSource=SchedulerWithoutInput MaxTimerConcurrency=0 MaxConcurrency=0";
 
 /// Prints the number of the account that the credentials belong to.
@@ -171,11 +173,12 @@ impl Place {
         let core: Vec<&str> = core.split(' ').collect();
         self.deploy_stack(steps, "core", "", &[&[system.as_str()], &core[..]].concat())?;
         let worker = core.into_iter().filter(|parameter| is_of_worker(parameter));
-        let worker: Vec<&str> = worker.chain([system.as_str()]).collect();
+        let worker = worker.chain([system.as_str(), "Priorities=on"]);
+        let worker: Vec<&str> = worker.chain(self.emulator.as_ref().map(|_| EMULATORS_WORKER)).collect();
         self.deploy_stack(steps, "worker", "-worker-orders", &worker)?;
-        for queue in QUEUES {
+        for (queue, priorities) in QUEUES {
             let suffix = format!("-queue-{queue}");
-            self.deploy_stack(steps, "queue", &suffix, &[&system, &format!("Queue={queue}")])?;
+            self.deploy_stack(steps, "queue", &suffix, &[&system, &format!("Queue={queue}"), priorities])?;
         }
         Ok(())
     }

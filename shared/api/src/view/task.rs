@@ -1,5 +1,6 @@
 //! A task's view for callers.
 
+use tickover_core::flow::Priority;
 use tickover_core::task::next::{NextStep, next, rate_waited_for};
 use tickover_core::task::{Outcome, Pending, Running, State, Task};
 use tickover_core::time::Timestamp;
@@ -47,6 +48,8 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         progress: task.progress,
         labels: described.labels.clone().map(Verbatim),
         traceparent: task.trace.map(|trace| trace.traceparent()),
+        priority: Some(task.lane().priority).filter(|priority| *priority != Priority::Normal).map(Into::into),
+        fairness_key: task.flow.as_ref().map(|flow| flow.fairness_text.clone()).filter(|key| !key.is_empty()),
         waits_at: described.waits_at.clone().map(super::limit::waits_at),
         next: NextView { what: what.to_owned(), at: at(next.at), key, unprovided: vec![] },
     }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use tickover_service::cost::{
-    ATTEMPT_TIMEOUT, Alarms, CLAIM, CLOSE, COMPLETE, CORE_ALARMS, CORE_QUEUES, END_BADLY, HEARTBEAT,
-    IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST, RETRY, SCHEDULE, SHORT_SLEEP, SLEEP, START,
-    TICK, TIMER, TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS, hints_sent_together, metrics,
+    ATTEMPT_TIMEOUT, Alarms, CLAIM, CLASS_ALARMS, CLASS_QUEUES, CLOSE, COMPLETE, CORE_ALARMS, CORE_QUEUES,
+    END_BADLY, HEARTBEAT, IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST, RETRY, SCHEDULE,
+    SHORT_SLEEP, SLEEP, START, TICK, TIMER, TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS,
+    hints_sent_together, metrics,
 };
 
 use super::{CostArgs, WhichAlarms};
@@ -127,7 +128,7 @@ fn work(args: &CostArgs) -> Vec<(String, Used)> {
         ..Used::default()
     };
     work.push(("ticks".to_owned(), ticks));
-    let queues = CORE_QUEUES + args.workers;
+    let queues = CORE_QUEUES + args.workers + class_queues(args);
     let polling = Used { sqs_requests: f64::from(queues) * POLLS, ..Used::default() };
     work.push((format!("polling of {queues} queues"), polling));
     work
@@ -173,7 +174,12 @@ fn alarms_of(args: &CostArgs) -> u16 {
         WhichAlarms::All => alarms.all,
         WhichAlarms::None => 0,
     };
-    of(CORE_ALARMS) + of(WORKER_ALARMS) * args.workers
+    of(CORE_ALARMS) + of(WORKER_ALARMS) * args.workers + of(CLASS_ALARMS) * class_queues(args)
+}
+
+/// The class queues of all workers.
+fn class_queues(args: &CostArgs) -> u16 {
+    if args.priorities { CLASS_QUEUES * args.workers } else { 0 }
 }
 
 /// The units of one task, from its schedule to its end.

@@ -57,6 +57,8 @@ fn an_idle_system_costs_its_ticks_its_polling_its_alarms_and_one_metric() {
     is_about(usd(&[]), ticks + 4.0 * polling + 0.30 + 0.70);
     is_about(usd(&["--workers", "0"]), ticks + 3.0 * polling + 0.30 + 0.50);
     is_about(usd(&["--alarms", "all"]) - usd(&[]), 3.30);
+    is_about(usd(&["--priorities"]) - usd(&[]), 2.0 * polling + 0.20);
+    is_about(usd(&["--priorities", "--workers", "3"]) - usd(&["--workers", "3"]), 6.0 * polling + 0.60);
     is_about(usd(&[]) - usd(&["--alarms", "none"]), 0.70);
     is_about(usd(&["--paid-dashboard"]) - usd(&[]), 3.0);
 }

@@ -266,7 +266,7 @@ pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
 /// The shortest form fits every task that scheduling accepts.
 pub(crate) fn fit(task: &mut Task) {
     cut_outcome(task, ERROR_BYTES);
-    let steps: [fn(&mut Task); 13] = [
+    let steps: [fn(&mut Task); 14] = [
         |task| cut_history(task, 60),
         |task| cut_history(task, 20),
         |task| cut_history(task, 0),
@@ -275,6 +275,7 @@ pub(crate) fn fit(task: &mut Task) {
         drop_oldest,
         drop_oldest,
         |task| cut_outcome(task, 60),
+        |task| task.flow.iter_mut().for_each(|flow| flow.fairness_text.clear()),
         drop_worker,
         |task| task.progress = None,
         |task| task.history.iter_mut().for_each(|past| past.claimed_at = None),

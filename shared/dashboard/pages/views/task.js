@@ -55,6 +55,8 @@ function state(task) {
       ['This attempt must end by', deadline(task.start_to_close_at)],
       ['Next heartbeat by', deadline(task.heartbeat_at)],
       ['Lease until', isLive ? both(task.lease_expires_at) : null],
+      ['Priority', task.priority],
+      ['Fairness key', task.fairness_key],
       ['Labels', labels(task.labels)],
       ['Trace', trace(task)],
     ]));

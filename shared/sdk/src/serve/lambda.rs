@@ -124,7 +124,8 @@ impl InvocationWork<'_> {
         };
         let body = message.body.as_deref().unwrap_or_default();
         let receives = sqs::receives(&message);
-        let delivered = Delivered { body, receipt: message.receipt_handle.as_deref(), receives };
+        let receipt = sqs::receipt(self.app, &message);
+        let delivered = Delivered { body, receipt: receipt.as_deref(), receives };
         let is_suspect = if TurnHint::is_turn_hint(body) {
             self.turn(delivered, &request, isolation).await?
         } else {

@@ -53,7 +53,9 @@ impl Service {
         for (message, hint) in messages.into_iter().zip(hints) {
             match &hint {
                 Some(hint) if is_dead(hint, records.get(&hint.task.id)) => {
-                    arrived = arrived.max(Some(arrives_at(&hint.task)));
+                    if !self.ports.queue.was_apart(&message.receipt) {
+                        arrived = arrived.max(Some(arrives_at(&hint.task)));
+                    }
                     dead.push(message.receipt);
                 }
                 // Messages that aren't a task's hint are processed as usual.

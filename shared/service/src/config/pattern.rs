@@ -1,5 +1,6 @@
-//! Queues that are found by their names: a pattern makes a queue's URL from its name.
+//! Queues that are found by their names: a pattern makes a queue's URL from its name, and those of its class queues.
 
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 
 /// Placeholder for a queue's name.
@@ -20,26 +21,49 @@ impl QueuePattern {
     }
 
     /// The URL that a queue has, if it exists. `None` for a name that no queue of tasks in SQS can have: SQS allows
-    /// only letters, digits, `-` and `_`.
+    /// only letters, digits, `-` and `_`, and names that end as those of class queues are kept for them.
     pub fn url(&self, queue: &QueueName) -> Option<String> {
-        let is_possible = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-        let possible = !queue.is_reserved() && queue.as_str().chars().all(is_possible);
-        possible.then(|| self.with(queue.as_str()))
+        self.class_url(queue, Priority::Normal)
     }
 
-    /// The queue of a URL, or of a URL's last part, which is also the last part of the queue's ARN.
-    pub fn queue(&self, url: &str) -> Option<QueueName> {
+    /// The URL of the queue for the messages of a priority, if it exists. That of the normal ones is the queue itself.
+    pub fn class_url(&self, queue: &QueueName, class: Priority) -> Option<String> {
+        let name = queue.as_str();
+        let is_possible = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+        let is_class = || split_class(name).1 != Priority::Normal;
+        let possible = !queue.is_reserved() && name.chars().all(is_possible) && !is_class();
+        possible.then(|| self.with(&format!("{name}{}", suffix(class))))
+    }
+
+    /// The queue and the class of a URL, or of a URL's last part, which is also the last part of the queue's ARN.
+    pub fn queue(&self, url: &str) -> Option<(QueueName, Priority)> {
         let url = url.trim_end_matches('/');
         let before = if url.contains('/') { &self.before } else { self.before.rsplit('/').next()? };
         let name = url.strip_prefix(before)?.strip_suffix(self.after.trim_end_matches('/'))?;
+        let (name, class) = split_class(name);
         let queue = QueueName::parse(name).ok()?;
-        self.url(&queue).map(|_| queue)
+        self.url(&queue).map(|_| (queue, class))
     }
 
     /// The URL with any text in place of the name.
     pub(super) fn with(&self, name: &str) -> String {
         format!("{}{name}{}", self.before, self.after)
     }
+}
+
+/// What is added to a queue's name for the class queue of a priority.
+const fn suffix(class: Priority) -> &'static str {
+    match class {
+        Priority::High => "__high",
+        Priority::Normal => "",
+        Priority::Low => "__low",
+    }
+}
+
+/// The queue's name and the class of the name of a queue in SQS.
+fn split_class(name: &str) -> (&str, Priority) {
+    let of = |class| name.strip_suffix(suffix(class)).map(|queue| (queue, class));
+    of(Priority::High).or_else(|| of(Priority::Low)).unwrap_or((name, Priority::Normal))
 }
 
 #[cfg(test)]
@@ -55,7 +79,7 @@ mod tests {
         let pattern = QueuePattern::parse("http://q/1/shop-work-{name}").unwrap();
         assert_eq!(pattern.url(&name("e-mails")).unwrap(), "http://q/1/shop-work-e-mails");
         for text in ["http://q/1/shop-work-e-mails", "http://q/1/shop-work-e-mails/", "shop-work-e-mails"] {
-            assert_eq!(pattern.queue(text), Some(name("e-mails")), "{text}");
+            assert_eq!(pattern.queue(text), Some((name("e-mails"), Priority::Normal)), "{text}");
         }
         for text in ["http://q/2/shop-work-e", "shop-timers", "shop-work-", "shop-work-a.fifo", "shop"] {
             assert_eq!(pattern.queue(text), None, "{text}");
@@ -68,6 +92,21 @@ mod tests {
         for queue in [name("a.b"), name("a:b"), QueueName::timers(), QueueName::events()] {
             assert_eq!(pattern.url(&queue), None, "{queue}");
         }
+    }
+
+    #[test]
+    fn a_class_queue_has_a_name_that_no_queue_of_tasks_has() {
+        let pattern = QueuePattern::parse("http://q/1/shop-work-{name}").unwrap();
+        for class in Priority::ALL {
+            let url = pattern.class_url(&name("e_mails"), class).unwrap();
+            assert_eq!(pattern.queue(&url), Some((name("e_mails"), class)), "{url}");
+            let taken = name(url.strip_prefix("http://q/1/shop-work-").unwrap());
+            assert_eq!(pattern.url(&taken).is_some(), class == Priority::Normal, "{taken}");
+        }
+        for text in ["http://q/1/shop-work-__low", "shop-work-a__low__high"] {
+            assert_eq!(pattern.queue(text), None, "{text}");
+        }
+        assert_eq!(pattern.class_url(&QueueName::timers(), Priority::High), None);
     }
 
     #[test]

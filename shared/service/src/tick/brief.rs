@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::{self, Either};
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::{Incarnation, QueueName};
 
-use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+use crate::ports::{ClassDepth, Clock, Depth, Outgoing, Queue, QueueError, Received};
 use crate::service::{Ports, Service};
 
 /// The timeout of one call.
@@ -142,6 +143,10 @@ impl Queue for BriefQueues {
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
         self.call(queue, self.inner.depth(queue)).await
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        self.call(queue, self.inner.class_depth(queue, class)).await
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {

@@ -4,6 +4,7 @@ use futures::future::join;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
 use tickover_core::execution::due as of_execution;
+use tickover_core::flow::Priority;
 use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::queue::QueueView;
 use tickover_core::task::Task;
@@ -162,7 +163,7 @@ impl Service {
     async fn process_execution(&self, id: &ExecutionId, job: &Job) -> Result<DueReply, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Ok(DueReply::Nothing) };
         let view = if of_execution::needs_queue_view(&execution, self.now(), &self.limits) {
-            self.view(&execution.queue, job).await?
+            self.view(&execution.queue, Priority::Normal, job).await?
         } else {
             QueueView::default()
         };
@@ -202,11 +203,11 @@ impl Service {
     }
 
     async fn process_due(&self, task: Task, job: &Job) -> Result<DueReply, (TaskId, ServiceError)> {
-        let (id, queue) = (task.id.clone(), task.queue.clone());
+        let (id, queue, class) = (task.id.clone(), task.queue.clone(), task.lane().priority);
         // The state of the queue matters only for a lost hint.
         let may_be_lost = needs_queue_view(&task, self.now(), &self.limits);
         let view = if may_be_lost {
-            self.view(&queue, job).await.map_err(|error| (id.clone(), error))?
+            self.view(&queue, class, job).await.map_err(|error| (id.clone(), error))?
         } else {
             QueueView::default()
         };

@@ -1,3 +1,5 @@
+mod classes;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

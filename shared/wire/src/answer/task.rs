@@ -11,8 +11,8 @@ use crate::request::KindDefaults;
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{
-    Attempts, Cursor, Instant, LeaseToken, OpenAttemptOutcome, OpenCancelOutcome, OpenHealth, OpenTaskStatus,
-    OpenTimeoutKind, Verbatim,
+    Attempts, Cursor, Instant, LeaseToken, OpenAttemptOutcome, OpenCancelOutcome, OpenHealth, OpenPriority,
+    OpenTaskStatus, OpenTimeoutKind, Verbatim,
 };
 
 words! {
@@ -146,6 +146,12 @@ pub struct TaskView {
     /// The trace that it belongs to, if the server carries traces: W3C's trace context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// Its priority, if it isn't normal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<OpenPriority>,
+    /// The beginning of its fairness key, at most 48 bytes: the tasks of a key are one tenant of their queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness_key: Option<String>,
     /// The key whose limit holds it back: while it waits for a place. Only in the answer about this one task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_at: Option<WaitsAtView>,

@@ -77,8 +77,13 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     // Flow control shares the space of the policies: a task may have all of one at its greatest size, not of both.
     if task.flow.is_some() {
         let waits_for_start = task.paced().is_some_and(|paced| paced.start.is_none());
-        let bytes = size::of(&task) + if waits_for_start { START_BYTES } else { 0 };
+        let start = if waits_for_start { START_BYTES } else { 0 };
         let maximum = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
+        if size::of(&task) + start > maximum {
+            // It is only for people.
+            task.flow.iter_mut().for_each(|flow| flow.fairness_text.clear());
+        }
+        let bytes = size::of(&task) + start;
         if let Err(reject) = limits::check("record_bytes", bytes, maximum) {
             return Decision::refuse(None, reject);
         }

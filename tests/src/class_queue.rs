@@ -1,0 +1,144 @@
+//! Queues in memory whose messages of high and low priority wait apart from the normal ones, as in SQS with `Priorities=on`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
+use tickover_core::id::QueueName;
+use tickover_core::limits::Limits;
+use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
+use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::system::SystemIds;
+use tickover_service::{Ports, Service};
+
+use crate::scene::{LeapClock, Scene};
+
+/// Between the class and the receipt.
+const OF: char = ':';
+
+/// Such queues, and the way back to queues without classes.
+pub struct ClassQueue {
+    inner: Arc<MemoryQueue>,
+    on: AtomicBool,
+}
+
+impl ClassQueue {
+    /// A scene over such queues.
+    pub fn scene() -> (Scene, Arc<Self>) {
+        let clock = Arc::new(LeapClock::default());
+        let inner = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        let queue = Arc::new(Self { inner: inner.clone(), on: AtomicBool::new(true) });
+        let store = Arc::new(MemoryStore::default());
+        let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
+        (Scene { service: Service::new(ports, Limits::default()), clock, queue: inner }, queue)
+    }
+
+    /// Deletes the class queues with their messages, or makes them again.
+    pub fn set(&self, on: bool) {
+        self.on.store(on, Ordering::SeqCst);
+    }
+
+    /// The queue in which the messages of a class wait.
+    ///
+    /// # Panics
+    ///
+    /// If the queue's name is too long for that of a class queue.
+    #[expect(clippy::expect_used, reason = "test code, outside of a test function")]
+    pub fn of(&self, queue: &QueueName, class: Priority) -> QueueName {
+        match class {
+            Priority::High | Priority::Low if self.on.load(Ordering::SeqCst) => {
+                QueueName::parse(format!("{queue}.{class}")).expect("a short name")
+            }
+            Priority::High | Priority::Normal | Priority::Low => queue.clone(),
+        }
+    }
+
+    /// The queue of a receipt's message, and its receipt there.
+    fn there<'a>(&self, queue: &QueueName, receipt: &'a str) -> (QueueName, &'a str) {
+        let (class, receipt) = receipt.split_once(OF).unwrap_or(("", receipt));
+        let class = Priority::ALL.into_iter().find(|priority| priority.as_str() == class);
+        (self.of(queue, class.unwrap_or_default()), receipt)
+    }
+}
+
+#[async_trait]
+impl Queue for ClassQueue {
+    async fn send(
+        &self,
+        queue: &QueueName,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
+        for message in messages {
+            let to = self.of(queue, message.lane.priority);
+            self.inner.open(&to).await?;
+            self.inner.send(&to, std::slice::from_ref(message)).await?;
+        }
+        Ok(vec![Ok(()); messages.len()])
+    }
+
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        visibility: Millis,
+        _wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        let mut received = Vec::new();
+        for class in Priority::ALL {
+            let from = self.of(queue, class);
+            if received.len() == max || !self.inner.open(&from).await? {
+                continue;
+            }
+            let given = self.inner.receive(&from, max - received.len(), visibility, Millis::ZERO).await?;
+            let is_apart = from != *queue;
+            received.extend(given.into_iter().map(|message| match is_apart {
+                true => Received { receipt: format!("{class}{OF}{}", message.receipt), ..message },
+                false => message,
+            }));
+        }
+        Ok(received)
+    }
+
+    async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        let (queue, receipt) = self.there(queue, receipt);
+        self.inner.delete(&queue, receipt).await
+    }
+
+    async fn change_visibility(
+        &self,
+        queue: &QueueName,
+        receipt: &str,
+        visibility: Millis,
+    ) -> Result<(), QueueError> {
+        let (queue, receipt) = self.there(queue, receipt);
+        self.inner.change_visibility(&queue, receipt, visibility).await
+    }
+
+    async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
+        self.inner.depth(queue).await
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        let there = self.of(queue, class);
+        self.inner.open(&there).await?;
+        Ok(ClassDepth { depth: self.inner.depth(&there).await?, apart: there != *queue })
+    }
+
+    fn was_apart(&self, receipt: &str) -> bool {
+        receipt.contains(OF)
+    }
+
+    async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
+        self.inner.open(queue).await
+    }
+
+    fn knows(&self, queue: &QueueName) -> bool {
+        self.inner.knows(queue)
+    }
+
+    fn names(&self) -> Vec<QueueName> {
+        self.inner.names()
+    }
+}
