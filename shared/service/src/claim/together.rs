@@ -157,3 +157,6 @@ impl Service {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
