@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, Either, join_all, select};
 use futures::stream::FuturesUnordered;
-use tickover_core::batch::Gathering;
+use tickover_core::batch::{Batch, Gathering};
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, WorkflowName};
 use tickover_service::claim::{Arrived, ClaimRequest, ClaimedTask, FoundWork, Suspect};
@@ -28,7 +28,7 @@ use tickover_service::{Service, ServiceError};
 pub use settings::WorkerSettings;
 
 use crate::busy::is_multi_threaded;
-use crate::registry::{Registry, RegistryError};
+use crate::registry::{ErasedStep, Registry, RegistryError};
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
 use in_flight::{InFlight, InFlightGuard, Leased};
 use permit::{Permit, Permits};
@@ -149,6 +149,14 @@ impl Worker {
         self.attempt(claimed).await == TaskEnd::Reported
     }
 
+    /// Runs an attempt of tasks of one batch that the caller has claimed. Returns for each whether its outcome was
+    /// reported.
+    #[cfg(feature = "lambda")]
+    pub(crate) async fn batch(&self, claimed: Vec<ClaimedTask>) -> Vec<(tickover_core::id::TaskId, bool)> {
+        let ends = self.attempt_together(claimed).await.into_iter();
+        ends.map(|(id, end)| (id, end == TaskEnd::Reported)).collect()
+    }
+
     /// The service that it uses, which knows the terms of its workflows' executions.
     #[cfg(any(feature = "lambda", feature = "test"))]
     pub(crate) const fn service(&self) -> &Service {
@@ -171,6 +179,11 @@ impl Worker {
     #[cfg(feature = "lambda")]
     pub(crate) fn knows(&self, kind: &str) -> bool {
         self.registry.step(kind).is_some()
+    }
+
+    /// How tasks of this kind run together, if they do.
+    pub(crate) fn batch_of(&self, kind: &str) -> Option<Batch> {
+        self.registry.step(kind).and_then(ErasedStep::batch)
     }
 
     /// Returns a function that says whether it can run a task of a kind.
@@ -244,9 +257,7 @@ impl Worker {
         let (mut started, mut batches) = (Vec::new(), Gathering::default());
         for work in work {
             let batch = match &work {
-                Work::Task(claimed) => {
-                    self.registry.step(claimed.task.kind.as_str()).and_then(|step| step.batch())
-                }
+                Work::Task(claimed) => self.batch_of(claimed.task.kind.as_str()),
                 Work::Turn(_) => None,
             };
             match (work, batch) {

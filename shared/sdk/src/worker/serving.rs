@@ -179,7 +179,7 @@ impl<'a> Serving<'a> {
 
     /// Adds a message to the batch of its key. Returns it if there is no such batch, and no room for another one.
     fn add(&mut self, key: BatchKey, message: Arrived) -> Option<Arrived> {
-        let batch = self.worker.registry.step(key.kind.as_str()).and_then(|step| step.batch());
+        let batch = self.worker.batch_of(key.kind.as_str());
         let Some(batch) = batch.filter(|_| self.batches.waits_for(&key) || self.free() > 0) else {
             return Some(message);
         };
@@ -218,15 +218,10 @@ impl Worker {
         // The permit is acquired after the long poll, so that a turn or task that must run alone waits only for
         // running work.
         let mut arrived = self.service.arrivals(queue, request).await?;
-        let batched = arrived.take_batched(|kind| self.takes_batches(kind));
+        let batched = arrived.take_batched(|kind| self.batch_of(kind).is_some());
         let surplus = arrived.split_off(free);
         let permit = self.permits.shared().await;
         let found = self.service.work_among(queue, arrived, request, &self.known()).await;
         Ok(Claimed { found: found.map(|found| (found, permit)), batched, surplus })
-    }
-
-    /// Whether tasks of a kind run in batches.
-    pub(crate) fn takes_batches(&self, kind: &str) -> bool {
-        self.registry.step(kind).is_some_and(|step| step.batch().is_some())
     }
 }
