@@ -79,7 +79,7 @@ async fn wrong_options_of_a_claim_are_named() {
             (json!({"max": -1, "same_key": true}), "max", "from 1 to 10"),
             (json!({"same_key": "yes"}), "same_key", "true or false"),
             (json!({"fill": "21s"}), "fill", "20s"),
-            (json!({"fill": -1}), "fill", "20s"),
+            (json!({"fill": -1}), "fill", "expected a duration"),
             (json!({"fill": "6s", "lease": "10s"}), "fill", "half of the lease, 5s, not 6s"),
             (json!({"fill": "6s", "wait": "20s"}), "fill", "at most 25s together with `wait`, 20s, not 6s"),
         ],
