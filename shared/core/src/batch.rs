@@ -100,14 +100,14 @@ impl<M> Default for Gathering<M> {
 impl<M> Gathering<M> {
     /// Adds a member to the batch of its key, and returns the batch if it is full now. The first member of a batch fixes
     /// when the time to fill is over.
-    pub fn add(&mut self, key: BatchKey, member: M, max: usize, due_at: Timestamp) -> Option<Vec<M>> {
+    pub fn add(&mut self, key: &BatchKey, member: M, max: usize, due_at: Timestamp) -> Option<Vec<M>> {
         let group =
             self.groups.entry(key.clone()).or_insert_with(|| Group { members: Vec::new(), max, due_at });
         group.members.push(member);
         if group.members.len() < group.max {
             return None;
         }
-        self.groups.remove(&key).map(|group| group.members)
+        self.groups.remove(key).map(|group| group.members)
     }
 
     /// Whether a batch of the key waits for more.
@@ -179,17 +179,17 @@ mod tests {
     #[test]
     fn a_batch_is_complete_when_it_is_full_or_its_time_is_over() {
         let mut all = Gathering::default();
-        assert_eq!(all.add(key("mail", 0), 1, 2, at(10)), None);
-        assert_eq!(all.add(key("mail", 1), 2, 2, at(12)), None);
-        assert_eq!(all.add(key("text", 0), 3, 2, at(14)), None);
+        assert_eq!(all.add(&key("mail", 0), 1, 2, at(10)), None);
+        assert_eq!(all.add(&key("mail", 1), 2, 2, at(12)), None);
+        assert_eq!(all.add(&key("text", 0), 3, 2, at(14)), None);
         assert_eq!((all.len(), all.room(), all.next_due()), (3, 3, Some(at(10))));
         // A later member doesn't move the end of the wait.
-        assert_eq!(all.add(key("mail", 0), 4, 2, at(90)), Some(vec![1, 4]));
+        assert_eq!(all.add(&key("mail", 0), 4, 2, at(90)), Some(vec![1, 4]));
         assert!(!all.waits_for(&key("mail", 0)) && all.waits_for(&key("mail", 1)));
         assert_eq!(all.take_due(at(11)), Vec::<Vec<i32>>::new());
         assert_eq!(all.take_due(at(12)), [vec![2]]);
         assert_eq!(all.take_all(), [vec![3]]);
         assert!(all.is_empty() && all.next_due().is_none() && all.room() == 0);
-        assert_eq!(all.add(key("mail", 0), 5, 1, at(99)), Some(vec![5]));
+        assert_eq!(all.add(&key("mail", 0), 5, 1, at(99)), Some(vec![5]));
     }
 }

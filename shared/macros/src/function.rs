@@ -206,17 +206,14 @@ fn read_arguments(signature: &mut Signature, role: Role) -> Result<(Vec<Argument
 /// The type of one input of a batch.
 fn element(ty: &Type) -> Result<Type> {
     let vec = last_segment(ty).filter(|segment| segment.ident == "Vec");
-    match vec.map(types_in).as_deref() {
-        Some([element]) => Ok(element.clone()),
-        Some(_) | None => {
-            let message = format!(
-                "a step with a batch gets the inputs of several tasks at once: write `Vec<{}>`; a caller passes one of \
-                 them",
-                shown(ty)
-            );
-            Err(Error::new_spanned(ty, message))
-        }
+    if let Some([element]) = vec.map(types_in).as_deref() {
+        return Ok(element.clone());
     }
+    let message = format!(
+        "a step with a batch gets the inputs of several tasks at once: write `Vec<{}>`; a caller passes one of them",
+        shown(ty)
+    );
+    Err(Error::new_spanned(ty, message))
 }
 
 /// Removes the attribute `#[state]` from an argument.

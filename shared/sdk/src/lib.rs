@@ -105,8 +105,8 @@ pub use registry::{ErasedStep, ErasedWorkflow, StepFailed};
 pub use registry::{Register, Registry, RegistryError, TIMEOUT_MIN};
 pub use serve::{Serve, ServeError, serve};
 pub use step::{
-    Attempt, BatchAttempt, MissingState, StateType, States, Step, StepError, StepHandler, StepInfo,
-    StepResult, remote, step, step_info, step_infos,
+    Attempt, BatchAttempt, BatchOutcome, MissingState, StateType, States, Step, StepError, StepHandler,
+    StepInfo, StepResult, remote, step, step_info, step_infos,
 };
 pub use tickover_core::execution::ParentClosePolicy;
 pub use tickover_core::time::Timestamp;

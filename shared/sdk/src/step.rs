@@ -24,7 +24,7 @@ use tickover_core::payload::Json;
 use tickover_core::timeout::OnTimeout;
 
 pub(crate) use batch::wrong_count;
-pub use batch::{BatchAttempt, BatchReturned, only_one};
+pub use batch::{BatchAttempt, BatchOutcome, BatchReturned, only_one};
 pub use handler::{Attempt, Fallible, StepHandler};
 pub(crate) use info::ProgressSender;
 pub use info::{StepInfo, step_info, step_infos};

@@ -263,7 +263,7 @@ impl Worker {
             match (work, batch) {
                 (Work::Task(claimed), Some(batch)) => {
                     let key = claimed.task.batch_key();
-                    let full = batches.add(key, *claimed, batch.max(), self.service.now());
+                    let full = batches.add(&key, *claimed, batch.max(), self.service.now());
                     started.extend(full.map(|full| self.start_together(full, permit.clone())));
                 }
                 (work @ (Work::Task(_) | Work::Turn(_)), _) => started.push(self.start(work, permit.clone())),

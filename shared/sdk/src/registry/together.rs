@@ -9,7 +9,7 @@ use tickover_core::payload::Json;
 
 use super::erased::{ErasedStep, StepFailed, write_outcome};
 use crate::codec;
-use crate::step::{States, StepHandler, StepInfo, wrong_count};
+use crate::step::{BatchOutcome, States, StepHandler, StepInfo, wrong_count};
 
 /// The code of the failure of all tasks of a batch whose code returned too few or too many results.
 const WRONG_COUNT: &str = "wrong_result_count";
@@ -80,10 +80,7 @@ fn run<S: StepHandler>(tasks: Vec<(Json, StepInfo)>, states: &States) -> BoxFutu
     attempt.boxed()
 }
 
-fn settled<S: StepHandler>(
-    outcome: Result<Vec<Result<S::Output, S::Error>>, S::Error>,
-    count: usize,
-) -> Results {
+fn settled<S: StepHandler>(outcome: BatchOutcome<S::Output, S::Error>, count: usize) -> Results {
     match outcome {
         Ok(results) if results.len() == count => results.into_iter().map(write_outcome::<S>).collect(),
         Ok(results) => {

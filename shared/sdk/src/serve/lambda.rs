@@ -124,7 +124,7 @@ impl InvocationWork<'_> {
             let known = hint.and_then(|hint| Some((self.worker.batch_of(hint.task.kind.as_str())?, hint)));
             match known {
                 Some((batch, hint)) => {
-                    groups.extend(batches.add(hint.task.batch_key(), message, batch.max(), now));
+                    groups.extend(batches.add(&hint.task.batch_key(), message, batch.max(), now));
                 }
                 None => groups.push(vec![message]),
             }

@@ -7,7 +7,10 @@ use super::state::{MissingState, States};
 
 /// An attempt of several tasks that can start, or the state that the worker lacks. Either it fails for all tasks, or
 /// each has its own result, in the order of the inputs.
-pub type BatchAttempt<T, E> = Result<BoxFuture<'static, Result<Vec<Result<T, E>>, E>>, MissingState>;
+pub type BatchAttempt<T, E> = Result<BoxFuture<'static, BatchOutcome<T, E>>, MissingState>;
+
+/// One result for each task, or an error for all of them.
+pub type BatchOutcome<T, E> = Result<Vec<Result<T, E>>, E>;
 
 /// What a step with a batch returns: one result for each input, or an error for all of them.
 #[diagnostic::on_unimplemented(
@@ -22,7 +25,7 @@ pub trait BatchReturned {
     type Error;
 
     /// The results, or the error of all.
-    fn settle(self) -> Result<Vec<Result<Self::Output, Self::Error>>, Self::Error>;
+    fn settle(self) -> BatchOutcome<Self::Output, Self::Error>;
 }
 
 impl<T, E> BatchReturned for Vec<Result<T, E>> {

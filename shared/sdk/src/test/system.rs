@@ -270,7 +270,7 @@ impl System {
         {
             let due_at = self.world.clock.now().plus(batch.within());
             let batches = self.batches.entry(queue.clone()).or_default();
-            let full = batches.add(key, (id, message), batch.max(), due_at)?;
+            let full = batches.add(&key, (id, message), batch.max(), due_at)?;
             return Some(work::batch(job_context, queue.clone(), full).boxed());
         }
         if self.registry.step(kind.as_str()).is_some() || has_answer {

@@ -164,7 +164,7 @@ impl<'a> Serving<'a> {
         }
         let mut refused: Vec<Arrived> = vec![surplus];
         for (key, message) in batched {
-            refused.extend(self.add(key, message));
+            refused.extend(self.add(&key, message));
         }
         let refused: Arrived = refused.into_iter().collect();
         if !refused.is_empty() {
@@ -178,9 +178,9 @@ impl<'a> Serving<'a> {
     }
 
     /// Adds a message to the batch of its key. Returns it if there is no such batch, and no room for another one.
-    fn add(&mut self, key: BatchKey, message: Arrived) -> Option<Arrived> {
+    fn add(&mut self, key: &BatchKey, message: Arrived) -> Option<Arrived> {
         let batch = self.worker.batch_of(key.kind.as_str());
-        let Some(batch) = batch.filter(|_| self.batches.waits_for(&key) || self.free() > 0) else {
+        let Some(batch) = batch.filter(|_| self.batches.waits_for(key) || self.free() > 0) else {
             return Some(message);
         };
         let wait = batch.within().min(fill_max(self.worker.settings.lease));
