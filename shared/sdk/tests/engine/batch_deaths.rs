@@ -10,7 +10,7 @@ use tickover::{Millis, step_infos};
 
 /// The keys of the tasks whose code has run, for each call.
 #[derive(Clone, Default)]
-struct Ran(Arc<Mutex<Vec<Vec<String>>>>);
+pub(crate) struct Ran(Arc<Mutex<Vec<Vec<String>>>>);
 
 #[tickover::step(queue = "numbers", retry = "fixed(2, 1s)", batch(3, within = "5s"))]
 async fn double(#[state] ran: &Ran, numbers: Vec<u32>) -> Vec<Result<u32>> {

@@ -15,7 +15,7 @@ use crate::scene::{START, Scene, clock, settings};
 
 /// The calls of a step's code, each with its inputs and the time since the beginning of the test.
 #[derive(Clone, Default)]
-struct Calls(Arc<Mutex<Vec<(u64, Vec<String>)>>>);
+pub(crate) struct Calls(Arc<Mutex<Vec<(u64, Vec<String>)>>>);
 
 impl Calls {
     fn add(&self, at: u64, docs: &[Doc]) {
