@@ -9,10 +9,10 @@ use tickover_core::duration::Millis;
 use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
 use tickover_core::id::{FLOW_KEY_MAX, FlowKey};
 use tickover_core::task::command::Start;
-use tickover_service::claim::ClaimedTask;
+use tickover_service::claim::{ClaimedTask, Together};
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::meter::{Bill, Meter};
-use tickover_tests::scene::request;
+use tickover_tests::scene::{claim_request, queue_name, request};
 
 /// A meter with an existing queue record: it is made once, and then written at most once a minute.
 async fn meter() -> Meter {
@@ -200,4 +200,44 @@ async fn a_delayed_task_with_a_rate_costs_one_write_unit_more_and_two_if_it_is_p
     assert_eq!(put_off.writes, 2.0);
     meter.scene.clock.advance(Millis::from_secs(10));
     assert_eq!(claimed(&meter).await.1.writes, 1.0);
+}
+
+#[tokio::test]
+async fn a_batch_costs_no_write_unit_and_no_read_more_than_the_same_tasks_one_at_a_time() {
+    let meter = meter().await;
+    let queue = queue_name("work");
+    let mut alone = Bill { writes: 0.0, reads: 0.0, sends: 0 };
+    for _ in 0..5 {
+        scheduled(&meter, tenant("a")).await;
+        let (task, claim) = claimed(&meter).await;
+        let complete = completed(&meter, &task).await;
+        alone.writes += claim.writes + complete.writes;
+        alone.reads += claim.reads + complete.reads;
+    }
+    for _ in 0..5 {
+        scheduled(&meter, tenant("a")).await;
+        scheduled(&meter, tenant("b")).await;
+    }
+    let together = Together { same_key: true, fill: Millis::from_secs(2) };
+    let request = claim_request(5);
+    for _ in 0..2 {
+        let claim = meter.scene.service.claim_together(&queue, &request, together);
+        let (tasks, claim) = meter.bill(claim).await;
+        let tasks = tasks.unwrap();
+        // The messages of the other tenant are given back with no write and no message more.
+        assert_eq!((tasks.len(), claim.writes, claim.reads, claim.sends), (5, 5.0, 0.0, 0));
+        let mut batch = claim;
+        for task in &tasks {
+            let complete = completed(&meter, task).await;
+            batch.writes += complete.writes;
+            batch.reads += complete.reads;
+        }
+        assert_eq!((batch.writes, batch.reads), (alone.writes, alone.reads));
+    }
+}
+
+/// A task of a tenant of its queue.
+fn tenant(key: &str) -> ScheduleRequest {
+    let flow = FlowRequest { fairness: FlowKey::parse(key).ok(), ..FlowRequest::default() };
+    ScheduleRequest { flow, ..request("work", None, None) }
 }

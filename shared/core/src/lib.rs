@@ -5,6 +5,7 @@
 //! runtime. The time, random ids and limits are arguments. The caller of [`task::decide()`] carries out the
 //! decision, with each write conditional on the record that was decided on.
 
+pub mod batch;
 pub mod command;
 pub mod cron;
 pub mod decision;

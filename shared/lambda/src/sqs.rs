@@ -43,6 +43,18 @@ where
     failed.into_iter().flatten().collect()
 }
 
+/// Handles groups of messages, `at_once` groups concurrently, and returns the ids of the messages that failed. `take`
+/// returns a result for each message, in order.
+pub async fn failures_together<T, F>(groups: Vec<Vec<SqsMessage>>, at_once: usize, take: T) -> Vec<String>
+where
+    T: Fn(Vec<SqsMessage>) -> F,
+    F: Future<Output = Vec<Result<(), Problem>>>,
+{
+    let failed: Vec<Vec<String>> =
+        stream::iter(groups).map(|group| failed_ids(group, &take)).buffered(at_once.max(1)).collect().await;
+    failed.into_iter().flatten().collect()
+}
+
 /// The answer that lists these messages as failed.
 pub fn answer(failures: Vec<String>) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
@@ -90,24 +102,55 @@ fn queue_of(app: &App, message: &SqsMessage) -> Option<(QueueName, Priority)> {
         .or_else(|| app.config.any_queue.as_ref()?.queue(name))
 }
 
-/// The message's id if it failed. If the id is missing, Lambda treats the whole batch as failed, which is the safest
-/// result.
+/// The message's id if it failed.
 async fn failed_id<T, F>(message: SqsMessage, take: &T) -> Option<String>
 where
     T: Fn(SqsMessage) -> F,
     F: Future<Output = Result<(), Problem>>,
 {
-    let id = message.message_id.clone().unwrap_or_default();
-    let receives = message.attributes.get("ApproximateReceiveCount").cloned();
+    let name = Name::of(&message);
     let taken = AssertUnwindSafe(async { take(message).await }).catch_unwind().await;
-    let (code, reason, again) = match &taken {
-        Ok(Ok(())) => return None,
-        Ok(Err(problem)) => (problem.code(), problem.for_logs(), problem.is_retryable()),
-        // A panic must not fail the other messages of the batch.
-        Err(_) => ("internal", "a panic; see the log line before this one".to_owned(), false),
-    };
-    tracing::warn!({ MESSAGE_ID } = id, code, reason, again, receives, "message failed");
-    Some(id)
+    name.if_failed(taken.as_ref().ok())
+}
+
+/// The ids of the messages of a group that failed. A result that is missing is a failure.
+async fn failed_ids<T, F>(group: Vec<SqsMessage>, take: &T) -> Vec<String>
+where
+    T: Fn(Vec<SqsMessage>) -> F,
+    F: Future<Output = Vec<Result<(), Problem>>>,
+{
+    let names: Vec<_> = group.iter().map(Name::of).collect();
+    let taken = AssertUnwindSafe(async { take(group).await }).catch_unwind().await.unwrap_or_default();
+    names.into_iter().enumerate().filter_map(|(index, name)| name.if_failed(taken.get(index))).collect()
+}
+
+/// What the log and the answer say of a message.
+struct Name {
+    id: String,
+    receives: Option<String>,
+}
+
+impl Name {
+    /// If the id is missing, Lambda treats the whole batch as failed, which is the safest result.
+    fn of(message: &SqsMessage) -> Self {
+        Self {
+            id: message.message_id.clone().unwrap_or_default(),
+            receives: message.attributes.get("ApproximateReceiveCount").cloned(),
+        }
+    }
+
+    /// Its id, if the message failed; after a panic there is no result.
+    fn if_failed(self, taken: Option<&Result<(), Problem>>) -> Option<String> {
+        let Self { id, receives } = self;
+        let (code, reason, again) = match taken {
+            Some(Ok(())) => return None,
+            Some(Err(problem)) => (problem.code(), problem.for_logs(), problem.is_retryable()),
+            // A panic must not fail the other messages of the batch.
+            None => ("internal", "a panic; see the log line before this one".to_owned(), false),
+        };
+        tracing::warn!({ MESSAGE_ID } = id, code, reason, again, receives, "message failed");
+        Some(id)
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +182,21 @@ mod tests {
     async fn a_bad_message_fails_alone_and_a_panic_is_a_bad_message() {
         assert_eq!(failures(&["a", "bad", "b", "mine", "c"]).await, ["bad", "mine"]);
         assert_eq!(failures(&["a", "b"]).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn each_message_of_a_group_fails_alone_and_a_panic_fails_its_group() {
+        let group = |ids: &[&str]| batch(ids).records;
+        let groups = vec![group(&["a", "bad", "b"]), group(&["c", "mine"]), group(&["d"])];
+        let failed = failures_together(groups, 2, |messages| async move {
+            let one = |message: SqsMessage| match message.body.as_deref() {
+                Some("bad") => Err(Reject::NotFound.into()),
+                Some("mine") => panic!("a mine"),
+                _ => Ok(()),
+            };
+            messages.into_iter().map(one).collect()
+        });
+        assert_eq!(failed.await, ["bad", "c", "mine"]);
     }
 
     #[tokio::test]

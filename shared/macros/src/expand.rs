@@ -6,6 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Ident, LitStr, Result, Type};
+use tickover_core::batch::Batch;
 use tickover_core::duration::Millis;
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
 use tickover_core::timeout::OnTimeout;
@@ -16,12 +17,14 @@ use crate::options::{Place, StepOptions, WorkflowOptions};
 /// Generates a function that makes the step, a type for the step, and the step's code.
 pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = StepOptions::read(arguments)?;
-    let function = Function::read(item, Role::Step)?;
+    let role = if options.batch.is_some() { Role::Batch } else { Role::Step };
+    let function = Function::read(item, role)?;
     let Function { docs, conditions, visibility, arguments, returned, .. } = &function;
     let ident = &function.signature.ident;
     let code = code(&function);
     let name = name(options.name.as_ref(), &function);
     let (keys, calls) = (options.flow.keys(), options.flow.calls());
+    let batch = options.batch;
     let options = step_options(&options);
     let Attempt { states, attempt } = attempt(&function);
     let (output, error) = (returned.output(), returned.error());
@@ -32,6 +35,7 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
         ([name], [ty]) => (quote!(#name), quote!(#ty)),
         _ => (quote!((#(#names),*)), quote!((#(#types),*))),
     };
+    let run = run(batch, &input, &attempt);
     Ok(quote! {
         #(#docs)*
         #(#conditions)*
@@ -61,16 +65,46 @@ pub(crate) fn step(arguments: TokenStream, item: TokenStream) -> Result<TokenStr
 
                 #states
 
-                fn run(
-                    #input: Self::Input,
-                    __states: &::tickover::__private::States,
-                ) -> ::tickover::__private::Attempt<Self::Output, Self::Error> {
-                    #attempt
-                }
+                #run
             }
             ::tickover::__private::inventory::submit! { ::tickover::__private::LinkedStep::of::<#ident>() }
         };
     })
+}
+
+/// The methods that run a step.
+fn run(batch: Option<Batch>, input: &TokenStream, attempt: &TokenStream) -> TokenStream {
+    let Some(batch) = batch else {
+        return quote! {
+            fn run(
+                #input: Self::Input,
+                __states: &::tickover::__private::States,
+            ) -> ::tickover::__private::Attempt<Self::Output, Self::Error> {
+                #attempt
+            }
+        };
+    };
+    let (max, within) = (batch.max(), batch.within().as_u64());
+    quote! {
+        fn run(
+            __input: Self::Input,
+            __states: &::tickover::__private::States,
+        ) -> ::tickover::__private::Attempt<Self::Output, Self::Error> {
+            let __batch = Self::run_batch(::std::vec![__input], __states);
+            ::tickover::__private::only_one(Self::NAME, __batch)
+        }
+
+        fn batch() -> ::core::option::Option<::tickover::__private::Batch> {
+            ::tickover::__private::Batch::new(#max, ::tickover::__private::Millis::new(#within)).ok()
+        }
+
+        fn run_batch(
+            #input: ::std::vec::Vec<Self::Input>,
+            __states: &::tickover::__private::States,
+        ) -> ::tickover::__private::BatchAttempt<Self::Output, Self::Error> {
+            #attempt
+        }
+    }
 }
 
 /// The call of a step's code.
@@ -101,9 +135,13 @@ fn attempt(function: &Function) -> Attempt {
             }
         }
     });
+    let mut outcome = quote!(#code_name(#(#passed),*).await);
+    if function.role == Role::Batch {
+        outcome = quote!(::tickover::__private::BatchReturned::settle(#outcome));
+    }
     let attempt = quote! {
         #(#found)*
-        ::core::result::Result::Ok(::std::boxed::Box::pin(async move { #code_name(#(#passed),*).await }))
+        ::core::result::Result::Ok(::std::boxed::Box::pin(async move { #outcome }))
     };
     Attempt { states, attempt }
 }
@@ -204,7 +242,8 @@ impl Returned {
             return quote!(#written);
         }
         let (ty, part) = (&self.ty, Ident::new(part, Span::call_site()));
-        quote_spanned!(ty.span()=> <#ty as ::tickover::__private::Fallible>::#part)
+        let parts_of = Ident::new(self.parts_of, Span::call_site());
+        quote_spanned!(ty.span()=> <#ty as ::tickover::__private::#parts_of>::#part)
     }
 }
 

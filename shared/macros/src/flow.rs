@@ -3,6 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Error, Expr, Ident, Lit, LitInt, LitStr, Result};
+use tickover_core::batch::{BATCH_MAX, Batch, BatchError};
 use tickover_core::duration::Millis;
 use tickover_core::flow::{CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, Priority, RATE_MAX, RATE_PERIOD_MAX};
 use tickover_core::id::{Capability, FlowKey};
@@ -10,6 +11,7 @@ use tickover_core::id::{Capability, FlowKey};
 use crate::attribute::{Entry, Part};
 
 const CONCURRENCY: &str = r#"key = "order.customer", limit = 5"#;
+const BATCH: &str = r#"50, within = "2s""#;
 const RATE: &str = r#"constant = "smtp", limit = 100, per = "1m""#;
 
 /// What a step's attribute says of flow control.
@@ -214,6 +216,32 @@ fn priority(entry: &Entry) -> Result<TokenStream> {
         }
     };
     Ok(quote!(.priority(::tickover::Priority::#variant)))
+}
+
+/// How many tasks run together, and how long the first one waits for others.
+pub(crate) fn batch(entry: &Entry) -> Result<Batch> {
+    let (mut max, mut within) = (None, None);
+    for Part { name, value } in entry.parts(BATCH)? {
+        match (name, value) {
+            (None, Lit::Int(number)) if max.is_none() => max = Some(number),
+            (Some(name), Lit::Str(text)) if name == "within" && within.is_none() => within = Some(text),
+            _ => return Err(Error::new(value.span(), format!("`batch` is written as `batch({BATCH})`"))),
+        }
+    }
+    let Some(number) = max else {
+        let message = format!("`batch` needs the most tasks that run together: `batch({BATCH})`");
+        return Err(Error::new(entry.key.span(), message));
+    };
+    let count = number.base10_parse().map_err(|_| {
+        Error::new(number.span(), format!("a batch has 1 to {BATCH_MAX} tasks, not {number}"))
+    })?;
+    let wait = within.map_or(Ok(Millis::ZERO), |text| {
+        Millis::parse_allowing_zero(&text.value()).map_err(|error| Error::new(text.span(), error.to_string()))
+    })?;
+    Batch::new(count, wait).map_err(|error| match (error, within) {
+        (BatchError::Within(_), Some(text)) => Error::new(text.span(), error),
+        (BatchError::Size(_) | BatchError::Within(_), _) => Error::new(number.span(), error),
+    })
 }
 
 fn requires(entry: &Entry) -> Result<TokenStream> {

@@ -12,11 +12,14 @@ use syn::{
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Step,
+    /// A step whose code gets several tasks at once.
+    Batch,
     Workflow,
 }
 
 /// A function that was checked.
 pub(crate) struct Function {
+    pub(crate) role: Role,
     /// Its documentation, which the public item gets.
     pub(crate) docs: Vec<Attribute>,
     /// Its `cfg` attributes, which all generated items get.
@@ -56,12 +59,14 @@ pub(crate) struct Returned {
     pub(crate) output: Option<Type>,
     /// The type in `Err`, if the source names it.
     pub(crate) error: Option<Type>,
+    /// The trait that finds both, if the source doesn't name them.
+    pub(crate) parts_of: &'static str,
 }
 
 impl Role {
     const fn a(self) -> &'static str {
         match self {
-            Self::Step => "a step",
+            Self::Step | Self::Batch => "a step",
             Self::Workflow => "a workflow",
         }
     }
@@ -87,6 +92,7 @@ impl Function {
         let (conditions, attributes) =
             others.into_iter().partition(|attribute| attribute.path().is_ident("cfg"));
         Ok(Self {
+            role,
             docs,
             conditions,
             attributes,
@@ -180,16 +186,34 @@ fn read_arguments(signature: &mut Signature, role: Role) -> Result<(Vec<Argument
         check_owned(&argument.ty, role)?;
         let name = argument_name(&argument.pat, index);
         passed.push(Passed::Argument(name.clone()));
-        arguments.push(Argument { name, ty: (*argument.ty).clone() });
+        let ty = if role == Role::Batch { element(&argument.ty)? } else { (*argument.ty).clone() };
+        arguments.push(Argument { name, ty });
     }
     match role {
+        Role::Batch if arguments.len() != 1 => Err(Error::new_spanned(
+            &signature.inputs,
+            "a step with a batch takes one argument, the inputs of its tasks, beside its states: write `Vec<…>`",
+        )),
         Role::Workflow if signature.inputs.is_empty() => Err(no_context(&signature.ident, signature)),
         Role::Workflow if arguments.len() > 1 => Err(Error::new_spanned(
             &signature.inputs[2],
             "a workflow takes one input beside its context; put several into a struct or a tuple",
         )),
-        Role::Step | Role::Workflow => Ok((arguments, passed)),
+        Role::Step | Role::Batch | Role::Workflow => Ok((arguments, passed)),
     }
+}
+
+/// The type of one input of a batch.
+fn element(ty: &Type) -> Result<Type> {
+    let vec = last_segment(ty).filter(|segment| segment.ident == "Vec");
+    if let Some([element]) = vec.map(types_in).as_deref() {
+        return Ok(element.clone());
+    }
+    let message = format!(
+        "a step with a batch gets the inputs of several tasks at once: write `Vec<{}>`; a caller passes one of them",
+        shown(ty)
+    );
+    Err(Error::new_spanned(ty, message))
 }
 
 /// Removes the attribute `#[state]` from an argument.
@@ -293,6 +317,9 @@ impl<'ast> Visit<'ast> for Borrowed {
 impl Returned {
     fn read(signature: &Signature, role: Role) -> Result<Self> {
         let a = role.a();
+        if role == Role::Batch {
+            return Self::read_batch(signature);
+        }
         let ReturnType::Type(_, ty) = &signature.output else {
             let message = format!("{a} returns a `Result`, because it can fail: write `-> Result<()>`");
             return Err(Error::new_spanned(&signature.ident, message));
@@ -308,7 +335,17 @@ impl Returned {
         // anywhere.
         let mut types = if segment.ident == "Result" { types_in(segment) } else { Vec::new() }.into_iter();
         let (output, error) = (types.next(), types.next());
-        Ok(Self { ty: (**ty).clone(), output, error })
+        Ok(Self { ty: (**ty).clone(), output, error, parts_of: "Fallible" })
+    }
+
+    /// The compiler finds the types in a list of results, or in a result of one.
+    fn read_batch(signature: &Signature) -> Result<Self> {
+        let ReturnType::Type(_, ty) = &signature.output else {
+            let message = "a step with a batch returns one result for each input: write `-> Vec<Result<()>>`, or \
+                           `-> Result<Vec<Result<()>>>` if all can fail together";
+            return Err(Error::new_spanned(&signature.ident, message));
+        };
+        Ok(Self { ty: (**ty).clone(), output: None, error: None, parts_of: "BatchReturned" })
     }
 }
 
@@ -328,7 +365,7 @@ fn check_error(ty: &Type, result: &PathSegment, role: Role) -> Result<()> {
     }
     let (a, output) = (role.a(), types.first().map_or_else(|| "()".to_owned(), shown));
     let instead = match role {
-        Role::Step => format!("Result<{output}, tickover::Failure>"),
+        Role::Step | Role::Batch => format!("Result<{output}, tickover::Failure>"),
         Role::Workflow => format!("tickover::Result<{output}>"),
     };
     let message = format!(

@@ -52,9 +52,15 @@ use proc_macro::TokenStream;
 /// | `priority = "high"` | which tasks start first: `"high"`, `"normal"` (the default) or `"low"` |
 /// | `fairness_key = "order.customer"` | tasks of one key, an expression of the arguments, don't delay those of others |
 /// | `requires("gpu")` | only workers that provide it run the step |
+/// | `batch(50, within = "2s")` | a worker runs up to so many (1,000 at most) of its tasks of one fairness key together, and waits so long (20 s at most, 0 by default) for more of them: see below |
 ///
 /// An argument with `#[state]` isn't stored, and no caller passes it: it is borrowed from the worker, which has one
 /// value of its type for all its steps (`tickover::serve(…).state(prices)`), such as a connection or a client.
+///
+/// With `batch`, the function gets the inputs of several tasks, and returns a result for each, in their order:
+/// `async fn index(docs: Vec<Doc>) -> Vec<Result<u32>>`, or `Result<Vec<Result<u32>>>` if all can fail together. A caller
+/// passes one input, `index(doc)`, and gets its result. In an expression such as that of `fairness_key`, the argument's
+/// name means one input.
 ///
 /// Options of a call, such as `charge(order).timeout("1m")`, replace those of the attribute.
 #[proc_macro_attribute]

@@ -3,6 +3,7 @@
 
 use proc_macro2::TokenStream;
 use syn::{Error, Ident, LitStr, Path, Result};
+use tickover_core::batch::Batch;
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, TaskKind};
 use tickover_core::limits::SPAN_MAX;
@@ -29,6 +30,7 @@ const STEP_KEYS: &[&str] = &[
     "priority",
     "fairness_key",
     "requires",
+    "batch",
 ];
 
 const WORKFLOW_KEYS: &[&str] =
@@ -54,6 +56,7 @@ pub(crate) struct StepOptions {
     pub(crate) at_most_once: bool,
     pub(crate) durable_timeout: bool,
     pub(crate) flow: Flow,
+    pub(crate) batch: Option<Batch>,
 }
 
 /// Where a step runs.
@@ -106,6 +109,7 @@ impl StepOptions {
                 "queue" => options.place = Place::Queue(queue(entry)?),
                 "at_most_once" => options.at_most_once = entry.flag()?,
                 "durable_timeout" => options.durable_timeout = entry.flag()?,
+                "batch" => options.batch = Some(crate::flow::batch(entry)?),
                 _ if options.flow.read(entry)? => {}
                 _ => return Err(unhandled(&entry.key)),
             }
@@ -120,6 +124,12 @@ impl StepOptions {
                 "`{key}` orders or limits the starts of tasks, and an inline step starts with its turn: add `remote`"
             );
             return Err(Error::new(key.span(), message));
+        }
+        let batch = attribute.entries.iter().find(|entry| entry.key == "batch");
+        if let (Place::Inline, Some(entry)) = (&options.place, batch) {
+            let message = "`batch` is for tasks, which a worker takes together; an inline step runs in its turn: add \
+                           `remote`";
+            return Err(Error::new(entry.key.span(), message));
         }
         Ok(options)
     }

@@ -5,12 +5,15 @@ use std::num::NonZeroU32;
 pub use futures::FutureExt;
 pub use futures::future::BoxFuture;
 pub use inventory;
+pub use tickover_core::batch::Batch;
 pub use tickover_core::duration::Millis;
 pub use tickover_core::id::QueueName;
 
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
 
-pub use crate::step::{Attempt, Fallible, LinkedStep, StateType, States, step_of};
+pub use crate::step::{
+    Attempt, BatchAttempt, BatchReturned, Fallible, LinkedStep, StateType, States, only_one, step_of,
+};
 pub use crate::workflow::boxed;
 
 /// A retry policy that the attribute has read from a short form. All delays are in milliseconds.

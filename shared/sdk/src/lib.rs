@@ -80,6 +80,7 @@ mod turn;
 pub mod worker;
 mod workflow;
 
+pub use tickover_core::batch::{Batch, BatchError};
 pub use tickover_core::duration::{DurationError, Millis, ZeroRule};
 pub use tickover_core::flow::{OnConflict, Priority, UniqueWindow};
 pub use tickover_core::id::QueueName;
@@ -104,8 +105,8 @@ pub use registry::{ErasedStep, ErasedWorkflow, StepFailed};
 pub use registry::{Register, Registry, RegistryError, TIMEOUT_MIN};
 pub use serve::{Serve, ServeError, serve};
 pub use step::{
-    Attempt, MissingState, StateType, States, Step, StepError, StepHandler, StepInfo, StepResult, remote,
-    step, step_info,
+    Attempt, BatchAttempt, BatchOutcome, MissingState, StateType, States, Step, StepError, StepHandler,
+    StepInfo, StepResult, remote, step, step_info, step_infos,
 };
 pub use tickover_core::execution::ParentClosePolicy;
 pub use tickover_core::time::Timestamp;

@@ -4,6 +4,7 @@
 //! time. Problems are collected until [`Registry::check`], so that a worker can be built in one expression.
 
 mod erased;
+mod together;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

@@ -2,6 +2,7 @@
 //!
 //! Owns what a step is and how it ends. It runs no step: a [`Step`] does nothing until the workflow's context runs it.
 
+mod batch;
 mod handler;
 mod info;
 mod outcome;
@@ -22,9 +23,11 @@ use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
 use tickover_core::timeout::OnTimeout;
 
+pub(crate) use batch::wrong_count;
+pub use batch::{BatchAttempt, BatchOutcome, BatchReturned, only_one};
 pub use handler::{Attempt, Fallible, StepHandler};
 pub(crate) use info::ProgressSender;
-pub use info::{StepInfo, step_info};
+pub use info::{StepInfo, step_info, step_infos};
 pub use outcome::{StepError, StepResult};
 pub(crate) use state::MISSING_STATE;
 pub use state::{LinkedStep, MissingState, StateType, States};

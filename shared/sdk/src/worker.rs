@@ -4,18 +4,21 @@
 
 mod in_flight;
 mod permit;
+mod serving;
 mod settings;
 mod task;
+mod together;
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use futures::future::{BoxFuture, Either, join, join_all, select};
+use futures::future::{BoxFuture, Either, join_all, select};
 use futures::stream::FuturesUnordered;
+use tickover_core::batch::{Batch, Gathering};
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, WorkflowName};
-use tickover_service::claim::{ClaimRequest, FoundWork, Suspect};
+use tickover_service::claim::{Arrived, ClaimRequest, ClaimedTask, FoundWork, Suspect};
 use tickover_service::executions::{StartedTurn, Work};
 use tickover_service::queues::routes::Routes;
 use tickover_service::telemetry::field;
@@ -25,10 +28,11 @@ use tickover_service::{Service, ServiceError};
 pub use settings::WorkerSettings;
 
 use crate::busy::is_multi_threaded;
-use crate::registry::{Registry, RegistryError};
+use crate::registry::{ErasedStep, Registry, RegistryError};
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
-use in_flight::{InFlight, Leased};
+use in_flight::{InFlight, InFlightGuard, Leased};
 use permit::{Permit, Permits};
+use serving::{Claimed, Serving};
 use task::TaskEnd;
 
 /// The pause after a claim that failed or returned only tasks of unknown kinds.
@@ -52,6 +56,8 @@ pub struct Worker {
 enum Finished {
     Turn(TurnEnd),
     Task(TaskEnd),
+    /// Each of its tasks has ended, or was lost.
+    Batch,
     /// It stopped unexpectedly, for example by a panic. Its lease expires.
     Broken,
     /// There was nothing to run.
@@ -119,10 +125,10 @@ impl Worker {
             let request = self.request(self.settings.batch, Millis::ZERO);
             let permit = self.permits.shared().await;
             let found = self.service.work_apart(queue, &request, &self.known()).await?;
-            let work = found.work.into_iter();
-            let running: FuturesUnordered<_> = work.map(|work| self.start(work, permit.clone())).collect();
+            count += found.work.len();
+            let running: FuturesUnordered<_> = self.start_all(found.work, &permit).into_iter().collect();
             drop(permit);
-            count += running.collect::<Vec<_>>().await.len();
+            running.collect::<Vec<_>>().await;
             for suspect in found.suspects {
                 let never = tokio::sync::watch::channel(false).1;
                 let finished = self.start_suspect(queue.clone(), suspect, never).await;
@@ -141,6 +147,14 @@ impl Worker {
     #[cfg(feature = "lambda")]
     pub(crate) async fn task(&self, claimed: tickover_service::claim::ClaimedTask) -> bool {
         self.attempt(claimed).await == TaskEnd::Reported
+    }
+
+    /// Runs an attempt of tasks of one batch that the caller has claimed. Returns for each whether its outcome was
+    /// reported.
+    #[cfg(feature = "lambda")]
+    pub(crate) async fn batch(&self, claimed: Vec<ClaimedTask>) -> Vec<(tickover_core::id::TaskId, bool)> {
+        let ends = self.attempt_together(claimed).await.into_iter();
+        ends.map(|(id, end)| (id, end == TaskEnd::Reported)).collect()
     }
 
     /// The service that it uses, which knows the terms of its workflows' executions.
@@ -167,6 +181,11 @@ impl Worker {
         self.registry.step(kind).is_some()
     }
 
+    /// How tasks of this kind run together, if they do.
+    pub(crate) fn batch_of(&self, kind: &str) -> Option<Batch> {
+        self.registry.step(kind).and_then(ErasedStep::batch)
+    }
+
     /// Returns a function that says whether it can run a task of a kind.
     fn known(&self) -> impl Fn(&str) -> bool + Send + Sync {
         |kind| self.registry.step(kind).is_some()
@@ -183,79 +202,28 @@ impl Worker {
         }
     }
 
-    async fn serve_queue(&self, queue: &QueueName, mut stopped: tokio::sync::watch::Receiver<bool>) {
+    async fn serve_queue(&self, queue: &QueueName, stopped: tokio::sync::watch::Receiver<bool>) {
         // The queue may have no message yet. A local queue is created when it is first used.
         if let Err(error) = self.service.open_queue(queue).await {
             tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "the queue can't be opened");
         }
-        let mut running = FuturesUnordered::new();
-        let mut pause_until = None;
-        while !*stopped.borrow() {
-            if running.len() >= self.settings.concurrency {
-                let _ended = select(running.next(), pin!(stopped.changed())).await;
-                continue;
-            }
-            let free = self.settings.concurrency - running.len();
-            let request = self.request(free.min(self.settings.batch), self.settings.wait);
-            let after = pause_until.take();
-            let request = &request;
-            let claim = async move {
-                if let Some(until) = after {
-                    self.service.clock().sleep_until(until).await;
-                }
-                // The permit is acquired after the long poll, so that a turn or task that must run alone waits only for
-                // running work.
-                let arrived = self.service.arrivals(queue, request).await?;
-                let permit = self.permits.shared().await;
-                let found = self.service.work_among(queue, arrived, request, &self.known()).await?;
-                Ok::<_, ServiceError>((found, permit))
-            };
-            let mut claim = pin!(claim);
-            // Work in flight continues while this waits for more.
-            let claimed = loop {
-                let stop = pin!(async { drop(stopped.wait_for(|stopped| *stopped).await) });
-                // The order matters: work that must run alone goes before the result of another claim.
-                match select(select(pin!(one_ended(&mut running)), stop), &mut claim).await {
-                    Either::Right((claimed, _)) => break Some(claimed),
-                    Either::Left((Either::Left((ended, _)), _)) => {
-                        pause_until = self.pause_after(ended).or(pause_until);
-                    }
-                    Either::Left((Either::Right(_), _)) => break None,
-                }
-            };
-            match claimed {
-                None => {
-                    join(self.release_last_claim(claim), self.finish(running)).await;
-                    return;
-                }
-                Some(Ok((found, permit))) => {
-                    let FoundWork { work, suspects } = found;
-                    let nothing = work.is_empty() && suspects.is_empty();
-                    if nothing && !self.settings.interval.is_zero() {
-                        pause_until = Some(self.service.now().plus(self.settings.interval));
-                    }
-                    running.extend(work.into_iter().map(|work| self.start(work, permit.clone())));
-                    let alone = |suspect| self.start_suspect(queue.clone(), suspect, stopped.clone());
-                    running.extend(suspects.into_iter().map(alone));
-                }
-                Some(Err(error)) => {
-                    warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't claim work");
-                    pause_until = Some(self.service.now().plus(PAUSE));
-                }
-            }
-        }
-        self.finish(running).await;
+        Serving::new(self, queue, stopped).run().await;
     }
 
     /// Waits up to 2 s for a claim in progress and releases what it returns. Otherwise that work would stay leased, and
     /// no worker would run it until the lease expires.
     async fn release_last_claim(
         &self,
-        claim: impl Future<Output = Result<(FoundWork, Permit), ServiceError>>,
+        queue: &QueueName,
+        claim: impl Future<Output = Result<Claimed, ServiceError>>,
     ) {
         let moment = self.service.now().plus(LAST_CLAIM_WAIT);
         let alarm = pin!(self.service.clock().sleep_until(moment));
-        if let Either::Left((Ok((found, _)), _)) = select(pin!(claim), alarm).await {
+        let Either::Left((Ok(claimed), _)) = select(pin!(claim), alarm).await else { return };
+        let Claimed { found, batched, surplus } = claimed;
+        let rest = batched.into_iter().map(|(_, message)| message).chain([surplus]).collect();
+        self.service.give_back_arrived(queue, rest).await;
+        if let Ok((found, _)) = found {
             join_all(found.work.into_iter().map(|work| Leased::of(&work).give_back(&self.service))).await;
         }
     }
@@ -278,16 +246,39 @@ impl Worker {
             Finished::Task(TaskEnd::Unknown) => Some(self.service.now().plus(PAUSE)),
             Finished::Task(TaskEnd::Reported | TaskEnd::Lost)
             | Finished::Turn(_)
+            | Finished::Batch
             | Finished::Broken
             | Finished::Nothing => None,
         }
     }
 
-    /// Starts a turn or a task, in a tokio task of its own if the runtime has several threads.
+    /// Starts work that was claimed together: tasks that run in batches with the others of their key.
+    fn start_all(&self, work: Vec<Work>, permit: &Permit) -> Vec<BoxFuture<'static, Finished>> {
+        let (mut started, mut batches) = (Vec::new(), Gathering::default());
+        for work in work {
+            let batch = match &work {
+                Work::Task(claimed) => self.batch_of(claimed.task.kind.as_str()),
+                Work::Turn(_) => None,
+            };
+            match (work, batch) {
+                (Work::Task(claimed), Some(batch)) => {
+                    let key = claimed.task.batch_key();
+                    let full = batches.add(&key, *claimed, batch.max(), self.service.now());
+                    started.extend(full.map(|full| self.start_together(full, permit.clone())));
+                }
+                (work @ (Work::Task(_) | Work::Turn(_)), _) => started.push(self.start(work, permit.clone())),
+            }
+        }
+        let rest = batches.take_all().into_iter();
+        started.extend(rest.map(|batch| self.start_together(batch, permit.clone())));
+        started
+    }
+
+    /// Starts a turn or a task.
     fn start(&self, work: Work, permit: Permit) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         let guard = self.in_flight.hold(Leased::of(&work));
-        let work = async move {
+        in_its_own_task(async move {
             let finished = match work {
                 Work::Turn(taken) => {
                     let settings = worker.settings.turn();
@@ -298,21 +289,60 @@ impl Worker {
             guard.remove();
             drop(permit);
             finished
-        };
-        if !is_multi_threaded() {
-            return Box::pin(work);
-        }
-        let mut spawned = AbortOnDrop(tokio::spawn(work));
-        Box::pin(async move {
-            (&mut spawned.0).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "a turn or task stopped unexpectedly");
-                Finished::Broken
-            })
+        })
+    }
+
+    /// Starts the tasks of a batch.
+    fn start_together(&self, claimed: Vec<ClaimedTask>, permit: Permit) -> BoxFuture<'static, Finished> {
+        let worker = self.clone();
+        let guards: Vec<_> =
+            claimed.iter().map(|claimed| self.in_flight.hold(Leased::of_task(claimed))).collect();
+        in_its_own_task(async move {
+            worker.attempt_together(claimed).await;
+            guards.into_iter().for_each(InFlightGuard::remove);
+            drop(permit);
+            Finished::Batch
         })
     }
 }
 
 impl Worker {
+    /// Claims and runs the tasks of a batch. Those that may have killed another worker run afterwards, each alone.
+    fn start_batch(
+        &self,
+        queue: QueueName,
+        arrived: Arrived,
+        stopped: tokio::sync::watch::Receiver<bool>,
+    ) -> BoxFuture<'static, Finished> {
+        let worker = self.clone();
+        Box::pin(async move {
+            let permit = worker.permits.shared().await;
+            if *stopped.borrow() {
+                worker.service.give_back_arrived(&queue, arrived).await;
+                return Finished::Nothing;
+            }
+            let request = worker.request(arrived.len(), Millis::ZERO);
+            let FoundWork { work, suspects } = match worker
+                .service
+                .batch_among(&queue, arrived, &request, &worker.known())
+                .await
+            {
+                Ok(found) => found,
+                Err(error) => {
+                    warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't claim a batch");
+                    return Finished::Nothing;
+                }
+            };
+            let started = worker.start_all(work, &permit);
+            drop(permit);
+            join_all(started).await;
+            for suspect in suspects {
+                worker.start_suspect(queue.clone(), suspect, stopped.clone()).await;
+            }
+            Finished::Batch
+        })
+    }
+
     /// Claims and runs work that may have killed another worker, when this process runs nothing else.
     fn start_suspect(
         &self,
@@ -339,12 +369,18 @@ impl Worker {
     }
 }
 
-/// Waits until one of them ends. Never returns if there is none.
-async fn one_ended(running: &mut FuturesUnordered<BoxFuture<'static, Finished>>) -> Finished {
-    match running.next().await {
-        Some(ended) => ended,
-        None => std::future::pending().await,
+/// Runs work in a tokio task of its own if the runtime has several threads.
+fn in_its_own_task(work: impl Future<Output = Finished> + Send + 'static) -> BoxFuture<'static, Finished> {
+    if !is_multi_threaded() {
+        return Box::pin(work);
     }
+    let mut spawned = AbortOnDrop(tokio::spawn(work));
+    Box::pin(async move {
+        (&mut spawned.0).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a turn or task stopped unexpectedly");
+            Finished::Broken
+        })
+    })
 }
 
 /// A tokio task that is stopped when this is dropped.

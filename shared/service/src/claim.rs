@@ -4,6 +4,7 @@ mod apart;
 mod dead;
 mod hinted;
 mod messages;
+mod together;
 
 pub use tickover_core::command::Isolation;
 use tickover_core::duration::Millis;
@@ -26,6 +27,7 @@ use crate::service::Service;
 
 pub use apart::{Arrived, FoundWork, Suspect};
 pub use hinted::{Delivered, Hinted};
+pub use together::Together;
 
 /// How long a call without a wait goes on while no message leads to work.
 const TIMEOUT: Millis = Millis::from_secs(5);
@@ -61,18 +63,22 @@ pub(crate) struct Wanted<'a> {
     pub(crate) knows: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
     /// Whether work that must run alone is only reported, not leased.
     pub(crate) apart: bool,
+    /// What the messages are gathered by before any of them is processed.
+    pub(crate) together: Together,
 }
 
 impl<'a> Wanted<'a> {
     /// A worker with one piece of work at a time runs it alone, as far as the service knows.
     fn of(request: &'a ClaimRequest, turns: bool) -> Self {
         let isolation = if request.max == 1 { Isolation::Alone } else { Isolation::Shared };
-        Self { request, turns, isolation, knows: None, apart: false }
+        let together = Together::default();
+        Self { request, turns, isolation, knows: None, apart: false, together }
     }
 
     /// For a process that does several pieces of work at once and claims separately what must run alone.
     fn apart(request: &'a ClaimRequest, knows: &'a (dyn Fn(&str) -> bool + Send + Sync)) -> Self {
-        Self { request, turns: true, isolation: Isolation::Shared, knows: Some(knows), apart: true }
+        let (isolation, knows) = (Isolation::Shared, Some(knows));
+        Self { isolation, knows, apart: true, ..Self::of(request, true) }
     }
 }
 
@@ -131,12 +137,7 @@ impl Service {
         queue: &QueueName,
         request: &ClaimRequest,
     ) -> Result<Vec<ClaimedTask>, ServiceError> {
-        let work = self.claim_work(queue, request, false).await?;
-        let task = |work| match work {
-            Work::Task(task) => Some(*task),
-            Work::Turn(_) => None,
-        };
-        Ok(work.into_iter().filter_map(task).collect())
+        self.claim_together(queue, request, Together::default()).await
     }
 
     /// Claims work from a queue: tasks, and turns of executions if `turns` is set.
@@ -190,6 +191,7 @@ impl Service {
         let mut skims = false;
         loop {
             let nothing = messages.is_empty();
+            messages = self.gather(queue, messages, wanted).await?;
             let has_skimmed_all = nothing && skims;
             if nothing {
                 skims = false;

@@ -7,6 +7,7 @@ mod bad_reports;
 #[cfg(test)]
 mod bad_times;
 #[cfg(test)]
+mod batch_claims;
 mod batches;
 #[cfg(test)]
 mod callbacks;

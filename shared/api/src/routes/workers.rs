@@ -38,7 +38,8 @@ pub(super) async fn claim(
 
 /// Claim one task by id.
 ///
-/// It is for workers that receive the queue's messages themselves. `max` and `wait` have no effect here.
+/// It is for workers that receive the queue's messages themselves. `max`, `wait`, `same_key` and `fill` have no
+/// effect here.
 #[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/tasks/{id}/claim",

@@ -137,6 +137,8 @@ impl Pool {
             max: Some(ClaimCount(max)),
             lease: Some(worker.lease.into()),
             wait: Some(wait.into()),
+            same_key: None,
+            fill: None,
             provides: (!worker.provides.is_empty()).then(|| worker.provides.clone()),
         };
         let answer = worker.client.api().claim(&worker.queue, &request);

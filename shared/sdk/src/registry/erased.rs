@@ -12,11 +12,12 @@ use tickover_core::execution::journal::TYPED_ERROR;
 use tickover_core::payload::Json;
 use tickover_core::task;
 
+use super::together::Together;
 use crate::Ctx;
 use crate::codec;
 use crate::error::{Cause, Error, Failure, failure_of};
 use crate::options::{StepOptions, WorkflowOptions};
-use crate::step::{Attempt, MISSING_STATE, StateType, States, StepHandler};
+use crate::step::{Attempt, MISSING_STATE, MissingState, StateType, States, StepHandler};
 use crate::workflow::Workflow;
 
 type RunBody = dyn Fn(Ctx, &Json) -> BoxFuture<'static, Result<Json, Error>> + Send + Sync;
@@ -118,6 +119,8 @@ pub struct ErasedStep {
     /// The types of the states that it asks for.
     pub(crate) states: Vec<StateType>,
     run: Arc<RunStep>,
+    /// If its tasks are run together.
+    pub(super) together: Option<Together>,
 }
 
 /// Why an attempt of a step failed, as it is reported to the workflow.
@@ -134,7 +137,7 @@ pub struct StepFailed {
 
 impl ErasedStep {
     pub(crate) fn new<S: StepHandler>() -> Self {
-        Self { states: S::states(), ..Self::running::<S>(S::run) }
+        Self { states: S::states(), together: Together::of::<S>(), ..Self::running::<S>(S::run) }
     }
 
     /// The same step with other code.
@@ -142,7 +145,7 @@ impl ErasedStep {
         run: impl Fn(S::Input, &States) -> Attempt<S::Output, S::Error> + Send + Sync + 'static,
     ) -> Self {
         let run = move |input: &Json, states: &States| run_step::<S>(&run, input, states);
-        Self { kind: S::NAME, options: S::options(), states: vec![], run: Arc::new(run) }
+        Self { kind: S::NAME, options: S::options(), states: vec![], run: Arc::new(run), together: None }
     }
 
     /// Runs one attempt. An input that doesn't fit its type is a failure with the code `invalid_input`, which isn't
@@ -162,30 +165,23 @@ fn run_step<S: StepHandler>(
     let attempt = match codec::decode::<S::Input>(input).map(|input| run(input, states)) {
         Ok(Ok(attempt)) => attempt,
         // Another worker may have the state.
-        Ok(Err(missing)) => {
-            let message = format!("step `{}`: {missing}", S::NAME);
-            let retryable = StepFailed { retryable: true, ..StepFailed::terminal(MISSING_STATE, message) };
-            return refused(retryable);
-        }
-        Err(error) => {
-            let message = format!("the input doesn't fit step `{}`: {error}", S::NAME);
-            return refused(StepFailed::terminal("invalid_input", message));
-        }
+        Ok(Err(missing)) => return refused(StepFailed::missing(S::NAME, missing)),
+        Err(error) => return refused(StepFailed::invalid_input(S::NAME, &error)),
     };
-    let attempt = async move {
-        match attempt.await {
-            Ok(output) => codec::encode(&output).map_err(|error| {
-                let message = format!("the output of step `{}` can't be written: {error}", S::NAME);
-                StepFailed::terminal("invalid_output", message)
-            }),
-            Err(error) => {
-                let failure = failure_of(&error);
-                let retryable = S::options().retry.is_retryable(&failure.code);
-                Err(StepFailed { failure, retryable, error: codec::encode(&error).ok() })
-            }
-        }
-    };
-    attempt.boxed()
+    attempt.map(write_outcome::<S>).boxed()
+}
+
+/// The outcome of an attempt as JSON.
+pub(super) fn write_outcome<S: StepHandler>(
+    outcome: Result<S::Output, S::Error>,
+) -> Result<Json, StepFailed> {
+    match outcome {
+        Ok(output) => codec::encode(&output).map_err(|error| {
+            let message = format!("the output of step `{}` can't be written: {error}", S::NAME);
+            StepFailed::terminal("invalid_output", message)
+        }),
+        Err(error) => Err(StepFailed::of::<S>(&error)),
+    }
 }
 
 impl StepFailed {
@@ -199,7 +195,22 @@ impl StepFailed {
         }
     }
 
-    fn terminal(code: &str, message: String) -> Self {
+    /// The failure of a step with its own error.
+    pub(super) fn of<S: StepHandler>(error: &S::Error) -> Self {
+        let failure = failure_of(error);
+        let retryable = S::options().retry.is_retryable(&failure.code);
+        Self { failure, retryable, error: codec::encode(error).ok() }
+    }
+
+    pub(super) fn missing(step: &str, missing: MissingState) -> Self {
+        Self { retryable: true, ..Self::terminal(MISSING_STATE, format!("step `{step}`: {missing}")) }
+    }
+
+    pub(super) fn invalid_input(step: &str, error: &dyn fmt::Display) -> Self {
+        Self::terminal("invalid_input", format!("the input doesn't fit step `{step}`: {error}"))
+    }
+
+    pub(super) fn terminal(code: &str, message: String) -> Self {
         Self { failure: Failure::new(code, message), retryable: false, error: None }
     }
 }

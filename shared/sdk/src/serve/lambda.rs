@@ -5,14 +5,18 @@
 //! Leases last as long as the invocation. So the worker sends heartbeats only for tasks with a heartbeat timeout. It
 //! starts no work for which too little time is left.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lambda_events::sqs::SqsMessage;
+use futures::StreamExt as _;
 use futures::future::{Either, select};
+use futures::stream;
 use serde_json::value::RawValue;
 use tickover_api::Problem;
+use tickover_core::batch::Gathering;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::message::TurnHint;
@@ -35,6 +39,8 @@ const START_TIME_MIN: Millis = Millis::from_secs(1);
 /// A message that was received more often than this is processed alone and before the others of its batch. Otherwise
 /// the others could use the whole time of each invocation.
 const SHARED_RECEIVES_MAX: u32 = 3;
+/// Claims of a batch that are in progress at the same time.
+const CLAIMS_AT_ONCE: usize = 50;
 
 /// Handles events until the Lambda sandbox ends.
 pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<(), ServeError> {
@@ -94,7 +100,7 @@ struct InvocationWork<'a> {
 impl InvocationWork<'_> {
     /// Processes the messages, and returns the ids of those that must be delivered again. Messages that were received
     /// often come first, each of them alone. Messages that may have killed another worker come last, each of them
-    /// alone.
+    /// alone. Among the others, tasks that run in batches are processed with those of their kind and fairness key.
     async fn process_all(&self, messages: Vec<SqsMessage>, at_once: usize) -> Vec<String> {
         let is_single = at_once == 1 || messages.len() == 1;
         let isolation = if is_single { Isolation::Alone } else { Isolation::Shared };
@@ -102,31 +108,108 @@ impl InvocationWork<'_> {
             .into_iter()
             .partition(|message| !is_single && sqs::receives(message) > SHARED_RECEIVES_MAX);
         let mut failed = sqs::failures(first, 1, |message| self.process(message, Isolation::Alone)).await;
-        failed.extend(sqs::failures(others, at_once, |message| self.process(message, isolation)).await);
+        let process = |group| self.process_group(group, isolation);
+        failed.extend(sqs::failures_together(self.grouped(others), at_once, process).await);
         let suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));
         failed.extend(sqs::failures(suspects, 1, |message| self.process(message, Isolation::Alone)).await);
         failed
+    }
+
+    /// The messages in groups: each batch of tasks, and each other message alone.
+    fn grouped(&self, messages: Vec<SqsMessage>) -> Vec<Vec<SqsMessage>> {
+        let (mut groups, mut batches) = (Vec::new(), Gathering::default());
+        let now = self.app.service.now();
+        for message in messages {
+            let hint = Hint::parse(message.body.as_deref().unwrap_or_default()).ok();
+            let known = hint.and_then(|hint| Some((self.worker.batch_of(hint.task.kind.as_str())?, hint)));
+            match known {
+                Some((batch, hint)) => {
+                    groups.extend(batches.add(&hint.task.batch_key(), message, batch.max(), now));
+                }
+                None => groups.push(vec![message]),
+            }
+        }
+        groups.extend(batches.take_all());
+        groups
+    }
+
+    /// Processes the messages of a group, and returns a result for each.
+    async fn process_group(
+        &self,
+        mut group: Vec<SqsMessage>,
+        isolation: Isolation,
+    ) -> Vec<Result<(), Problem>> {
+        if group.len() > 1 {
+            return self.tasks(group).await;
+        }
+        match group.pop() {
+            Some(message) => vec![self.process(message, isolation).await],
+            None => vec![],
+        }
+    }
+
+    /// Claims and runs the tasks of a batch. Each is reported on its own.
+    async fn tasks(&self, messages: Vec<SqsMessage>) -> Vec<Result<(), Problem>> {
+        let now = self.app.service.now();
+        if self.limit_at.since(now) < START_TIME_MIN {
+            return messages.iter().map(|_| Err(too_late())).collect();
+        }
+        let request = self.request(self.deadline_at.since(now));
+        let receipts: Vec<_> = messages.iter().map(|message| sqs::receipt(self.app, message)).collect();
+        let claims: Vec<_> = messages
+            .iter()
+            .zip(&receipts)
+            .map(|(message, receipt)| {
+                let delivered = delivered(message, receipt.as_deref());
+                self.app.service.claim_hinted(delivered, &request, Isolation::Shared)
+            })
+            .collect();
+        let claims: Vec<_> = stream::iter(claims).buffered(CLAIMS_AT_ONCE).collect().await;
+        let (mut results, mut claimed) = (Vec::new(), Vec::new());
+        for (message, claim) in messages.into_iter().zip(claims) {
+            results.push(match claim {
+                Ok(Hinted::Taken(task)) => {
+                    claimed.push((results.len(), *task));
+                    // Replaced by how its attempt ends.
+                    Err(not_now("the attempt takes longer than this invocation"))
+                }
+                Ok(Hinted::Spent) => Ok(()),
+                Ok(Hinted::Suspect) => {
+                    self.suspects.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+                    Ok(())
+                }
+                Err(error) => Err(error.into()),
+            });
+        }
+        let (places, tasks): (Vec<_>, Vec<_>) =
+            claimed.into_iter().map(|(place, task)| ((task.task.id.clone(), place), task)).unzip();
+        let places: BTreeMap<_, _> = places.into_iter().collect();
+        let limit = pin!(self.app.service.clock().sleep_until(self.limit_at));
+        if let Either::Left((ends, _)) = select(pin!(self.worker.batch(tasks)), limit).await {
+            for (id, is_reported) in ends {
+                if let Some(result) = places.get(&id).and_then(|place| results.get_mut(*place)) {
+                    *result = if is_reported { Ok(()) } else { Err(not_now("the attempt was lost")) };
+                }
+            }
+        }
+        results
+    }
+
+    fn request(&self, lease: Millis) -> ClaimRequest {
+        let provides = self.worker.provides();
+        ClaimRequest { worker: None, max: 1, lease, wait: Millis::ZERO, provides }
     }
 
     /// Processes one message. An error sends it back to its queue.
     async fn process(&self, message: SqsMessage, isolation: Isolation) -> Result<(), Problem> {
         let now = self.app.service.now();
         if self.limit_at.since(now) < START_TIME_MIN {
-            return Err(not_now("too little time is left in this invocation"));
+            return Err(too_late());
         }
-        let lease = self.deadline_at.since(now);
-        let request = ClaimRequest {
-            worker: None,
-            max: 1,
-            lease,
-            wait: Millis::ZERO,
-            provides: self.worker.provides(),
-        };
-        let body = message.body.as_deref().unwrap_or_default();
-        let receives = sqs::receives(&message);
+        let request = self.request(self.deadline_at.since(now));
         let receipt = sqs::receipt(self.app, &message);
-        let delivered = Delivered { body, receipt: receipt.as_deref(), receives };
-        let is_suspect = if TurnHint::is_turn_hint(body) {
+        let delivered = delivered(&message, receipt.as_deref());
+        let is_suspect = if TurnHint::is_turn_hint(delivered.body) {
             self.turn(delivered, &request, isolation).await?
         } else {
             self.task(delivered, &request, isolation).await?
@@ -185,6 +268,15 @@ impl InvocationWork<'_> {
             Either::Right(_) => Err(not_now("the attempt takes longer than this invocation")),
         }
     }
+}
+
+fn delivered<'a>(message: &'a SqsMessage, receipt: Option<&'a str>) -> Delivered<'a> {
+    let body = message.body.as_deref().unwrap_or_default();
+    Delivered { body, receipt, receives: sqs::receives(message) }
+}
+
+fn too_late() -> Problem {
+    not_now("too little time is left in this invocation")
 }
 
 fn not_now(reason: &str) -> Problem {

@@ -5,7 +5,9 @@ use std::fmt::Display;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tickover_core::batch::Batch;
 
+use super::batch::{self, BatchAttempt};
 use super::state::{MissingState, StateType, States};
 use crate::options::StepOptions;
 
@@ -44,6 +46,25 @@ pub trait StepHandler: 'static {
     ///
     /// Fails if the worker lacks a state that the step asks for.
     fn run(input: Self::Input, states: &States) -> Attempt<Self::Output, Self::Error>;
+
+    /// How many of its tasks a worker runs together, and how long the first one waits for others. `None`, the default:
+    /// each task runs alone.
+    fn batch() -> Option<Batch> {
+        None
+    }
+
+    /// Runs one attempt of several tasks together. Each has its own result, in the order of the inputs. Workers call it
+    /// only if [`Self::batch`] isn't `None`. By default it calls [`Self::run`] for each input.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the worker lacks a state that the step asks for.
+    fn run_batch(inputs: Vec<Self::Input>, states: &States) -> BatchAttempt<Self::Output, Self::Error>
+    where
+        Self: Sized,
+    {
+        batch::separately::<Self>(inputs, states)
+    }
 }
 
 /// A result under any name: the attributes use it to find the types in an alias such as `Result<T>`.

@@ -6,7 +6,14 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 tokio::task_local! {
-    static INFO: StepInfo;
+    static INFO: Infos;
+}
+
+/// What an attempt knows about itself: an entry for each of its tasks.
+#[derive(Clone, Debug)]
+struct Infos {
+    tasks: Vec<StepInfo>,
+    is_batch: bool,
 }
 
 /// The running attempt.
@@ -32,9 +39,29 @@ pub struct StepInfo {
 #[derive(Clone, Debug)]
 pub(crate) struct ProgressSender(Arc<watch::Sender<Option<f64>>>);
 
-/// Information about the step that calls this function. `None` outside of a step, and in tasks that a step has spawned.
+/// Information about the step that calls this function. `None` outside of a step, in tasks that a step has spawned, and
+/// in a step with a batch: see [`step_infos`].
 pub fn step_info() -> Option<StepInfo> {
-    INFO.try_with(Clone::clone).ok()
+    let alone = |infos: &Infos| infos.tasks.first().filter(|_| !infos.is_batch).cloned();
+    INFO.try_with(alone).ok().flatten()
+}
+
+/// Information about the tasks of the batch that calls this function, in the order of its inputs. One entry in a step
+/// without a batch, and none outside of a step and in tasks that a step has spawned.
+///
+/// ```
+/// use tickover::prelude::*;
+/// use tickover::step_infos;
+///
+/// #[tickover::step(remote, batch(50, within = "2s"))]
+/// async fn send(mails: Vec<String>) -> Vec<Result<String>> {
+///     // Each mail with its own key, so that a repeated attempt sends it once.
+///     let keyed = mails.iter().zip(step_infos());
+///     keyed.map(|(mail, info)| Ok(format!("{mail} as {}", info.idempotency_key))).collect()
+/// }
+/// ```
+pub fn step_infos() -> Vec<StepInfo> {
+    INFO.try_with(|infos| infos.tasks.clone()).unwrap_or_default()
 }
 
 impl StepInfo {
@@ -68,7 +95,12 @@ impl StepInfo {
 
     /// Runs an attempt for which [`step_info`] returns this.
     pub(crate) async fn scope<F: Future>(self, attempt: F) -> F::Output {
-        INFO.scope(self, attempt).await
+        INFO.scope(Infos { tasks: vec![self], is_batch: false }, attempt).await
+    }
+
+    /// Runs an attempt for which [`step_infos`] returns these.
+    pub(crate) async fn scope_batch<F: Future>(tasks: Vec<Self>, attempt: F) -> F::Output {
+        INFO.scope(Infos { tasks, is_batch: true }, attempt).await
     }
 }
 

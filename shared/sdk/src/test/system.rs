@@ -8,6 +8,7 @@ use std::task::{Context, Wake, Waker};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tickover_core::batch::Gathering;
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{QueueName, TaskId};
@@ -24,7 +25,7 @@ use super::death::{Death, DeathHook, completed};
 use super::ledger::{Ledger, Life};
 use super::ports::{Counted, Mortal, Repeatable};
 use super::work::{self, JobContext};
-use crate::registry::{Register, Registry, RegistryError};
+use crate::registry::{ErasedStep, Register, Registry, RegistryError};
 use crate::worker::{Worker, WorkerSettings};
 
 /// How long a lease lasts without a heartbeat.
@@ -121,6 +122,8 @@ pub(super) struct System {
     job_context: JobContext,
     life: Arc<Life>,
     jobs: Vec<Job>,
+    /// The messages of tasks that wait for others of their batch.
+    batches: BTreeMap<QueueName, Gathering<(TaskId, Received)>>,
     ticked_at: Timestamp,
 }
 
@@ -175,7 +178,7 @@ impl System {
     pub(super) fn new(world: Arc<World>, registry: Registry) -> Result<Self, RegistryError> {
         let life = world.ledger.life();
         let (job_context, ticked_at) = (world.job_context(&life, &registry)?, world.clock.now());
-        Ok(Self { world, registry, job_context, life, jobs: vec![], ticked_at })
+        Ok(Self { world, registry, job_context, life, jobs: vec![], batches: BTreeMap::new(), ticked_at })
     }
 
     /// Replaces the code of workflows. The next life starts with it.
@@ -210,6 +213,7 @@ impl System {
     /// Replaces the system after its death. Its jobs are dropped.
     async fn replace_after_death(&mut self) {
         self.jobs.clear();
+        self.batches.clear();
         let death_hook = self.world.death_hook.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(death_hook) = death_hook {
             let completed = completed(&self.world, &self.registry).await;
@@ -234,10 +238,22 @@ impl System {
                 }
             }
         }
+        self.begin_due_batches(progress);
     }
 
-    /// The job for a message, if there is code for it.
-    async fn job(&self, queue: &QueueName, message: Received) -> Option<BoxFuture<'static, ()>> {
+    /// Starts the batches whose time to fill is over.
+    fn begin_due_batches(&mut self, progress: &Arc<Progress>) {
+        let (now, mut due) = (self.world.clock.now(), vec![]);
+        for (queue, batches) in &mut self.batches {
+            due.extend(batches.take_due(now).into_iter().map(|batch| (queue.clone(), batch)));
+        }
+        for (queue, batch) in due {
+            self.begin(work::batch(self.job_context.clone(), queue, batch).boxed(), progress);
+        }
+    }
+
+    /// The job for a message, if there is code for it and it waits for no others.
+    async fn job(&mut self, queue: &QueueName, message: Received) -> Option<BoxFuture<'static, ()>> {
         let job_context = self.job_context.clone();
         if *queue == QueueName::timers() {
             return Some(work::timer(job_context.service, message).boxed());
@@ -246,8 +262,18 @@ impl System {
             return Some(work::turn(job_context, queue.clone(), message).boxed());
         }
         let hint = Hint::parse(&message.body).ok()?;
+        let key = hint.task.batch_key();
         let (id, kind) = (hint.task.id, hint.task.kind);
-        if self.registry.step(kind.as_str()).is_some() || self.world.answers.of(kind.as_str()).is_some() {
+        let has_answer = self.world.answers.of(kind.as_str()).is_some();
+        if let Some(batch) =
+            self.registry.step(kind.as_str()).and_then(ErasedStep::batch).filter(|_| !has_answer)
+        {
+            let due_at = self.world.clock.now().plus(batch.within());
+            let batches = self.batches.entry(queue.clone()).or_default();
+            let full = batches.add(&key, (id, message), batch.max(), due_at)?;
+            return Some(work::batch(job_context, queue.clone(), full).boxed());
+        }
+        if self.registry.step(kind.as_str()).is_some() || has_answer {
             return Some(work::task(job_context, id, queue.clone(), message).boxed());
         }
         let hidden = self.world.queue.change_visibility(queue, &message.receipt, UNANSWERED_VISIBILITY).await;
@@ -291,6 +317,7 @@ impl System {
             self.world.clock.next_wake(),
             self.world.queue.next_visible_at(),
             self.next_tick().await,
+            earliest(self.batches.values().map(Gathering::next_due)),
         ]);
         next.map(|at| at.max(now))
     }

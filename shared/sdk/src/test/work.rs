@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{QueueName, TaskId};
@@ -79,6 +80,31 @@ pub(super) async fn task(job_context: JobContext, id: TaskId, queue: QueueName, 
         // Another worker has leased it, or it may not start yet: its message is delivered again.
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "a task wasn't claimed"),
+    }
+}
+
+/// The hints of tasks that run together.
+pub(super) async fn batch(job_context: JobContext, queue: QueueName, members: Vec<(TaskId, Received)>) {
+    let request = request();
+    let claims = members.iter().map(|(id, _)| job_context.service.claim_by_id(id, &request));
+    let (mut claimed, mut done) = (vec![], vec![]);
+    for (claim, (_, message)) in join_all(claims).await.into_iter().zip(members) {
+        match claim {
+            Ok(Some(task)) => {
+                claimed.push(task);
+                done.push(message);
+            }
+            Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => {
+                done.push(message);
+            }
+            // Another worker has leased it, or it may not start yet: its message is delivered again.
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "a task of a batch wasn't claimed"),
+        }
+    }
+    job_context.worker.attempt_together(claimed).await;
+    for message in done {
+        job_context.service.done_with(&queue, &message.receipt).await;
     }
 }
 

@@ -8,6 +8,7 @@ use tickover_core::execution::Execution;
 use tickover_core::execution::command::ReleaseReason;
 use tickover_core::id::{LeaseId, TaskId};
 use tickover_service::Service;
+use tickover_service::claim::ClaimedTask;
 use tickover_service::executions::Work;
 use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
@@ -67,8 +68,12 @@ impl Leased {
                 let (lease, receipt) = (taken.lease, taken.receipt.clone());
                 Self::Turn { record: Box::new(taken.execution.clone()), lease, receipt }
             }
-            Work::Task(claimed) => Self::Task { id: claimed.task.id.clone(), token: claimed.token.clone() },
+            Work::Task(claimed) => Self::of_task(claimed),
         }
+    }
+
+    pub(super) fn of_task(claimed: &ClaimedTask) -> Self {
+        Self::Task { id: claimed.task.id.clone(), token: claimed.token.clone() }
     }
 
     /// Releases it. If that fails, it becomes available again when its lease expires.

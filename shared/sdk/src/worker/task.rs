@@ -10,7 +10,7 @@ use tickover_core::execution::journal::TYPED_ERROR;
 use tickover_core::id::TaskId;
 use tickover_core::payload::Json;
 use tickover_core::task;
-use tickover_core::time::earliest;
+use tickover_core::time::{Timestamp, earliest};
 use tickover_service::ServiceError;
 use tickover_service::claim::ClaimedTask;
 use tickover_service::telemetry::field;
@@ -21,7 +21,7 @@ use super::Worker;
 use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;
-use crate::registry::StepFailed;
+use crate::registry::{ErasedStep, StepFailed};
 use crate::step::{ProgressSender, StepInfo};
 use crate::turn::panics;
 
@@ -29,7 +29,7 @@ use crate::turn::panics;
 const PROGRESS_INTERVAL: Millis = Millis::from_secs(10);
 
 /// Receives the progress that an attempt reports.
-type ProgressReceiver = watch::Receiver<Option<f64>>;
+pub(super) type ProgressReceiver = watch::Receiver<Option<f64>>;
 
 /// How an attempt ended for this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) enum TaskEnd {
 }
 
 /// How the body ended.
-enum Ran {
+pub(super) enum Ran {
     Done(Result<Json, StepFailed>),
     Panicked(String),
     /// A cancellation was requested.
@@ -55,31 +55,15 @@ enum Ran {
 impl Worker {
     /// Runs an attempt and reports its outcome.
     pub(crate) async fn attempt(&self, claimed: ClaimedTask) -> TaskEnd {
-        let id = claimed.task.id.clone();
         let Some(step) = self.registry.step(claimed.task.kind.as_str()) else {
-            tracing::warn!({ field::TASK_ID } = %id, kind = %claimed.task.kind, "no step of this kind here");
-            let released = self.service.release(&id, &claimed.token).await;
-            return if released.is_ok() { TaskEnd::Unknown } else { TaskEnd::Lost };
+            return self.release_unknown(&claimed).await;
         };
-        if claimed.lease_expires_at <= self.service.now() {
-            // This process was frozen after the claim. Another worker may have started the task. If none has, the
-            // release lets one start it.
-            tracing::info!({ field::TASK_ID } = %id, "the lease had expired before the attempt started");
-            // If the release fails, another worker has the task, or its message is delivered again.
-            drop(self.service.release(&id, &claimed.token).await);
-            return TaskEnd::Lost;
+        if step.batch().is_some() {
+            let ends = self.attempt_together(vec![claimed]).await;
+            return ends.first().map_or(TaskEnd::Lost, |(_, end)| *end);
         }
-        let input = claimed.input.clone().or_else(|| Json::parse("null"));
-        let Some(input) = input else { return TaskEnd::Lost };
-        let info = StepInfo {
-            // The task's id is the same for all attempts, and different in each run.
-            idempotency_key: id.to_string(),
-            attempt: claimed.task.attempt,
-            name: step.kind.to_owned(),
-            traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
-            progress: claimed.task.progress,
-            progress_sender: ProgressSender::default(),
-        };
+        let Some(input) = self.begin(&claimed).await else { return TaskEnd::Lost };
+        let info = info_of(step, &claimed);
         let progress_sender = info.progress_sender.clone();
         let mut progress_receiver = progress_sender.listen();
         let (step, states) = (step.clone(), self.registry.states().clone());
@@ -93,17 +77,42 @@ impl Worker {
                 Err(panic) => Ran::Panicked(panics::message_of(&*panic)),
             }
         };
-        let ran = match select(pin!(body), pin!(self.keep_alive(&claimed, &mut progress_receiver))).await {
+        let mut ends_at = claimed.lease_expires_at;
+        let alive = self.keep_alive(&claimed, &mut ends_at, &mut progress_receiver);
+        let ran = match select(pin!(body), pin!(alive)).await {
             Either::Left((ran, _)) | Either::Right((ran, _)) => ran,
         };
-        let unsent = progress_receiver
-            .has_changed()
-            .is_ok_and(|changed| changed)
-            .then(|| progress_sender.last())
-            .flatten();
-        match self.report(&claimed, ran, unsent).await {
+        self.report_end(&claimed, ran, unsent(&progress_sender, &progress_receiver)).await
+    }
+
+    /// Gives back a task whose kind isn't known here.
+    async fn release_unknown(&self, claimed: &ClaimedTask) -> TaskEnd {
+        let id = &claimed.task.id;
+        tracing::warn!({ field::TASK_ID } = %id, kind = %claimed.task.kind, "no step of this kind here");
+        let released = self.service.release(id, &claimed.token).await;
+        if released.is_ok() { TaskEnd::Unknown } else { TaskEnd::Lost }
+    }
+
+    /// The input of an attempt that may start. `None` if its lease is over.
+    pub(super) async fn begin(&self, claimed: &ClaimedTask) -> Option<Json> {
+        if claimed.lease_expires_at <= self.service.now() {
+            // This process was frozen after the claim. Another worker may have started the task. If none has, the
+            // release lets one start it.
+            let id = &claimed.task.id;
+            tracing::info!({ field::TASK_ID } = %id, "the lease had expired before the attempt started");
+            // If the release fails, another worker has the task, or its message is delivered again.
+            drop(self.service.release(id, &claimed.token).await);
+            return None;
+        }
+        claimed.input.clone().or_else(|| Json::parse("null"))
+    }
+
+    /// Reports how an attempt ended.
+    pub(super) async fn report_end(&self, claimed: &ClaimedTask, ran: Ran, unsent: Option<f64>) -> TaskEnd {
+        match self.report(claimed, ran, unsent).await {
             Ok(end) => end,
             Err(error) => {
+                let id = &claimed.task.id;
                 warn_unless_logged!(error; { field::TASK_ID } = %id, %error, "can't report the outcome");
                 TaskEnd::Lost
             }
@@ -124,16 +133,20 @@ impl Worker {
     }
 
     /// Sends heartbeats and progress for as long as it is polled. It returns when the lease has ended, or a
-    /// cancellation was requested.
-    async fn keep_alive(&self, claimed: &ClaimedTask, progress_receiver: &mut ProgressReceiver) -> Ran {
+    /// cancellation was requested. `ends_at` is when the lease ends.
+    pub(super) async fn keep_alive(
+        &self,
+        claimed: &ClaimedTask,
+        ends_at: &mut Timestamp,
+        progress_receiver: &mut ProgressReceiver,
+    ) -> Ran {
         let id: &TaskId = &claimed.task.id;
         let (clock, pace) = (self.service.clock(), self.pace(claimed));
-        let mut ends_at = claimed.lease_expires_at;
         let begun = self.service.now();
         let (mut next, mut tells_at) = (pace.map(|pace| begun.plus(pace)), begun.plus(PROGRESS_INTERVAL));
         loop {
             let tells = progress_receiver.has_changed().is_ok_and(|changed| changed).then_some(tells_at);
-            let wakes_at = earliest([Some(ends_at), next, tells]).unwrap_or(ends_at);
+            let wakes_at = earliest([Some(*ends_at), next, tells]).unwrap_or(*ends_at);
             let mut news = progress_receiver.clone();
             let news = async {
                 // The progress that waits to be sent needs no wake-up.
@@ -145,7 +158,7 @@ impl Worker {
                 continue;
             }
             let now = self.service.now();
-            if ends_at <= now {
+            if *ends_at <= now {
                 return Ran::Lost;
             }
             let progress = *progress_receiver.borrow();
@@ -155,12 +168,15 @@ impl Worker {
                 (_, progress) => self.service.heartbeat(id, &claimed.token, progress).await,
             };
             match renewed {
-                Ok(renewed) if renewed.cancel_requested => return Ran::Cancelled,
+                Ok(renewed) if renewed.cancel_requested => {
+                    *ends_at = renewed.lease_expires_at;
+                    return Ran::Cancelled;
+                }
                 Ok(renewed) => {
                     if *progress_receiver.borrow() == progress {
                         progress_receiver.mark_unchanged();
                     }
-                    ends_at = renewed.lease_expires_at;
+                    *ends_at = renewed.lease_expires_at;
                     let now = self.service.now();
                     (next, tells_at) = (pace.map(|pace| now.plus(pace)), now.plus(PROGRESS_INTERVAL));
                 }
@@ -210,6 +226,24 @@ impl Worker {
         self.service.fail(id, token, failure, retryable).await?;
         Ok(TaskEnd::Reported)
     }
+}
+
+/// What an attempt can read about itself.
+pub(super) fn info_of(step: &ErasedStep, claimed: &ClaimedTask) -> StepInfo {
+    StepInfo {
+        // The task's id is the same for all attempts, and different in each run.
+        idempotency_key: claimed.task.id.to_string(),
+        attempt: claimed.task.attempt,
+        name: step.kind.to_owned(),
+        traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
+        progress: claimed.task.progress,
+        progress_sender: ProgressSender::default(),
+    }
+}
+
+/// The progress that no heartbeat has reported.
+pub(super) fn unsent(sender: &ProgressSender, receiver: &ProgressReceiver) -> Option<f64> {
+    receiver.has_changed().is_ok_and(|changed| changed).then(|| sender.last()).flatten()
 }
 
 /// A failure as it is sent: for a workflow, a typed error is sent in full.

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a workflow of a test that can't continue is a failed test")]
 
 mod attempts;
+mod batch_deaths;
+mod batches;
 mod combine;
 mod durable;
 mod endings;

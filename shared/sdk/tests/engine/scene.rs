@@ -17,7 +17,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::executions::{Described, StartRequest, Work, remote_id};
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{Clock as _, Queue};
+use tickover_service::ports::{Clock as _, Depth, Queue};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 
@@ -136,6 +136,16 @@ impl Scene {
     /// Runs a future whose steps use this scene's clock.
     pub(crate) async fn inside<F: Future>(&self, future: F) -> F::Output {
         CLOCK.scope(Clock(Arc::clone(&self.clock)), Box::pin(future)).await
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// How many messages a queue has.
+    #[expect(clippy::unwrap_used, reason = "a test's own queue")]
+    pub(crate) async fn depth(&self, queue: &str) -> Depth {
+        self.queue.depth(&QueueName::parse(queue).unwrap()).await.unwrap()
     }
 
     /// Waits by the system's clock.
@@ -272,6 +282,11 @@ pub(crate) struct Clock(Arc<ManualClock>);
 impl Clock {
     pub(crate) async fn after(&self, span: Millis) {
         self.0.sleep_until(self.0.now().plus(span)).await;
+    }
+
+    /// How many milliseconds have passed since the beginning.
+    pub(crate) fn passed(&self) -> u64 {
+        self.0.now().since(START).as_u64()
     }
 
     /// Advances the time without letting any other future run.

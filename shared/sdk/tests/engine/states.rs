@@ -103,8 +103,10 @@ async fn a_worker_without_a_state_that_its_steps_ask_for_does_not_start() {
     // The same holds for a worker whose workflows may run such a step inline.
     let refused = tickover::serve(quote)
         .state(prices())
-        // Belongs to another test.
+        // These belong to other tests.
         .without_state::<Arc<std::sync::Mutex<Vec<String>>>>()
+        .without_state::<crate::batches::Calls>()
+        .without_state::<crate::batch_deaths::Ran>()
         .run()
         .await
         .unwrap_err();

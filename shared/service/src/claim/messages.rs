@@ -156,7 +156,7 @@ impl Service {
     }
 
     /// Hides a message for a while, or replaces it by a fresh one if it has been received often.
-    async fn put_back(&self, queue: &QueueName, message: &Received, after: Millis) {
+    pub(super) async fn put_back(&self, queue: &QueueName, message: &Received, after: Millis) {
         if message.receive_count > RECEIVES_MAX
             && let Ok(()) = self.replace_message(queue, message, after.min(FRESH_MAX)).await
         {
@@ -258,7 +258,7 @@ impl Service {
 
 /// The hints among the messages, each with its message. Other messages are left alone: in the end they reach the
 /// dead-letter queue, where an operator can read them.
-fn parse_hints<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(Hint, &'a Received)> {
+pub(super) fn parse_hints<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(Hint, &'a Received)> {
     let parsed = messages.iter().map(|message| (Hint::parse(&message.body), *message));
     parsed
         .filter_map(|(hint, message)| match hint {
@@ -272,7 +272,7 @@ fn parse_hints<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(Hint, &
 }
 
 /// The same for turns.
-fn parse_turns<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(TurnHint, &'a Received)> {
+pub(super) fn parse_turns<'a>(queue: &QueueName, messages: &[&'a Received]) -> Vec<(TurnHint, &'a Received)> {
     let parsed = messages.iter().map(|message| (TurnHint::parse(&message.body), *message));
     parsed
         .filter_map(|(hint, message)| match hint {

@@ -23,6 +23,14 @@ pub struct ClaimRequest {
     /// How long to wait for the first task: at most 20 s, not at all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
+    /// Whether all tasks are of one kind and have the same `fairness_key`, or none: those of the first task. Messages of
+    /// other tasks are given back at once. `false` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_key: Option<bool>,
+    /// How long after the first task to wait for others, up to `max`: at most 20 s, at most half of `lease`, and at most
+    /// 25 s together with `wait`. Not at all by default. The leases begin when this time is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill: Option<Wait>,
     /// What the worker provides, such as `gpu`, at most 32 names: it gets no task that requires anything else. Workers
     /// of the queue count as providing it from then on.
     #[serde(skip_serializing_if = "Option::is_none")]

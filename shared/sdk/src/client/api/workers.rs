@@ -13,6 +13,9 @@ impl Api {
     /// Claims tasks of a queue: the caller gets a lease for each. The call is sent once, because a claim whose answer
     /// was lost may have claimed tasks.
     ///
+    /// With `same_key`, all tasks are of one kind and have the same fairness key; with `fill`, the call waits that long
+    /// for more tasks after the first. See [batches](crate::guide::flow_control#batches).
+    ///
     /// ```no_run
     /// use tickover::QueueName;
     /// use tickover::client::wire::request::{ClaimRequest, CompleteRequest};
@@ -29,8 +32,9 @@ impl Api {
     /// # }
     /// ```
     pub async fn claim(&self, queue: &QueueName, request: &ClaimRequest) -> Result<ClaimAnswer, ClientError> {
-        let wait = request.wait.map(Millis::from).unwrap_or_default();
-        self.ask(Call::with(Route::Claim(queue), request)?.wait(wait)).await
+        let [wait, fill] =
+            [request.wait, request.fill].map(|wait| wait.map(Millis::from).unwrap_or_default());
+        self.ask(Call::with(Route::Claim(queue), request)?.wait(wait.saturating_add(fill))).await
     }
 
     /// Sends a heartbeat: it extends the lease, and its answer says whether a cancellation was requested.
