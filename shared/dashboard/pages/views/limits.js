@@ -44,6 +44,12 @@ function all(page) {
   page.live(load, draw, 3000);
 }
 
+/** How fast tasks start, if some have asked for a rate. */
+const pace = (rate) => (rate === undefined ? [] : [
+  ['Rate', `${rate.limit} in each ${rate.per}, ${rate.burst} at once after a quiet time`],
+  ['Next start', near(rate.next_start_at)],
+]);
+
 function one(page) {
   const key = page.id;
   const field = textField('limit-most', 'Limit', { required: true, hint: `1 to ${LIMIT_MAX}. It counts instead of what tasks ask for. A lower one takes no place away` });
@@ -74,6 +80,7 @@ function one(page) {
       ['Limit', limit.limit === undefined ? 'no task has asked for one lately' : `${limit.limit}${limit.pinned ? ', set by an operator' : ''}`],
       ['Running', String(limit.taken)],
       ['Waiting', limit.more ? `more than ${limit.waiting}` : String(limit.waiting)],
+      ...pace(limit.rate),
     ]));
     replace(rest,
       limit.pinned ? section('Calls', panel('limit', record, refresh)) : null,

@@ -4,7 +4,6 @@ use futures::future::join;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
 use tickover_core::execution::due as of_execution;
-use tickover_core::flow::Priority;
 use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::queue::QueueView;
 use tickover_core::task::Task;
@@ -163,7 +162,7 @@ impl Service {
     async fn process_execution(&self, id: &ExecutionId, job: &Job) -> Result<DueReply, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Ok(DueReply::Nothing) };
         let view = if of_execution::needs_queue_view(&execution, self.now(), &self.limits) {
-            self.view(&execution.queue, Priority::Normal, job).await?
+            self.view(&execution.queue, execution.lane.priority, job).await?
         } else {
             QueueView::default()
         };

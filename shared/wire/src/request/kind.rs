@@ -68,7 +68,7 @@ pub struct KindDefaults {
     /// How fast tasks of a key start. Refused so far: nothing limits it yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// `high`, `normal` (default) or `low`. It has no effect in SQS.
+    /// `high`, `normal` (default) or `low`. In SQS it needs `Priorities=on`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<PriorityWord>,
     /// Tasks of one such key don't delay those of the others. At most 256 bytes.
