@@ -126,8 +126,9 @@ impl Queue for ClassQueue {
         Ok(ClassDepth { depth: self.inner.depth(&there).await?, apart: there != *queue })
     }
 
-    fn was_apart(&self, receipt: &str) -> bool {
-        receipt.contains(OF)
+    fn apart(&self, receipt: &str) -> Option<Priority> {
+        let (class, _) = receipt.split_once(OF)?;
+        Priority::ALL.into_iter().find(|priority| priority.as_str() == class)
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {

@@ -11,6 +11,7 @@ pub mod actors;
 pub mod aws;
 pub mod bugs;
 pub mod checks;
+pub mod classes;
 pub mod clock;
 pub mod dice;
 pub mod fault_plan;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::Due;
 use crate::duration::Millis;
+use crate::flow::Priority;
 use crate::id::{Capability, Nonce, QueueName, TaskKind, WorkflowName};
 use crate::kind::KindDefaults;
 use crate::time::Timestamp;
@@ -21,6 +22,17 @@ pub const PROVIDES_MAX: usize = 32;
 
 /// The time between two writes of the watermark.
 pub const WATERMARK_EVERY: Millis = Millis::from_secs(60);
+
+/// How far the messages of a class queue are known to have been received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The latest arrival time of a received message.
+    #[serde(rename = "a")]
+    pub arrived: Timestamp,
+    /// When that was noted.
+    #[serde(rename = "n")]
+    pub noted_at: Timestamp,
+}
 
 /// The control record of a queue. A queue without a record has never been paused or claimed from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +56,9 @@ pub struct QueueRecord {
     /// When the watermark was last moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked_at: Option<Timestamp>,
+    /// The same for messages that wait in a class queue. That normal ones are received says nothing about them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub apart: BTreeMap<Priority, Mark>,
     /// The workflows whose code workers of this queue have, and when a worker last reported that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub workflows: BTreeMap<WorkflowName, Timestamp>,
@@ -67,6 +82,7 @@ impl QueueRecord {
             resuming: None,
             watermark: None,
             marked_at: None,
+            apart: BTreeMap::new(),
             workflows: BTreeMap::new(),
             provides: BTreeMap::new(),
             kinds: BTreeMap::new(),
@@ -99,9 +115,27 @@ impl QueueRecord {
         self.resuming.as_ref().map(|resuming| resuming.due)
     }
 
-    /// Whether a received message with this arrival time moves the watermark far enough for a write.
-    pub fn watermark_moves(&self, arrived: Timestamp) -> bool {
-        self.watermark.is_none_or(|known| arrived >= known.plus(WATERMARK_EVERY))
+    /// How far the messages of a class queue have been received, or those of the queue itself (`None`).
+    pub fn mark(&self, apart: Option<Priority>) -> Option<Mark> {
+        match apart {
+            Some(class) => self.apart.get(&class).copied(),
+            None => self.watermark.zip(self.marked_at).map(|(arrived, noted_at)| Mark { arrived, noted_at }),
+        }
+    }
+
+    /// The record after a message with this arrival time was received from a class queue, or from the queue itself
+    /// (`None`). `None` if that moves its watermark by less than [`WATERMARK_EVERY`].
+    #[must_use]
+    pub fn marked(&self, apart: Option<Priority>, mark: Mark) -> Option<Self> {
+        if self.mark(apart).is_some_and(|known| mark.arrived < known.arrived.plus(WATERMARK_EVERY)) {
+            return None;
+        }
+        let mut marked = self.clone();
+        match apart {
+            Some(class) => drop(marked.apart.insert(class, mark)),
+            None => (marked.watermark, marked.marked_at) = (Some(mark.arrived), Some(mark.noted_at)),
+        }
+        Some(marked)
     }
 }
 
@@ -127,7 +161,7 @@ fn reported<N: Ord + Clone>(
 pub struct QueueView {
     /// Whether the queue reports no message as visible, in flight or delayed.
     pub looks_empty: bool,
-    /// See [`QueueRecord::watermark`].
+    /// See [`QueueRecord::watermark`]; that of the class queue, if the record's messages wait in one.
     pub watermark: Option<Timestamp>,
     /// Whether it is paused.
     pub paused: bool,
@@ -166,6 +200,25 @@ pub struct KeyRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_received_of_one_class_says_nothing_of_the_others_and_is_noted_once_a_minute() {
+        let blank = QueueRecord::new(QueueName::parse("q").unwrap(), Nonce::from_bytes([1; Nonce::LEN]));
+        let mark = |seconds: u64| {
+            let at = Timestamp::EPOCH.plus(Millis::from_secs(seconds));
+            Mark { arrived: at, noted_at: at.plus(Millis::from_secs(1)) }
+        };
+        let ways = [None, Some(Priority::High), Some(Priority::Low)];
+        for way in ways {
+            let marked = blank.marked(way, mark(100)).unwrap();
+            for other in ways {
+                assert_eq!(marked.mark(other), (other == way).then(|| mark(100)));
+            }
+            assert_eq!(marked.marked(way, mark(159)), None);
+            let moved = marked.marked(way, mark(160)).unwrap();
+            assert_eq!(moved.mark(way), Some(mark(160)));
+        }
+    }
 
     #[test]
     fn a_queue_forgets_the_workflow_that_was_named_the_longest_ago_when_there_are_too_many() {

@@ -12,7 +12,7 @@ use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{Capability, QueueName, WorkflowName};
-use tickover_core::queue::QueueRecord;
+use tickover_core::queue::{Mark, QueueRecord};
 use tickover_core::task::{State, Status};
 use tickover_core::time::Timestamp;
 
@@ -146,26 +146,14 @@ impl Service {
         Ok(self.record(name).await?.is_some_and(|record| record.paused))
     }
 
-    /// [`note_received`](Self::note_received), unless the message waited apart from others: these may wait for longer.
-    pub(crate) async fn note_arrival(&self, name: &QueueName, receipt: Option<&str>, arrived: Timestamp) {
-        if !receipt.is_some_and(|receipt| self.ports.queue.was_apart(receipt)) {
-            self.note_received(name, arrived).await;
-        }
-    }
-
     /// Records up to which instant messages have flowed, at most once a minute: a message has been received that should
     /// arrive at that instant. It only helps the tick: if it can't be written, the tick decides by other signs.
-    pub(crate) async fn note_received(&self, name: &QueueName, arrived: Timestamp) {
+    pub(crate) async fn note_received(&self, name: &QueueName, receipt: Option<&str>, arrived: Timestamp) {
         let now = self.now();
+        let apart = receipt.and_then(|receipt| self.ports.queue.apart(receipt));
         // A message that was received early says nothing about messages for future instants.
-        let arrived = arrived.min(now);
-        let moves = |record: &QueueRecord| {
-            record.watermark_moves(arrived).then(|| QueueRecord {
-                watermark: Some(arrived),
-                marked_at: Some(now),
-                ..record.clone()
-            })
-        };
+        let mark = Mark { arrived: arrived.min(now), noted_at: now };
+        let moves = |record: &QueueRecord| record.marked(apart, mark);
         let known = match self.record(name).await {
             Ok(known) => known,
             Err(error) => return tracing::debug!({ field::QUEUE_NAME } = %name, %error, "watermark not read"),

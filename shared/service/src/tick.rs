@@ -189,8 +189,8 @@ impl Service {
         let record = self.record(queue).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
         // That normal messages are received says nothing about those that wait apart from them.
-        let (watermark, marked_at) =
-            record.filter(|_| !apart).map_or((None, None), |record| (record.watermark, record.marked_at));
+        let mark = record.and_then(|record| record.mark(apart.then_some(class)));
+        let (watermark, marked_at) = mark.map(|mark| (mark.arrived, mark.noted_at)).unzip();
         Ok(QueueView { looks_empty, watermark, marked_at, reachability, paused })
     }
 }

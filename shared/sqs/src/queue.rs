@@ -297,8 +297,8 @@ impl Queue for SqsQueue {
         Ok(ClassDepth { depth: self.depth_at(&self.place(queue)?).await?, apart: false })
     }
 
-    fn was_apart(&self, receipt: &str) -> bool {
-        class::split(receipt).0 != Priority::Normal
+    fn apart(&self, receipt: &str) -> Option<Priority> {
+        Some(class::split(receipt).0).filter(|class| *class != Priority::Normal)
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {

@@ -193,6 +193,8 @@ bugs! {
     StartWithoutCondition, "start-without-condition", Rates;
     /// A start that was reserved counts for ever, however late its task is claimed.
     LateStartCounts, "late-start-counts", Rates;
+    /// Where hints of low priority wait apart from the others, no worker asks for them.
+    LowNeverAsked, "low-never-asked", Liveness;
 }
 
 /// How messages become dead letters in a run, with the bug or without.

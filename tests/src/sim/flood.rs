@@ -92,6 +92,7 @@ impl Flood {
             flood: records,
             stories: BTreeMap::new(),
             has_operations: false,
+            has_classes: false,
             has_sqlite: false,
         }
     }

@@ -3,6 +3,7 @@
 
 pub mod execution;
 mod limits;
+mod priorities;
 mod rates;
 pub mod single;
 mod story;
@@ -71,6 +72,8 @@ pub struct Plan {
     pub stories: BTreeMap<ExecutionId, Story>,
     /// Whether the operator starts operations on many records at once.
     pub has_operations: bool,
+    /// Whether hints of high and of low priority wait apart from the others.
+    pub has_classes: bool,
     /// Whether the records are in `SQLite` as well, and both stores must always answer alike.
     pub has_sqlite: bool,
 }
@@ -147,6 +150,7 @@ impl Plan {
         let limits = Limits { retention, ..limits };
         jobs.extend(single);
         rates::add(seed, &mut jobs);
+        let has_classes = priorities::add(seed, &mut jobs);
         jobs.sort_by_key(|job| job.at);
         let workers = u8::try_from(dice.between(2, 3)).unwrap_or(2);
         let faults = hardship.faults(FaultPlan::of(seed));
@@ -165,6 +169,7 @@ impl Plan {
             flood: 0,
             stories,
             has_operations,
+            has_classes,
             has_sqlite,
         }
     }

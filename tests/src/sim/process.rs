@@ -21,6 +21,7 @@ use tickover_service::tick::TickReport;
 use tickover_service::{Ports, Rules, Service, ServiceError};
 
 use super::bugs;
+use super::classes::Classes;
 use super::gate::Gate;
 use super::history::execution::{Happening, Ruling};
 use super::history::{Actor, Answer, Decided, Fault, Held, Made, Note, Report, Request, What};
@@ -58,7 +59,7 @@ pub async fn keep_alive(world: &Arc<World>, actor: Actor, run: impl AsyncFn(Proc
 
 impl Process {
     fn new(world: Arc<World>, gate: Arc<Gate>) -> Self {
-        let queue = Arc::new(SimQueue(Arc::clone(&gate)));
+        let queue = Arc::new(SimQueue(Arc::clone(&gate), Classes::default()));
         let ports = Ports {
             store: Arc::new(SimStore(Arc::clone(&gate))),
             queue: Arc::clone(&queue) as _,

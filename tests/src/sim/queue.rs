@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
-use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
 
 use super::aws::HOPS_MAX;
 use super::bugs::Bug;
+use super::classes::{self, Classes};
 use super::gate::{Gate, Refusal, RemoteService};
 use super::history::{Fate, Fault, Note, What};
 
@@ -16,7 +18,7 @@ use super::history::{Fate, Fault, Note, What};
 const LATE_MAX_MS: u64 = 900_000;
 
 /// A process's queues.
-pub struct SimQueue(pub Arc<Gate>);
+pub struct SimQueue(pub Arc<Gate>, pub Classes);
 
 impl SimQueue {
     fn refused(&self) -> Result<(), QueueError> {
@@ -85,7 +87,13 @@ impl SimQueue {
 
     async fn enqueue(&self, queue: &QueueName, body: &str, delay: Millis) -> Result<(), QueueError> {
         let message = Outgoing::again(body, delay);
-        self.0.world.messages.send(queue, &[message]).await.map(drop)
+        let there = classes::place(&self.0.world, queue, message.lane.priority);
+        self.0.world.messages.send(&there, &[message]).await.map(drop)
+    }
+
+    async fn hide(&self, queue: &QueueName, receipt: &str, visibility: Millis) -> Result<(), QueueError> {
+        let (there, receipt) = classes::there(&self.0.world, queue, receipt);
+        self.0.world.messages.change_visibility(&there, receipt, visibility).await
     }
 
     /// Records who received what, and makes some of the messages visible to others as well: visibility timeouts aren't
@@ -95,7 +103,7 @@ impl SimQueue {
             self.note(queue, Fate::Received, &message.body);
             if self.0.fault_happens(|faults| faults.shown) {
                 self.note(queue, Fate::Shown, &message.body);
-                self.0.world.messages.change_visibility(queue, &message.receipt, Millis::ZERO).await?;
+                self.hide(queue, &message.receipt, Millis::ZERO).await?;
             }
         }
         Ok(())
@@ -134,7 +142,7 @@ impl Queue for SimQueue {
     ) -> Result<Vec<Received>, QueueError> {
         self.0.pass().await;
         self.reached(queue).await?;
-        let received = self.0.world.messages.receive(queue, max, visibility, wait).await?;
+        let received = self.1.receive(&self.0.world, queue, max, visibility, wait).await?;
         self.record_received(queue, &received).await?;
         self.0.pass().await;
         if !received.is_empty() && self.0.loses_answer() {
@@ -151,7 +159,8 @@ impl Queue for SimQueue {
         if self.0.world.bug == Some(Bug::MessagesNotDeleted) && self.0.world.hardship.mortality.is_some() {
             return Ok(());
         }
-        self.call(queue, self.0.world.messages.delete(queue, receipt)).await
+        let (there, receipt) = classes::there(&self.0.world, queue, receipt);
+        self.call(queue, self.0.world.messages.delete(&there, receipt)).await
     }
 
     async fn change_visibility(
@@ -160,7 +169,7 @@ impl Queue for SimQueue {
         receipt: &str,
         visibility: Millis,
     ) -> Result<(), QueueError> {
-        self.call(queue, self.0.world.messages.change_visibility(queue, receipt, visibility)).await
+        self.call(queue, self.hide(queue, receipt, visibility)).await
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
@@ -168,10 +177,29 @@ impl Queue for SimQueue {
             self.0.world.fault(self.0.actor, Fault::WrongDepth);
             return Ok(Depth::default());
         }
-        let depth = self.call(queue, self.0.world.messages.depth(queue)).await?;
+        let depth = self.call(queue, classes::depth(&self.0.world, queue)).await?;
         // A busy queue always reports at least one message.
         let always = u64::from(self.0.world.is_busy());
         Ok(Depth { visible: depth.visible + always, ..depth })
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        if !self.0.world.has_classes {
+            return Ok(ClassDepth { depth: self.depth(queue).await?, apart: false });
+        }
+        if self.0.fault_happens(|faults| faults.wrong_depth) {
+            self.0.world.fault(self.0.actor, Fault::WrongDepth);
+            let apart = classes::place(&self.0.world, queue, class) != *queue;
+            return Ok(ClassDepth { depth: Depth::default(), apart });
+        }
+        let there = self.call(queue, classes::class_depth(&self.0.world, queue, class)).await?;
+        let always = u64::from(self.0.world.is_busy());
+        let depth = Depth { visible: there.depth.visible + always, ..there.depth };
+        Ok(ClassDepth { depth, ..there })
+    }
+
+    fn apart(&self, receipt: &str) -> Option<Priority> {
+        classes::apart(receipt)
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
@@ -187,7 +215,7 @@ impl Queue for SimQueue {
 
     fn names(&self) -> Vec<QueueName> {
         let names = self.0.world.messages.names().into_iter();
-        names.filter(|name| !self.0.world.is_removed(name)).collect()
+        names.filter(|name| !self.0.world.is_removed(name) && !classes::is_class_queue(name)).collect()
     }
 }
 

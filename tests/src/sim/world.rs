@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::{ExecutionId, QueueName};
 use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
@@ -15,6 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::aws::{Aws, Invocation};
 use super::bugs::{self, Bug};
+use super::classes::class_queue;
 use super::fault_plan::FaultPlan;
 use super::flows::FLOW_QUEUES;
 use super::flows::story::Story;
@@ -50,6 +52,8 @@ pub struct World {
     pub hardship: Hardship,
     /// Whether the operator starts operations on many records at once.
     pub has_operations: bool,
+    /// Whether hints of high and of low priority wait apart from the others.
+    pub has_classes: bool,
     /// The executions of example workflows, where there are any.
     pub stories: BTreeMap<ExecutionId, Story>,
     faults: FaultPlan,
@@ -71,7 +75,13 @@ impl World {
         let history = Arc::new(History::default());
         let ledger = Arc::new(Ledger::new(seed, plan, Arc::clone(&clock), Arc::clone(&history)));
         let flows = FLOW_QUEUES.into_iter().filter(|_| plan.runs_flows());
-        let queues = Queues::Fixed(QUEUES.into_iter().chain([GREEN]).chain(flows).map(queue).collect());
+        let names: Vec<&str> = QUEUES.into_iter().chain([GREEN]).chain(flows).collect();
+        let classes = names.iter().filter(|_| plan.has_classes);
+        let classes =
+            classes.flat_map(|name| [Priority::High, Priority::Low].map(|class| class_queue(name, class)));
+        let classes: Vec<String> = classes.collect();
+        let queues =
+            Queues::Fixed(names.into_iter().chain(classes.iter().map(String::as_str)).map(queue).collect());
         let mortality = bugs::mortality(bug, hardship);
         let messages = Arc::new(MemoryQueue::mortal(Arc::clone(&clock) as _, queues, mortality));
         let calls = AtomicU64::new(0);
@@ -85,6 +95,7 @@ impl World {
             bug,
             hardship,
             has_operations: plan.has_operations,
+            has_classes: plan.has_classes,
             stories: plan.stories.clone(),
             faults,
             faults_until,

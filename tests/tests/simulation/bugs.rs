@@ -405,3 +405,8 @@ fn a_start_that_is_written_without_its_condition_is_caught() {
 fn a_start_that_counts_however_late_it_is_claimed_is_caught() {
     is_caught(Bug::LateStartCounts);
 }
+
+#[test]
+fn hints_of_low_priority_that_nobody_asks_for_are_caught() {
+    is_caught(Bug::LowNeverAsked);
+}

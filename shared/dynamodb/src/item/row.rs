@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 use tickover_core::due::Due;
+use tickover_core::flow::Priority;
 use tickover_core::id::{
     BlobId, Capability, Fingerprint, Incarnation, Nonce, QueueName, TaskId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord, Resuming, Walk};
+use tickover_core::queue::{KeyRecord, Mark, QueueRecord, Resuming, Walk};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
@@ -41,6 +42,8 @@ struct QueueRow {
     watermark: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     marked: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    apart: BTreeMap<Priority, Mark>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     flows: BTreeMap<WorkflowName, Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -92,6 +95,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         resuming: record.resuming.as_ref().map(ResumingRow::of),
         watermark: record.watermark,
         marked: record.marked_at,
+        apart: record.apart.clone(),
         flows: record.workflows.clone(),
         provides: record.provides.clone(),
         kinds: kinds(record)?,
@@ -115,7 +119,7 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
     let QueueRow { ver: version, non: nonce, paused, parked, resuming, watermark, .. } = row;
     let resuming = resuming.zip(due).map(|(row, due)| row.read(due));
-    let (marked_at, workflows, provides) = (row.marked, row.flows, row.provides);
+    let (marked_at, apart, workflows, provides) = (row.marked, row.apart, row.flows, row.provides);
     let unreadable = |_| corrupt(format!("the kinds of queue {name} aren't of their own format"));
     let kinds = row.kinds.map(|text| serde_json::from_str(&text).map_err(unreadable)).transpose()?;
     let kinds = kinds.unwrap_or_default();
@@ -128,6 +132,7 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
         resuming,
         watermark,
         marked_at,
+        apart,
         workflows,
         provides,
         kinds,

@@ -227,7 +227,7 @@ impl InvocationWork<'_> {
         request: &ClaimRequest,
         isolation: Isolation,
     ) -> Result<bool, Problem> {
-        let turn = match self.worker.service().start_turn_among(message.body, request, isolation).await? {
+        let turn = match self.worker.service().start_turn_among(message, request, isolation).await? {
             Hinted::Taken(turn) => *turn,
             Hinted::Spent => return Ok(false),
             Hinted::Suspect => return Ok(true),

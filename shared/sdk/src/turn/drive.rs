@@ -215,6 +215,8 @@ impl Driver {
                 return self.break_off().await;
             }
             self.poll_body()?;
+            // The code may have taken time: what it waits for counts from now on.
+            let now = self.service.now();
             let verdict = self.shared.lock().verdict.take();
             if let Some(verdict) = verdict {
                 return self.apply_verdict(verdict).await;

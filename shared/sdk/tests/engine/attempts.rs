@@ -1,6 +1,7 @@
 //! Timeouts of attempts: what follows an attempt that takes too long, inline and remote, and when workers are lost.
 
 use std::pin::pin;
+use std::sync::OnceLock;
 
 use tickover::prelude::*;
 use tickover::{Failure, Registry, Worker, WorkerSettings};
@@ -263,6 +264,31 @@ async fn a_result_after_the_timeout_is_discarded_even_if_the_step_could_not_be_s
         .chain(["Ok(1)".to_owned()]);
     assert_eq!(ended.output::<Vec<String>>(), expected.collect::<Vec<_>>());
     assert_eq!(attempts_of(&ended, "late-attempt"), Some(2));
+}
+
+/// When the code below first asked for its sleep. A replay asks again.
+static FELL_ASLEEP: OnceLock<u64> = OnceLock::new();
+
+/// Its own code blocks its thread for 10 s before each of its waits.
+#[tickover::workflow("slow-code")]
+async fn slow_code(ctx: Ctx, (): ()) -> Result<(u32, u64)> {
+    clock().block(Millis::from_secs(10));
+    let step = ctx.step(busy(29).named("step").timeout("30s")).await?;
+    clock().block(Millis::from_secs(10));
+    let fell_asleep = *FELL_ASLEEP.get_or_init(|| clock().passed());
+    ctx.sleep("nap", "30s").await?;
+    Ok((step, clock().passed() - fell_asleep))
+}
+
+#[tokio::test]
+async fn timeouts_and_sleeps_count_from_when_the_code_asks_for_them() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(slow_code));
+    scene.start(&slow_code, "slow-code", &()).await;
+    let ended = scene.inside(scene.finish(&worker, "slow-code")).await;
+    let (step, slept) = ended.output::<(u32, u64)>();
+    assert_eq!(step, 1);
+    assert!(slept >= 30_000, "{slept}");
 }
 
 /// Takes 200 s. Its worker sends heartbeats meanwhile.

@@ -1,7 +1,7 @@
 //! Messages whose tasks have ended: skipped in large batches, so that work behind them is found, however many there
 //! are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
@@ -49,12 +49,15 @@ impl Service {
                 return Err(error);
             }
         };
-        let (mut dead, mut live, mut arrived) = (Vec::new(), Vec::new(), None);
+        let (mut dead, mut live, mut arrived) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (message, hint) in messages.into_iter().zip(hints) {
             match &hint {
                 Some(hint) if is_dead(hint, records.get(&hint.task.id)) => {
-                    if !self.ports.queue.was_apart(&message.receipt) {
-                        arrived = arrived.max(Some(arrives_at(&hint.task)));
+                    let latest = (arrives_at(&hint.task), message.receipt.clone());
+                    let class = self.ports.queue.apart(&message.receipt);
+                    let known = arrived.entry(class).or_insert_with(|| latest.clone());
+                    if known.0 < latest.0 {
+                        *known = latest;
                     }
                     dead.push(message.receipt);
                 }
@@ -63,8 +66,8 @@ impl Service {
             }
         }
         // The queue flows, even if its messages lead to nothing.
-        if let Some(arrived) = arrived {
-            self.note_received(queue, arrived).await;
+        for (arrived, receipt) in arrived.into_values() {
+            self.note_received(queue, Some(&receipt), arrived).await;
         }
         live.sort_by_key(|(available_at, _)| *available_at);
         let surplus = live.split_off(live.len().min(request.max));

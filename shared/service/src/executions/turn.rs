@@ -11,7 +11,7 @@ use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
 use super::{StartedTurn, Suspended};
-use crate::claim::{ClaimRequest, Hinted, Isolation, Terms, WAITED_OUT};
+use crate::claim::{ClaimRequest, Delivered, Hinted, Isolation, Terms, WAITED_OUT};
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -39,7 +39,8 @@ impl Service {
         body: &str,
         request: &ClaimRequest,
     ) -> Result<Option<StartedTurn>, ServiceError> {
-        match self.start_turn_among(body, request, Isolation::Alone).await? {
+        let message = Delivered { body, receipt: None, receives: 1 };
+        match self.start_turn_among(message, request, Isolation::Alone).await? {
             Hinted::Taken(turn) => Ok(Some(*turn)),
             Hinted::Spent | Hinted::Suspect => Ok(None),
         }
@@ -48,11 +49,11 @@ impl Service {
     /// The same for workers that may have other work in progress.
     pub async fn start_turn_among(
         &self,
-        body: &str,
+        message: Delivered<'_>,
         request: &ClaimRequest,
         isolation: Isolation,
     ) -> Result<Hinted<StartedTurn>, ServiceError> {
-        let Ok(hint) = TurnHint::parse(body) else {
+        let Ok(hint) = TurnHint::parse(message.body) else {
             return Err(Reject::field("hint", "isn't the hint of a turn").into());
         };
         let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(Hinted::Spent) };
@@ -61,13 +62,13 @@ impl Service {
         let terms = Terms { isolation, paused: is_open && self.parks(&queue).await? };
         let taken = self.try_start_turn(&hint.turn, execution, request, terms, true).await?;
         if let Some(arrived) = hint.turn.at {
-            self.note_received(&queue, arrived).await;
+            self.note_received(&queue, message.receipt, arrived).await;
         }
         match taken {
             TurnStart::Turn(turn) => Ok(Hinted::Taken(turn)),
             TurnStart::Early(left) => {
                 // It came too early to wait for.
-                self.send_hint(&queue, body, left).await?;
+                self.send_hint(&queue, message.body, left).await?;
                 Ok(Hinted::Spent)
             }
             TurnStart::Suspect => Ok(Hinted::Suspect),

@@ -151,10 +151,10 @@ pub trait Queue: Send + Sync {
         Ok(ClassDepth { depth: self.depth(queue).await?, apart: false })
     }
 
-    /// Whether the message of this receipt waited apart from those of other priorities. Then that it was received says
-    /// nothing about them.
-    fn was_apart(&self, _receipt: &str) -> bool {
-        false
+    /// The class of the message of this receipt, if it waited apart from the normal ones. That it was received says
+    /// nothing about the messages of other classes.
+    fn apart(&self, _receipt: &str) -> Option<Priority> {
+        None
     }
 
     /// Creates a queue if this adapter can. Returns whether the queue exists now.

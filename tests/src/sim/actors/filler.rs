@@ -1,7 +1,8 @@
-//! Sends new work all the time, so that no queue is ever empty.
+//! Sends new work all the time, so that no queue and no class queue is ever empty.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
+use tickover_core::flow::{FlowRequest, Priority};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 use tickover_service::executions::StartRequest;
@@ -17,7 +18,8 @@ use crate::sim::world::queue;
 pub async fn filler(process: Process) {
     let dice = &process.gate.dice;
     while process.world.is_busy() {
-        for name in QUEUES {
+        let classes = if process.world.has_classes { &Priority::ALL[..] } else { &[Priority::Normal] };
+        for (name, priority) in QUEUES.iter().flat_map(|name| classes.iter().map(|class| (*name, *class))) {
             let request = ScheduleRequest {
                 id: None,
                 idempotency_key: None,
@@ -26,7 +28,7 @@ pub async fn filler(process: Process) {
                 input: None,
                 labels: None,
                 retry: RetryPolicy::fixed(3, Millis::from_secs(1)),
-                flow: tickover_core::flow::FlowRequest::default(),
+                flow: FlowRequest { priority, ..FlowRequest::default() },
                 timeouts: Timeouts::default(),
                 start: tickover_core::task::command::Start::After(Millis::ZERO),
                 trace: None,

@@ -62,6 +62,7 @@ pub fn decide_execution(
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced
         | Bug::FirstOfBurstRuns

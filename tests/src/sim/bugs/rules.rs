@@ -91,6 +91,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced
         | Bug::FirstOfBurstRuns

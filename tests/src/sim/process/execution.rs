@@ -87,15 +87,15 @@ impl Process {
             Delivery::Suspect | Delivery::Spent => Answer::Taken(vec![], vec![]),
         };
         let take = async |service: Service| {
+            let (receipt, receives) = (Some(message.receipt.as_str()), message.receive_count);
+            let delivered = Delivered { body: &message.body, receipt, receives };
             if TurnHint::is_turn_hint(&message.body) {
-                return Ok(match service.start_turn_among(&message.body, request, isolation).await? {
+                return Ok(match service.start_turn_among(delivered, request, isolation).await? {
                     Hinted::Taken(turn) => Delivery::ReceivedWork(ReceivedWork::Turn(turn)),
                     Hinted::Suspect => Delivery::Suspect,
                     Hinted::Spent => Delivery::Spent,
                 });
             }
-            let (receipt, receives) = (Some(message.receipt.as_str()), message.receive_count);
-            let delivered = Delivered { body: &message.body, receipt, receives };
             Ok(match service.claim_hinted(delivered, request, isolation).await? {
                 Hinted::Taken(task) => with_held(*task).map_or(Delivery::Spent, |(task, held)| {
                     Delivery::ReceivedWork(ReceivedWork::Task(Box::new(task), held))

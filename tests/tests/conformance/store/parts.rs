@@ -3,10 +3,11 @@
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::{BlobId, Capability, Fingerprint, Incarnation, RecordId, TaskKind, WorkflowName};
 use tickover_core::kind::{KindDefaults, Policies};
 use tickover_core::payload::BlobRef;
-use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::queue::{KeyRecord, Mark, QueueRecord};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -85,8 +86,10 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     let policies = Policies { retry: RetryPolicy::fixed(2, Millis::from_secs(3)), ..Policies::default() };
     let defaults = KindDefaults { given: json(r#"{"retry":"fixed(2, 3s)"}"#), policies };
     let kinds = TaskKind::parse("send").map(|kind| (kind, defaults)).into_iter().collect();
-    let second = QueueRecord { version: 2, nonce, paused: true, parked: true, watermark, kinds, ..named };
-    assert_eq!((second.provides.len(), second.kinds.len()), (1, 1));
+    let apart = [(Priority::Low, Mark { arrived: NOW, noted_at: NOW })].into();
+    let second =
+        QueueRecord { version: 2, nonce, paused: true, parked: true, watermark, apart, kinds, ..named };
+    assert_eq!((second.provides.len(), second.kinds.len(), second.apart.len()), (1, 1, 1));
     world.store.commit(&put(&second)).await?;
     let rival = QueueRecord { nonce: world.nonce(), ..second.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);

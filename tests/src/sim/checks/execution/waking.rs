@@ -41,7 +41,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
             let hints = sent.get(&step.after.incarnation).map_or(&[][..], Vec::as_slice);
             let is_hinted = hints.iter().any(|at| (step.at..=by).contains(at));
             if is_woken && is_asleep(step.after) && !is_hinted && until > by && run.ended_at > by {
-                let what = format!("it was woken, and no hint was sent by {}", clock(by));
+                let what = format!("it was woken, and no hint was sent or received by {}", clock(by));
                 violations.push(found(Invariant::Wakes, step, what));
             }
         }
@@ -87,11 +87,16 @@ fn first_end(mut changes: impl DoubleEndedIterator<Item = (Timestamp, bool)>) ->
     end
 }
 
-/// When turns' hints were sent.
+/// When turns' hints were sent, and when they were received: who receives an earlier hint after a wake does its work.
 fn hints(run: &Run) -> BTreeMap<Incarnation, Vec<Timestamp>> {
     let mut sent: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for event in &run.events {
-        if let What::Message { fate: Fate::Sent(_), note: Note::Turn { incarnation, .. }, .. } = &event.what {
+        if let What::Message {
+            fate: Fate::Sent(_) | Fate::Received,
+            note: Note::Turn { incarnation, .. },
+            ..
+        } = &event.what
+        {
             sent.entry(*incarnation).or_default().push(event.at);
         }
     }
