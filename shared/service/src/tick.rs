@@ -11,6 +11,7 @@ mod brief;
 mod chain;
 mod handover;
 mod resend;
+mod sleeps;
 mod sweep;
 
 use std::collections::HashMap;
