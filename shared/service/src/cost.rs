@@ -102,8 +102,9 @@ pub const TURN: Units = Units::of(1.0, 1.0, 0.0).logging(330.0);
 pub const INLINE_STEP: Units = Units::of(1.0, 0.0, 0.0).storing(150.0);
 /// Suspending, the event or child's end, however late it comes, and the turn that continues.
 pub const WAIT: Units = Units::of(5.0, 2.0, 1.0).logging(330.0).storing(150.0);
-/// The whole of a sleep of more than 15 minutes, up to which SQS delays a message: the tick sends its hint.
-pub const SLEEP: Units = Units::of(7.0, 2.0, 1.0).timed().logging(330.0).storing(150.0);
+/// The whole of a sleep of more than 15 minutes, up to which SQS delays a message: the tick sends its hint, from the
+/// index alone ([`HANDOVER`]).
+pub const SLEEP: Units = Units::of(4.0, 1.0, 1.0).timed().logging(330.0).storing(150.0);
 /// The whole of a sleep of up to 15 minutes that ends before the record's next probe.
 pub const SHORT_SLEEP: Units = Units::of(2.0, 1.0, 1.0).timed().logging(330.0).storing(150.0);
 /// A remote step of a fan-out, with everything that its execution does for it, apart from [`hints_sent_together`].
@@ -120,9 +121,11 @@ pub fn hints_sent_together(steps: f64) -> Units {
 }
 pub const CLOSE: Units = Units::of(2.0, 0.0, 0.0).logging(360.0);
 /// A tick with nothing due, for each shard of the due index.
-pub const IDLE_SHARD: Units = Units::of(0.0, 0.5, 0.0);
+pub const IDLE_SHARD: Units = Units::of(0.0, 1.0, 0.0);
 /// A tick itself, beside its shards.
-pub const TICK: Units = Units::of(0.0, 0.0, 0.0).logging(300.0);
+pub const TICK: Units = Units::of(0.0, 0.5, 0.0).logging(300.0);
+/// What a tick adds that sends timers or the hints of sleeps, however many: it records up to where.
+pub const HANDOVER: Units = Units::of(1.0, 0.5, 0.0);
 /// The access log's line for a request to the HTTP API.
 pub const REQUEST: Units = Units::of(0.0, 0.0, 0.0).logging(350.0);
 

@@ -21,6 +21,8 @@ use crate::service::Service;
 
 /// Ticks that were missed for longer leave the sleeps that ended before to their probes.
 const MISSED_MAX: Millis = Millis::from_secs(3_600);
+/// Other entries are read again by the next tick, unless there are more of them: about as many as the smallest read has.
+const UNNOTED_MAX: usize = 30;
 /// Messages sent in one call. More of them could take longer than the timeout of a call.
 const SENT_AT_ONCE: usize = 100;
 
@@ -41,10 +43,13 @@ impl Service {
         loop {
             let page = self.page_of(range, cursor.as_deref()).await?;
             let Some(last) = page.items.last().map(|entry| entry.due_at) else { return Ok(sent) };
-            // Whatever was read, the next tick need not read it again.
-            job.ledger.hand_over();
+            let is_much = page.items.len() > UNNOTED_MAX;
             let is_new = |entry: &DueEntry| entry.kind == DueKind::Asleep && entry.due_at < until;
-            sent += self.send_hints(page.items.into_iter().filter(is_new)).await?;
+            let sleepers: Vec<DueEntry> = page.items.into_iter().filter(is_new).collect();
+            if is_much || !sleepers.is_empty() {
+                job.ledger.hand_over();
+            }
+            sent += self.send_hints(sleepers).await?;
             cursor = page.next;
             if cursor.is_none() {
                 return Ok(sent);
@@ -57,7 +62,7 @@ impl Service {
     }
 
     /// Sends the hints of these entries. One that can't be sent counts as lost: the tick finds its record.
-    async fn send_hints(&self, entries: impl Iterator<Item = DueEntry>) -> Result<u64, ServiceError> {
+    async fn send_hints(&self, entries: Vec<DueEntry>) -> Result<u64, ServiceError> {
         let mut by_queue: BTreeMap<QueueName, Vec<(Timestamp, TurnHint)>> = BTreeMap::new();
         for entry in entries {
             let at = entry.due_at.minus(SLEEP_PROBE);
