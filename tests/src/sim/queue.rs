@@ -8,7 +8,7 @@ use tickover_core::id::QueueName;
 use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
 
 use super::aws::HOPS_MAX;
-use super::bugs::Bug;
+use super::bugs::{self, Bug};
 use super::gate::{Gate, Refusal, RemoteService};
 use super::history::{Fate, Fault, Note, What};
 
@@ -112,6 +112,12 @@ impl Queue for SimQueue {
         for message in messages {
             self.0.sends(queue, &message.body);
         }
+        if bugs::forgets(self.0.world.bug, self.0.actor, messages) {
+            return Ok(messages.iter().map(|_| Ok(())).collect());
+        }
+        if self.0.world.is_removed(queue) {
+            messages.iter().for_each(|message| self.note(queue, Fate::Refused, &message.body));
+        }
         self.call(queue, async {
             let mut results = Vec::new();
             for message in messages {
@@ -179,6 +185,10 @@ impl Queue for SimQueue {
             return Ok(false);
         }
         self.call(queue, self.0.world.messages.open(queue)).await
+    }
+
+    fn counts_seconds(&self) -> bool {
+        true
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

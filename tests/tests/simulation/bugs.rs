@@ -405,3 +405,18 @@ fn a_start_that_is_written_without_its_condition_is_caught() {
 fn a_start_that_counts_however_late_it_is_claimed_is_caught() {
     is_caught(Bug::LateStartCounts);
 }
+
+#[test]
+fn a_hint_that_a_tick_holds_and_forgets_is_caught() {
+    is_caught(Bug::HeldHintForgotten);
+}
+
+#[test]
+fn a_sleep_that_is_never_probed_after_its_hint_is_caught() {
+    is_caught(Bug::SleepNeverProbed);
+}
+
+#[test]
+fn a_hint_of_a_sleep_for_another_execution_is_caught() {
+    is_caught(Bug::SleeperOfAnother);
+}
