@@ -210,18 +210,24 @@ async fn a_hint_of_an_execution_that_was_woken_meanwhile_has_no_effect() {
 async fn the_hint_of_a_sleep_in_a_paused_queue_is_sent_once_when_the_queue_resumes() {
     let (scene, queue) = leaping();
     sleeps(&scene.service, "e-1", after(3_600)).await;
-    scene.service.pause_queue(&flows(), true).await.unwrap();
     tick_of(&scene, 58, 0).await;
-    scene.clock.advance(Millis::from_secs(120));
-    assert!(work(&scene.service).await.is_empty(), "parked");
-    for minute in 61..200 {
+    scene.service.pause_queue(&flows(), true).await.unwrap();
+    scene.clock.advance(Millis::from_secs(125));
+    // A function receives it.
+    let hint = queue.inner.receive(&flows(), 1, Millis::from_secs(9), Millis::ZERO).await.unwrap().remove(0);
+    let lease = Millis::from_secs(60);
+    let request = ClaimRequest { worker: None, max: 1, lease, wait: Millis::ZERO, provides: vec![] };
+    assert!(scene.service.start_turn(&hint.body, &request).await.unwrap().is_none());
+    assert!(scene.service.execution(&id("e-1")).await.unwrap().unwrap().execution.parked);
+    queue.inner.delete(&flows(), &hint.receipt).await.unwrap();
+    for minute in 61..600 {
         tick_of(&scene, minute, 0).await;
     }
     assert_eq!(hints(&queue).len(), 1);
     scene.service.pause_queue(&flows(), false).await.unwrap();
-    for minute in 200..230 {
-        scene.fire().await;
+    for minute in 600..615 {
         tick_of(&scene, minute, 0).await;
+        scene.fire().await;
     }
     assert_eq!(hints(&queue).len(), 2);
     assert!(matches!(work(&scene.service).await[..], [Work::Turn(_)]));
