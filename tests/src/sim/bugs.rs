@@ -15,7 +15,7 @@ pub use execution::decide_execution;
 pub use gates::{call_waiting, clear_places, free_place, reserve_start, take_place};
 pub use operation::read_operation;
 pub use rules::decide;
-pub use sleeps::{forgets, seen_asleep};
+pub use sleeps::{forgets, is_for_a_sleep, seen_asleep};
 pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
 
 use tickover_service::memory::MessageLimits;

@@ -58,7 +58,8 @@ impl SimQueue {
 
     async fn deliver(&self, queue: &QueueName, message: &Outgoing) -> Result<(), QueueError> {
         let gate = &self.0;
-        if gate.fault_happens(|faults| faults.drop) {
+        let is_lost = gate.world.hardship.sleeps_lost && bugs::is_for_a_sleep(gate.actor, message);
+        if is_lost || gate.fault_happens(|faults| faults.drop) {
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());
         }

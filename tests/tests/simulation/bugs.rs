@@ -413,7 +413,7 @@ fn a_hint_that_a_tick_holds_and_forgets_is_caught() {
 
 #[test]
 fn a_sleep_that_is_never_probed_after_its_hint_is_caught() {
-    is_caught(Bug::SleepNeverProbed);
+    is_caught_where(Bug::SleepNeverProbed, |hardship| hardship.sleeps_lost);
 }
 
 #[test]

@@ -13,10 +13,15 @@ use crate::sim::history::Actor;
 /// The hint of a sleep has a delay of at least two minutes; other hints of ticks have none.
 const HELD: Millis = Millis::from_secs(30);
 
+/// Whether a tick sends this message for the end of a sleep.
+pub fn is_for_a_sleep(actor: Actor, message: &Outgoing) -> bool {
+    let is_later = message.delay > HELD && TurnHint::is_turn_hint(&message.body);
+    matches!(actor, Actor::Ticker(_)) && is_later
+}
+
 /// Whether a tick forgets to send these messages.
 pub fn forgets(bug: Option<Bug>, actor: Actor, messages: &[Outgoing]) -> bool {
-    let is_held = |message: &Outgoing| message.delay > HELD && TurnHint::is_turn_hint(&message.body);
-    bug == Some(Bug::HeldHintForgotten) && matches!(actor, Actor::Ticker(_)) && messages.iter().all(is_held)
+    bug == Some(Bug::HeldHintForgotten) && messages.iter().all(|message| is_for_a_sleep(actor, message))
 }
 
 /// What a tick sees of the due index.
