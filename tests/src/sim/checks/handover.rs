@@ -19,6 +19,11 @@ use crate::sim::violation::{Invariant, Violation};
 /// A tick may have read the index this long before it wrote its note.
 const TICK_MAX: Millis = Millis::from_secs(60);
 
+/// A hint for an instant that is further ahead is that of a long sleep.
+const SLOT_BEGINS: Millis = Millis::from_secs(30);
+/// Ticks that may send one hint: those that die, or can't write their note, and the next one.
+const REPEATED_MAX: u32 = 3;
+
 /// A record's due slot, and for how long it had it.
 struct Stay<'a> {
     record: RecordId,
@@ -29,15 +34,15 @@ struct Stay<'a> {
 }
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let mut found = repeated(run);
     let noted = run.world.ledger.noted();
     if noted.is_empty() {
-        return vec![];
+        return found;
     }
     let (stays, sent, carried, hinted) = (stays(run), sent(run), carried(run), hinted(run));
     let refused = refused(run);
     let lag = run.plan.hardship.lag.unwrap_or(LAG);
     let mut before: Option<&TickRecord> = None;
-    let mut found = Vec::new();
     for (at, record) in &noted {
         for stay in &stays {
             let Due { shard, at: due_at, .. } = *stay.due;
@@ -127,6 +132,31 @@ fn hinted(run: &Run) -> BTreeSet<(Incarnation, Timestamp)> {
         }
     }
     hinted
+}
+
+/// Hints for the end of a sleep that tick after tick has sent.
+fn repeated(run: &Run) -> Vec<Violation> {
+    let mut count: BTreeMap<(Incarnation, Timestamp), u32> = BTreeMap::new();
+    let mut found = Vec::new();
+    for event in &run.events {
+        if let What::Message {
+            fate: Fate::Sent(_) | Fate::Dropped,
+            note: Note::Turn { incarnation, at: Some(at), execution },
+            ..
+        } = &event.what
+            && matches!(event.actor, Actor::Ticker(_))
+            && *at > event.at.plus(SLOT_BEGINS)
+        {
+            let count = count.entry((*incarnation, *at)).or_default();
+            *count += 1;
+            if *count == REPEATED_MAX + 1 {
+                let what =
+                    format!("ticks have sent the hint of {execution} for {} {count} times", clock(*at));
+                found.push(Violation::new(Invariant::I9, event.at, what));
+            }
+        }
+    }
+    found
 }
 
 /// When a queue may have refused a tick's message.
