@@ -12,6 +12,7 @@ pub mod model;
 pub mod process;
 pub mod runtime_api;
 pub mod scene;
+pub mod seconds_queue;
 pub mod sim;
 
 // The example workflows that run in the simulation import their outside world from `crate::outside`.

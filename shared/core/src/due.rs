@@ -13,6 +13,10 @@ pub const START_LEAD: Millis = Millis::from_secs(180);
 /// ones: it comes once a minute, up to a minute late, two minutes before the slot it owns.
 pub const TIMER_HORIZON: Millis = Millis::from_secs(200);
 
+/// A record that sleeps has its due slot this long after its hint is due. The tick sends the hint from the index alone,
+/// without a write; the slot is the first probe of a hint that may be lost, and the turn after the sleep keeps it.
+pub const SLEEP_PROBE: Millis = Millis::from_secs(600);
+
 /// A timer that comes within this may find the record as it was, before what was decided meanwhile is written, and
 /// be gone: nothing new is left to it.
 const IN_FLIGHT: Millis = Millis::from_secs(10);
@@ -41,6 +45,9 @@ pub enum DueKind {
     Armed,
     /// The hint of a later start.
     Start,
+    /// A probe of the hint of a long sleep, [`SLEEP_PROBE`] after its instant. The tick that owns that instant's slot
+    /// sends the hint.
+    Asleep,
     /// A probe: was the hint lost?
     Backstop,
     /// A second probe: at the first, a minute ago, the queue was empty.
@@ -48,7 +55,8 @@ pub enum DueKind {
 }
 
 impl DueKind {
-    const ALL: [Self; 5] = [Self::Instant, Self::Armed, Self::Start, Self::Backstop, Self::Recheck];
+    const ALL: [Self; 6] =
+        [Self::Instant, Self::Armed, Self::Start, Self::Asleep, Self::Backstop, Self::Recheck];
 
     /// Its stored name, one letter.
     pub const fn letter(self) -> &'static str {
@@ -56,6 +64,7 @@ impl DueKind {
             Self::Instant => "i",
             Self::Armed => "t",
             Self::Start => "s",
+            Self::Asleep => "z",
             Self::Backstop => "b",
             Self::Recheck => "e",
         }
@@ -97,7 +106,7 @@ impl DueKind {
     pub const fn is_timed(self) -> bool {
         match self {
             Self::Instant | Self::Armed => true,
-            Self::Start | Self::Backstop | Self::Recheck => false,
+            Self::Start | Self::Asleep | Self::Backstop | Self::Recheck => false,
         }
     }
 }

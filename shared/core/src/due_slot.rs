@@ -45,6 +45,8 @@ pub(crate) enum SlotChange {
     Keep,
     /// The latest slot that its state allows. Only the tick does this, when it found the record too early.
     Latest,
+    /// This slot.
+    To(Due),
 }
 
 /// Sets a changed record's due slot. Returns the timer to send if the record's instant comes before a tick is sure
@@ -59,6 +61,7 @@ pub(crate) fn move_slot<R: HasDueSlot>(
         SlotChange::KeepOrLower => lower_for_new_instants(before, after, context),
         SlotChange::Keep => keep_or_lower(before.due(), bound(after, context)),
         SlotChange::Latest => after.latest(context.now, context.limits),
+        SlotChange::To(due) => Some(due),
     };
     set_slot(before.due(), wanted, after, context)
 }
@@ -86,8 +89,11 @@ pub(crate) fn set_slot<R: HasDueSlot>(
     context: &Context<'_>,
 ) -> Option<Effect> {
     let stays = |place: Due| {
-        before
-            .is_some_and(|before| before.at == place.at && (before.kind.is_timed() || !place.kind.is_timed()))
+        before.is_some_and(|before| {
+            // The tick sends the hint of a sleep only for an entry of that kind.
+            let is_noticed = before.kind == place.kind || place.kind != DueKind::Asleep;
+            before.at == place.at && is_noticed && (before.kind.is_timed() || !place.kind.is_timed())
+        })
     };
     if wanted.is_none_or(stays) {
         // The kind stays too: only a new instant is worth a write to the index.

@@ -17,6 +17,9 @@ pub(crate) const DUE_SHARD: &str = "due_shard";
 /// The instant, in milliseconds since the epoch.
 pub(crate) const DUE_AT: &str = "due_at";
 pub(crate) const DUE_KIND: &str = "due_kind";
+/// What that index has besides its keys: what is due, and what the hint of an execution that sleeps needs, so that the
+/// tick sends it without reading the record. These never change while a record has its due slot, so they cost no write.
+pub(crate) const DUE_PROJECTION: [&str; 4] = [DUE_KIND, task::QUEUE, task::INCARNATION, task::LANE];
 
 /// The index for operators' lists.
 pub(crate) const LIST_INDEX: &str = "list";
@@ -37,6 +40,8 @@ pub(crate) mod task {
     pub(crate) const ID: &str = "id";
     pub(crate) const DUE: &str = "due";
     pub(crate) const INCARNATION: &str = "inc";
+    pub(crate) const QUEUE: &str = "q";
+    pub(crate) const LANE: &str = "ln";
     pub(crate) const VERSION: &str = "ver";
     pub(crate) const NONCE: &str = "non";
     pub(crate) const STATE: &str = "st";

@@ -7,7 +7,7 @@ pub(crate) mod cron;
 pub(crate) mod execution;
 pub(crate) mod gate;
 pub(crate) mod operation;
-mod record;
+pub(crate) mod record;
 pub(crate) mod row;
 
 use std::borrow::Cow;

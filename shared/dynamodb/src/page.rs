@@ -5,15 +5,20 @@ pub(crate) mod list;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use serde::Deserialize;
 use tickover_core::due::DueKind;
+use tickover_core::execution::FORMAT;
+use tickover_core::execution::message::{HintedTurn, TurnHint};
 use tickover_core::id::{
-    CronId, ExecutionId, GateId, OperationId, QueueName, RecordId, TaskId, WorkflowName,
+    CronId, ExecutionId, GateId, Incarnation, OperationId, QueueName, RecordId, TaskId, WorkflowName,
 };
+use tickover_core::lane::Lane;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listed, Listing, Page, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listed, Listing, Page, Sleeper, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
 use crate::error::Failure;
+use crate::item::record::from_item;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
 use crate::key::{Key, TASK_SK, WAITERS, cron_id, execution_id, gate_id, operation_id, queue_name, task_id};
 use crate::store::DynamoStore;
@@ -231,7 +236,25 @@ fn due_entry(item: &Item) -> Option<DueEntry> {
     // A kind that only a newer build knows must not hide the entry, or other entries of the shard: to read the record
     // shows the error.
     let kind = item.get(DUE_KIND).and_then(kind_named).unwrap_or(DueKind::Instant);
-    Some(DueEntry { record, due_at, kind })
+    let sleeper = if kind == DueKind::Asleep { sleeper(item, &record) } else { None };
+    Some(DueEntry { record, due_at, kind, sleeper })
+}
+
+/// What the hint of an execution that sleeps needs; `None` if the index of an older table lacks it.
+fn sleeper(item: &Item, record: &RecordId) -> Option<Box<Sleeper>> {
+    /// The fields as the record has them.
+    #[derive(Deserialize)]
+    struct Fields {
+        #[serde(rename = "q")]
+        queue: QueueName,
+        inc: Incarnation,
+        #[serde(rename = "ln", default)]
+        lane: Lane,
+    }
+    let RecordId::Execution(id) = record else { return None };
+    let Fields { queue, inc, lane } = from_item(item.clone()).ok()?;
+    let turn = HintedTurn { id: id.clone(), inc, at: None, lane };
+    Some(Box::new(Sleeper { queue, hint: TurnHint { v: FORMAT, turn } }))
 }
 
 /// A limit for a request, within its bounds.

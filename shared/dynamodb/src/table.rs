@@ -13,7 +13,8 @@ use aws_sdk_dynamodb::types::{
 };
 
 use crate::attribute::{
-    ALL_INDEX, ALL_KEY, DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, LIST_AT, LIST_INDEX, LIST_KEY, PK, SK, TTL,
+    ALL_INDEX, ALL_KEY, DUE_AT, DUE_INDEX, DUE_KIND, DUE_PROJECTION, DUE_SHARD, LIST_AT, LIST_INDEX,
+    LIST_KEY, PK, SK, TTL,
 };
 use crate::error::TableError;
 
@@ -175,9 +176,11 @@ fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
     INDEXES
         .into_iter()
         .map(|(name, names)| {
-            // The kind of a due record is needed without reading the record; a list needs the keys only.
+            // What is due is needed without reading the record; a list needs the keys only.
             let projection = if name == DUE_INDEX {
-                Projection::builder().projection_type(ProjectionType::Include).non_key_attributes(DUE_KIND)
+                Projection::builder()
+                    .projection_type(ProjectionType::Include)
+                    .set_non_key_attributes(Some(DUE_PROJECTION.map(str::to_owned).to_vec()))
             } else {
                 Projection::builder().projection_type(ProjectionType::KeysOnly)
             };

@@ -14,7 +14,8 @@ pub struct Units {
     /// Requests that send them. Hints of remote steps that start together go in one request for each ten of them, if
     /// they have one queue.
     pub send_requests: f64,
-    /// Messages among [`Units::sends`] whose function waits for the exact instant: see [`WAITED_OUT_MS`].
+    /// Messages among [`Units::sends`] whose function waits for the exact instant: see [`WAITED_OUT_MS`]. A message that
+    /// the tick has held counts as a part of one.
     pub timed: f64,
     /// Bytes in the functions' logs at `info`, with the essential metrics, as `CloudWatch` counts them:
     /// [`LOG_LINE_BYTES`] more than each line has.
@@ -32,6 +33,11 @@ impl Units {
     /// All messages of the operation are for an instant.
     const fn timed(self) -> Self {
         Self { timed: self.sends, ..self }
+    }
+
+    /// All messages of the operation are for an instant, and were held by the tick.
+    const fn held(self) -> Self {
+        Self { timed: self.sends * (HELD_WAITED_OUT_MS / WAITED_OUT_MS), ..self }
     }
 
     const fn logging(self, log_bytes: f64) -> Self {
@@ -76,6 +82,11 @@ pub const ITEM_BYTES: f64 = 100.0;
 /// How long a function waits on average for the exact instant of a timed message: SQS counts whole seconds, so the
 /// message comes up to a second early.
 pub const WAITED_OUT_MS: f64 = 500.0;
+/// The same of a message that the tick holds until a whole number of seconds remains, and sends with others whose
+/// fractions are nearly the same.
+pub const HELD_WAITED_OUT_MS: f64 = 25.0;
+/// How long a tick is longer that holds messages.
+pub const HELD_MS: f64 = 1_000.0;
 
 pub const SCHEDULE: Units = Units::of(2.0, 0.0, 1.0).logging(330.0).storing(450.0);
 /// Claiming the task from its hint.
@@ -102,8 +113,9 @@ pub const TURN: Units = Units::of(1.0, 1.0, 0.0).logging(330.0);
 pub const INLINE_STEP: Units = Units::of(1.0, 0.0, 0.0).storing(150.0);
 /// Suspending, the event or child's end, however late it comes, and the turn that continues.
 pub const WAIT: Units = Units::of(5.0, 2.0, 1.0).logging(330.0).storing(150.0);
-/// The whole of a sleep of more than 15 minutes, up to which SQS delays a message: the tick sends its hint.
-pub const SLEEP: Units = Units::of(7.0, 2.0, 1.0).timed().logging(330.0).storing(150.0);
+/// The whole of a sleep of more than 15 minutes, up to which SQS delays a message: the tick sends its hint, from the
+/// index alone ([`HANDOVER`]).
+pub const SLEEP: Units = Units::of(4.0, 1.0, 1.0).held().logging(330.0).storing(150.0);
 /// The whole of a sleep of up to 15 minutes that ends before the record's next probe.
 pub const SHORT_SLEEP: Units = Units::of(2.0, 1.0, 1.0).timed().logging(330.0).storing(150.0);
 /// A remote step of a fan-out, with everything that its execution does for it, apart from [`hints_sent_together`].
@@ -120,9 +132,11 @@ pub fn hints_sent_together(steps: f64) -> Units {
 }
 pub const CLOSE: Units = Units::of(2.0, 0.0, 0.0).logging(360.0);
 /// A tick with nothing due, for each shard of the due index.
-pub const IDLE_SHARD: Units = Units::of(0.0, 0.5, 0.0);
+pub const IDLE_SHARD: Units = Units::of(0.0, 1.0, 0.0);
 /// A tick itself, beside its shards.
-pub const TICK: Units = Units::of(0.0, 0.0, 0.0).logging(300.0);
+pub const TICK: Units = Units::of(0.0, 0.5, 0.0).logging(300.0);
+/// What a tick adds that sends timers or the hints of sleeps, however many: it records up to where.
+pub const HANDOVER: Units = Units::of(1.0, 0.5, 0.0);
 /// The access log's line for a request to the HTTP API.
 pub const REQUEST: Units = Units::of(0.0, 0.0, 0.0).logging(350.0);
 

@@ -8,6 +8,7 @@ use tickover_core::cron::Cron;
 use tickover_core::decision::{NewItem, Write};
 use tickover_core::due::DueKind;
 use tickover_core::execution::journal::{Segment, SegmentKey};
+use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionStatus, Parent, Slot};
 use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
@@ -95,6 +96,21 @@ pub struct DueEntry {
     pub due_at: Timestamp,
     /// What happens at that instant.
     pub kind: DueKind,
+    /// The hint of an execution that sleeps ([`DueKind::Asleep`]), if the index has it.
+    pub sleeper: Option<Box<Sleeper>>,
+}
+
+/// What an entry of the due index has of an execution that sleeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sleeper {
+    pub queue: QueueName,
+    pub hint: TurnHint,
+}
+
+impl Sleeper {
+    pub fn of(execution: &Execution) -> Self {
+        Self { queue: execution.queue.clone(), hint: TurnHint::of(execution) }
+    }
 }
 
 /// A range of the due index: a shard's entries from one instant to another, both included.

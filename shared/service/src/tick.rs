@@ -11,6 +11,7 @@ mod brief;
 mod chain;
 mod handover;
 mod resend;
+mod sleeps;
 mod sweep;
 
 use std::collections::HashMap;
@@ -32,6 +33,7 @@ use crate::service::Service;
 use crate::telemetry::field;
 use handover::Ledger;
 pub(crate) use handover::outgoing;
+use sleeps::Waking;
 use sweep::Reach;
 
 /// Shards swept at the same time.
@@ -92,13 +94,16 @@ struct Job {
     reach: Reach,
     /// What earlier ticks have recorded, and what this one will record.
     ledger: Ledger,
+    /// Hints of long sleeps that are sent when all shards have been read.
+    held: Mutex<Vec<Waking>>,
     /// The state of queues for the messages of a priority, read once each.
     views: Mutex<HashMap<(QueueName, Priority), Arc<OnceCell<QueueView>>>>,
 }
 
 impl Job {
     fn new(until: Timestamp, slot_end: Timestamp, stop_at: Timestamp, reach: Reach) -> Self {
-        Self { until, slot_end, stop_at, reach, ledger: Ledger::default(), views: Mutex::default() }
+        let (held, views) = (Mutex::default(), Mutex::default());
+        Self { until, slot_end, stop_at, reach, ledger: Ledger::default(), held, views }
     }
 }
 
@@ -128,6 +133,8 @@ impl Service {
                 Err(error) => trouble = Some(error),
             }
         }
+        // Nothing says yet that these were sent: if this process dies, the next tick sends them.
+        total.dispatched += service.wake_held(&job).await;
         self.note_tick(&job).await;
         metric::tick(&total, self.now().since(until));
         trouble.map_or(Ok(total), Err)

@@ -2,13 +2,14 @@
 
 use rusqlite::{Connection, Row, ToSql, params};
 use tickover_core::cron::Cron;
+use tickover_core::due::DueKind;
 use tickover_core::gate::Waiter;
 use tickover_core::id::{ExecutionId, GateId, RecordId, TaskId, WorkflowName};
 use tickover_core::operation::Operation;
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_service::cursor::{self, Position};
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Sleeper, StoreError};
 
 use crate::error::Failure;
 use crate::record::{CRONS, Kind, OPERATIONS, Read, due, list_of, stored};
@@ -111,7 +112,15 @@ pub(crate) fn due_entries(
         let (Some(record), Some(due)) = (Kind::record(row.get(0)?, row.get(1)?)?, due(row, 2)?) else {
             continue;
         };
-        found.push(DueEntry { record, due_at: due.at, kind: due.kind });
+        found.push(DueEntry { record, due_at: due.at, kind: due.kind, sleeper: None });
+    }
+    for entry in found.iter_mut().filter(|entry| entry.kind == DueKind::Asleep) {
+        if let RecordId::Execution(id) = &entry.record {
+            // One that can't be read shows the error when the tick reads its record.
+            let read = |read: Read<'_>| Ok(read.execution().ok());
+            let execution = self::record(connection, Kind::Execution, id.as_str(), read)?.flatten();
+            entry.sleeper = execution.map(|execution| Box::new(Sleeper::of(&execution)));
+        }
     }
     Ok(page(found, limit, &listing, |entry| Position { at: entry.due_at, record: entry.record.clone() }))
 }

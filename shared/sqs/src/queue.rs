@@ -308,6 +308,10 @@ impl Queue for SqsQueue {
         self.find(queue).await
     }
 
+    fn counts_seconds(&self) -> bool {
+        true
+    }
+
     fn finds_by_name(&self) -> bool {
         self.pattern.is_some()
     }

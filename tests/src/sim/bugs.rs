@@ -8,12 +8,14 @@ mod gates;
 mod operation;
 mod rules;
 mod single;
+mod sleeps;
 mod table;
 
 pub use execution::decide_execution;
 pub use gates::{call_waiting, clear_places, free_place, reserve_start, take_place};
 pub use operation::read_operation;
 pub use rules::decide;
+pub use sleeps::{forgets, is_for_a_sleep, seen_asleep};
 pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
 
 use tickover_service::memory::MessageLimits;
@@ -189,6 +191,12 @@ bugs! {
     BurstUnbounded, "burst-unbounded", Single;
     /// A start is reserved as if no other one had been.
     StartsForgotten, "starts-forgotten", Rates;
+    /// A tick that holds the hints of sleeps until whole seconds remain forgets them.
+    HeldHintForgotten, "held-hint-forgotten", Timeliness;
+    /// A tick never looks again at a sleep whose hint it has sent.
+    SleepNeverProbed, "sleep-never-probed", Liveness;
+    /// The hint of a sleep names an earlier execution of its id.
+    SleeperOfAnother, "sleeper-of-another", Timeliness;
     /// A reserved start is written whatever others have reserved meanwhile.
     StartWithoutCondition, "start-without-condition", Rates;
     /// A start that was reserved counts for ever, however late its task is claimed.

@@ -63,6 +63,8 @@ pub struct Hardship {
     pub apply_and_compare: Option<(Actor, Timestamp)>,
     /// How many invocations of functions that queues invoke there can be at once.
     pub concurrency: Option<u32>,
+    /// Whether each hint is lost that a tick sends for the end of a long sleep.
+    pub sleeps_lost: bool,
 }
 
 impl Hardship {
@@ -85,6 +87,7 @@ impl Hardship {
             13 | 14 => Self { lag: Some(LAG_FAR), ..none },
             15..=17 => Self { two_builds: true, ..none },
             18 | 19 | 47 => Self { kills: true, ..none },
+            20..=23 => Self { sleeps_lost: true, ..none },
             40..=43 => Self { aimed: true, ..none },
             44..=46 => Self {
                 concurrency: Some(dice.pick([1, 2])),
@@ -136,7 +139,8 @@ impl Hardship {
 
     /// Whether it delays nothing.
     pub fn is_mild(&self) -> bool {
-        let Self { is_busy, mortality, key_rate, two_builds, kills, aimed, concurrency, .. } = self;
+        let Self { is_busy, mortality, key_rate, two_builds, kills, aimed, concurrency, sleeps_lost, .. } =
+            self;
         self.over_at().is_none()
             && !is_busy
             && mortality.is_none()
@@ -145,6 +149,7 @@ impl Hardship {
             && !kills
             && !aimed
             && concurrency.is_none()
+            && !sleeps_lost
     }
 }
 

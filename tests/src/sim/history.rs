@@ -226,6 +226,8 @@ pub enum Fate {
     Sent(Millis),
     /// The sender believes that it is in the queue, but it was lost.
     Dropped,
+    /// The sender knows that it isn't in the queue.
+    Refused,
     /// There is a second copy of it, visible after this delay.
     Duplicated(Millis),
     /// An actor received it.
@@ -252,6 +254,8 @@ pub enum Note {
         execution: ExecutionId,
         /// Its incarnation among the executions that had this id.
         incarnation: Incarnation,
+        /// When it was to arrive.
+        at: Option<Timestamp>,
     },
     /// Instants of these records have come.
     Timers(Vec<Timer>),
@@ -273,7 +277,7 @@ impl Note {
             return Self::Hint { task: task.id, incarnation: task.incarnation, version: task.version };
         }
         if let Ok(TurnHint { turn, .. }) = TurnHint::parse(body) {
-            return Self::Turn { execution: turn.id, incarnation: turn.inc };
+            return Self::Turn { execution: turn.id, incarnation: turn.inc, at: turn.at };
         }
         match Wake::parse(body) {
             Ok(Wake::Timer(timer)) => Self::Timers(vec![timer]),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use tickover_core::decision::Write;
-use tickover_core::due::Due;
+use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::gate::Gate;
@@ -18,7 +18,7 @@ use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::ManualClock;
-use tickover_service::ports::{Clock as _, DueEntry, DueRange, Page, Store, StoreError};
+use tickover_service::ports::{Clock as _, DueEntry, DueRange, Page, Sleeper, Store, StoreError};
 
 use super::dice::Dice;
 use super::history::execution::{Change, Happening};
@@ -54,6 +54,8 @@ pub struct Ledger {
 struct IndexEntry {
     from: Timestamp,
     due: Option<Due>,
+    /// What the index has of an execution that sleeps.
+    sleeper: Option<Box<Sleeper>>,
 }
 
 /// A record before a commit.
@@ -244,7 +246,7 @@ impl Ledger {
     ) -> Page<DueEntry> {
         let now = self.clock.now();
         let index = self.index();
-        let mut entries: Vec<(String, &RecordId, Due)> = index
+        let mut entries: Vec<(String, &RecordId, Due, Option<Box<Sleeper>>)> = index
             .iter()
             .filter_map(|(id, entries)| {
                 let entry = entries.iter().rev().find(|entry| entry.from <= now)?;
@@ -252,7 +254,8 @@ impl Ledger {
                 if forgets_behind && entry.from > due.at.plus(BEHIND) {
                     return None;
                 }
-                (range.from..=range.until).contains(&due.at).then(|| (name(due.at, id), id, due))
+                let is_in = (range.from..=range.until).contains(&due.at);
+                is_in.then(|| (name(due.at, id), id, due, entry.sleeper.clone()))
             })
             .collect();
         entries.sort_unstable_by(|one, other| one.0.cmp(&other.0));
@@ -263,25 +266,37 @@ impl Ledger {
         let is_last = entries.len() <= limit;
         entries.truncate(limit);
         let next = entries.last().filter(|_| !is_last).map(|(name, ..)| name.clone());
-        let entry = |(_, id, due): (String, &RecordId, Due)| DueEntry {
+        let items = entries.into_iter().map(|(_, id, due, sleeper)| DueEntry {
             record: id.clone(),
             due_at: due.at,
             kind: due.kind,
-        };
-        Page { items: entries.into_iter().map(entry).collect(), next }
+            sleeper,
+        });
+        Page { items: items.collect(), next }
     }
 
     fn follow(&self, id: RecordId, before: Option<Due>, after: Option<Due>, lag_ms: u64) {
         if before == after {
             return;
         }
+        let sleeper = match &id {
+            RecordId::Execution(id) if after.is_some_and(|due| due.kind == DueKind::Asleep) => {
+                self.execution(id).map(|execution| Box::new(Sleeper::of(&execution)))
+            }
+            RecordId::Execution(_)
+            | RecordId::Task(_)
+            | RecordId::Cron(_)
+            | RecordId::Queue(_)
+            | RecordId::Operation(_)
+            | RecordId::Gate(_) => None,
+        };
         let now = self.clock.now();
         let mut index = self.index();
         let entries = index.entry(id).or_default();
         // A record's changes reach the index in their order.
         let earliest = entries.last().map_or(now, |last| last.from.max(now));
         let lag = if lag_ms == 0 { Millis::ZERO } else { self.dice.millis(0, lag_ms) };
-        entries.push(IndexEntry { from: now.plus(lag).max(earliest), due: after });
+        entries.push(IndexEntry { from: now.plus(lag).max(earliest), due: after, sleeper });
         let seen = entries.iter().rposition(|entry| entry.from <= now).unwrap_or(0);
         entries.drain(..seen);
     }

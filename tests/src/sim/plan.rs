@@ -137,6 +137,9 @@ impl Plan {
             jobs.extend(batches(&dice, storm, [DEADLY, HARMLESS]));
             jobs.extend(execution::together(seed, storm));
         }
+        if hardship.sleeps_lost {
+            jobs.extend(execution::sleepers(seed, storm));
+        }
         if hardship.concurrency.is_some() {
             jobs.extend(batches(&dice, storm, [SLOW, SLOW]));
         }

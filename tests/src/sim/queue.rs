@@ -9,7 +9,7 @@ use tickover_core::id::QueueName;
 use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
 
 use super::aws::HOPS_MAX;
-use super::bugs::Bug;
+use super::bugs::{self, Bug};
 use super::classes::{self, Classes};
 use super::gate::{Gate, Refusal, RemoteService};
 use super::history::{Fate, Fault, Note, What};
@@ -60,7 +60,8 @@ impl SimQueue {
 
     async fn deliver(&self, queue: &QueueName, message: &Outgoing) -> Result<(), QueueError> {
         let gate = &self.0;
-        if gate.fault_happens(|faults| faults.drop) {
+        let is_lost = gate.world.hardship.sleeps_lost && bugs::is_for_a_sleep(gate.actor, message);
+        if is_lost || gate.fault_happens(|faults| faults.drop) {
             self.note(queue, Fate::Dropped, &message.body);
             return Ok(());
         }
@@ -119,6 +120,12 @@ impl Queue for SimQueue {
     ) -> Result<Vec<Result<(), QueueError>>, QueueError> {
         for message in messages {
             self.0.sends(queue, &message.body);
+        }
+        if bugs::forgets(self.0.world.bug, self.0.actor, messages) {
+            return Ok(messages.iter().map(|_| Ok(())).collect());
+        }
+        if self.0.world.is_removed(queue) {
+            messages.iter().for_each(|message| self.note(queue, Fate::Refused, &message.body));
         }
         self.call(queue, async {
             let mut results = Vec::new();
@@ -207,6 +214,10 @@ impl Queue for SimQueue {
             return Ok(false);
         }
         self.call(queue, self.0.world.messages.open(queue)).await
+    }
+
+    fn counts_seconds(&self) -> bool {
+        true
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

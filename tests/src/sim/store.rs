@@ -158,6 +158,7 @@ impl Store for SimStore {
         let is_bug = bug == Some(Bug::SweepsFromTheLast);
         let page = self.read(async { Ok(self.0.world.ledger.due(range, limit, cursor, is_bug)) }).await?;
         // A page of a thousand entries is asked for by the sending of timers, not by a sweep.
+        let page = Page { items: bugs::seen_asleep(bug, range, page.items), ..page };
         let forgets = bug == Some(Bug::SweepStopsAtAPage) && limit < 1_000 && page.items.len() == limit;
         Ok(if forgets { Page { next: None, ..page } } else { page })
     }

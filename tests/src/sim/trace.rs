@@ -276,6 +276,7 @@ impl fmt::Display for Fate {
             Self::Sent(delay) if delay.is_zero() => write!(f, "sent"),
             Self::Sent(delay) => write!(f, "sent, visible in {delay}:"),
             Self::Dropped => write!(f, "!! lost"),
+            Self::Refused => write!(f, "!! refused"),
             Self::Duplicated(delay) => write!(f, "!! duplicated, visible in {delay}:"),
             Self::Received => write!(f, "received"),
             Self::NeverReceived => write!(f, "!! delivered, never received"),
@@ -290,8 +291,9 @@ impl fmt::Display for Note {
             Self::Hint { task, incarnation, version } => {
                 write!(f, "hint of {task} of {incarnation} v{version}")
             }
-            Self::Turn { execution, incarnation } => {
-                write!(f, "hint of the turn of {execution} of {incarnation}")
+            Self::Turn { execution, incarnation, at } => {
+                write!(f, "hint of the turn of {execution} of {incarnation}")?;
+                at.map_or(Ok(()), |at| write!(f, " for {}", clock(at)))
             }
             Self::Timers(timers) => timers.iter().enumerate().try_for_each(|(place, timer)| {
                 let and = if place == 0 { "" } else { " and " };

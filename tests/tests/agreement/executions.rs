@@ -55,7 +55,14 @@ enum To {
 }
 
 pub(crate) fn of_execution() -> impl Strategy<Value = OfExecution> {
-    let kinds = [DueKind::Instant, DueKind::Armed, DueKind::Start, DueKind::Backstop, DueKind::Recheck];
+    let kinds = [
+        DueKind::Instant,
+        DueKind::Armed,
+        DueKind::Start,
+        DueKind::Asleep,
+        DueKind::Backstop,
+        DueKind::Recheck,
+    ];
     prop_oneof![
         3 => select(IDS.to_vec()).prop_map(|id| OfExecution::Start { id }),
         8 => turned().prop_map(OfExecution::Turn),

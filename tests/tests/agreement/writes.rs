@@ -141,7 +141,14 @@ fn new() -> impl Strategy<Value = New> {
 
 fn other() -> impl Strategy<Value = What> {
     let place = || select(vec![-1_000_i64, 0, 60_000, 600_000, 660_000, 3_000_000]);
-    let kinds = [DueKind::Instant, DueKind::Armed, DueKind::Start, DueKind::Backstop, DueKind::Recheck];
+    let kinds = [
+        DueKind::Instant,
+        DueKind::Armed,
+        DueKind::Start,
+        DueKind::Asleep,
+        DueKind::Backstop,
+        DueKind::Recheck,
+    ];
     prop_oneof![
         3 => place().prop_map(|latest| What::WithDueCondition { latest }),
         4 => (place(), select(kinds.to_vec())).prop_map(|(to, kind)| What::Rearm { to, kind }),

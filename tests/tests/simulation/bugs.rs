@@ -410,3 +410,18 @@ fn a_start_that_counts_however_late_it_is_claimed_is_caught() {
 fn hints_of_low_priority_that_nobody_asks_for_are_caught() {
     is_caught(Bug::LowNeverAsked);
 }
+
+#[test]
+fn a_hint_that_a_tick_holds_and_forgets_is_caught() {
+    is_caught(Bug::HeldHintForgotten);
+}
+
+#[test]
+fn a_sleep_that_is_never_probed_after_its_hint_is_caught() {
+    is_caught_where(Bug::SleepNeverProbed, |hardship| hardship.sleeps_lost);
+}
+
+#[test]
+fn a_hint_of_a_sleep_for_another_execution_is_caught() {
+    is_caught(Bug::SleeperOfAnother);
+}

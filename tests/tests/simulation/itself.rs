@@ -158,7 +158,7 @@ fn happening(what: &What) -> Vec<&'static str> {
     match what {
         What::Fault(fault) => fault_name(*fault).into_iter().collect(),
         What::Message { fate, .. } => match fate {
-            Fate::Sent(_) | Fate::Received => vec![],
+            Fate::Sent(_) | Fate::Received | Fate::Refused => vec![],
             Fate::Dropped => vec!["dropped"],
             Fate::Duplicated(_) => vec!["duplicated"],
             Fate::NeverReceived => vec!["received by nobody"],

@@ -10,6 +10,7 @@ mod isolation;
 mod lost;
 mod outage;
 mod parked;
+mod sleeps;
 mod slot;
 mod stale_messages;
 mod sweep;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use tickover_service::cost::{
     ATTEMPT_TIMEOUT, Alarms, CLAIM, CLASS_ALARMS, CLASS_QUEUES, CLOSE, COMPLETE, CORE_ALARMS, CORE_QUEUES,
-    END_BADLY, HEARTBEAT, IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST, RETRY, SCHEDULE,
-    SHORT_SLEEP, SLEEP, START, TICK, TIMER, TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS,
+    END_BADLY, HANDOVER, HEARTBEAT, HELD_MS, IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST,
+    RETRY, SCHEDULE, SHORT_SLEEP, SLEEP, START, TICK, TIMER, TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS,
     hints_sent_together, metrics,
 };
 
@@ -120,10 +120,15 @@ fn work(args: &CostArgs) -> Vec<(String, Used)> {
         let claims = workers * MONTH_S / CLAIM_WAIT_S;
         work.push(("waiting claims over HTTP".to_owned(), by_http(args, claims, CLAIM_WAIT_S)));
     }
+    let sleeps = args.executions > 0 && args.sleeps > 0.0;
+    let held_ms = if sleeps { HELD_MS } else { 0.0 };
+    let has_later = (args.tasks > 0 && args.deadlines) || sleeps;
+    // At most one of each tick.
+    let handover = if has_later { HANDOVER } else { Units::default() };
     let ticks = Used {
-        units: IDLE_SHARD.times(f64::from(args.shards)).and(TICK).times(TICKS),
+        units: IDLE_SHARD.times(f64::from(args.shards)).and(TICK).and(handover).times(TICKS),
         invocations: TICKS,
-        seconds: TICKS * args.invocation_ms / MS_OF_S,
+        seconds: TICKS * (args.invocation_ms + held_ms) / MS_OF_S,
         usd: TICKS * args.prices.scheduler_price / MILLION,
         ..Used::default()
     };

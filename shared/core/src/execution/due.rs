@@ -1,11 +1,11 @@
 //! When the tick must read an execution: too early is harmless, and it is never too late.
 
-use crate::due::{Due, DueKind, START_LEAD, shard_of_name};
+use crate::due::{Due, DueKind, SLEEP_PROBE, START_LEAD, shard_of_name};
 use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
 use crate::execution::{Execution, ExecutionState, Waiting, attempts, retention};
 use crate::id::RecordId;
-use crate::limits::Limits;
+use crate::limits::{Limits, QUEUE_DELAY_MAX};
 use crate::time::{Timestamp, earliest};
 
 /// The last turn may have missed the end of a step or child that came less than this before it was suspended. It saw
@@ -148,10 +148,46 @@ pub(crate) fn is_ready(waiting: &Waiting, execution: &Execution, now: Timestamp)
         || waiting.recheck.is_some_and(|recheck| has_come(recheck.at))
 }
 
+/// When its hint arrives, whether a writer of the record has sent it or a tick sends it from the index.
+fn any_hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
+    earliest([hint_arrives_at(execution), handed_over_at(execution)])
+}
+
+/// When the hint of a long sleep arrives that a tick sends from the index. The record doesn't show whether it was sent.
+pub fn handed_over_at(execution: &Execution) -> Option<Timestamp> {
+    let at = sleeps_until(execution)?;
+    execution
+        .due
+        .is_some_and(|due| due.kind == DueKind::Asleep && due.at == at.plus(SLEEP_PROBE))
+        .then_some(at)
+}
+
+/// The end of a long sleep in which nothing else needs a probe.
+fn sleeps_until(execution: &Execution) -> Option<Timestamp> {
+    match &execution.state {
+        ExecutionState::Waiting(waiting) if waiting.recheck.is_none() => later_hint_at(execution),
+        ExecutionState::Pending(_)
+        | ExecutionState::Waiting(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Closing(_)
+        | ExecutionState::Ended(_) => None,
+    }
+}
+
+/// The due slot of a long sleep whose hint a tick sends from the index. It must be there before that tick reads the
+/// index; a sleep whose end is too near for that has the slot of a later start.
+fn asleep_slot(execution: &Execution, now: Timestamp, shard: u16) -> Option<Due> {
+    let at = sleeps_until(execution)?;
+    let due = Due { at: at.plus(SLEEP_PROBE), kind: DueKind::Asleep, shard };
+    let is_there = execution.due == Some(due) || at.since(now) > QUEUE_DELAY_MAX;
+    // If a deadline needs an earlier slot, the tick doesn't find the instant in this one.
+    (is_there && due_slot::probe_slot(visible_at(execution), due, now) == due).then_some(due)
+}
+
 /// When the record last needed a hint: the instant from which its backstop counts.
 pub fn hint_needed_at(execution: &Execution) -> Option<Timestamp> {
     let needed_at = match &execution.state {
-        ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
+        ExecutionState::Pending(_) | ExecutionState::Waiting(_) => any_hint_arrives_at(execution)?,
         ExecutionState::Running(_) if execution.needs_operator() => return None,
         ExecutionState::Running(turn) => turn.claimed_at,
         ExecutionState::Closing(closed) => closed.ended_at,
@@ -163,7 +199,7 @@ pub fn hint_needed_at(execution: &Execution) -> Option<Timestamp> {
 /// Since when the execution has been waiting for a worker to receive its hint. `None` if it isn't waiting for that.
 pub(crate) fn waits_since(execution: &Execution, now: Timestamp) -> Option<Timestamp> {
     let since = match &execution.state {
-        ExecutionState::Pending(_) | ExecutionState::Waiting(_) => hint_arrives_at(execution)?,
+        ExecutionState::Pending(_) | ExecutionState::Waiting(_) => any_hint_arrives_at(execution)?,
         ExecutionState::Running(_) if execution.needs_operator() => return None,
         ExecutionState::Running(turn) => turn.lease_expires_at,
         // A close continues by itself, whatever happens to the hints in its queue.
@@ -209,6 +245,10 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
         kind: DueKind::Backstop,
         shard,
     });
+    let asleep = asleep_slot(execution, now, shard);
+    if let Some(due) = asleep.filter(|due| keep.is_none_or(|keep| keep.at >= due.at)) {
+        return Some(due);
+    }
     match [backstop, start, recheck, keep].into_iter().flatten().min_by_key(|due| due.at) {
         Some(own) => Some(due_slot::probe_slot(visible_at(execution), own, now)),
         None => visible_at(execution).map(|at| Due { at, kind: DueKind::Instant, shard }),

@@ -25,7 +25,7 @@ fn ours() -> Value {
         ("all_key", "S"),
     ];
     let definitions = types.map(|(name, kind)| json!({"AttributeName": name, "AttributeType": kind}));
-    let include = json!({"ProjectionType": "INCLUDE", "NonKeyAttributes": ["due_kind"]});
+    let include = json!({"ProjectionType": "INCLUDE", "NonKeyAttributes": ["due_kind", "q", "inc", "ln"]});
     json!({
         "TableStatus": "ACTIVE",
         "KeySchema": key(["pk", "sk"]),
@@ -120,7 +120,7 @@ fn the_infrastructures_core_makes_the_same_table() {
     });
     let indexes = INDEXES.map(|(name, names)| {
         let projection = if name == DUE_INDEX {
-            format!("INCLUDE, NonKeyAttributes: [{DUE_KIND}]")
+            format!("INCLUDE, NonKeyAttributes: [{}]", DUE_PROJECTION.join(", "))
         } else {
             "KEYS_ONLY".to_owned()
         };

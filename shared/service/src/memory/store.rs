@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
-use tickover_core::due::Due;
+use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
 use tickover_core::gate::{Gate, Waiter};
@@ -30,7 +30,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use crate::cursor::Position;
-use crate::ports::{DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Store, StoreError};
+use crate::ports::{DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Sleeper, Store, StoreError};
 use page::{Order, page};
 
 pub use expiry::Item;
@@ -152,7 +152,17 @@ impl Records {
             RecordId::Operation(id) => self.operations.get(id)?.due?,
             RecordId::Gate(id) => self.gates.get(id)?.due?,
         };
-        Some(DueEntry { record, due_at: due.at, kind: due.kind })
+        let sleeper = match &record {
+            RecordId::Execution(id) if due.kind == DueKind::Asleep => self.executions.get(id),
+            RecordId::Execution(_)
+            | RecordId::Task(_)
+            | RecordId::Cron(_)
+            | RecordId::Queue(_)
+            | RecordId::Operation(_)
+            | RecordId::Gate(_) => None,
+        };
+        let sleeper = sleeper.map(|execution| Box::new(Sleeper::of(execution)));
+        Some(DueEntry { record, due_at: due.at, kind: due.kind, sleeper })
     }
 }
 

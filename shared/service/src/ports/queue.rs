@@ -160,6 +160,11 @@ pub trait Queue: Send + Sync {
     /// Creates a queue if this adapter can. Returns whether the queue exists now.
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError>;
 
+    /// Whether delays are whole seconds, rounded down.
+    fn counts_seconds(&self) -> bool {
+        false
+    }
+
     /// Whether this queue finds tasks that are pending in the store by itself.
     fn finds_pending(&self) -> bool {
         false

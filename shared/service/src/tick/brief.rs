@@ -153,6 +153,10 @@ impl Queue for BriefQueues {
         self.call(queue, self.inner.open(queue)).await
     }
 
+    fn counts_seconds(&self) -> bool {
+        self.inner.counts_seconds()
+    }
+
     fn finds_by_name(&self) -> bool {
         self.inner.finds_by_name()
     }

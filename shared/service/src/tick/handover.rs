@@ -44,7 +44,13 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Records that only instants before `at` have been handed over for this shard.
     pub(super) fn fell_behind(&self, shard: u16, at: Timestamp) {
-        self.behind.lock().unwrap_or_else(PoisonError::into_inner).insert(shard, at);
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        behind.entry(shard).and_modify(|noted| *noted = at.min(*noted)).or_insert(at);
+    }
+
+    /// Something was handed over, which must be recorded.
+    pub(super) fn hand_over(&self) {
+        self.handed_over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -72,7 +78,7 @@ impl Service {
         let page = if is_all { first } else { self.page_of(range, None).await? };
         let (sent, from) = self.send_page(&page.items, range).await;
         if sent > 0 {
-            job.ledger.handed_over.store(true, Ordering::Relaxed);
+            job.ledger.hand_over();
         }
         if let Some(from) = from {
             job.ledger.fell_behind(shard, from);
@@ -82,7 +88,7 @@ impl Service {
             let (from, until) = (range.from, range.until);
             let rest = Handover { shard, from, until, cursor: Some(cursor) };
             if self.send_wake(Wake::Handover(rest)).await {
-                job.ledger.handed_over.store(true, Ordering::Relaxed);
+                job.ledger.hand_over();
             } else {
                 let from = page.items.last().map_or(range.from, |entry| entry.due_at);
                 job.ledger.fell_behind(shard, from);
@@ -117,7 +123,11 @@ impl Service {
         }
     }
 
-    async fn page_of(&self, range: DueRange, cursor: Option<&str>) -> Result<Page<DueEntry>, ServiceError> {
+    pub(super) async fn page_of(
+        &self,
+        range: DueRange,
+        cursor: Option<&str>,
+    ) -> Result<Page<DueEntry>, ServiceError> {
         Ok(self.with_retries(|| self.ports.store.due(range, PAGE, cursor)).await?)
     }
 
@@ -150,7 +160,7 @@ impl Service {
         self.ports.queue.knows(&QueueName::timers())
     }
 
-    async fn noted<'a>(&self, job: &'a Job) -> Result<Option<&'a TickRecord>, ServiceError> {
+    pub(super) async fn noted<'a>(&self, job: &'a Job) -> Result<Option<&'a TickRecord>, ServiceError> {
         let read = || self.with_retries(|| self.ports.store.tick_record());
         Ok(job.ledger.noted.get_or_try_init(read).await?.as_ref())
     }

@@ -188,7 +188,9 @@ fn turn(execution: &Execution, now: Timestamp) -> Option<Effect> {
         {
             now
         }
-        ExecutionState::Waiting(waiting) if waiting.hint_later => return None,
+        ExecutionState::Waiting(waiting) if waiting.hint_later => {
+            of_execution::handed_over_at(execution).filter(|at| *at <= now.plus(TIMER_HORIZON))?
+        }
         ExecutionState::Waiting(waiting) => waiting.until?,
         // It has a message of its own.
         ExecutionState::Closing(_) | ExecutionState::Ended(_) => return None,

@@ -1,6 +1,6 @@
 //! Sweeps one shard of the due index, page by page.
 
-use futures::future::join;
+use futures::future::join3;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
 use tickover_core::execution::due as of_execution;
@@ -56,10 +56,14 @@ impl Service {
         let is_all = next.is_none();
         // A future entry ends the backlog.
         let cursor = next.filter(|_| ahead.is_empty());
-        let (timers, report) =
-            join(self.send_timers(shard, ahead, is_all, job), self.process_pages(shard, due, cursor, job))
-                .await;
-        Ok(TickReport { timers: timers?, ..report? })
+        let (timers, sleeps, report) = join3(
+            self.send_timers(shard, ahead, is_all, job),
+            self.wake_sleepers(shard, job),
+            self.process_pages(shard, due, cursor, job),
+        )
+        .await;
+        let report = report?;
+        Ok(TickReport { timers: timers?, dispatched: report.dispatched + sleeps?, ..report })
     }
 
     async fn process_pages(

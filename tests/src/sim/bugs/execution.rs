@@ -70,6 +70,9 @@ pub fn decide_execution(
         | Bug::StartsForgotten
         | Bug::StartWithoutCondition
         | Bug::LateStartCounts
+        | Bug::HeldHintForgotten
+        | Bug::SleepNeverProbed
+        | Bug::SleeperOfAnother
         | Bug::ItemsKeptForEver
         | Bug::TickNeedsQueues
         | Bug::JoinNeverFull

@@ -64,7 +64,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                 Fate::Received => {
                     *allowed.received.entry((event.actor, *incarnation, *version)).or_default() += 1;
                 }
-                Fate::Duplicated(_) | Fate::NeverReceived | Fate::Shown => {}
+                Fate::Refused | Fate::Duplicated(_) | Fate::NeverReceived | Fate::Shown => {}
             },
             What::Called { .. }
             | What::Answered { .. }

@@ -4,15 +4,18 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::id::{EventId, ExecutionId, TaskKind, WorkflowName};
+use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::StartRequest;
 
 use super::{GREEN, Job, JobRequest, QUEUES, START, next_minute, text};
 use crate::sim::dice::Dice;
-use crate::sim::script::{EVENTS, Script};
+use crate::sim::script::{EVENTS, Op, Script};
 use crate::sim::world::queue;
 
+/// Scripts among which one that sleeps long is sought.
+const TRIES: u32 = 200;
 /// Ids that are used repeatedly.
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
@@ -75,6 +78,25 @@ pub(super) fn together(seed: u64, storm: Millis) -> Vec<Job> {
         Job { at, client: 0, request, repeats: 0 }
     };
     (0..dice.between(1, 2)).map(batch).collect()
+}
+
+/// Executions whose code sleeps for longer than a queue can delay a message.
+pub(super) fn sleepers(seed: u64, storm: Millis) -> Vec<Job> {
+    let dice = Dice::new(seed, "sleepers");
+    let sleeps_long = |script: &Script| {
+        script.ops.iter().any(|op| matches!(op, Op::Sleep(span) if *span > QUEUE_DELAY_MAX))
+    };
+    let one = |number: u64| {
+        let mut scripts = (0..TRIES).map(|_| Script::of(dice.roll(), false));
+        let request = StartRequest {
+            id: ExecutionId::parse(format!("z-{number}")).ok(),
+            input: Some(scripts.find(sleeps_long)?.input()),
+            ..StartRequest::new(workflow(), queue(dice.pick(QUEUES)))
+        };
+        let at = START.plus(dice.millis(0, storm.as_u64()));
+        Some(Job { at, client: 0, request: JobRequest::Start(Box::new(request)), repeats: 0 })
+    };
+    (0..dice.between(1, 4)).filter_map(one).collect()
 }
 
 fn job(dice: &Dice, at: Timestamp, request: JobRequest) -> Job {

@@ -122,6 +122,7 @@ pub(super) async fn a_queue_is_in_the_due_index_while_it_has_walks_left(
             record: RecordId::Queue(record.name.clone()),
             due_at: due.at,
             kind: due.kind,
+            sleeper: None,
         };
         assert_eq!(found, record.due().map(entry).into_iter().collect::<Vec<_>>());
     }

@@ -1,11 +1,13 @@
 //! due: the tick reads an execution. It records what has passed, sends lost hints again, and moves the due slot.
 
 use crate::command::Context;
-use crate::decision::{DueReply, Write};
+use crate::decision::{DueReply, Effect, Write};
 use crate::due::{Due, START_LEAD};
 use crate::due_slot::{self, Probe, SlotChange};
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::due::{hint_needed_at, later_hint_at, latest, recheck_at, waits_since, was_notified};
+use crate::execution::due::{
+    handed_over_at, hint_needed_at, later_hint_at, latest, recheck_at, waits_since, was_notified,
+};
 use crate::execution::update::{turn, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, attempts, closing, size};
 use crate::limits::QUEUE_DELAY_MAX;
@@ -43,6 +45,9 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     }
     if was_notified(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
         return send(execution, context);
+    }
+    if handed_over_at(execution).is_some() {
+        return probe_sleep(execution, due, queue, context);
     }
     if let Some(at) = later_hint_at(execution) {
         if at.since(now) <= QUEUE_DELAY_MAX {
@@ -88,31 +93,54 @@ fn probe_hint(
     }
 }
 
+/// Probes the hint that a tick sent from the index. From now on the record counts as one whose hint was sent.
+fn probe_sleep(execution: &Execution, due: Due, queue: &QueueView, context: &Context<'_>) -> Decision {
+    let mut settled = execution.clone();
+    hint_is_sent(&mut settled);
+    let Some(needed_at) = hint_needed_at(&settled) else {
+        return update_by_tick(execution, settled, DueReply::Rearmed, context);
+    };
+    let waits_since = waits_since(&settled, context.now);
+    match due_slot::probe_hint(&settled, waits_since, needed_at, due, queue, context) {
+        Probe::Later(place) => {
+            let reply = Ok(Reply::Due(DueReply::Rearmed));
+            let mut decision = update_in_slot(execution, settled, SlotChange::To(place), context, reply);
+            decision.effects.retain(|effect| !matches!(effect, Effect::Turn { .. }));
+            decision
+        }
+        Probe::Send => send_over(execution, settled, context),
+    }
+}
+
 /// Sends the hint of a later start or of a wait's end, which a queue can delay by now.
 fn send_start(execution: &Execution, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     // If the tick comes after the instant, the hint is sent only now, and its backstop counts from now.
     let is_late = later_hint_at(execution).is_some_and(|at| at < context.now);
     after.hinted_at = is_late.then_some(context.now).or(execution.hinted_at);
-    match &execution.state {
-        ExecutionState::Pending(ready) => {
-            after.state = ExecutionState::Pending(Ready { hint_later: false, ..ready.clone() });
-        }
-        ExecutionState::Waiting(waiting) => {
-            after.state = ExecutionState::Waiting(Waiting { hint_later: false, ..waiting.clone() });
-        }
+    hint_is_sent(&mut after);
+    update_by_tick(execution, after, DueReply::Dispatched, context)
+}
+
+/// The tick has nothing to send for it any more.
+pub(super) fn hint_is_sent(execution: &mut Execution) {
+    match &mut execution.state {
+        ExecutionState::Pending(Ready { hint_later, .. })
+        | ExecutionState::Waiting(Waiting { hint_later, .. }) => *hint_later = false,
         ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => {}
     }
-    update_by_tick(execution, after, DueReply::Dispatched, context)
 }
 
 /// Sends another hint that arrives at once. All intervals count from this hint now, because it is the one that may be
 /// lost.
 fn send(execution: &Execution, context: &Context<'_>) -> Decision {
-    let mut after = execution.clone();
+    send_over(execution, execution.clone(), context)
+}
+
+fn send_over(execution: &Execution, mut after: Execution, context: &Context<'_>) -> Decision {
     after.hinted_at = Some(context.now);
     let mut decision = update_by_tick(execution, after, DueReply::Dispatched, context);
-    decision.effects.retain(|effect| !matches!(effect, crate::decision::Effect::Turn { .. }));
+    decision.effects.retain(|effect| !matches!(effect, Effect::Turn { .. }));
     decision.effects.push(turn(execution, context.now));
     decision
 }

@@ -56,7 +56,7 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         // It has failed just now, and the hint for its `on_failure` code is sent separately.
         ExecutionState::Pending(_) if after_expiry.is_some() => refuse(StartTurnReply::Stale),
         ExecutionState::Waiting(waiting) if !due::is_ready(waiting, current, now) => {
-            let until = waiting.until.filter(|at| !waiting.hint_later && *at <= now.plus(EARLY));
+            let until = waiting.until.filter(|at| *at <= now.plus(EARLY));
             refuse(until.map_or(StartTurnReply::Stale, |available_at| StartTurnReply::Early { available_at }))
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {

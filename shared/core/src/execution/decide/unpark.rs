@@ -4,6 +4,7 @@ use crate::command::Context;
 use crate::due_slot::SlotChange;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
+use crate::execution::due::later_hint_at;
 use crate::execution::update::{expired_or_unchanged, turn, update_in_slot};
 use crate::execution::{Execution, closing};
 
@@ -23,7 +24,10 @@ pub(super) fn unparked(
     context: &Context<'_>,
     outcome: Result<Reply, Reject>,
 ) -> Decision {
-    let after = Execution { parked: false, hinted_at: Some(context.now), ..execution.clone() };
+    let mut after = Execution { parked: false, hinted_at: Some(context.now), ..execution.clone() };
+    if later_hint_at(execution).is_some_and(|at| at <= context.now) {
+        super::due::hint_is_sent(&mut after);
+    }
     let mut decision = update_in_slot(execution, after, placement, context, outcome);
     decision.effects.retain(|effect| !matches!(effect, crate::decision::Effect::Turn { .. }));
     decision.effects.push(turn(execution, context.now));

@@ -1,6 +1,6 @@
 //! What must hold of each write of an execution: versions, due slots, outcomes that never change, and the byte budget.
 
-use tickover_core::due::START_LEAD;
+use tickover_core::due::{DueKind, SLEEP_PROBE, START_LEAD};
 use tickover_core::execution::command::Command;
 use tickover_core::execution::due::attempt_timeout_at;
 use tickover_core::execution::journal::Happened;
@@ -124,8 +124,16 @@ fn wait_probe_by(
     if waiting.wake_requested {
         return Some(from(waiting.since));
     }
-    let by_itself =
-        waiting.until.map(|until| if waiting.hint_later { until.minus(START_LEAD) } else { from(until) });
+    // The slot says to the tick that it must send the hint, without reading the record.
+    let is_asleep = |until: Timestamp| {
+        let place = (DueKind::Asleep, until.plus(SLEEP_PROBE));
+        waiting.recheck.is_none() && after.due.is_some_and(|due| (due.kind, due.at) == place)
+    };
+    let by_itself = waiting.until.map(|until| match waiting.hint_later {
+        true if is_asleep(until) => until.plus(SLEEP_PROBE),
+        true => until.minus(START_LEAD),
+        false => from(until),
+    });
     let sent_for = waiting.until.filter(|_| !waiting.hint_later);
     let recheck = waiting.recheck.map(|recheck| recheck.at).map(|at| {
         // If the recheck's hint, or an earlier one, is sent: the turn that follows checks as well.

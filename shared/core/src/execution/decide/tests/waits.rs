@@ -1,12 +1,15 @@
 //! Suspensions: what an execution waits for, what wakes it, and that it misses nothing in between.
 
-use crate::decision::Write;
+use crate::decision::{DueReply, Write};
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::decision::{Reply, StartTurnReply};
 
-use super::fixture::{Scene, done, ended, execution, remote, t};
+use super::fixture::{EMPTY, Scene, claimed_up_to, done, ended, execution, remote, t};
 use super::lifecycle::{GO_ON, SPENT, SUSPENDED, TAKEN};
+
+const REARMED: Reply = Reply::Due(DueReply::Rearmed);
+const DISPATCHED: Reply = Reply::Due(DueReply::Dispatched);
 
 fn early(text: &str) -> Reply {
     Reply::StartTurn(StartTurnReply::Early { available_at: t(text) })
@@ -24,13 +27,49 @@ fn a_sleep_of_at_most_fifteen_minutes_is_sent_at_once_with_its_end() {
 }
 
 #[test]
-fn a_longer_sleep_waits_in_the_index_until_the_tick_sends_its_hint() {
+fn the_hint_of_a_longer_sleep_is_left_to_the_tick_which_finds_it_in_the_index() {
     let scene = execution().started().start_turn("a").sleep_until("a", "2h").sends_nothing();
     assert!(scene.waiting().hint_later);
-    // The suspension moves the due slot, so that no tick reads the record before.
-    let scene = scene.due("1h 57m", DueKind::Start).start_turn("b").replies(SPENT);
-    let scene = scene.next_tick().sends_hint_for("2h").due("2h 10m", DueKind::Backstop);
+    // The slot is the first probe of that hint: nobody writes the record before the turn does.
+    let scene = scene.due("2h 10m", DueKind::Asleep).start_turn("b").replies(SPENT);
+    let scene = scene.at("1h 59m 55s").start_turn("b").replies(early("2h")).changes_nothing();
+    scene.at("2h").tick().changes_nothing().start_turn("b").replies(TAKEN).due("2h 10m", DueKind::Asleep);
+}
+
+#[test]
+fn a_lost_hint_of_a_longer_sleep_is_sent_again_once() {
+    let asleep = || execution().started().start_turn("a").sleep_until("a", "2h");
+    let scene = asleep().next_tick_seeing(EMPTY).replies(REARMED).sends_nothing();
+    let scene = scene.due("2h 11m", DueKind::Recheck);
+    assert!(!scene.waiting().hint_later);
+    let scene = scene.next_tick_seeing(EMPTY).replies(DISPATCHED).sends_hint_for("2h 11m");
+    let scene = scene.due("2h 21m", DueKind::Backstop).next_tick().replies(REARMED).sends_nothing();
+    scene.start_turn("b").replies(TAKEN);
+    // In a queue with messages it counts as lost only when younger ones were received.
+    let scene = asleep().next_tick().replies(REARMED).sends_nothing().due("2h 40m", DueKind::Backstop);
+    scene.next_tick_seeing(claimed_up_to("2h 6m")).replies(DISPATCHED).sends_hint_for("2h 40m");
+}
+
+#[test]
+fn a_longer_sleep_that_a_deadline_follows_soon_has_the_slot_of_a_later_start() {
+    let asleep = |deadline| execution().deadline(deadline).started().start_turn("a").sleep_until("a", "2h");
+    let scene = asleep("2h 13m").due("1h 57m", DueKind::Start);
+    let scene = scene.next_tick().sends_hint_for("2h").due("2h 9m 40s", DueKind::Backstop);
     scene.at("2h").start_turn("b").replies(TAKEN);
+    asleep("2h 13m 20s").due("2h 10m", DueKind::Asleep);
+}
+
+#[test]
+fn a_slot_that_lies_where_the_first_probe_of_a_sleep_does_becomes_that_of_the_sleep() {
+    let scene = execution().started().next_tick().due("40m", DueKind::Backstop);
+    scene.start_turn("a").sleep_until("a", "30m").due("40m", DueKind::Asleep);
+}
+
+#[test]
+fn an_event_in_a_longer_sleep_wakes_it_and_the_next_sleep_has_a_slot_of_its_own() {
+    let scene = execution().started().start_turn("a").sleep_until("a", "2h").at("1h").send_event("go");
+    let scene = scene.sends_hint_for("1h").due("1h 10m", DueKind::Backstop).start_turn("b").replies(TAKEN);
+    scene.sleep_until("b", "2h").sends_nothing().due("2h 10m", DueKind::Asleep);
 }
 
 #[test]
