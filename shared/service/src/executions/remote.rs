@@ -76,7 +76,6 @@ impl Service {
     async fn completed_step(&self, step: RemoteStep) -> Result<RemoteStep, ServiceError> {
         let mut step = step;
         if step.any_queue
-            && !step.flow.requires.is_empty()
             && let Some(queue) = self.queue_providing(&step.flow.requires).await
         {
             step.queue = queue;
