@@ -55,14 +55,15 @@ impl QueueCache {
         known.get(name).filter(|known| is_fresh(known.read_at, now, CACHE_TTL)).cloned()
     }
 
-    /// The defaults of a kind: `None` if they must be read, `Some(None)` if there are none.
-    fn defaults(&self, name: &QueueName, kind: &TaskKind, now: Timestamp) -> Option<Option<Policies>> {
+    /// The defaults of a kind, which are empty if it has none. `None` if they must be read.
+    fn defaults(&self, name: &QueueName, kind: &TaskKind, now: Timestamp) -> Option<Policies> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { record, read_at } = known.get(name)?;
         let kinds = record.as_ref().map(|record| &record.kinds).filter(|kinds| !kinds.is_empty());
         let lasts = if kinds.is_some() { CACHE_TTL } else { NO_DEFAULTS_TTL };
-        let found = || kinds.and_then(|kinds| kinds.get(kind)).map(|defaults| defaults.policies.clone());
-        is_fresh(*read_at, now, lasts).then(found)
+        let found = kinds.and_then(|kinds| kinds.get(kind));
+        is_fresh(*read_at, now, lasts)
+            .then(|| found.map(|defaults| defaults.policies.clone()).unwrap_or_default())
     }
 
     /// Whether the queue has had a record. A record is never deleted.
@@ -215,18 +216,15 @@ impl Service {
         Ok(self.queues.has_record(name) || self.record(name).await?.is_some())
     }
 
-    /// The defaults of a kind, if it has any. They may be a few seconds old, and for a minute none may be found for a
-    /// queue that had none.
-    pub(crate) async fn defaults(
-        &self,
-        name: &QueueName,
-        kind: &TaskKind,
-    ) -> Result<Option<Policies>, ServiceError> {
+    /// The defaults of a kind, which are empty if it has none. They may be a few seconds old, and for a minute none may
+    /// be found for a queue that had none.
+    pub(crate) async fn defaults(&self, name: &QueueName, kind: &TaskKind) -> Result<Policies, ServiceError> {
         if let Some(known) = self.queues.defaults(name, kind, self.now()) {
             return Ok(known);
         }
         let record = self.record(name).await?;
-        Ok(record.and_then(|mut record| record.kinds.remove(kind)).map(|defaults| defaults.policies))
+        let defaults = record.and_then(|mut record| record.kinds.remove(kind));
+        Ok(defaults.map(|defaults| defaults.policies).unwrap_or_default())
     }
 
     /// The queue's current record.

@@ -75,9 +75,6 @@ impl Service {
         own: Policies,
         given: &[Policy],
     ) -> Result<Policies, ServiceError> {
-        Ok(match self.defaults(queue, kind).await? {
-            Some(defaults) => own.or(&defaults, given),
-            None => own,
-        })
+        Ok(own.or(&self.defaults(queue, kind).await?, given))
     }
 }
