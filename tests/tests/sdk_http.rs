@@ -267,3 +267,32 @@ async fn crons_are_created_and_operated_the_same_over_http_and_without_a_network
     daily.delete().await.unwrap();
     assert!(daily.describe().await.unwrap_err().is_not_found());
 }
+
+#[tokio::test]
+async fn defaults_of_a_kind_are_set_and_read_by_the_client_over_http_and_without_a_network() {
+    let shop = Shop::open().await;
+    let queue = tickover::QueueName::parse("mail").unwrap();
+    for (kind, client) in [("send", &shop.client), ("digest", shop.env.client())] {
+        let kind = tickover::client::TaskKind::parse(kind).unwrap();
+        let api = client.api();
+        let attempts = async || {
+            let task = client.task::<()>(kind.as_str(), 1).queue("mail").await.unwrap();
+            task.describe().await.unwrap().max_attempts
+        };
+        let defaults = serde_json::from_str(r#"{"retry": "fixed(3, 2s)"}"#).unwrap();
+        let set = api.set_kind(&queue, &kind, &defaults).await.unwrap();
+        assert_eq!(set, api.kind(&queue, &kind).await.unwrap());
+        assert_eq!(
+            (set.kind.kind, set.kind.defaults.as_str()),
+            (kind.clone(), r#"{"retry":"fixed(3, 2s)"}"#)
+        );
+        assert_eq!(api.kinds(&queue).await.unwrap().kinds.len(), 1);
+        assert_eq!(i64::from(attempts().await.0), 4);
+        let wrong = serde_json::from_str(r#"{"timeout": "1m", "deadline": "1m"}"#).unwrap();
+        let refused = api.set_kind(&queue, &kind, &wrong).await.unwrap_err();
+        assert_eq!(refused.code(), Some("invalid_request"), "{refused}");
+        assert!(api.delete_kind(&queue, &kind).await.unwrap().deleted);
+        assert_eq!(api.kind(&queue, &kind).await.unwrap_err().code(), Some("not_found"));
+        assert_eq!(i64::from(attempts().await.0), 1);
+    }
+}
