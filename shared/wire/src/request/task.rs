@@ -99,10 +99,10 @@ pub struct ScheduleRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(max_items = 3))]
     pub concurrency: Option<Vec<Concurrency>>,
-    /// How fast tasks of a key start. Refused so far: nothing limits it yet.
+    /// How fast tasks of a key start..
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// `high`, `normal` (default) or `low`. It has no effect in SQS.
+    /// `high`, `normal` (default) or `low`. In SQS it has an effect only where the queue has class queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<PriorityWord>,
     /// Tasks of one such key don't delay those of the others. At most 256 bytes.
