@@ -113,7 +113,7 @@ impl<O> StartExecution<O> {
     }
 
     /// Sets which turns of its queue start first. Its children have the same, and so have its remote steps, unless they
-    /// have [`Priority::High`] or [`Priority::Low`] of their own. In SQS it has an effect only where the queue has class queues.
+    /// have [`Priority::High`] or [`Priority::Low`] of their own. It has no effect in SQS.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.change(|request| {
             request.priority = Some(Word(priority));

@@ -73,7 +73,7 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<DurationMilliseconds>,
     /// `high`, `normal` (default) or `low`: which turns of the queue start first. Its children have the same, and so
-    /// have its remote steps, unless they have `high` or `low` of their own. In SQS it has an effect only where the queue has class queues.
+    /// have its remote steps, unless they have `high` or `low` of their own. It has no effect in SQS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<PriorityWord>,
     /// Executions of one such key, with their remote steps and children, don't delay those of the others. At most 256
