@@ -26,29 +26,29 @@ use crate::turn::state::State;
 /// asks for it, one at a time.
 pub struct Pages<T, E> {
     shared: Arc<Shared>,
-    pages: Vec<PageOf>,
+    ended: Vec<PageOf>,
     _outcome: PhantomData<fn() -> (T, E)>,
 }
 
 impl<T, E> fmt::Debug for Pages<T, E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Pages").field("pages", &self.pages).finish_non_exhaustive()
+        formatter.debug_struct("Pages").field("ended", &self.ended).finish_non_exhaustive()
     }
 }
 
 impl<T: Stored, E: Stored> Pages<T, E> {
-    pub(super) fn new(shared: &Arc<Shared>, pages: Vec<PageOf>) -> Self {
-        Self { shared: Arc::clone(shared), pages, _outcome: PhantomData }
+    pub(super) fn new(shared: &Arc<Shared>, ended: Vec<PageOf>) -> Self {
+        Self { shared: Arc::clone(shared), ended, _outcome: PhantomData }
     }
 
     /// The number of pages.
     pub fn pages(&self) -> usize {
-        self.pages.len()
+        self.ended.len()
     }
 
     /// The number of items.
     pub fn len(&self) -> usize {
-        self.pages.iter().map(|page| page.items).sum()
+        self.ended.iter().map(|page| page.items).sum()
     }
 
     /// Whether the map had no items.
@@ -58,14 +58,14 @@ impl<T: Stored, E: Stored> Pages<T, E> {
 
     /// How many items failed.
     pub fn failed(&self) -> usize {
-        self.pages.iter().map(|page| page.failed).sum()
+        self.ended.iter().map(|page| page.failed).sum()
     }
 
     /// Reads the outcomes of one page, with indexes within the page. Fails if there is no such page, or if a result
     /// doesn't fit its type.
     pub async fn page(&mut self, number: usize) -> Result<Settled<T, E>, Error> {
-        let Some(page) = self.pages.get(number) else {
-            let pages = self.pages.len();
+        let Some(page) = self.ended.get(number) else {
+            let pages = self.ended.len();
             return Err(Error::new("no_page", format!("page {number} of {pages}: pages count from 0")));
         };
         let Outcomes(items) = page.outcomes(&self.shared).await?;
