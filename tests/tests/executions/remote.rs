@@ -6,6 +6,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::flow::{FlowRequest, Priority};
 use tickover_core::id::{TaskId, TaskKind};
+use tickover_core::kind::Policy;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::executions::{EndedStep, RemoteStep, Suspended};
@@ -25,6 +26,7 @@ fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
         retry: RetryPolicy::none(),
         flow: FlowRequest::default(),
         timeouts: Timeouts { schedule_to_close: whole, ..Timeouts::default() },
+        given: vec![],
         slot: None,
     }
 }
@@ -144,6 +146,9 @@ async fn remote_steps_get_the_defaults_of_their_kind_and_keep_their_own_options(
     assert_eq!(times(open.timeouts), (Some(Millis::from_secs(3_600)), minute));
     assert_eq!(times(own.timeouts), (minute, minute));
     assert_eq!(open.flow.unwrap().requires, own.flow.unwrap().requires);
+    let none = RemoteStep { given: vec![Policy::Retry, Policy::Requires], ..remote("label", None) };
+    let none = begun("none", none).await;
+    assert_eq!((none.retry, none.flow.map(|flow| flow.requires)), (RetryPolicy::none(), None));
     // A default's timeout is no longer than the time that the execution has left.
     let late = RemoteStep { at_most: Some(second), ..remote("label", None) };
     assert_eq!(times(begun("late", late).await.timeouts).0, Some(second));
