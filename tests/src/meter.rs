@@ -73,6 +73,17 @@ impl Meter {
         Ok(Self { scene: Scene { service, clock, queue: inner }, store, queue })
     }
 
+    /// Another process over the same table and queue. It knows nothing of what the first one has read.
+    pub fn another(&self) -> Service {
+        let ports = Ports {
+            store: self.store.clone(),
+            queue: self.queue.clone(),
+            clock: self.scene.clock.clone(),
+            ids: Arc::new(SystemIds),
+        };
+        Service::new(ports, Limits::default())
+    }
+
     /// How many requests have sent messages so far.
     pub fn send_requests(&self) -> u64 {
         self.queue.requests.load(Ordering::SeqCst)

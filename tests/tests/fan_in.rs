@@ -72,6 +72,7 @@ fn step(place: u16) -> RemoteStep {
         retry: RetryPolicy::default(),
         flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
+        given: vec![],
         slot: Some(Slot { label: Nonce::from_bytes([7; 8]), item, place: place % JOIN_MAX, of }),
         any_queue: false,
         at_most: None,

@@ -8,6 +8,9 @@ use std::num::{NonZeroU16, NonZeroU32};
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
 use tickover_core::id::{FLOW_KEY_MAX, FlowKey};
+use tickover_core::kind::{KindDefaults, Policies};
+use tickover_core::payload::Json;
+use tickover_core::retry::RetryPolicy;
 use tickover_core::task::command::Start;
 use tickover_service::claim::{ClaimedTask, Together};
 use tickover_service::tasks::schedule::ScheduleRequest;
@@ -152,6 +155,53 @@ async fn a_task_without_keys_costs_no_unit_and_no_read_more() {
     answer.unwrap();
     assert_eq!((bill.writes, bill.reads), (1.0, 1.0));
     assert_eq!(completed(&meter, &task).await.writes, 2.0);
+}
+
+/// Without kinds and capabilities, a process that only schedules looks for the first defaults of a queue once a minute.
+#[tokio::test]
+async fn plain_tasks_cost_half_a_read_a_minute_for_each_queue_and_none_where_tasks_are_claimed() {
+    let meter = meter().await;
+    let tick = || meter.scene.clock.advance(Millis::from_secs(1));
+    let (mut minutes, mut scheduling) = ([0.0; 4], 0.0);
+    for reads in &mut minutes {
+        for _ in 0..60 {
+            tick();
+            *reads += scheduled(&meter, request("work", None, None)).await.reads;
+        }
+    }
+    assert_eq!(minutes, [0.5; 4]);
+    // A claim reads the record every 5 s, because the queue may be paused, and scheduling uses that copy.
+    claimed(&meter).await;
+    for _ in 0..120 {
+        tick();
+        scheduling += scheduled(&meter, request("work", None, None)).await.reads;
+        claimed(&meter).await;
+    }
+    assert_eq!(scheduling, 0.0);
+}
+
+#[tokio::test]
+async fn the_first_defaults_of_a_queue_count_everywhere_within_a_minute_and_changes_within_five_seconds() {
+    let meter = meter().await;
+    let (queue, kind) = (queue_name("work"), request("work", None, None).kind);
+    let operator = meter.another();
+    let fixed = |retries| RetryPolicy::fixed(retries, Millis::from_secs(1));
+    let set = async |retries| {
+        let policies = Policies { retry: fixed(retries), ..Policies::default() };
+        let defaults = KindDefaults { given: Json::parse("{}").unwrap(), policies };
+        operator.set_kind(&queue, &kind, defaults).await.unwrap();
+    };
+    let retry = async || meter.scene.service.schedule(request("work", None, None)).await.unwrap().task.retry;
+    set(2).await;
+    assert_eq!(retry().await, RetryPolicy::none());
+    meter.scene.clock.advance(Millis::from_secs(60));
+    assert_eq!(retry().await, fixed(2));
+    set(3).await;
+    meter.scene.clock.advance(Millis::from_secs(5));
+    assert_eq!(retry().await, fixed(3));
+    operator.delete_kind(&queue, &kind).await.unwrap();
+    meter.scene.clock.advance(Millis::from_secs(5));
+    assert_eq!(retry().await, RetryPolicy::none());
 }
 
 /// The first task of a key starts at once, the others have to wait for their starts.

@@ -267,3 +267,88 @@ async fn crons_are_created_and_operated_the_same_over_http_and_without_a_network
     daily.delete().await.unwrap();
     assert!(daily.describe().await.unwrap_err().is_not_found());
 }
+
+#[tokio::test]
+async fn defaults_of_a_kind_are_set_and_read_by_the_client_over_http_and_without_a_network() {
+    let shop = Shop::open().await;
+    let queue = tickover::QueueName::parse("mail").unwrap();
+    for (kind, client) in [("send", &shop.client), ("digest", shop.env.client())] {
+        let kind = tickover::client::TaskKind::parse(kind).unwrap();
+        let api = client.api();
+        let attempts = async || {
+            let task = client.task::<()>(kind.as_str(), 1).queue("mail").await.unwrap();
+            task.describe().await.unwrap().max_attempts
+        };
+        let defaults = serde_json::from_str(r#"{"retry": "fixed(3, 2s)"}"#).unwrap();
+        let set = api.set_kind(&queue, &kind, &defaults).await.unwrap();
+        assert_eq!(set, api.kind(&queue, &kind).await.unwrap());
+        assert_eq!(
+            (set.kind.kind, set.kind.defaults.as_str()),
+            (kind.clone(), r#"{"retry":"fixed(3, 2s)"}"#)
+        );
+        assert_eq!(api.kinds(&queue).await.unwrap().kinds.len(), 1);
+        assert_eq!(i64::from(attempts().await.0), 4);
+        let wrong = serde_json::from_str(r#"{"timeout": "1m", "deadline": "1m"}"#).unwrap();
+        let refused = api.set_kind(&queue, &kind, &wrong).await.unwrap_err();
+        assert_eq!(refused.code(), Some("invalid_request"), "{refused}");
+        assert!(api.delete_kind(&queue, &kind).await.unwrap().deleted);
+        assert_eq!(api.kind(&queue, &kind).await.unwrap_err().code(), Some("not_found"));
+        assert_eq!(i64::from(attempts().await.0), 1);
+    }
+}
+
+#[tickover::step("open-print", remote, queue = "mail")]
+async fn open_print(page: u32) -> Result<u32> {
+    Ok(page)
+}
+
+#[tickover::step("own-print", remote, queue = "mail", retry = "none")]
+async fn own_print(page: u32) -> Result<u32> {
+    Ok(page)
+}
+
+#[tickover::workflow("prints")]
+async fn prints(ctx: Ctx, (): ()) -> Result<()> {
+    let urgent = || tickover::Priority::Normal;
+    ctx.step(open_print(1)).await?;
+    ctx.step(own_print(1)).await?;
+    ctx.step(open_print(2).named("built").retry("none").priority(urgent()).requires([""; 0])).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn options_that_ask_for_nothing_go_before_the_defaults_of_a_kind_in_steps_and_scheduled_tasks() {
+    let shop = Shop::open_with(|env| env.workflow(prints).step::<open_print>().step::<own_print>()).await;
+    let queue = tickover::QueueName::parse("mail").unwrap();
+    let defaults =
+        serde_json::from_str(r#"{"retry": "fixed(3, 2s)", "priority": "low", "requires": ["ink"]}"#);
+    let defaults = defaults.unwrap();
+    for kind in ["open-print", "own-print"] {
+        let kind = tickover::client::TaskKind::parse(kind).unwrap();
+        shop.client.api().set_kind(&queue, &kind, &defaults).await.unwrap();
+    }
+    shop.client.start(&prints, ()).id("prints").await.unwrap();
+    shop.env.run_until_idle().await.unwrap();
+    let scheduled = |client: &Client| client.schedule(own_print(3)).id("own");
+    scheduled(&shop.client).await.unwrap();
+    scheduled(shop.env.client()).await.unwrap();
+    let none = shop.client.schedule(open_print(4)).retry("none").requires([""; 0]).id("none");
+    none.priority(tickover::Priority::Normal).await.unwrap();
+    shop.client.schedule(open_print(5)).id("open").await.unwrap();
+    let tasks = shop.client.list_tasks().queue("mail").await.unwrap().tasks;
+    let mut seen: Vec<_> = tasks
+        .into_iter()
+        .map(|task| (task.kind.to_string(), i64::from(task.max_attempts.0), task.priority.is_some()))
+        .collect();
+    seen.sort();
+    let row = |kind: &str, attempts, is_low| (kind.to_owned(), attempts, is_low);
+    let expected = [
+        row("open-print", 1, false),
+        row("open-print", 1, false),
+        row("open-print", 4, true),
+        row("open-print", 4, true),
+        row("own-print", 1, true),
+        row("own-print", 1, true),
+    ];
+    assert_eq!(seen, expected);
+}

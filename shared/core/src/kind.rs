@@ -31,7 +31,7 @@ pub struct Policies {
 
 /// A policy that can be given and yet be equal to its absence, such as a retry policy without retries. Given so, it
 /// overrides a default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
     Retry,
     Concurrency,

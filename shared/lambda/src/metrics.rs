@@ -21,8 +21,8 @@ const FUNCTION: &str = "function";
 /// How often metrics are written during an invocation: with 100 values at a time, a thousand a second.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// The process's metrics. If another recorder was installed before, it does nothing.
-#[derive(Clone, Copy)]
+/// The process's metrics. If another recorder was installed before, it does nothing; neither does the default.
+#[derive(Clone, Copy, Default)]
 pub struct Metrics(Option<&'static Collector>);
 
 impl Metrics {

@@ -265,7 +265,7 @@ fn step_options(options: &StepOptions) -> TokenStream {
             quote!(Remote { queue: ::tickover::__private::QueueName::parse(#queue).ok() })
         }
     };
-    let StepOptions { at_most_once, durable_timeout, .. } = options;
+    let StepOptions { at_most_once, durable_timeout, gives_no_retry, .. } = options;
     quote! {
         ::tickover::StepOptions {
             retry: #retry,
@@ -278,6 +278,7 @@ fn step_options(options: &StepOptions) -> TokenStream {
             at_most_once: #at_most_once,
             durable_timeout: #durable_timeout,
             flow: ::core::default::Default::default(),
+            given: ::tickover::__private::given(#gives_no_retry),
         }
     }
 }

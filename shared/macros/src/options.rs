@@ -47,6 +47,8 @@ const WORKFLOW_TIMEOUT_MIN: Millis = Millis::from_secs(1);
 pub(crate) struct StepOptions {
     pub(crate) name: Option<LitStr>,
     pub(crate) retry: RetryPolicy,
+    /// Whether it says that there are no retries, which is also the default.
+    pub(crate) gives_no_retry: bool,
     pub(crate) timeout: Option<Millis>,
     pub(crate) is_per_attempt: bool,
     pub(crate) attempt_timeout: Option<Millis>,
@@ -92,7 +94,10 @@ impl StepOptions {
         let mut non_retryable = None;
         for entry in &attribute.entries {
             match entry.key.to_string().as_str() {
-                "retry" => options.retry = retry(entry)?,
+                "retry" => {
+                    options.retry = retry(entry)?;
+                    options.gives_no_retry = options.retry == RetryPolicy::none();
+                }
                 "non_retryable" => non_retryable = Some((&entry.key, entry.list("Declined")?)),
                 "timeout" => options.timeout = Some(duration(entry)?),
                 "scope" => options.is_per_attempt = is_per_attempt(entry)?,

@@ -9,12 +9,18 @@ pub use tickover_core::batch::Batch;
 pub use tickover_core::duration::Millis;
 pub use tickover_core::id::QueueName;
 
+use tickover_core::kind::Policy;
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
 
 pub use crate::step::{
     Attempt, BatchAttempt, BatchReturned, Fallible, LinkedStep, StateType, States, only_one, step_of,
 };
 pub use crate::workflow::boxed;
+
+/// What of a step's options was given although it is equal to its absence.
+pub fn given(no_retry: bool) -> Vec<Policy> {
+    if no_retry { vec![Policy::Retry] } else { vec![] }
+}
 
 /// A retry policy that the attribute has read from a short form. All delays are in milliseconds.
 pub fn retry(

@@ -13,6 +13,7 @@ use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::execution::command::CodeTerms;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::QueueName;
+use tickover_core::kind::Policy;
 use tickover_core::policy::PolicyError;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::{AttemptTimeout, OnTimeout};
@@ -71,6 +72,9 @@ pub struct StepOptions {
     pub durable_timeout: bool,
     /// What the starts of its tasks are limited or ordered by. For remote steps only.
     pub flow: FlowRequest,
+    /// Options that were given although they are equal to their absence, such as no retries: the defaults of its kind don't
+    /// replace them.
+    pub given: Vec<Policy>,
 }
 
 impl StepOptions {
@@ -79,6 +83,13 @@ impl StepOptions {
         match self.timeout.filter(|_| self.scope == Scope::PerAttempt) {
             Some(after) => Some(AttemptTimeout { after, on_timeout: OnTimeout::Terminal }),
             None => self.attempt(self.attempt_timeout),
+        }
+    }
+
+    /// Notes that an option was given, if it is equal to its absence.
+    pub(crate) fn note(&mut self, policy: Policy, is_absent: bool) {
+        if is_absent && !self.given.contains(&policy) {
+            self.given.push(policy);
         }
     }
 

@@ -19,8 +19,10 @@ use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::flow::{FlowRequest, Priority};
 use tickover_core::id::{QueueName, StepName, TaskKind};
+use tickover_core::kind::Policy;
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
+use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::OnTimeout;
 
 pub(crate) use batch::wrong_count;
@@ -142,7 +144,10 @@ impl<T, E> Step<T, E> {
     /// numbers of a short form don't count the first attempt.
     pub fn retry(mut self, policy: impl IntoRetry) -> Self {
         match policy.into_retry() {
-            Ok(policy) => self.options.retry = policy,
+            Ok(policy) => {
+                self.options.note(Policy::Retry, policy == RetryPolicy::none());
+                self.options.retry = policy;
+            }
             Err(error) => self.refuse(&format!("retry: {error}")),
         }
         self
@@ -254,7 +259,8 @@ impl<T, E> Step<T, E> {
     }
 
     /// Sets which tasks of the queue, or of those that wait for a key, start first.
-    pub fn priority(self, priority: Priority) -> Self {
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.options.note(Policy::Priority, priority == Priority::default());
         self.flow(|flow| {
             flow.priority = priority;
             Ok(())
@@ -268,7 +274,10 @@ impl<T, E> Step<T, E> {
 
     /// Leaves the step to workers that provide these, such as `gpu`: at most 8 names.
     pub fn requires<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
-        self.flow(|flow| options::flow::requires(flow, names))
+        let mut step = self.flow(|flow| options::flow::requires(flow, names));
+        let is_absent = step.options.flow.requires.is_empty();
+        step.options.note(Policy::Requires, is_absent);
+        step
     }
 
     fn flow(mut self, change: impl FnOnce(&mut FlowRequest) -> Result<(), String>) -> Self {

@@ -19,6 +19,8 @@ struct Counted {
     running: usize,
     most: usize,
     calls: BTreeMap<u32, u32>,
+    /// How often each item was called, by its idempotency key.
+    by_key: BTreeMap<String, u32>,
 }
 
 /// Doubles a number. A number that ends with 9 fails.
@@ -29,6 +31,8 @@ async fn double(number: u32, #[state] counts: &Counts) -> Result<u32, Failure> {
         counted.running += 1;
         counted.most = counted.most.max(counted.running);
         *counted.calls.entry(number).or_default() += 1;
+        let key = tickover::step_info().unwrap().idempotency_key;
+        *counted.by_key.entry(key).or_default() += 1;
     }
     tokio::task::yield_now().await;
     counts.0.lock().unwrap().running -= 1;
@@ -42,8 +46,9 @@ type Plan = (u32, usize, usize, String, bool);
 async fn doubled(ctx: Ctx, plan: Plan) -> Result<(u32, usize, usize, usize)> {
     let (items, size, at_once, tolerated, is_remote) = plan;
     let one = |number| if is_remote { double(number).remote() } else { double(number) };
-    let results = ctx.map("double", 0..items, one).at_once(at_once).tolerate(tolerated).paged(size).await?;
-    let all = results.collect()?;
+    let mut results =
+        ctx.map("double", 0..items, one).at_once(at_once).tolerate(tolerated).paged(size).await?;
+    let all = results.collect().await?;
     assert!(all.completed().all(|(index, value)| usize::try_from(*value) == Ok(index * 2)));
     Ok((all.completed().map(|(_, value)| *value).sum(), results.failed(), results.len(), results.pages()))
 }
@@ -111,13 +116,67 @@ async fn remote_items_of_a_map_are_tasks_with_the_same_results() {
 }
 
 #[tokio::test]
-async fn a_map_survives_a_death_after_each_write() {
-    let story = async |env: &TestEnv| {
-        env.start(&doubled, plan(6, 2, 2, "0", false)).await.unwrap().result().await.unwrap()
-    };
-    let counts = Counts::default();
-    let ended = with_each_death(|| env(&counts), story).await;
-    assert_eq!(ended, (30, 0, 6, 3));
+async fn more_failures_than_an_error_shows_are_all_counted() {
+    let ended = run(&Counts::default(), plan(300, 20, 50, "30", false)).await.unwrap();
+    assert_eq!((ended.1, ended.2), (30, 300));
+    let error = run(&Counts::default(), plan(300, 300, 1, "29", false)).await.unwrap_err().to_string();
+    assert!(error.contains("30 of 300 steps of `double` failed; the last one: "), "{error}");
+}
+
+#[tokio::test]
+async fn a_map_survives_a_death_after_each_write_and_no_completed_item_runs_again() {
+    for is_remote in [false, true] {
+        let deaths = Arc::new(Mutex::new(vec![]));
+        let env = || {
+            let (counts, deaths) = (Counts::default(), Arc::clone(&deaths));
+            env(&counts).on_death(move |death| {
+                deaths.lock().unwrap().push((death.completed.clone(), counts.clone()));
+            })
+        };
+        let story = async |env: &TestEnv| {
+            let run = env.start(&doubled, plan(6, 2, 2, "0", is_remote)).await.unwrap();
+            let ended = run.result().await.unwrap();
+            // A death after the last write comes after the result: it is waited for too.
+            env.run_until_idle().await.unwrap();
+            ended
+        };
+        assert_eq!(with_each_death(env, story).await, (30, 0, 6, 3));
+        let deaths = deaths.lock().unwrap();
+        let mut in_the_middle = 0;
+        for (completed, counts) in &*deaths {
+            let by_key = &counts.0.lock().unwrap().by_key;
+            let completed: Vec<_> = completed.iter().filter_map(|key| by_key.get(key)).collect();
+            assert!(completed.iter().all(|calls| **calls == 1), "{by_key:?}");
+            in_the_middle += usize::from((1..6).contains(&completed.len()));
+        }
+        assert!(deaths.len() >= 12 && in_the_middle >= 5, "{in_the_middle} of {}", deaths.len());
+    }
+}
+
+#[tickover::step("fill")]
+async fn fill(bytes: usize) -> Result<String> {
+    Ok("x".repeat(bytes))
+}
+
+#[tickover::workflow("filled")]
+async fn filled(ctx: Ctx, (items, bytes, size): (usize, usize, usize)) -> Result<usize> {
+    let mut results = ctx.map("fill", (0..items).map(|_| bytes), fill).paged(size).await?;
+    let mut sum = 0;
+    // Each page may be read several times and in any order.
+    for number in (0..results.pages()).rev().chain([0]) {
+        sum += results.page(number).await?.completed().map(|(_, text)| text.len()).sum::<usize>();
+    }
+    Ok(sum)
+}
+
+#[tokio::test]
+async fn results_over_a_pages_limit_name_the_page_the_limit_and_what_to_do() {
+    let env = TestEnv::new().workflow(filled);
+    let error = env.start(&filled, (30, 40_000, 10)).await.unwrap().result().await.unwrap_err().to_string();
+    let expected = "page 0 of the map `fill`: the results of items 0 to 9 have 400101 bytes together, and those of a \
+                    page can have at most 358400: make the pages smaller, such as `paged(8)`";
+    assert!(error.contains("limit_exceeded") && error.contains(expected), "{error}");
+    assert_eq!(env.start(&filled, (30, 40_000, 8)).await.unwrap().result().await.unwrap(), 38 * 40_000);
 }
 
 #[tokio::test]

@@ -318,3 +318,19 @@ async fn a_parent_is_waited_for_while_a_child_of_its_child_sleeps() {
     assert_eq!(run.result().await.unwrap(), 4);
     assert!(env.now().since(BEGINNING) >= Millis::from_secs(3 * 86_400));
 }
+
+#[tickover::step("render", remote, requires("gpu"))]
+async fn render(frame: u32) -> Result<u32> {
+    Ok(frame + 1)
+}
+
+#[tickover::workflow("film")]
+async fn film(ctx: Ctx, frame: u32) -> Result<u32> {
+    Ok(ctx.step(render(frame)).await?)
+}
+
+#[tokio::test]
+async fn a_tests_worker_provides_whatever_a_step_requires() {
+    let env = TestEnv::new().workflow(film).step::<render>();
+    assert_eq!(env.start(&film, 1).await.unwrap().result().await.unwrap(), 2);
+}

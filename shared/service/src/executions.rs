@@ -31,6 +31,7 @@ use tickover_core::execution::journal::Entry;
 use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, Slot};
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, LeaseId, QueueName, StepName, TaskKind, WorkflowName};
+use tickover_core::kind::Policy;
 use tickover_core::lane::Lane;
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
@@ -146,6 +147,8 @@ pub struct RemoteStep {
     pub at_most: Option<Millis>,
     /// What its starts are limited or ordered by.
     pub flow: FlowRequest,
+    /// Policies that were given although they are equal to their absence: the defaults of the kind don't replace them.
+    pub given: Vec<Policy>,
     /// Its slot in the join, if others are waited for together with it.
     pub slot: Option<Slot>,
 }

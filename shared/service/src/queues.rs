@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::id::{Capability, QueueName, WorkflowName};
+use tickover_core::id::{Capability, QueueName, TaskKind, WorkflowName};
+use tickover_core::kind::Policies;
 use tickover_core::queue::{Mark, QueueRecord};
 use tickover_core::task::{State, Status};
 use tickover_core::time::Timestamp;
@@ -25,6 +26,9 @@ use crate::telemetry::field;
 /// How long a copy of a queue's record is used before it is read again: a pause takes effect everywhere within this
 /// time.
 const CACHE_TTL: Millis = Millis::from_secs(5);
+/// How long a process that only schedules uses a copy without any defaults: the first defaults of a queue count everywhere
+/// within this time. So those who have none pay for a read a minute at most, and not for one every 5 s.
+const NO_DEFAULTS_TTL: Millis = Millis::from_secs(60);
 /// How often the write of a queue's record is tried again because another process wrote it meanwhile.
 const TRIES: u32 = 5;
 /// How many live tasks are read to find a queue's oldest one.
@@ -48,7 +52,24 @@ struct Known {
 impl QueueCache {
     fn lookup(&self, name: &QueueName, now: Timestamp) -> Option<Known> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(name).filter(|known| is_fresh(known.read_at, now)).cloned()
+        known.get(name).filter(|known| is_fresh(known.read_at, now, CACHE_TTL)).cloned()
+    }
+
+    /// The defaults of a kind, which are empty if it has none. `None` if they must be read.
+    fn defaults(&self, name: &QueueName, kind: &TaskKind, now: Timestamp) -> Option<Policies> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Known { record, read_at } = known.get(name)?;
+        let kinds = record.as_ref().map(|record| &record.kinds).filter(|kinds| !kinds.is_empty());
+        let lasts = if kinds.is_some() { CACHE_TTL } else { NO_DEFAULTS_TTL };
+        let found = kinds.and_then(|kinds| kinds.get(kind));
+        is_fresh(*read_at, now, lasts)
+            .then(|| found.map(|defaults| defaults.policies.clone()).unwrap_or_default())
+    }
+
+    /// Whether the queue has had a record. A record is never deleted.
+    fn has_record(&self, name: &QueueName) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).is_some_and(|known| known.record.is_some())
     }
 
     fn store(&self, name: &QueueName, record: Option<QueueRecord>, now: Timestamp) {
@@ -58,7 +79,8 @@ impl QueueCache {
 
     fn listed(&self, now: Timestamp) -> Option<Vec<QueueName>> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        listed.as_ref().filter(|(_, read_at)| is_fresh(*read_at, now)).map(|(names, _)| names.clone())
+        let fresh = listed.as_ref().filter(|(_, read_at)| is_fresh(*read_at, now, CACHE_TTL));
+        fresh.map(|(names, _)| names.clone())
     }
 
     fn list(&self, names: Vec<QueueName>, now: Timestamp) {
@@ -67,8 +89,8 @@ impl QueueCache {
 }
 
 /// If the clock jumps back, an old record must not stay valid.
-fn is_fresh(read_at: Timestamp, now: Timestamp) -> bool {
-    read_at <= now && now < read_at.plus(CACHE_TTL)
+fn is_fresh(read_at: Timestamp, now: Timestamp, lasts: Millis) -> bool {
+    read_at <= now && now < read_at.plus(lasts)
 }
 
 /// A queue as operators see it.
@@ -175,6 +197,22 @@ impl Service {
         let record = self.with_retries(|| self.ports.store.recent_queue(name)).await?;
         self.queues.store(name, record.clone(), now);
         Ok(record)
+    }
+
+    /// Whether the queue has a record. Once it is known to have one, this reads nothing.
+    pub(crate) async fn has_record(&self, name: &QueueName) -> Result<bool, ServiceError> {
+        Ok(self.queues.has_record(name) || self.record(name).await?.is_some())
+    }
+
+    /// The defaults of a kind, which are empty if it has none. They may be a few seconds old, and for a minute none may
+    /// be found for a queue that had none.
+    pub(crate) async fn defaults(&self, name: &QueueName, kind: &TaskKind) -> Result<Policies, ServiceError> {
+        if let Some(known) = self.queues.defaults(name, kind, self.now()) {
+            return Ok(known);
+        }
+        let record = self.record(name).await?;
+        let defaults = record.and_then(|mut record| record.kinds.remove(kind));
+        Ok(defaults.map(|defaults| defaults.policies).unwrap_or_default())
     }
 
     /// The queue's current record.

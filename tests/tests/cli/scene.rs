@@ -93,6 +93,13 @@ impl Scene {
         Process::tickover(&args).expect("a process").ended().await.expect("an end")
     }
 
+    /// Writes a file into the folder; returns its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("a path of text").to_owned()
+    }
+
     /// Makes a file in the folder, for which a script waits.
     pub(crate) fn signal(&self, name: &str) {
         std::fs::write(self.folder.path().join(name), "").expect("a file");

@@ -6,6 +6,7 @@ mod bugs;
 mod cost;
 mod crashes;
 mod executions;
+mod kinds;
 mod overlap;
 mod plan;
 mod rates;

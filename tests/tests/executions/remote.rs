@@ -1,10 +1,12 @@
 //! Steps that run as tasks, done by workers in any language.
 
+use axum::http::Method;
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::flow::{FlowRequest, Priority};
-use tickover_core::id::TaskKind;
+use tickover_core::id::{TaskId, TaskKind};
+use tickover_core::kind::Policy;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::executions::{EndedStep, RemoteStep, Suspended};
@@ -24,6 +26,7 @@ fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
         retry: RetryPolicy::none(),
         flow: FlowRequest::default(),
         timeouts: Timeouts { schedule_to_close: whole, ..Timeouts::default() },
+        given: vec![],
         slot: None,
     }
 }
@@ -113,4 +116,40 @@ async fn remote_steps_stand_in_their_queue_as_their_execution_does_unless_they_a
         order.push(task["kind"].as_str().unwrap().to_owned());
     }
     assert_eq!(order, ["low-but-urgent", "high", "plain", "low"]);
+}
+
+#[tokio::test]
+async fn remote_steps_get_the_defaults_of_their_kind_and_keep_their_own_options() {
+    let worker = Worker::default();
+    let defaults =
+        json!({"retry": "fixed(3, 2s)", "timeout": "1h", "heartbeat_timeout": "1m", "requires": ["ink"]});
+    let path = "/v1/queues/work/kinds/print-label";
+    let (status, answer) = worker.caller.send(Method::PUT, path, Some(&defaults)).await;
+    assert_eq!(status.as_u16(), 200, "{answer}");
+    let begun = async |id: &str, step: RemoteStep| {
+        worker.waiting_for(id, step).await;
+        let task = worker.seen(id).await["waits_for"][0]["task"].as_str().unwrap().to_owned();
+        worker.caller.scene.service.describe(&TaskId::parse(task).unwrap()).await.unwrap().task
+    };
+    let second = Millis::from_secs(1);
+    let open = begun("open", remote("label", None)).await;
+    let own = RemoteStep { retry: RetryPolicy::fixed(1, second), ..remote("label", Some(60)) };
+    let own = begun("own", own).await;
+    assert_eq!(
+        (open.retry, own.retry),
+        (RetryPolicy::fixed(3, second.saturating_mul(2)), RetryPolicy::fixed(1, second))
+    );
+    let times = |timeouts: Timeouts| {
+        (timeouts.schedule_to_close.map(|whole| whole.after), timeouts.heartbeat.map(|beat| beat.after))
+    };
+    let minute = Some(Millis::from_secs(60));
+    assert_eq!(times(open.timeouts), (Some(Millis::from_secs(3_600)), minute));
+    assert_eq!(times(own.timeouts), (minute, minute));
+    assert_eq!(open.flow.unwrap().requires, own.flow.unwrap().requires);
+    let none = RemoteStep { given: vec![Policy::Retry, Policy::Requires], ..remote("label", None) };
+    let none = begun("none", none).await;
+    assert_eq!((none.retry, none.flow.map(|flow| flow.requires)), (RetryPolicy::none(), None));
+    // A default's timeout is no longer than the time that the execution has left.
+    let late = RemoteStep { at_most: Some(second), ..remote("label", None) };
+    assert_eq!(times(begun("late", late).await.timeouts).0, Some(second));
 }

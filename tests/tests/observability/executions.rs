@@ -84,6 +84,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         retry: RetryPolicy::default(),
         flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts { schedule_to_close, ..Timeouts::default() },
+        given: vec![],
         slot: None,
     };
     service.start_remote(&turn.execution, vec![step]).await.unwrap();

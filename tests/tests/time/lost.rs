@@ -215,6 +215,7 @@ impl Busy {
             retry: RetryPolicy::none(),
             flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
+            given: vec![],
             slot: None,
             any_queue: false,
             at_most: None,

@@ -48,8 +48,8 @@ pub(super) async fn describe(State(service): State<Service>, names: Names) -> Re
 
 /// Set the defaults of a kind, instead of those that it had.
 ///
-/// They count for tasks that are scheduled afterwards, within 5 s everywhere. What a task's own request gives goes
-/// before them. All kinds of a queue take at most 3 KiB together.
+/// They count for tasks that are scheduled afterwards, within 5 s everywhere, or within a minute if the queue had no
+/// defaults before. What a task's own request gives goes before them. All kinds of a queue take at most 3 KiB together.
 #[cfg_attr(feature = "schema", utoipa::path(
     put,
     path = "/v1/queues/{queue}/kinds/{kind}",

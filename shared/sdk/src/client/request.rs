@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::flow::{FlowRequest, Priority};
+use tickover_core::kind::Policy;
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
@@ -40,16 +41,18 @@ pub(super) fn with_timeouts(task: ScheduleRequest, timeouts: &Timeouts) -> Sched
 }
 
 /// A task that asks for this of flow control.
-pub(super) fn with_flow(task: ScheduleRequest, flow: &FlowRequest) -> ScheduleRequest {
+pub(super) fn with_flow(task: ScheduleRequest, flow: &FlowRequest, given: &[Policy]) -> ScheduleRequest {
+    let is_given = |policy| given.contains(&policy);
     let concurrency: Vec<_> = flow.concurrency.iter().map(wire::Concurrency::from).collect();
     ScheduleRequest {
         concurrency: (!concurrency.is_empty()).then_some(concurrency),
         rate: flow.rate.as_ref().map(wire::Rate::from),
-        priority: (flow.priority != Priority::default()).then_some(flow.priority.into()),
+        priority: (flow.priority != Priority::default() || is_given(Policy::Priority))
+            .then_some(flow.priority.into()),
         fairness_key: flow.fairness.clone(),
         unique: flow.unique.as_ref().map(wire::Unique::from),
         debounce: flow.debounce.as_ref().map(wire::Debounce::from),
-        requires: (!flow.requires.is_empty()).then(|| flow.requires.clone()),
+        requires: (!flow.requires.is_empty() || is_given(Policy::Requires)).then(|| flow.requires.clone()),
         ..task
     }
 }

@@ -60,6 +60,11 @@ impl<O: Stored> Child<O> {
         Self(Awaited::new(shared, operation))
     }
 
+    /// A copy of the operation, to wait for it in another way.
+    pub(super) fn operation(&self) -> ChildOperation<O> {
+        self.0.operation()
+    }
+
     /// Sets the queue of its turns.
     pub(super) fn on_queue(mut self, chosen: &QueueName) -> Self {
         if let Origin::Started { queue, .. } = &mut self.0.operation.origin {
@@ -226,6 +231,11 @@ impl<O> ChildOperation<O> {
             Origin::Started { .. } | Origin::Begun => format!("{STARTED}{}", self.id),
             Origin::Found => format!("{FOUND}{}", self.id),
         }
+    }
+
+    /// Its name in the journal, once it has claimed it.
+    pub(super) const fn name(&self) -> Option<&StepName> {
+        self.name.as_ref()
     }
 
     /// The same child, now started, to wait for its result.

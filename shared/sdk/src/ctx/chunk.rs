@@ -14,7 +14,8 @@ use tickover_core::payload::Json;
 
 use super::Ctx;
 use super::combine::Steps;
-use crate::error::Result;
+use crate::codec;
+use crate::error::{Error, Result};
 use crate::options::StepOptions;
 use crate::step::{LinkedStep, Step, StepError};
 use crate::workflow::Workflow;
@@ -84,8 +85,28 @@ fn run(ctx: Ctx, chunk: Chunk) -> BoxFuture<'static, Result<Outcomes>> {
         Some(Step::mapped(code.kind.clone(), code.options.clone(), Json::from(input.0), found))
     });
     let mut steps: Steps<Raw, Raw> = Steps::starting_at(first, &ctx.shared, label, steps);
+    let most = ctx.shared.service().limits().payload_bytes;
     let mut failed = 0;
-    poll_fn(move |context| poll_chunk(&mut steps, context, at_once, tolerated, &mut failed)).boxed()
+    let outcomes = poll_fn(move |context| poll_chunk(&mut steps, context, at_once, tolerated, &mut failed));
+    outcomes.map(move |outcomes| within(first, outcomes, most)).boxed()
+}
+
+/// The outcomes of a page, if they fit into the result of its execution.
+fn within(first: usize, outcomes: Outcomes, most: usize) -> Result<Outcomes> {
+    let bytes = codec::encode(&outcomes).map_or(0, |text| text.len());
+    if bytes <= most {
+        return Ok(outcomes);
+    }
+    let items = outcomes.0.len();
+    let last = first + items.saturating_sub(1);
+    // A tenth less, because the results of other pages may be larger.
+    let fits = (items * most * 9 / (bytes * 10)).max(1);
+    let message = format!(
+        "the results of items {first} to {last} have {bytes} bytes together, and those of a page can have at most \
+         {most}: make the pages smaller, such as `paged({fits})`, or let the step store a large result elsewhere and \
+         return where it is"
+    );
+    Err(Error::new("limit_exceeded", message))
 }
 
 fn poll_chunk(
@@ -94,7 +115,7 @@ fn poll_chunk(
     at_once: usize,
     tolerated: usize,
     failed: &mut usize,
-) -> Poll<Result<Outcomes>> {
+) -> Poll<Outcomes> {
     while let Some(is_failed) = std::task::ready!(steps.poll_next(context, at_once)) {
         *failed += usize::from(is_failed);
         if *failed > tolerated {
@@ -102,5 +123,5 @@ fn poll_chunk(
             break;
         }
     }
-    Poll::Ready(Ok(Outcomes(steps.take_all())))
+    Poll::Ready(Outcomes(steps.take_all()))
 }

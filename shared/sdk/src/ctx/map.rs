@@ -93,10 +93,10 @@ impl<T, E> Map<T, E> {
     /// # async fn double(number: u32) -> Result<u32> { Ok(number * 2) }
     /// #[tickover::workflow]
     /// async fn doubled(ctx: Ctx, (): ()) -> Result<u32> {
-    ///     let results = ctx.map("double", 0..2_500, double).at_once(20).tolerate("10%").paged(100).await?;
+    ///     let mut results = ctx.map("double", 0..2_500, double).at_once(20).tolerate("10%").paged(100).await?;
     ///     let mut sum = 0;
     ///     for number in 0..results.pages() {
-    ///         sum += results.page(number)?.completed().map(|(_, result)| result).sum::<u32>();
+    ///         sum += results.page(number).await?.completed().map(|(_, result)| result).sum::<u32>();
     ///     }
     ///     Ok(sum)
     /// }

@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::future::{IntoFuture, pending};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -14,16 +13,14 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::value::RawValue;
 use tickover_core::execution::ParentClosePolicy;
 use tickover_core::id::ExecutionId;
-use tickover_core::payload::Json;
 use tickover_service::ServiceError;
 
-use super::chunk::{self, Chunk, Code, ItemOutcome, Outcomes, Raw};
-use super::combine::Settled;
+use super::chunk::{self, Chunk, Code, Outcomes, Raw};
 use super::map::{Map, TooManyFailed};
 use super::operation::Awaited;
+use super::pages::{self, Count, PageOf, Pages};
 use super::step::{StepOperation, Stored};
 use super::{Child, uuid};
-use crate::codec;
 use crate::error::{Error, Failure};
 use crate::step::{Step, StepError, step};
 use crate::turn::shared::Shared;
@@ -41,81 +38,13 @@ const LABEL_KEPT: usize = 20;
 
 /// A [`Map`] whose items run in child executions, one for each page; see [`Map::paged`].
 ///
-/// Awaiting it returns the outcomes by pages. A page is read from its child's result. Its items' results may have
-/// 350 KiB together. The map fails when more items have failed than it tolerates: at the latest when the page that
+/// Awaiting it returns [`Pages`], which read the outcomes page by page. The results of a page's items may have 350 KiB
+/// together. The map fails when more items have failed than it tolerates: at the latest when the page that
 /// exceeds the number has ended. Then its other pages are ended.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Paged<T, E> {
     map: Map<T, E>,
     size: usize,
-}
-
-/// The outcomes of a [`Paged`] map, by pages.
-#[derive(Debug)]
-pub struct Pages<T, E> {
-    /// The index of each page's first item, and the outcomes.
-    pages: Vec<(usize, Vec<ItemOutcome>)>,
-    _outcome: PhantomData<fn() -> (T, E)>,
-}
-
-impl<T: Stored, E: Stored> Pages<T, E> {
-    /// The number of pages.
-    pub fn pages(&self) -> usize {
-        self.pages.len()
-    }
-
-    /// The number of items.
-    pub fn len(&self) -> usize {
-        self.pages.iter().map(|(_, items)| items.len()).sum()
-    }
-
-    /// Whether the map had no items.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many items failed.
-    pub fn failed(&self) -> usize {
-        self.pages.iter().map(|(_, items)| failed(items)).sum()
-    }
-
-    /// The outcomes of one page, with indexes within the page. Fails if there is no such page, or if a result doesn't
-    /// fit its type.
-    pub fn page(&self, number: usize) -> Result<Settled<T, E>, Error> {
-        let Some((first, items)) = self.pages.get(number) else {
-            let pages = self.pages.len();
-            return Err(Error::new("no_page", format!("page {number} of {pages}: pages count from 0")));
-        };
-        let read = |(place, item): (usize, &ItemOutcome)| read(*first + place, item);
-        Ok(Settled { outcomes: items.iter().enumerate().map(read).collect::<Result<_, _>>()? })
-    }
-
-    /// The outcomes of all items.
-    pub fn collect(&self) -> Result<Settled<T, E>, Error> {
-        let mut outcomes = Vec::with_capacity(self.len());
-        for number in 0..self.pages() {
-            outcomes.extend(self.page(number)?.outcomes);
-        }
-        Ok(Settled { outcomes })
-    }
-}
-
-fn failed(items: &[ItemOutcome]) -> usize {
-    items.iter().filter(|item| matches!(item, Some(Err(_)))).count()
-}
-
-fn read<T: Stored, E: Stored>(index: usize, item: &ItemOutcome) -> Result<Result<T, StepError<E>>, Error> {
-    let unreadable = |error: codec::CodecError| {
-        Error::new("unreadable", format!("the outcome of item {index} doesn't fit its type: {error}"))
-    };
-    match item {
-        Some(Ok(output)) => codec::decode(&Json::from(output.0.clone())).map(Ok).map_err(unreadable),
-        Some(Err(error)) => {
-            let text = codec::encode(error).map_err(unreadable)?;
-            codec::decode(&text).map(Err).map_err(unreadable)
-        }
-        None => Err(Error::new("unreadable", format!("item {index} has no outcome"))),
-    }
 }
 
 impl<T, E> Paged<T, E> {
@@ -207,7 +136,7 @@ impl Mapped<'_> {
         at_once: usize,
     ) -> Result<Result<Pages<T, E>, TooManyFailed<E>>, Error> {
         let lanes = at_once.min(LANES).min(waiting.len());
-        let mut pages: Vec<(usize, Vec<ItemOutcome>)> = waiting.iter().map(|_| (0, vec![])).collect();
+        let mut pages: Vec<Option<PageOf>> = waiting.iter().map(|_| None).collect();
         let (mut free, mut running) = ((0..lanes).collect::<VecDeque<usize>>(), FuturesUnordered::new());
         let (mut next, mut lost) = (0, 0);
         loop {
@@ -222,24 +151,25 @@ impl Mapped<'_> {
                 running.push(child.map(move |ended| (lane, number, first, ended)));
             }
             let Some((lane, number, first, ended)) = running.next().await else { break };
-            let Outcomes(items) = ended.map_err(|error| Error::of_chunk(self.label, number, error))?;
-            lost += failed(&items);
-            if let Some(page) = pages.get_mut(number) {
-                *page = (first, items);
+            let page = ended.map_err(|error| Error::of_chunk(self.label, number, error))?;
+            lost += page.failed;
+            if let Some(place) = pages.get_mut(number) {
+                *place = Some(PageOf { first, ..page });
             }
             if lost > self.most {
                 drop(running);
                 self.end(next).await?;
-                return Ok(Err(self.too_many(&pages)?));
+                return Ok(Err(self.too_many(pages.into_iter().flatten()).await?));
             }
             free.push_back(lane);
         }
-        Ok(Ok(Pages { pages, _outcome: PhantomData }))
+        Ok(Ok(Pages::new(self.shared, pages.into_iter().flatten().collect())))
     }
 
-    fn child(&self, number: usize, chunk: &Chunk) -> Child<Outcomes> {
+    fn child(&self, number: usize, chunk: &Chunk) -> Awaited<Count> {
         let child = Child::new(self.shared, &chunk::workflow(), self.id(number), chunk);
-        child.on_queue(&self.shared.lock().facts.queue.clone()).policy(ParentClosePolicy::Terminate)
+        let queue = self.shared.lock().facts.queue.clone();
+        Awaited::new(self.shared, Count::of(&child.on_queue(&queue).policy(ParentClosePolicy::Terminate)))
     }
 
     /// The id of a chunk's execution. It differs in each run.
@@ -270,14 +200,20 @@ impl Mapped<'_> {
         Ok(Awaited::new(self.shared, StepOperation::new(ends.retry("exponential(6, 1s)"))).await?)
     }
 
-    fn too_many<E: Stored>(&self, pages: &[(usize, Vec<ItemOutcome>)]) -> Result<TooManyFailed<E>, Error> {
-        let items = || pages.iter().flat_map(|(first, items)| (*first..).zip(items));
-        let completed = items().filter(|(_, item)| matches!(item, Some(Ok(_)))).count();
-        let errors = items().filter(|(_, item)| matches!(item, Some(Err(_))));
-        let mut failed = vec![];
-        for (index, item) in errors {
-            if let Err(error) = read::<serde_json::Value, E>(index, item)? {
-                failed.push((index, error));
+    /// Reads the errors of the pages that have ended, one page after the other.
+    async fn too_many<E: Stored>(
+        &self,
+        pages: impl Iterator<Item = PageOf> + Send,
+    ) -> Result<TooManyFailed<E>, Error> {
+        let (mut completed, mut failed) = (0, vec![]);
+        for page in pages {
+            completed += page.completed;
+            let PageOf { first, failed: some, .. } = page;
+            let Outcomes(items) = if some > 0 { page.outcomes(self.shared).await? } else { continue };
+            for (index, item) in (first..).zip(&items).filter(|(_, item)| matches!(item, Some(Err(_)))) {
+                if let Err(error) = pages::read::<serde_json::Value, E>(index, item)? {
+                    failed.push((index, error));
+                }
             }
         }
         Ok(TooManyFailed { label: self.label.to_owned(), of: self.of, completed, failed })

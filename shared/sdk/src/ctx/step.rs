@@ -207,6 +207,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
             timeouts: timeouts_of(&self.step.options),
             at_most: left,
             flow: self.step.options.flow.clone(),
+            given: self.step.options.given.clone(),
             slot: self.slot,
         })))
     }

@@ -288,3 +288,6 @@ fn stop_at(now: Timestamp, deadline_at: Timestamp) -> Timestamp {
     let half = Millis::new(deadline_at.since(now).as_u64() / 2);
     deadline_at.minus(MARGIN.min(half))
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use tickover_service::executions::remote_id;
 use tickover_service::ports::Store as _;
 
 use super::system::World;
+use crate::ctx::CHUNK;
 use crate::registry::Registry;
 
 /// Executions of each workflow that are read after a death.
@@ -32,8 +33,9 @@ pub(super) type DeathHook = Arc<dyn Fn(&Death) + Send + Sync>;
 pub(super) async fn completed(world: &World, registry: &Registry) -> Vec<String> {
     let service = world.outside();
     let mut keys = Vec::new();
-    for workflow in registry.workflows() {
-        let Ok(name) = WorkflowName::parse(workflow.name) else { continue };
+    // Items of paged maps run in executions of a workflow that every worker has.
+    for workflow in registry.workflows().map(|workflow| workflow.name).chain([CHUNK]) {
+        let Ok(name) = WorkflowName::parse(workflow) else { continue };
         let Ok(page) = world.store.list_executions(&name, EXECUTIONS_READ_MAX, None).await else { continue };
         let Ok(executions) = world.store.executions(&page.items).await else { continue };
         for execution in executions {

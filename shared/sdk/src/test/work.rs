@@ -7,6 +7,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task;
+use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::executions::StartedTurn;
@@ -32,6 +33,12 @@ pub(super) struct JobContext {
 
 fn request() -> ClaimRequest {
     ClaimRequest { worker: None, max: 1, lease: LEASE, wait: Millis::ZERO, provides: vec![] }
+}
+
+/// A test's worker provides whatever a task requires.
+fn request_for(message: &Received) -> ClaimRequest {
+    let flow = Hint::parse(&message.body).ok().and_then(|hint| hint.task.flow);
+    ClaimRequest { provides: flow.map(|flow| flow.requires).unwrap_or_default(), ..request() }
 }
 
 /// The tick of a minute.
@@ -64,7 +71,7 @@ pub(super) async fn turn(job_context: JobContext, queue: QueueName, message: Rec
 
 /// The hint of a task whose kind has code or an answer.
 pub(super) async fn task(job_context: JobContext, id: TaskId, queue: QueueName, message: Received) {
-    match job_context.service.claim_by_id(&id, &request()).await {
+    match job_context.service.claim_by_id(&id, &request_for(&message)).await {
         Ok(Some(claimed)) => {
             match job_context.answers.of(claimed.task.kind.as_str()) {
                 Some(answer) => answer_task(&job_context.service, &claimed, &answer).await,
@@ -85,8 +92,9 @@ pub(super) async fn task(job_context: JobContext, id: TaskId, queue: QueueName, 
 
 /// The hints of tasks that run together.
 pub(super) async fn batch(job_context: JobContext, queue: QueueName, members: Vec<(TaskId, Received)>) {
-    let request = request();
-    let claims = members.iter().map(|(id, _)| job_context.service.claim_by_id(id, &request));
+    let requests: Vec<_> = members.iter().map(|(_, message)| request_for(message)).collect();
+    let claims = members.iter().zip(&requests);
+    let claims = claims.map(|((id, _), request)| job_context.service.claim_by_id(id, request));
     let (mut claimed, mut done) = (vec![], vec![]);
     for (claim, (_, message)) in join_all(claims).await.into_iter().zip(members) {
         match claim {

@@ -159,6 +159,19 @@ impl State {
         }
     }
 
+    /// Removes the text of this name's outcome from memory. Who waits for it again has it read again.
+    pub(crate) fn forget_text(&mut self, name: &StepName) {
+        if let Some(Payload::Blob(at)) = self.replay.name_state(name).payload() {
+            self.texts.remove(&at.id);
+        }
+    }
+
+    /// How many texts are in memory.
+    #[cfg(all(test, feature = "test"))]
+    pub(crate) fn texts(&self) -> usize {
+        self.texts.len()
+    }
+
     /// Sets the body's own waker for the next poll.
     pub(crate) fn poll_with(&mut self, waker: Waker) {
         self.own_waker = waker;

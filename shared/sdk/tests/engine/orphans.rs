@@ -23,6 +23,7 @@ fn charge() -> RemoteStep {
         retry: RetryPolicy::fixed(100, Millis::from_secs(1)),
         flow: tickover_core::flow::FlowRequest::default(),
         timeouts: Timeouts::default(),
+        given: vec![],
         slot: None,
         any_queue: false,
         at_most: None,

@@ -76,7 +76,6 @@ impl Service {
     async fn completed_step(&self, step: RemoteStep) -> Result<RemoteStep, ServiceError> {
         let mut step = step;
         if step.any_queue
-            && !step.flow.requires.is_empty()
             && let Some(queue) = self.queue_providing(&step.flow.requires).await
         {
             step.queue = queue;
@@ -84,7 +83,7 @@ impl Service {
         self.open_queue(&step.queue).await?;
         let own = Policies { retry: step.retry, timeouts: step.timeouts, flow: step.flow };
         let Policies { retry, timeouts, flow } =
-            self.with_defaults(&step.queue, &step.kind, own, &[]).await?;
+            self.with_defaults(&step.queue, &step.kind, own, &step.given).await?;
         let whole = timeouts.schedule_to_close;
         let after = [whole.map(|whole| whole.after), step.at_most].into_iter().flatten().min();
         let is_error = whole.is_none_or(|whole| whole.is_error);

@@ -12,7 +12,7 @@ use crate::service::Service;
 
 impl Service {
     /// Sets the defaults of a kind on a queue. They count for tasks that are scheduled afterwards: in this process at
-    /// once, in others within 5 s. All kinds of a queue take at most
+    /// once, in others within 5 s, or within a minute if the queue had no defaults before. All kinds of a queue take at most
     /// [`KINDS_BYTES_MAX`](kind::KINDS_BYTES_MAX) bytes together.
     pub async fn set_kind(
         &self,
@@ -67,8 +67,7 @@ impl Service {
         self.write_queue(queue, change).await.map(drop)
     }
 
-    /// The policies of a task of this kind, completed by the kind's defaults. The queue's record is read at most every
-    /// 5 s.
+    /// The policies of a task of this kind, completed by the kind's defaults.
     pub(crate) async fn with_defaults(
         &self,
         queue: &QueueName,
@@ -76,11 +75,6 @@ impl Service {
         own: Policies,
         given: &[Policy],
     ) -> Result<Policies, ServiceError> {
-        let record = self.record(queue).await?;
-        let defaults = record.as_ref().and_then(|record| record.kinds.get(kind));
-        Ok(match defaults {
-            Some(defaults) => own.or(&defaults.policies, given),
-            None => own,
-        })
+        Ok(own.or(&self.defaults(queue, kind).await?, given))
     }
 }

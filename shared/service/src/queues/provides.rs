@@ -25,8 +25,11 @@ impl Service {
     }
 
     /// The queue whose workers provide all of these. Of several, it is the one of which this was known last. The answer
-    /// may be a few seconds old.
+    /// may be a few seconds old. If nothing is required, it is none, and no record is read.
     pub async fn queue_providing(&self, required: &[Capability]) -> Option<QueueName> {
+        if required.is_empty() {
+            return None;
+        }
         let known = self.queue_records().await.into_iter();
         let providing = known.filter_map(|record| Some((record.provides_since(required)?, record.name)));
         providing.max().map(|(_, name)| name)

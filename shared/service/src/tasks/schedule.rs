@@ -276,7 +276,7 @@ impl Service {
             return Err(unknown_queue(queue));
         }
         // Its record lists a queue that is found by its name: no other place has a list of those.
-        if by_name && self.record(queue).await?.is_some() {
+        if by_name && self.has_record(queue).await? {
             return Ok(());
         }
         self.remember_queue(queue).await

@@ -65,7 +65,7 @@ pub struct KindDefaults {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(max_items = 3))]
     pub concurrency: Option<Vec<Concurrency>>,
-    /// How fast tasks of a key start. Refused so far: nothing limits it yet.
+    /// How fast tasks of a key start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// `high`, `normal` (default) or `low`. In SQS it needs `Priorities=on`.
@@ -92,36 +92,79 @@ pub struct KindDefaults {
     pub retries: Option<Retry>,
 }
 
+// Its fields are those of a `ScheduleRequest`, and can't be one struct with them: serde's `flatten` doesn't go together
+// with `deny_unknown_fields`, so an unknown field would be accepted, and it reads each value into a buffer first, which
+// loses the text of a payload and the path of a wrong value in the error. `request` names each field of both structs, so
+// that a new one doesn't compile before it is decided whether it may be a default.
 impl KindDefaults {
     /// A request for a task that gives them all itself.
     pub fn request(self, queue: QueueName, kind: TaskKind) -> ScheduleRequest {
+        let Self {
+            timeout,
+            timeout_seconds,
+            timeout_ms,
+            timeout_scope,
+            schedule_to_start_timeout,
+            schedule_to_start_timeout_seconds,
+            schedule_to_start_timeout_ms,
+            start_to_close_timeout,
+            start_to_close_timeout_seconds,
+            start_to_close_timeout_ms,
+            heartbeat_timeout,
+            heartbeat_timeout_seconds,
+            heartbeat_timeout_ms,
+            on_timeout,
+            error_on_timeout,
+            retry,
+            concurrency,
+            rate,
+            priority,
+            fairness_key,
+            requires,
+            max_inactivity,
+            max_runtime,
+            deadline,
+            retries,
+        } = self;
         ScheduleRequest {
-            timeout: self.timeout,
-            timeout_seconds: self.timeout_seconds,
-            timeout_ms: self.timeout_ms,
-            timeout_scope: self.timeout_scope,
-            schedule_to_start_timeout: self.schedule_to_start_timeout,
-            schedule_to_start_timeout_seconds: self.schedule_to_start_timeout_seconds,
-            schedule_to_start_timeout_ms: self.schedule_to_start_timeout_ms,
-            start_to_close_timeout: self.start_to_close_timeout,
-            start_to_close_timeout_seconds: self.start_to_close_timeout_seconds,
-            start_to_close_timeout_ms: self.start_to_close_timeout_ms,
-            heartbeat_timeout: self.heartbeat_timeout,
-            heartbeat_timeout_seconds: self.heartbeat_timeout_seconds,
-            heartbeat_timeout_ms: self.heartbeat_timeout_ms,
-            on_timeout: self.on_timeout,
-            error_on_timeout: self.error_on_timeout,
-            retry: self.retry,
-            concurrency: self.concurrency,
-            rate: self.rate,
-            priority: self.priority,
-            fairness_key: self.fairness_key,
-            requires: self.requires,
-            max_inactivity: self.max_inactivity,
-            max_runtime: self.max_runtime,
-            deadline: self.deadline,
-            retries: self.retries,
-            ..ScheduleRequest::new(queue, kind)
+            queue: Some(queue),
+            kind,
+            input: None,
+            id: None,
+            idempotency_key: None,
+            delay: None,
+            delay_seconds: None,
+            delay_ms: None,
+            run_at: None,
+            timeout,
+            timeout_seconds,
+            timeout_ms,
+            timeout_scope,
+            schedule_to_start_timeout,
+            schedule_to_start_timeout_seconds,
+            schedule_to_start_timeout_ms,
+            start_to_close_timeout,
+            start_to_close_timeout_seconds,
+            start_to_close_timeout_ms,
+            heartbeat_timeout,
+            heartbeat_timeout_seconds,
+            heartbeat_timeout_ms,
+            on_timeout,
+            error_on_timeout,
+            retry,
+            labels: None,
+            concurrency,
+            rate,
+            priority,
+            fairness_key,
+            unique: None,
+            debounce: None,
+            requires,
+            max_inactivity,
+            max_runtime,
+            deadline,
+            retries,
+            traceparent: None,
         }
     }
 }

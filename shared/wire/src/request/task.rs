@@ -99,7 +99,7 @@ pub struct ScheduleRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(max_items = 3))]
     pub concurrency: Option<Vec<Concurrency>>,
-    /// How fast tasks of a key start. Refused so far: nothing limits it yet.
+    /// How fast tasks of a key start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// `high`, `normal` (default) or `low`. In SQS it needs `Priorities=on`.

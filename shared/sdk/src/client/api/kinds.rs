@@ -20,8 +20,8 @@ impl Api {
     }
 
     /// Sets the defaults of a kind, instead of those that it had. They count for tasks that are scheduled afterwards,
-    /// within 5 s everywhere; what a task gives itself goes before them. All kinds of a queue take at most 3 KiB
-    /// together.
+    /// within 5 s everywhere, or within a minute if the queue had no defaults before. What a task gives itself goes
+    /// before them. All kinds of a queue take at most 3 KiB together.
     ///
     /// ```no_run
     /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::flow::{FlowRequest, OnConflict, Priority, Unique, UniqueWindow};
 use tickover_core::id::{FlowKey, QueueName, TaskId, TaskKind};
+use tickover_core::kind::Policy;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
@@ -105,7 +106,9 @@ impl<O> ScheduleTask<O> {
     pub fn retry(self, policy: impl IntoRetry) -> Self {
         self.options(|options| {
             let retry = policy.into_retry().map_err(|problem| ClientError::invalid("retry", problem))?;
-            Ok(StepOptions { retry, ..options })
+            let mut options = StepOptions { retry, ..options };
+            options.note(Policy::Retry, options.retry == RetryPolicy::none());
+            Ok(options)
         })
     }
 
@@ -167,9 +170,10 @@ impl<O> ScheduleTask<O> {
 
     /// Sets which tasks of the queue, or of those that wait for a key, start first.
     pub fn priority(self, priority: Priority) -> Self {
-        self.flow("priority", |flow| {
-            flow.priority = priority;
-            Ok(())
+        self.options(|mut options| {
+            options.note(Policy::Priority, priority == Priority::default());
+            options.flow.priority = priority;
+            Ok(options)
         })
     }
 
@@ -180,7 +184,11 @@ impl<O> ScheduleTask<O> {
 
     /// Leaves the task to workers that provide these: see [`Step::requires`].
     pub fn requires<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
-        self.flow("requires", |flow| flow::requires(flow, names))
+        self.flow("requires", |flow| flow::requires(flow, names)).options(|mut options| {
+            let is_absent = options.flow.requires.is_empty();
+            options.note(Policy::Requires, is_absent);
+            Ok(options)
+        })
     }
 
     /// Schedules no second task beside another one with this key, of at most 256 bytes, within the window. A time is at
@@ -256,12 +264,13 @@ impl NewTask {
             return Err(ClientError::invalid("timeout", problem));
         }
         let (timeouts, retry) = (self.timeouts(), &self.options.retry);
+        let is_given = |policy| self.options.given.contains(&policy);
         let task = ScheduleRequest {
             id: self.id,
             idempotency_key: self.idempotency_key.map(IdempotencyKey),
             input: Some(self.input),
             labels: self.labels,
-            retry: (*retry != RetryPolicy::none()).then(|| Retry::from(retry)),
+            retry: (*retry != RetryPolicy::none() || is_given(Policy::Retry)).then(|| Retry::from(retry)),
             delay: self.delay.and_then(unless_zero),
             run_at: self.run_at.map(Instant),
             ..ScheduleRequest::new(queue_name(DEFAULT_QUEUE)?, self.kind)
@@ -272,7 +281,7 @@ impl NewTask {
             named @ Some(_) => named,
         };
         let task = ScheduleRequest { queue, ..task };
-        Ok(with_flow(with_timeouts(task, &timeouts), &self.options.flow))
+        Ok(with_flow(with_timeouts(task, &timeouts), &self.options.flow, &self.options.given))
     }
 
     fn timeouts(&self) -> Timeouts {

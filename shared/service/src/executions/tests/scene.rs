@@ -262,6 +262,7 @@ impl Scene {
             retry: RetryPolicy::default(),
             flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
+            given: vec![],
             slot: None,
             any_queue: false,
             at_most: None,

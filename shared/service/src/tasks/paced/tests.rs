@@ -266,6 +266,7 @@ async fn remote_steps_of_a_key_start_at_its_rate_and_a_repeated_start_takes_no_s
         retry: RetryPolicy::none(),
         flow: mail().flow,
         timeouts: Timeouts::default(),
+        given: vec![],
         slot: None,
         any_queue: false,
         at_most: None,

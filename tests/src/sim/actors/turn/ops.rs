@@ -207,6 +207,7 @@ impl RunningTurn<'_> {
             retry: RetryPolicy::fixed(dice.pick([0, 1, 3]), dice.millis(0, 10_000)),
             flow: tickover_core::flow::FlowRequest::default(),
             timeouts: Timeouts::default(),
+            given: vec![],
             slot,
             name,
             any_queue: false,
