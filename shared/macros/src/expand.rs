@@ -248,7 +248,9 @@ impl Returned {
 }
 
 fn step_options(options: &StepOptions) -> TokenStream {
-    let retry = retry(&options.retry);
+    // Said although it is the default: then the defaults of a kind don't replace it.
+    let gives_no_retry = options.retry == Some(RetryPolicy::none());
+    let retry = retry(&options.retry.clone().unwrap_or_else(RetryPolicy::none));
     let timeout = span(options.timeout);
     let attempt_timeout = span(options.attempt_timeout);
     let heartbeat = span(options.heartbeat);
@@ -265,7 +267,7 @@ fn step_options(options: &StepOptions) -> TokenStream {
             quote!(Remote { queue: ::tickover::__private::QueueName::parse(#queue).ok() })
         }
     };
-    let StepOptions { at_most_once, durable_timeout, gives_no_retry, .. } = options;
+    let StepOptions { at_most_once, durable_timeout, .. } = options;
     quote! {
         ::tickover::StepOptions {
             retry: #retry,

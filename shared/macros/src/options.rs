@@ -46,9 +46,7 @@ const WORKFLOW_TIMEOUT_MIN: Millis = Millis::from_secs(1);
 #[derive(Default)]
 pub(crate) struct StepOptions {
     pub(crate) name: Option<LitStr>,
-    pub(crate) retry: RetryPolicy,
-    /// Whether it says that there are no retries, which is also the default.
-    pub(crate) gives_no_retry: bool,
+    pub(crate) retry: Option<RetryPolicy>,
     pub(crate) timeout: Option<Millis>,
     pub(crate) is_per_attempt: bool,
     pub(crate) attempt_timeout: Option<Millis>,
@@ -94,10 +92,7 @@ impl StepOptions {
         let mut non_retryable = None;
         for entry in &attribute.entries {
             match entry.key.to_string().as_str() {
-                "retry" => {
-                    options.retry = retry(entry)?;
-                    options.gives_no_retry = options.retry == RetryPolicy::none();
-                }
+                "retry" => options.retry = Some(retry(entry)?),
                 "non_retryable" => non_retryable = Some((&entry.key, entry.list("Declined")?)),
                 "timeout" => options.timeout = Some(duration(entry)?),
                 "scope" => options.is_per_attempt = is_per_attempt(entry)?,
@@ -120,8 +115,9 @@ impl StepOptions {
             }
         }
         if let Some((key, codes)) = non_retryable {
-            options.retry.non_retryable = codes.iter().map(LitStr::value).collect();
-            options.retry.check().map_err(|error| Error::new(key.span(), error))?;
+            let retry = options.retry.get_or_insert_with(RetryPolicy::none);
+            retry.non_retryable = codes.iter().map(LitStr::value).collect();
+            retry.check().map_err(|error| Error::new(key.span(), error))?;
         }
         options.check_pairs(&attribute.entries)?;
         if let (Place::Inline, Some(key)) = (&options.place, options.flow.first()) {
