@@ -118,6 +118,7 @@ const CASES: &[Case] = cases![
     found::executions_of_all_workflows_are_one_list_from_their_starts_on,
     found::a_cursor_of_another_workflow_or_listing_is_refused,
     found::due_records_come_in_order_whatever_their_kind,
+    found::the_due_entry_of_an_execution_that_sleeps_has_what_its_hint_needs,
     found::lists_of_tasks_hold_nothing_of_executions,
     crons::every_change_of_a_cron_is_read_as_it_was_written,
     crons::a_cron_is_created_once_and_changed_only_in_the_version_that_was_read,

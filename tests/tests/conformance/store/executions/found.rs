@@ -4,11 +4,13 @@ use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::failure::Failure;
+use tickover_core::flow::Priority;
 use tickover_core::id::{ExecutionId, RecordId};
+use tickover_core::lane::Lane;
 
 use super::fixture::{closed, execution_id, parent_of, running, slot, workflow};
 use crate::store::fixture::{NOW, SHARD, World, id, later, present};
-use tickover_service::ports::{DueRange, Listed, Listing, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listed, Listing, Sleeper, StoreError};
 
 /// More pages than any case fills: a wrong cursor causes a failure, not an endless loop.
 const PAGES_MAX: usize = 50;
@@ -232,6 +234,28 @@ pub(crate) async fn due_records_come_in_order_whatever_their_kind(world: World) 
     let task = |name| (RecordId::Task(id(name)), DueKind::Recheck);
     let execution = |name| (RecordId::Execution(execution_id(name)), DueKind::Instant);
     assert_eq!(seen, [task("t-10"), execution("e-30"), task("t-30"), execution("e-50")]);
+    Ok(())
+}
+
+pub(crate) async fn the_due_entry_of_an_execution_that_sleeps_has_what_its_hint_needs(
+    world: World,
+) -> Result<(), StoreError> {
+    let asleep = Due { at: later(9_000), kind: DueKind::Asleep, shard: SHARD };
+    let plain = world.execution("plain");
+    let plain = world.start(Execution { due: Some(asleep), ..plain }).await?;
+    let lane = Lane { priority: Priority::Low, tenant: Some(plain.fingerprint) };
+    let laned = world.start(Execution { lane, ..world.execution("laned") }).await?;
+    let range = DueRange::until(SHARD, later(99_999));
+    let entries = world.store.due(range, 10, None).await?.items;
+    let of = |entries: &[DueEntry], one: &Execution| {
+        let found = entries.iter().find(|entry| entry.record == one.id.clone().into());
+        found.and_then(|entry| entry.sleeper.as_deref().cloned())
+    };
+    assert_eq!(of(&entries, &plain), Some(Sleeper::of(&plain)));
+    assert_eq!(of(&entries, &laned), None, "it has a slot of another kind");
+    world.moved_to(&laned, asleep).await?;
+    let entries = world.store.due(range, 10, None).await?.items;
+    assert_eq!(of(&entries, &laned), Some(Sleeper::of(&laned)));
     Ok(())
 }
 
