@@ -131,9 +131,10 @@ impl QueueRecord {
             return None;
         }
         let mut marked = self.clone();
-        match apart {
-            Some(class) => drop(marked.apart.insert(class, mark)),
-            None => (marked.watermark, marked.marked_at) = (Some(mark.arrived), Some(mark.noted_at)),
+        if let Some(class) = apart {
+            marked.apart.insert(class, mark);
+        } else {
+            (marked.watermark, marked.marked_at) = (Some(mark.arrived), Some(mark.noted_at));
         }
         Some(marked)
     }

@@ -9,6 +9,7 @@ use std::task::{Context, Wake, Waker};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tickover_core::batch::Gathering;
+use tickover_core::due::{DueKind, SLEEP_PROBE};
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{QueueName, TaskId};
@@ -16,7 +17,7 @@ use tickover_core::task::hint::Hint;
 use tickover_core::tick::SLOT_END;
 use tickover_core::time::{Timestamp, earliest};
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{Clock as _, DueRange, Queue as _, Received, Store as _};
+use tickover_service::ports::{Clock as _, DueEntry, DueRange, Queue as _, Received, Store as _};
 use tickover_service::{Ports, Service};
 use tokio::sync::Notify;
 
@@ -32,6 +33,8 @@ use crate::worker::{Worker, WorkerSettings};
 pub(super) const LEASE: Millis = Millis::from_secs(60);
 /// The time between two ticks.
 const MINUTE: Millis = Millis::from_secs(60);
+/// Entries of the due index read at once.
+const DUE_PAGE: usize = 1_000;
 /// The visibility timeout of a message whose kind of task has no code and no answer.
 const UNANSWERED_VISIBILITY: Millis = Millis::from_secs(12 * 3_600);
 
@@ -326,15 +329,33 @@ impl System {
     async fn next_tick(&self) -> Option<Timestamp> {
         let mut first: Option<Timestamp> = None;
         for shard in 0..self.job_context.service.limits().due_shards.max(1) {
-            let range = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
+            let mut range = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
             let page = self.world.store.due(range, 1, None).await.ok()?;
-            first = earliest([first, page.items.first().map(|entry| entry.due_at)]);
+            let Some(earliest_due) = page.items.first().map(|entry| entry.due_at) else { continue };
+            // The hint of a long sleep is sent that long before its due slot.
+            range.until = earliest_due.plus(SLEEP_PROBE);
+            let mut cursor = None;
+            loop {
+                let page = self.world.store.due(range, DUE_PAGE, cursor.as_deref()).await.ok()?;
+                first = earliest([first, page.items.iter().map(|entry| self.tick_of(entry)).min()]);
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
         }
         // Skipped minutes count as done, so only a future tick is possible.
         let now = self.world.clock.now();
         let coming = if minute(now) == now { now } else { minute(now).plus(MINUTE) };
         let next = minute(self.ticked_at).plus(MINUTE).max(coming);
-        first.map(|due| minute(due.minus(SLOT_END)).plus(MINUTE).max(next))
+        first.map(|at| at.max(next))
+    }
+
+    /// The first tick that does something for an entry of the due index.
+    fn tick_of(&self, entry: &DueEntry) -> Timestamp {
+        let finds = |at: Timestamp| minute(at.minus(SLOT_END)).plus(MINUTE);
+        let wakes = finds(entry.due_at.minus(SLEEP_PROBE));
+        if entry.kind == DueKind::Asleep && wakes > self.ticked_at { wakes } else { finds(entry.due_at) }
     }
 
     /// Starts the tick, if one is due now.
