@@ -99,8 +99,9 @@ fn nobody_waits_at_a_free_place(run: &Run) -> Vec<Violation> {
                     let began = *since.get_or_insert(free_at);
                     // While calls fail, nobody can be called.
                     let counts_from = began.max(run.plan.faults_until);
-                    // A place that ended by itself is found by the tick.
-                    let is_given_up = run.plan.is_fair() && free_at == *at;
+                    // A place that ended by itself is found by the tick, also one that ended while the record was on its
+                    // way.
+                    let is_given_up = run.plan.is_fair() && gate.holders.len() < usize::from(limit.get());
                     let (from, allowed) =
                         if is_given_up { (began, FAIR) } else { (counts_from, FOUND_WITHIN) };
                     if end.since(from) > allowed {
