@@ -93,9 +93,13 @@ impl Queue for ClassQueue {
             }
             let given = self.inner.receive(&from, max - received.len(), visibility, Millis::ZERO).await?;
             let is_apart = from != *queue;
-            received.extend(given.into_iter().map(|message| match is_apart {
-                true => Received { receipt: format!("{class}{OF}{}", message.receipt), ..message },
-                false => message,
+            received.extend(given.into_iter().map(|message| {
+                let receipt = if is_apart {
+                    format!("{class}{OF}{}", message.receipt)
+                } else {
+                    message.receipt.clone()
+                };
+                Received { receipt, ..message }
             }));
         }
         Ok(received)

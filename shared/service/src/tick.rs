@@ -82,6 +82,9 @@ impl TickReport {
     }
 }
 
+/// By queue and by the priority of the messages.
+type Views = HashMap<(QueueName, Priority), Arc<OnceCell<QueueView>>>;
+
 /// The job of one call, and what it has found so far.
 struct Job {
     /// Entries due at or before this are processed.
@@ -97,7 +100,7 @@ struct Job {
     /// Hints of long sleeps that are sent when all shards have been read.
     held: Mutex<Vec<Waking>>,
     /// The state of queues for the messages of a priority, read once each.
-    views: Mutex<HashMap<(QueueName, Priority), Arc<OnceCell<QueueView>>>>,
+    views: Mutex<Views>,
 }
 
 impl Job {

@@ -125,7 +125,9 @@ impl Queue for SimQueue {
             return Ok(messages.iter().map(|_| Ok(())).collect());
         }
         if self.0.world.is_removed(queue) {
-            messages.iter().for_each(|message| self.note(queue, Fate::Refused, &message.body));
+            for message in messages {
+                self.note(queue, Fate::Refused, &message.body);
+            }
         }
         self.call(queue, async {
             let mut results = Vec::new();

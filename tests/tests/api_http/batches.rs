@@ -1,5 +1,7 @@
 //! Batches: each entry is independent, and the answers are in order.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use serde_json::{Value, json};
 
 use crate::support::{Api, keys, names};

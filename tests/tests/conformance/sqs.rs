@@ -108,7 +108,7 @@ async fn messages_of_all_classes_are_received_counted_and_deleted_and_high_ones_
     for class in classes {
         assert_eq!(queue.class_depth(&name, class).await?.depth.visible, 20, "{class}");
     }
-    assert_eq!(queue.names(), [name.clone()]);
+    assert_eq!(queue.names(), std::slice::from_ref(&name));
     let order = drained(&queue, &name).await?;
     assert_eq!(order.len(), 60);
     let place = |body: &str| order.iter().rposition(|received| received == body);

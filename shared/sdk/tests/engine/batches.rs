@@ -13,16 +13,19 @@ use tickover_service::executions::Work;
 
 use crate::scene::{START, Scene, clock, settings};
 
-/// The calls of a step's code, each with its inputs and the time since the beginning of the test.
+/// The time since the beginning of the test, and the inputs.
+type Call = (u64, Vec<String>);
+
+/// The calls of a step's code.
 #[derive(Clone, Default)]
-pub(crate) struct Calls(Arc<Mutex<Vec<(u64, Vec<String>)>>>);
+pub(crate) struct Calls(Arc<Mutex<Vec<Call>>>);
 
 impl Calls {
     fn add(&self, at: u64, docs: &[Doc]) {
         self.0.lock().unwrap().push((at, docs.iter().map(|doc| doc.text.clone()).collect()));
     }
 
-    fn all(&self) -> Vec<(u64, Vec<String>)> {
+    fn all(&self) -> Vec<Call> {
         self.0.lock().unwrap().clone()
     }
 }

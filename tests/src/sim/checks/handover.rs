@@ -54,13 +54,19 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             // A message carries the rest of a slot, and may be late or lost.
             // What a queue didn't take counts as lost.
             let is_excused = |at: &Timestamp, sent: &Timestamp| sent <= at && sent.plus(TICK_MAX) > *at;
-            let is_carried = || match is_sleep {
-                true => refused.iter().any(|sent| is_excused(at, sent)),
-                false => carried.iter().any(|(of, sent)| *of == shard && sent.plus(TICK_MAX) > *at),
+            let is_carried = || {
+                if is_sleep {
+                    refused.iter().any(|sent| is_excused(at, sent))
+                } else {
+                    carried.iter().any(|(of, sent)| *of == shard && sent.plus(TICK_MAX) > *at)
+                }
             };
-            let is_sent = || match is_sleep {
-                true => hinted.contains(&(stay.incarnation, due_at)),
-                false => sent.contains(&(stay.record.clone(), due_at)),
+            let is_sent = || {
+                if is_sleep {
+                    hinted.contains(&(stay.incarnation, due_at))
+                } else {
+                    sent.contains(&(stay.record.clone(), due_at))
+                }
             };
             if is_new && was_there && !is_carried() && !is_sent() {
                 let what = format!(

@@ -1,5 +1,6 @@
 //! Batches of messages, over a service in memory.
 
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::{Capability, QueueName, TaskId, TaskKind};
 use tickover_core::limits::Limits;
 use tickover_core::task::Status;
@@ -39,7 +40,14 @@ impl Scene {
             _ => None,
         });
         let service = Service::new(ports, Limits::default());
-        Self { app: App { service, config: Arc::new(config.unwrap()), metrics: Default::default() }, queue }
+        Self {
+            app: App {
+                service,
+                config: Arc::new(config.unwrap()),
+                metrics: tickover_lambda::metrics::Metrics::default(),
+            },
+            queue,
+        }
     }
 
     /// A worker of the queue, which has announced itself.
@@ -57,8 +65,7 @@ impl Scene {
     }
 
     async fn schedule(&self, id: &str, requires: &[&str], any_queue: bool) -> QueueName {
-        let mut flow = tickover_core::flow::FlowRequest::default();
-        flow.requires = names(requires);
+        let flow = FlowRequest { requires: names(requires), ..FlowRequest::default() };
         let queue = if any_queue { QueueName::parse("workflows").unwrap() } else { studio() };
         let request = ScheduleRequest {
             id: TaskId::parse(id).ok(),

@@ -110,14 +110,14 @@ async fn a_batch_that_is_not_full_waits_for_more_and_its_leases_begin_afterwards
         scene.schedule(asked("mail", "a")).await;
     };
     let together = Together { same_key: true, fill: Millis::from_secs(2) };
-    let (claimed, ()) = scene.clock.drive(join(scene.gathered(10, together), later)).await;
+    let (claimed, ()) = scene.clock.drive(Box::pin(join(scene.gathered(10, together), later))).await;
     assert_eq!((claimed.len(), scene.passed()), (2, 2_000));
     for task in claimed {
         assert_eq!(task.lease_expires_at, START.plus(Millis::from_secs(62)));
         scene.service.complete(&task.task.id, &task.token, None).await.unwrap();
     }
     // The one of another key is there for whoever comes next.
-    assert_eq!(scene.claim(10, 0).await[0].task.flow.as_deref().unwrap().fairness.is_some(), true);
+    assert!(scene.claim(10, 0).await[0].task.flow.as_deref().unwrap().fairness.is_some());
 }
 
 #[tokio::test]
