@@ -12,11 +12,14 @@ use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
+use tickover_sqs::{receipt_of, split_receipt};
 
 use crate::scene::{LeapClock, Scene};
 
-/// Between the class and the receipt.
-const OF: char = ':';
+/// The name of a class queue.
+pub fn class_queue(queue: &str, class: Priority) -> String {
+    format!("{queue}.{class}")
+}
 
 /// Such queues, and the way back to queues without classes.
 pub struct ClassQueue {
@@ -49,7 +52,7 @@ impl ClassQueue {
     pub fn of(&self, queue: &QueueName, class: Priority) -> QueueName {
         match class {
             Priority::High | Priority::Low if self.on.load(Ordering::SeqCst) => {
-                QueueName::parse(format!("{queue}.{class}")).expect("a short name")
+                QueueName::parse(class_queue(queue.as_str(), class)).expect("a short name")
             }
             Priority::High | Priority::Normal | Priority::Low => queue.clone(),
         }
@@ -57,9 +60,8 @@ impl ClassQueue {
 
     /// The queue of a receipt's message, and its receipt there.
     fn there<'a>(&self, queue: &QueueName, receipt: &'a str) -> (QueueName, &'a str) {
-        let (class, receipt) = receipt.split_once(OF).unwrap_or(("", receipt));
-        let class = Priority::ALL.into_iter().find(|priority| priority.as_str() == class);
-        (self.of(queue, class.unwrap_or_default()), receipt)
+        let (class, receipt) = split_receipt(receipt);
+        (self.of(queue, class), receipt)
     }
 }
 
@@ -92,13 +94,9 @@ impl Queue for ClassQueue {
                 continue;
             }
             let given = self.inner.receive(&from, max - received.len(), visibility, Millis::ZERO).await?;
-            let is_apart = from != *queue;
+            let there = if from == *queue { Priority::Normal } else { class };
             received.extend(given.into_iter().map(|message| {
-                let receipt = if is_apart {
-                    format!("{class}{OF}{}", message.receipt)
-                } else {
-                    message.receipt.clone()
-                };
+                let receipt = receipt_of(there, message.receipt.clone());
                 Received { receipt, ..message }
             }));
         }
@@ -130,9 +128,8 @@ impl Queue for ClassQueue {
         Ok(ClassDepth { depth: self.inner.depth(&there).await?, apart: there != *queue })
     }
 
-    fn apart(&self, receipt: &str) -> Option<Priority> {
-        let (class, _) = receipt.split_once(OF)?;
-        Priority::ALL.into_iter().find(|priority| priority.as_str() == class)
+    fn class_of(&self, receipt: &str) -> Priority {
+        split_receipt(receipt).0
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {

@@ -23,10 +23,10 @@ pub const PROVIDES_MAX: usize = 32;
 /// The time between two writes of the watermark.
 pub const WATERMARK_EVERY: Millis = Millis::from_secs(60);
 
-/// How far the messages of a class queue are known to have been received.
+/// Up to which instant the messages of a priority are known to be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The latest arrival time of a received message.
+    /// A message with this arrival time has been received.
     #[serde(rename = "a")]
     pub arrived: Timestamp,
     /// When that was noted.
@@ -50,15 +50,10 @@ pub struct QueueRecord {
     /// The walks that send those hints, from the resuming until all are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resuming: Option<Resuming>,
-    /// Up to this instant, hints are known to be received: a message with this arrival time has been received.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watermark: Option<Timestamp>,
-    /// When the watermark was last moved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub marked_at: Option<Timestamp>,
-    /// The same for messages that wait in a class queue. That normal ones are received says nothing about them.
+    /// The watermarks: up to where messages of each class queue are received, and ([`Priority::Normal`]) all others. That
+    /// those of one are received says nothing about the others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub apart: BTreeMap<Priority, Mark>,
+    pub marks: BTreeMap<Priority, Mark>,
     /// The workflows whose code workers of this queue have, and when a worker last reported that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub workflows: BTreeMap<WorkflowName, Timestamp>,
@@ -80,9 +75,7 @@ impl QueueRecord {
             paused: false,
             parked: false,
             resuming: None,
-            watermark: None,
-            marked_at: None,
-            apart: BTreeMap::new(),
+            marks: BTreeMap::new(),
             workflows: BTreeMap::new(),
             provides: BTreeMap::new(),
             kinds: BTreeMap::new(),
@@ -115,27 +108,15 @@ impl QueueRecord {
         self.resuming.as_ref().map(|resuming| resuming.due)
     }
 
-    /// How far the messages of a class queue have been received, or those of the queue itself (`None`).
-    pub fn mark(&self, apart: Option<Priority>) -> Option<Mark> {
-        match apart {
-            Some(class) => self.apart.get(&class).copied(),
-            None => self.watermark.zip(self.marked_at).map(|(arrived, noted_at)| Mark { arrived, noted_at }),
-        }
-    }
-
-    /// The record after a message with this arrival time was received from a class queue, or from the queue itself
-    /// (`None`). `None` if that moves its watermark by less than [`WATERMARK_EVERY`].
+    /// The record after a message with this arrival time was received. `None` if that moves the watermark by less than
+    /// [`WATERMARK_EVERY`].
     #[must_use]
-    pub fn marked(&self, apart: Option<Priority>, mark: Mark) -> Option<Self> {
-        if self.mark(apart).is_some_and(|known| mark.arrived < known.arrived.plus(WATERMARK_EVERY)) {
+    pub fn marked(&self, class: Priority, mark: Mark) -> Option<Self> {
+        if self.marks.get(&class).is_some_and(|known| mark.arrived < known.arrived.plus(WATERMARK_EVERY)) {
             return None;
         }
         let mut marked = self.clone();
-        if let Some(class) = apart {
-            marked.apart.insert(class, mark);
-        } else {
-            (marked.watermark, marked.marked_at) = (Some(mark.arrived), Some(mark.noted_at));
-        }
+        marked.marks.insert(class, mark);
         Some(marked)
     }
 }
@@ -162,11 +143,11 @@ fn reported<N: Ord + Clone>(
 pub struct QueueView {
     /// Whether the queue reports no message as visible, in flight or delayed.
     pub looks_empty: bool,
-    /// See [`QueueRecord::watermark`]; that of the class queue, if the record's messages wait in one.
+    /// [`Mark::arrived`] where the record's messages wait.
     pub watermark: Option<Timestamp>,
     /// Whether it is paused.
     pub paused: bool,
-    /// See [`QueueRecord::marked_at`].
+    /// [`Mark::noted_at`] of it.
     pub marked_at: Option<Timestamp>,
     /// Whether its depth could be read.
     pub reachability: Reachability,
@@ -209,15 +190,11 @@ mod tests {
             let at = Timestamp::EPOCH.plus(Millis::from_secs(seconds));
             Mark { arrived: at, noted_at: at.plus(Millis::from_secs(1)) }
         };
-        let ways = [None, Some(Priority::High), Some(Priority::Low)];
-        for way in ways {
-            let marked = blank.marked(way, mark(100)).unwrap();
-            for other in ways {
-                assert_eq!(marked.mark(other), (other == way).then(|| mark(100)));
-            }
-            assert_eq!(marked.marked(way, mark(159)), None);
-            let moved = marked.marked(way, mark(160)).unwrap();
-            assert_eq!(moved.mark(way), Some(mark(160)));
+        for class in Priority::ALL {
+            let marked = blank.marked(class, mark(100)).unwrap();
+            assert_eq!(marked.marks, [(class, mark(100))].into());
+            assert_eq!(marked.marked(class, mark(159)), None);
+            assert_eq!(marked.marked(class, mark(160)).unwrap().marks, [(class, mark(160))].into());
         }
     }
 

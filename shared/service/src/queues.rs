@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::flow::Priority;
 use tickover_core::id::{Capability, QueueName, TaskKind, WorkflowName};
 use tickover_core::kind::Policies;
 use tickover_core::queue::{Mark, QueueRecord};
@@ -168,14 +169,18 @@ impl Service {
         Ok(self.record(name).await?.is_some_and(|record| record.paused))
     }
 
+    /// The class queue in which a message waited that was received; the normal one if its receipt isn't known.
+    pub(crate) fn class_of(&self, receipt: Option<&str>) -> Priority {
+        receipt.map_or(Priority::Normal, |receipt| self.ports.queue.class_of(receipt))
+    }
+
     /// Records up to which instant messages have flowed, at most once a minute: a message has been received that should
-    /// arrive at that instant. It only helps the tick: if it can't be written, the tick decides by other signs.
-    pub(crate) async fn note_received(&self, name: &QueueName, receipt: Option<&str>, arrived: Timestamp) {
+    /// arrive at that instant, from the queue of this class. It only helps the tick: if it can't be written, the tick decides by other signs.
+    pub(crate) async fn note_received(&self, name: &QueueName, class: Priority, arrived: Timestamp) {
         let now = self.now();
-        let apart = receipt.and_then(|receipt| self.ports.queue.apart(receipt));
         // A message that was received early says nothing about messages for future instants.
         let mark = Mark { arrived: arrived.min(now), noted_at: now };
-        let moves = |record: &QueueRecord| record.marked(apart, mark);
+        let moves = |record: &QueueRecord| record.marked(class, mark);
         let known = match self.record(name).await {
             Ok(known) => known,
             Err(error) => return tracing::debug!({ field::QUEUE_NAME } = %name, %error, "watermark not read"),

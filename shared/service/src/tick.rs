@@ -199,7 +199,8 @@ impl Service {
         let record = self.record(queue).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
         // That normal messages are received says nothing about those that wait apart from them.
-        let mark = record.and_then(|record| record.mark(apart.then_some(class)));
+        let there = if apart { class } else { Priority::Normal };
+        let mark = record.and_then(|record| record.marks.get(&there).copied());
         let (watermark, marked_at) = mark.map(|mark| (mark.arrived, mark.noted_at)).unzip();
         Ok(QueueView { looks_empty, watermark, marked_at, reachability, paused })
     }

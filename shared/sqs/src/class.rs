@@ -97,7 +97,7 @@ pub fn receipt_of(class: Priority, receipt: String) -> String {
 }
 
 /// The class and SQS's receipt. SQS's own receipts have no colon.
-pub(crate) fn split(receipt: &str) -> (Priority, &str) {
+pub fn split_receipt(receipt: &str) -> (Priority, &str) {
     let of = |class: Priority| {
         let rest = receipt.strip_prefix(class.as_str())?.strip_prefix(':')?;
         Some((class, rest))
@@ -108,7 +108,7 @@ pub(crate) fn split(receipt: &str) -> (Priority, &str) {
 /// The receipts of each class, as SQS gave them.
 pub(crate) fn by_class(receipts: &[String]) -> [(Priority, Vec<String>); 3] {
     Priority::ALL.map(|class| {
-        let of_class = receipts.iter().map(|receipt| split(receipt)).filter(|(of, _)| *of == class);
+        let of_class = receipts.iter().map(|receipt| split_receipt(receipt)).filter(|(of, _)| *of == class);
         (class, of_class.map(|(_, receipt)| receipt.to_owned()).collect())
     })
 }
@@ -120,11 +120,11 @@ mod tests {
     #[test]
     fn a_receipt_says_its_class_and_one_without_a_class_is_of_a_normal_message() {
         for class in Priority::ALL {
-            assert_eq!(split(&receipt_of(class, "AQEB/x+=".to_owned())), (class, "AQEB/x+="));
+            assert_eq!(split_receipt(&receipt_of(class, "AQEB/x+=".to_owned())), (class, "AQEB/x+="));
         }
         assert_eq!(receipt_of(Priority::Normal, "r".to_owned()), "r");
         for old in ["highAQEB", "low", "normal:r", "a:b"] {
-            assert_eq!(split(old), (Priority::Normal, old));
+            assert_eq!(split_receipt(old), (Priority::Normal, old));
         }
         let receipts = ["a", "low:b", "high:c", "low:d"].map(str::to_owned);
         let [high, normal, low] = by_class(&receipts).map(|(_, receipts)| receipts.join(","));

@@ -11,6 +11,6 @@ mod place;
 mod queue;
 mod setup;
 
-pub use class::receipt_of;
+pub use class::{receipt_of, split_receipt};
 pub use queue::SqsQueue;
 pub use setup::create_queue;

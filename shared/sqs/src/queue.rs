@@ -130,7 +130,7 @@ impl SqsQueue {
         queue: &'a QueueName,
         receipt: &'a str,
     ) -> Result<(Place<'a>, &'a str), QueueError> {
-        let (class, receipt) = class::split(receipt);
+        let (class, receipt) = class::split_receipt(receipt);
         Ok((self.place_of_class(queue, class)?, receipt))
     }
 
@@ -209,7 +209,7 @@ impl Queue for SqsQueue {
     }
 
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
-        let (class, _) = class::split(receipt);
+        let (class, _) = class::split_receipt(receipt);
         let deleted = async {
             let (place, receipt) = self.place_of_receipt(queue, receipt)?;
             let request = self.client.delete_message().queue_url(&*place.url).receipt_handle(receipt);
@@ -228,7 +228,7 @@ impl Queue for SqsQueue {
         receipt: &str,
         visibility: Millis,
     ) -> Result<(), QueueError> {
-        let (class, _) = class::split(receipt);
+        let (class, _) = class::split_receipt(receipt);
         let changed = async {
             let (place, receipt) = self.place_of_receipt(queue, receipt)?;
             let request = self
@@ -297,8 +297,8 @@ impl Queue for SqsQueue {
         Ok(ClassDepth { depth: self.depth_at(&self.place(queue)?).await?, apart: false })
     }
 
-    fn apart(&self, receipt: &str) -> Option<Priority> {
-        Some(class::split(receipt).0).filter(|class| *class != Priority::Normal)
+    fn class_of(&self, receipt: &str) -> Priority {
+        class::split_receipt(receipt).0
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {

@@ -9,12 +9,12 @@ use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::lane::Turns;
 use tickover_service::ports::{ClassDepth, Clock as _, Depth, Queue as _, QueueError, Received};
+use tickover_sqs::{receipt_of, split_receipt};
 
 use super::bugs::Bug;
 use super::world::World;
+use crate::class_queue::class_queue;
 
-/// Between the class and the receipt.
-const OF: char = ':';
 /// How long a receiver waits between two rounds through all classes.
 const ROUND: Millis = Millis::from_secs(1);
 
@@ -29,11 +29,6 @@ pub fn place(world: &World, queue: &QueueName, class: Priority) -> QueueName {
     name.unwrap_or_else(|| queue.clone())
 }
 
-/// The name of a class queue.
-pub fn class_queue(queue: &str, class: Priority) -> String {
-    format!("{queue}.{class}")
-}
-
 /// Whether it is a class queue, and so no queue of tasks.
 pub fn is_class_queue(queue: &QueueName) -> bool {
     let ends = |class: Priority| queue.as_str().ends_with(&class_queue("", class));
@@ -42,14 +37,8 @@ pub fn is_class_queue(queue: &QueueName) -> bool {
 
 /// The queue of a receipt's message, and its receipt there.
 pub fn there<'a>(world: &World, queue: &QueueName, receipt: &'a str) -> (QueueName, &'a str) {
-    let class = apart(receipt).unwrap_or_default();
-    (place(world, queue, class), receipt.split_once(OF).map_or(receipt, |(_, receipt)| receipt))
-}
-
-/// The class of a receipt's message, if it waited apart from the normal ones.
-pub fn apart(receipt: &str) -> Option<Priority> {
-    let (class, _) = receipt.split_once(OF)?;
-    Priority::ALL.into_iter().find(|priority| priority.as_str() == class)
+    let (class, receipt) = split_receipt(receipt);
+    (place(world, queue, class), receipt)
 }
 
 /// The depth of all classes together.
@@ -122,13 +111,10 @@ impl Classes {
                 0 => turns.found_none(class),
                 _ => turns.took(class, count, [true; 3]),
             });
-            let receipt = |receipt: String| match class {
-                Priority::High | Priority::Low => format!("{class}{OF}{receipt}"),
-                Priority::Normal => receipt,
-            };
-            received.extend(
-                given.into_iter().map(|given| Received { receipt: receipt(given.receipt.clone()), ..given }),
-            );
+            received.extend(given.into_iter().map(|given| {
+                let receipt = receipt_of(class, given.receipt.clone());
+                Received { receipt, ..given }
+            }));
         }
         Ok(received)
     }

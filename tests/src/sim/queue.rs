@@ -7,6 +7,7 @@ use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_sqs::split_receipt;
 
 use super::aws::HOPS_MAX;
 use super::bugs::{self, Bug};
@@ -207,8 +208,8 @@ impl Queue for SimQueue {
         Ok(ClassDepth { depth, ..there })
     }
 
-    fn apart(&self, receipt: &str) -> Option<Priority> {
-        classes::apart(receipt)
+    fn class_of(&self, receipt: &str) -> Priority {
+        split_receipt(receipt).0
     }
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {

@@ -16,7 +16,6 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::aws::{Aws, Invocation};
 use super::bugs::{self, Bug};
-use super::classes::class_queue;
 use super::fault_plan::FaultPlan;
 use super::flows::FLOW_QUEUES;
 use super::flows::story::Story;
@@ -24,6 +23,7 @@ use super::hardship::{Hardship, Span};
 use super::history::{Actor, Fault, History, What};
 use super::ledger::Ledger;
 use super::plan::{GREEN, Plan, QUEUES, START};
+use crate::class_queue::class_queue;
 
 /// A run without a bug never has more events than this.
 pub const EVENTS_MAX: usize = 200_000;

@@ -2,9 +2,13 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::flow::{FlowRequest, Priority};
+use tickover_core::id::{QueueName, WorkflowName};
+use tickover_core::lane::Lane;
 use tickover_service::claim::{Delivered, Hinted, Isolation};
+use tickover_service::executions::StartRequest;
 use tickover_service::ports::Queue as _;
 use tickover_service::tasks::schedule::ScheduleRequest;
+use tickover_sqs::receipt_of;
 use tickover_tests::class_queue::ClassQueue;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
@@ -20,12 +24,18 @@ fn of(id: &str, priority: Priority) -> ScheduleRequest {
 /// Schedules a normal task and completes the first that is received from the normal queue, as an event source does that
 /// has it alone.
 async fn flow(scene: &Scene, id: &str) {
-    let (service, work) = (&scene.service, queue_name("work"));
-    service.schedule(of(id, Priority::Normal)).await.unwrap();
-    let received = scene.queue.receive(&work, 1, Millis::from_secs(60), Millis::ZERO).await.unwrap();
-    let delivered = Delivered { body: &received[0].body, receipt: Some(&received[0].receipt), receives: 1 };
+    flow_at(scene, &queue_name("work"), Priority::Normal, id).await;
+}
+
+/// The same for a class and its queue.
+async fn flow_at(scene: &Scene, there: &QueueName, class: Priority, id: &str) {
+    let service = &scene.service;
+    service.schedule(of(id, class)).await.unwrap();
+    let received = scene.queue.receive(there, 1, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+    let receipt = receipt_of(class, received[0].receipt.clone());
+    let delivered = Delivered { body: &received[0].body, receipt: Some(&receipt), receives: 1 };
     let hinted = service.claim_hinted(delivered, &claim_request(1), Isolation::Alone).await.unwrap();
-    scene.queue.delete(&work, &received[0].receipt).await.unwrap();
+    scene.queue.delete(there, &received[0].receipt).await.unwrap();
     if let Hinted::Taken(task) = hinted {
         service.complete(&task.task.id, &task.token, None).await.unwrap();
     }
@@ -64,6 +74,43 @@ async fn a_lost_hint_of_high_priority_is_found_while_normal_work_waits_and_flows
         scene.fire().await;
     }
     assert_eq!(messages(&scene, &queues, Priority::High).await, 1);
+}
+
+#[tokio::test]
+async fn a_lost_hint_in_a_class_queue_that_is_never_empty_is_found_because_others_of_its_class_flow() {
+    let (scene, queues) = ClassQueue::scene();
+    let high = queues.of(&queue_name("work"), Priority::High);
+    scene.service.schedule(of("lost", Priority::High)).await.unwrap();
+    scene.lose_messages(&high).await;
+    scene.service.schedule(of("waits", Priority::High)).await.unwrap();
+    for minute in 1..=15 {
+        flow_at(&scene, &high, Priority::High, &format!("h{minute}")).await;
+        tick_of(&scene, minute, 0).await;
+        scene.fire().await;
+    }
+    let task = scene.service.describe(&task_id("lost")).await.unwrap().task;
+    assert!(task.ended().is_some() || task.hinted_at.is_some(), "{:?}", task.state);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_received_from_a_class_queue_moves_the_watermark_of_its_class_alone() {
+    let (scene, queues) = ClassQueue::scene();
+    let work = queue_name("work");
+    let request = StartRequest {
+        lane: Lane { priority: Priority::Low, tenant: None },
+        ..StartRequest::new(WorkflowName::parse("orders").unwrap(), work.clone())
+    };
+    scene.service.start(request).await.unwrap();
+    let low = queues.of(&work, Priority::Low);
+    let received = scene.queue.receive(&low, 1, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+    let receipt = receipt_of(Priority::Low, received[0].receipt.clone());
+    let delivered = Delivered { body: &received[0].body, receipt: Some(&receipt), receives: 1 };
+    let started =
+        scene.service.start_turn_among(delivered, &claim_request(1), Isolation::Alone).await.unwrap();
+    assert!(matches!(started, Hinted::Taken(_)));
+    let records = scene.service.remembered_queues().await.unwrap();
+    let marked: Vec<_> = records.iter().flat_map(|record| record.marks.keys()).collect();
+    assert_eq!(marked, [&Priority::Low]);
 }
 
 #[tokio::test]

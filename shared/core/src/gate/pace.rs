@@ -49,6 +49,11 @@ impl Reservation {
         let is_late = began_at > self.start_at.plus(LATE_MAX) || now > self.start_at.plus(BEGINS_WITHIN);
         self.start_at <= now && !is_late
     }
+
+    /// Whether it makes others wait. What is given back of a time that has passed changes nothing.
+    pub fn makes_wait(&self, now: Timestamp) -> bool {
+        self.after.next_at > now
+    }
 }
 
 #[cfg(test)]

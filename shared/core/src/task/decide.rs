@@ -143,7 +143,7 @@ fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
         | (State::Ended(_), _) => None,
     };
     let start = before.paced().filter(|_| after.ended().is_some() && before.ended().is_none());
-    let start = start.filter(|paced| pace::is_worth_giving_back(paced, now)).cloned();
+    let start = start.filter(|paced| paced.start.is_some_and(|start| start.makes_wait(now))).cloned();
     match gives_up {
         Some(of) if !before.gates().is_empty() || start.is_some() => Some(freeing(before, of, start)),
         Some(_) | None => None,

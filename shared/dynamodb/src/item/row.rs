@@ -38,12 +38,8 @@ struct QueueRow {
     parked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resuming: Option<ResumingRow>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    watermark: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    marked: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    apart: BTreeMap<Priority, Mark>,
+    marks: BTreeMap<Priority, Mark>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     flows: BTreeMap<WorkflowName, Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -93,9 +89,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         paused: record.paused,
         parked: record.parked,
         resuming: record.resuming.as_ref().map(ResumingRow::of),
-        watermark: record.watermark,
-        marked: record.marked_at,
-        apart: record.apart.clone(),
+        marks: record.marks.clone(),
         flows: record.workflows.clone(),
         provides: record.provides.clone(),
         kinds: kinds(record)?,
@@ -117,26 +111,13 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     let due = read_due(&item, &format!("queue {name}"))?;
     let row: QueueRow =
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
-    let QueueRow { ver: version, non: nonce, paused, parked, resuming, watermark, .. } = row;
+    let QueueRow { ver: version, non: nonce, paused, parked, resuming, marks, .. } = row;
     let resuming = resuming.zip(due).map(|(row, due)| row.read(due));
-    let (marked_at, apart, workflows, provides) = (row.marked, row.apart, row.flows, row.provides);
+    let (workflows, provides) = (row.flows, row.provides);
     let unreadable = |_| corrupt(format!("the kinds of queue {name} aren't of their own format"));
     let kinds = row.kinds.map(|text| serde_json::from_str(&text).map_err(unreadable)).transpose()?;
     let kinds = kinds.unwrap_or_default();
-    Ok(QueueRecord {
-        name,
-        version,
-        nonce,
-        paused,
-        parked,
-        resuming,
-        watermark,
-        marked_at,
-        apart,
-        workflows,
-        provides,
-        kinds,
-    })
+    Ok(QueueRecord { name, version, nonce, paused, parked, resuming, marks, workflows, provides, kinds })
 }
 
 /// The defaults of the kinds as one text: as nested attributes they would take twice the room.

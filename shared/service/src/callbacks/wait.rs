@@ -98,24 +98,14 @@ fn found(journal: &[Entry], event: &EventName, is_heartbeat: bool, now: Timestam
 fn last_wait(journal: &[Entry], event: &EventName) -> Option<(Timestamp, Timestamp)> {
     let (mut last, mut name) = (None, None);
     for entry in journal {
-        match &entry.what {
-            Happened::Until { name: wait, until } if is_wait_for(wait, event) => {
-                (last, name) = (Some((entry.at, *until)), Some(wait));
-            }
-            Happened::Waited { name: wait, event: Some(_) } if name == Some(wait) => last = None,
-            Happened::Attempt { .. }
-            | Happened::Remote { .. }
-            | Happened::Child { .. }
-            | Happened::Step { .. }
-            | Happened::Reopened { .. }
-            | Happened::Captured { .. }
-            | Happened::Until { .. }
-            | Happened::Fired { .. }
-            | Happened::Event { .. }
-            | Happened::Waited { .. }
-            | Happened::EventsCleared { .. }
-            | Happened::Patches { .. }
-            | Happened::Note { .. } => {}
+        if let Happened::Until { name: wait, until } = &entry.what
+            && is_wait_for(wait, event)
+        {
+            (last, name) = (Some((entry.at, *until)), Some(wait));
+        } else if let Happened::Waited { name: wait, event: Some(_) } = &entry.what
+            && name == Some(wait)
+        {
+            last = None;
         }
     }
     last

@@ -53,12 +53,9 @@ impl Service {
         for (message, hint) in messages.into_iter().zip(hints) {
             match &hint {
                 Some(hint) if is_dead(hint, records.get(&hint.task.id)) => {
-                    let latest = (arrives_at(&hint.task), message.receipt.clone());
-                    let class = self.ports.queue.apart(&message.receipt);
-                    let known = arrived.entry(class).or_insert_with(|| latest.clone());
-                    if known.0 < latest.0 {
-                        *known = latest;
-                    }
+                    let at = arrives_at(&hint.task);
+                    let latest = arrived.entry(self.ports.queue.class_of(&message.receipt)).or_insert(at);
+                    *latest = at.max(*latest);
                     dead.push(message.receipt);
                 }
                 // Messages that aren't a task's hint are processed as usual.
@@ -66,8 +63,8 @@ impl Service {
             }
         }
         // The queue flows, even if its messages lead to nothing.
-        for (arrived, receipt) in arrived.into_values() {
-            self.note_received(queue, Some(&receipt), arrived).await;
+        for (class, arrived) in arrived {
+            self.note_received(queue, class, arrived).await;
         }
         live.sort_by_key(|(available_at, _)| *available_at);
         let surplus = live.split_off(live.len().min(request.max));

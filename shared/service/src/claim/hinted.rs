@@ -58,7 +58,7 @@ impl Service {
         let hinted = HintedRecord { incarnation, version: hint.task.version };
         let terms = Terms { isolation, paused };
         let taken = self.take(hint.task, Some(hinted), request, terms).await?;
-        self.note_received(&queue, message.receipt, arrived).await;
+        self.note_received(&queue, self.class_of(message.receipt), arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.
         let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;
         let Some((task, reply)) = taken.filter(is_its) else {

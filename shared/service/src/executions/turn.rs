@@ -62,7 +62,7 @@ impl Service {
         let terms = Terms { isolation, paused: is_open && self.parks(&queue).await? };
         let taken = self.try_start_turn(&hint.turn, execution, request, terms, true).await?;
         if let Some(arrived) = hint.turn.at {
-            self.note_received(&queue, message.receipt, arrived).await;
+            self.note_received(&queue, self.class_of(message.receipt), arrived).await;
         }
         match taken {
             TurnStart::Turn(turn) => Ok(Hinted::Taken(turn)),

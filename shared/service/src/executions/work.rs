@@ -105,7 +105,7 @@ impl Service {
         };
         let taken = taken.await;
         if let (Some(arrived), true) = (hint.turn.at, taken.is_ok()) {
-            self.note_received(queue, Some(&message.receipt), arrived).await;
+            self.note_received(queue, self.class_of(Some(&message.receipt)), arrived).await;
         }
         let done = match taken {
             Ok(TurnStart::Turn(turn)) => {

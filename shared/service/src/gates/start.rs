@@ -7,7 +7,6 @@ use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::{AskedStart, shown};
 use tickover_core::id::{Fingerprint, GateId};
 use tickover_core::task::Task;
-use tickover_core::time::Timestamp;
 
 use super::{Act, Done, PlacesOfClaim};
 use crate::claim::WAITED_OUT;
@@ -95,16 +94,11 @@ impl Service {
 
     /// Gives a reserved start back. That is possible as long as it is the last one that was reserved.
     pub(crate) async fn give_start_back(&self, paced: &Paced) {
-        let Some(start) = paced.start.filter(|start| is_ahead(start, self.now())) else { return };
+        let Some(start) = paced.start.filter(|start| start.makes_wait(self.now())) else { return };
         let act = Act::GiveBack(start.after);
         let given = Box::pin(self.change_gate(&GateId::from(&paced.key), &paced.text, &act)).await;
         if let Err(error) = given {
             warn_unless_logged!(error; key = paced.text, %error, "start not given back; it is left out");
         }
     }
-}
-
-/// Whether a reserved start makes others wait.
-fn is_ahead(start: &Reservation, now: Timestamp) -> bool {
-    start.after.next_at > now
 }

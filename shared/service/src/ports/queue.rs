@@ -151,10 +151,10 @@ pub trait Queue: Send + Sync {
         Ok(ClassDepth { depth: self.depth(queue).await?, apart: false })
     }
 
-    /// The class of the message of this receipt, if it waited apart from the normal ones. That it was received says
-    /// nothing about the messages of other classes.
-    fn apart(&self, _receipt: &str) -> Option<Priority> {
-        None
+    /// The class queue in which the message of this receipt waited; the normal one if it waited among all others. That
+    /// it was received says nothing about messages of other classes.
+    fn class_of(&self, _receipt: &str) -> Priority {
+        Priority::Normal
     }
 
     /// Creates a queue if this adapter can. Returns whether the queue exists now.

@@ -21,10 +21,7 @@ const READ_MAX: usize = 100;
 impl Service {
     /// Reserves the starts of these requests. One that was made before takes no second start, where its id or its key
     /// shows that.
-    pub(super) async fn with_starts(
-        &self,
-        mut requests: Vec<Result<ScheduleRequest, ServiceError>>,
-    ) -> Vec<Result<ScheduleRequest, ServiceError>> {
+    pub(super) async fn add_starts(&self, requests: &mut [Result<ScheduleRequest, ServiceError>]) {
         let needs = |request: &Result<ScheduleRequest, ServiceError>| {
             request.as_ref().is_ok_and(|request| {
                 // Of a key, only one task is scheduled: its start is reserved once that is clear.
@@ -35,7 +32,6 @@ impl Service {
             // Boxed, because the future of each request would contain all of this, and few have a rate.
             Box::pin(self.reserve_new(requests.iter_mut().filter(|one| needs(one)))).await;
         }
-        requests
     }
 
     async fn reserve_new(&self, requests: impl Iterator<Item = &mut Result<ScheduleRequest, ServiceError>>) {

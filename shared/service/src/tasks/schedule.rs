@@ -82,8 +82,9 @@ pub struct Scheduled {
 impl Service {
     /// Schedules a task, or finds the task that the same request created before.
     pub async fn schedule(&self, request: ScheduleRequest) -> Result<Scheduled, ServiceError> {
-        let ready = vec![self.ready(request).await];
-        let Some(request) = self.with_starts(ready).await.pop() else { return Err(ServiceError::Contended) };
+        let mut ready = [self.ready(request).await];
+        self.add_starts(&mut ready).await;
+        let [request] = ready;
         let (scheduled, effects) = self.schedule_unpublished(request?).await?;
         self.publish(effects).await;
         Ok(scheduled)
@@ -95,9 +96,9 @@ impl Service {
         requests: Vec<ScheduleRequest>,
     ) -> Result<Vec<Result<Scheduled, ServiceError>>, ServiceError> {
         limits::check("batch", requests.len(), self.limits.batch)?;
-        let ready =
+        let mut ready: Vec<_> =
             stream::iter(requests).map(|request| self.ready(request)).buffered(AT_ONCE).collect().await;
-        let ready = self.with_starts(ready).await;
+        self.add_starts(&mut ready).await;
         let results: Vec<_> = stream::iter(ready)
             .map(|request| async { self.schedule_unpublished(request?).await })
             .buffered(AT_ONCE)

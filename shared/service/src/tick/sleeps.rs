@@ -163,3 +163,43 @@ fn fraction(at: Timestamp, now: Timestamp) -> u64 {
 fn rounded(delay: Millis) -> Millis {
     Millis::from_secs(delay.saturating_add(Millis::new(NEAR_MS)).as_secs_floor())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tickover_core::id::{ExecutionId, WorkflowName};
+    use tickover_core::limits::Limits;
+
+    use super::*;
+    use crate::executions::StartRequest;
+    use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
+    use crate::service::Ports;
+    use crate::system::SystemIds;
+
+    #[tokio::test]
+    async fn what_an_index_of_an_older_table_lacks_is_read_from_the_record() {
+        let now = Timestamp::from_millis(1_767_225_600_000);
+        let clock = Arc::new(ManualClock::new(now));
+        let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+        let (store, ids) = (Arc::new(MemoryStore::default()), Arc::new(SystemIds));
+        let service = Service::new(Ports { store, queue, clock, ids }, Limits::default());
+        let (workflow, flows) = (WorkflowName::parse("nap").unwrap(), QueueName::parse("flows").unwrap());
+        let id = ExecutionId::parse("e-1").unwrap();
+        service
+            .start(StartRequest { id: Some(id.clone()), ..StartRequest::new(workflow, flows) })
+            .await
+            .unwrap();
+        let execution = service.load_execution(&id).await.unwrap().unwrap();
+        let entry = |id: &ExecutionId| DueEntry {
+            record: RecordId::Execution(id.clone()),
+            due_at: now.plus(SLEEP_PROBE),
+            kind: DueKind::Asleep,
+            sleeper: None,
+        };
+        let waking = service.waking(entry(&id)).await.unwrap().unwrap();
+        assert_eq!((waking.at, waking.sleeper), (now, Sleeper::of(&execution)));
+        let gone = ExecutionId::parse("e-2").unwrap();
+        assert!(service.waking(entry(&gone)).await.unwrap().is_none());
+    }
+}

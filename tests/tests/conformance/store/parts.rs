@@ -78,7 +78,7 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
 
     let rival = QueueRecord { nonce: world.nonce(), paused: true, ..first.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);
-    let (nonce, watermark) = (world.nonce(), Some(NOW));
+    let nonce = world.nonce();
     let workflows = WorkflowName::parse("orders").into_iter().collect::<Vec<_>>();
     assert_eq!(workflows.len(), 1);
     let named = first.with_workflows(&workflows, NOW);
@@ -86,10 +86,9 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     let policies = Policies { retry: RetryPolicy::fixed(2, Millis::from_secs(3)), ..Policies::default() };
     let defaults = KindDefaults { given: json(r#"{"retry":"fixed(2, 3s)"}"#), policies };
     let kinds = TaskKind::parse("send").map(|kind| (kind, defaults)).into_iter().collect();
-    let apart = [(Priority::Low, Mark { arrived: NOW, noted_at: NOW })].into();
-    let second =
-        QueueRecord { version: 2, nonce, paused: true, parked: true, watermark, apart, kinds, ..named };
-    assert_eq!((second.provides.len(), second.kinds.len(), second.apart.len()), (1, 1, 1));
+    let marks = [(Priority::Low, Mark { arrived: NOW, noted_at: NOW })].into();
+    let second = QueueRecord { version: 2, nonce, paused: true, parked: true, marks, kinds, ..named };
+    assert_eq!((second.provides.len(), second.kinds.len(), second.marks.len()), (1, 1, 1));
     world.store.commit(&put(&second)).await?;
     let rival = QueueRecord { nonce: world.nonce(), ..second.clone() };
     assert_eq!(conflicting(world.store.commit(&put(&rival)).await), None);

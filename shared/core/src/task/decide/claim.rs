@@ -4,6 +4,7 @@ use crate::command::Context;
 use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::gate::CLOCKS;
+use crate::gate::rate::Reservation;
 use crate::task::command::{Claim, Places};
 use crate::task::decide::pace::{Pacing, pacing, put_off};
 use crate::task::decision::{ClaimReply, Decision, Reply};
@@ -52,21 +53,37 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
 /// Starts an attempt of a task that waits, once it has what it needs for that.
 fn start(task: &Task, expired_task: Option<Task>, claim: &Claim, context: &Context<'_>) -> Decision {
     let current = expired_task.as_ref().unwrap_or(task);
-    let outcome = match pacing(current, claim, context.now) {
-        Pacing::Later(available_at) => ClaimReply::Early { available_at },
-        Pacing::PutOff(start) => return put_off(task, current, start, context),
-        // The places come first: a start would be lost while the task waits for one.
-        Pacing::NeedsStart | Pacing::Ready if lacks_places(task, claim, context.now) => {
-            ClaimReply::NeedsPlaces
-        }
-        Pacing::NeedsStart => ClaimReply::NeedsStart,
-        Pacing::Ready => {
+    match lack(task, current, claim, context.now) {
+        Lack::Reply(outcome) => reply_only(task, expired_task, outcome, context),
+        Lack::PutOff(start) => put_off(task, current, start, context),
+        Lack::Nothing => {
             let mut after = current.clone();
             transition::start_attempt(&mut after, claim, context.now);
-            return super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Claimed)));
+            super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Claimed)))
         }
-    };
-    reply_only(task, expired_task, outcome, context)
+    }
+}
+
+/// What an attempt lacks to start.
+enum Lack {
+    Nothing,
+    /// The claim is answered so.
+    Reply(ClaimReply),
+    /// Its start comes later, and must be recorded.
+    PutOff(Reservation),
+}
+
+fn lack(task: &Task, current: &Task, claim: &Claim, now: Timestamp) -> Lack {
+    match pacing(current, claim, now) {
+        Pacing::Later(available_at) => Lack::Reply(ClaimReply::Early { available_at }),
+        Pacing::PutOff(start) => Lack::PutOff(start),
+        // The places come first: a start would be lost while the task waits for one.
+        Pacing::NeedsStart | Pacing::Ready if lacks_places(task, claim, now) => {
+            Lack::Reply(ClaimReply::NeedsPlaces)
+        }
+        Pacing::NeedsStart => Lack::Reply(ClaimReply::NeedsStart),
+        Pacing::Ready => Lack::Nothing,
+    }
 }
 
 /// Whether an attempt may not start yet, because the task needs places that weren't taken for this very record, or that
@@ -115,17 +132,10 @@ fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
     } else if claim.isolation.is_shared() {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Suspect)));
     } else {
-        let lacks = match pacing(task, claim, context.now) {
-            Pacing::Later(available_at) => Some(ClaimReply::Early { available_at }),
-            Pacing::PutOff(start) => return put_off(task, task, start, context),
-            Pacing::NeedsStart | Pacing::Ready if lacks_places(task, claim, context.now) => {
-                Some(ClaimReply::NeedsPlaces)
-            }
-            Pacing::NeedsStart => Some(ClaimReply::NeedsStart),
-            Pacing::Ready => None,
-        };
-        if let Some(reply) = lacks {
-            return Decision::unchanged(task, Ok(Reply::Claim(reply)));
+        match lack(task, task, claim, context.now) {
+            Lack::Reply(reply) => return Decision::unchanged(task, Ok(Reply::Claim(reply))),
+            Lack::PutOff(start) => return put_off(task, task, start, context),
+            Lack::Nothing => {}
         }
         transition::start_attempt(&mut after, claim, context.now);
     }

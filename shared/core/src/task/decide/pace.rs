@@ -1,7 +1,6 @@
 //! A task that starts by the rate of a key: whether an attempt may start now, and what happens if not.
 
 use crate::command::Context;
-use crate::flow::Paced;
 use crate::gate::rate::Reservation;
 use crate::task::command::Claim;
 use crate::task::decision::{ClaimReply, Decision, Reply};
@@ -54,9 +53,4 @@ pub(super) fn put_off(task: &Task, current: &Task, start: Reservation, context: 
 /// Whether the start of a task that waits was put off: then it has another one in its record.
 pub(super) fn is_put_off(before: &Task, after: &Task) -> bool {
     after.reserved().is_some() && before.reserved() != after.reserved()
-}
-
-/// Whether a start that was reserved makes others wait. What is given back of a time that has passed changes nothing.
-pub(super) fn is_worth_giving_back(paced: &Paced, now: Timestamp) -> bool {
-    paced.start.is_some_and(|start| start.after.next_at > now)
 }

@@ -213,5 +213,5 @@ async fn a_class_queue_is_no_queue_of_its_own() {
         let name = QueueName::parse(name).unwrap();
         assert!(!queue.knows(&name) && !queue.open(&name).await.unwrap(), "{name}");
     }
-    assert_eq!([queue.apart("high:r"), queue.apart("r")], [Some(Priority::High), None]);
+    assert_eq!([queue.class_of("high:r"), queue.class_of("r")], [Priority::High, Priority::Normal]);
 }
