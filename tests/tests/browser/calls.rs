@@ -182,6 +182,20 @@ async fn a_key_is_found_its_limit_set_and_unset_and_a_place_released() {
 }
 
 #[tokio::test]
+async fn the_rate_of_a_key_and_its_next_start_are_shown() {
+    let site = Site::empty().await;
+    for id in ["mail-1", "mail-2"] {
+        site.task(id, &json!({"rate": {"key": "smtp", "limit": 2, "per": "1h"}})).await;
+    }
+    browse(&site.url(), async |browser| {
+        browser.open("#/limits/smtp").await;
+        browser.sees("2 in each 1h, 1 at once after a quiet time").await;
+        browser.sees("Next start").await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_group_of_failures_is_retried_as_an_operation() {
     let site = Site::empty().await;
     for number in 0..30 {
