@@ -29,11 +29,7 @@ pub(crate) async fn browse(site: &str, test: impl AsyncFnOnce(&Browser)) {
 }
 
 async fn browse_in(site: &str, driver: &str, test: impl AsyncFnOnce(&Browser)) {
-    let mut command = Command::new(driver);
-    let driver =
-        Process::from_command(command.arg("--port=0")).expect("chromedriver: run `cargo xtask browser`");
-    let line = driver.line(|line| line.contains("started successfully on port")).await.unwrap();
-    let port = line.trim_end_matches('.').rsplit(' ').next().unwrap().to_owned();
+    let (driver, port) = start(driver).await;
     // The sandbox needs rights that containers don't have. The pages are our own.
     let rules = format!("--host-resolver-rules=MAP {REBOUND} 127.0.0.1");
     let args =
@@ -68,6 +64,26 @@ async fn browse_in(site: &str, driver: &str, test: impl AsyncFnOnce(&Browser)) {
     let wrong: Vec<String> = log.into_iter().filter(is_wrong).collect();
     assert_eq!(wrong, Vec::<String>::new(), "errors of the page");
     drop(driver);
+}
+
+/// Starts a driver, and returns it with its port.
+///
+/// With port 0 it looks for a port that is free in IPv4 and IPv6, and exits if another process takes it meanwhile.
+async fn start(driver: &str) -> (Process, String) {
+    let mut last = String::new();
+    for _ in 0..5 {
+        let mut command = Command::new(driver);
+        let process =
+            Process::from_command(command.arg("--port=0")).expect("chromedriver: run `cargo xtask browser`");
+        match process.line(|line| line.contains("started successfully on port")).await {
+            Ok(line) => {
+                let port = line.trim_end_matches('.').rsplit(' ').next().unwrap().to_owned();
+                return (process, port);
+            }
+            Err(error) => last = error.to_string(),
+        }
+    }
+    panic!("the driver found no port in five starts: {last}");
 }
 
 impl Browser {
