@@ -6,13 +6,16 @@
 use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::duration::Millis;
+use tickover_core::execution::ExecutionOutcome;
+use tickover_core::execution::command::{Close, Ending};
 use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
-use tickover_core::id::{FLOW_KEY_MAX, FlowKey};
+use tickover_core::id::{ExecutionId, FLOW_KEY_MAX, FlowKey, WorkflowName};
 use tickover_core::kind::{KindDefaults, Policies};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::command::Start;
 use tickover_service::claim::{ClaimedTask, Together};
+use tickover_service::executions::{StartRequest, StartedTurn, Work};
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::meter::{Bill, Meter};
 use tickover_tests::scene::{claim_request, queue_name, request};
@@ -290,4 +293,77 @@ async fn a_batch_costs_no_write_unit_and_no_read_more_than_the_same_tasks_one_at
 fn tenant(key: &str) -> ScheduleRequest {
     let flow = FlowRequest { fairness: FlowKey::parse(key).ok(), ..FlowRequest::default() };
     ScheduleRequest { flow, ..request("work", None, None) }
+}
+
+/// Starts an execution and returns its bill.
+async fn started(meter: &Meter, id: &str, flow: FlowRequest) -> Bill {
+    let workflow = WorkflowName::parse("order-fulfilment").unwrap();
+    let id = Some(ExecutionId::parse(id).unwrap());
+    let request =
+        StartRequest { id, flow: Box::new(flow), ..StartRequest::new(workflow, queue_name("work")) };
+    let (answer, bill) = meter.bill(meter.scene.service.start(request)).await;
+    assert!(!answer.unwrap().existed);
+    bill
+}
+
+async fn next_turn(meter: &Meter) -> (Option<StartedTurn>, Bill) {
+    let request = claim_request(1);
+    let (taken, bill) = meter.bill(meter.scene.service.next_work(&queue_name("work"), &request)).await;
+    let turn = taken.unwrap().pop().map(|work| match work {
+        Work::Turn(turn) => *turn,
+        Work::Task(task) => panic!("a task: {task:?}"),
+    });
+    (turn, bill)
+}
+
+async fn closed(meter: &Meter, turn: StartedTurn) -> Bill {
+    let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
+    let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+    let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
+    answer.unwrap();
+    bill
+}
+
+fn at_most(limit: u16) -> FlowRequest {
+    limited(&["customer-7"], limit).flow
+}
+
+#[tokio::test]
+async fn a_place_of_an_execution_costs_two_write_units_and_one_that_had_to_wait_at_most_five() {
+    let meter = meter().await;
+    let mut lives = vec![];
+    for (id, flow) in [("plain", FlowRequest::default()), ("first", at_most(5)), ("second", at_most(5))] {
+        let start = started(&meter, id, flow).await;
+        let (turn, taken) = next_turn(&meter).await;
+        let close = closed(&meter, turn.unwrap()).await;
+        lives.push((start.writes + taken.writes + close.writes, taken.reads + close.reads));
+    }
+    let [plain, first, second] = [lives[0], lives[1], lives[2]];
+    assert_eq!((first.0 - plain.0, second.0 - plain.0), (2.0, 2.0), "{lives:?}");
+    assert!(second.1 - plain.1 <= 2.0, "{lives:?}");
+    // The second one waits for the first one's place.
+    started(&meter, "holder", at_most(1)).await;
+    let (holder, _) = next_turn(&meter).await;
+    let start = started(&meter, "waiter", at_most(1)).await;
+    let (none, waits) = next_turn(&meter).await;
+    assert!(none.is_none());
+    let frees = closed(&meter, holder.unwrap()).await;
+    let (waiter, takes) = next_turn(&meter).await;
+    let ends = closed(&meter, waiter.unwrap()).await;
+    // Of the holder's end, only what it costs more than the plain end is the waiter's.
+    let writes = start.writes + waits.writes + takes.writes + ends.writes + (frees.writes - ends.writes);
+    assert!(writes - plain.0 <= 5.0, "{} more: {waits:?} {frees:?} {takes:?} {ends:?}", writes - plain.0);
+}
+
+#[tokio::test]
+async fn a_start_of_an_execution_by_a_rate_costs_one_write_unit() {
+    let meter = meter().await;
+    let mut lives = vec![];
+    for (id, flow) in [("plain", FlowRequest::default()), ("paced", paced(Start::After(Millis::ZERO)).flow)] {
+        let start = started(&meter, id, flow).await;
+        let (turn, taken) = next_turn(&meter).await;
+        let close = closed(&meter, turn.unwrap()).await;
+        lives.push(start.writes + taken.writes + close.writes);
+    }
+    assert_eq!(lives[1] - lives[0], 1.0, "{lives:?}");
 }

@@ -4,7 +4,7 @@
 use tickover_core::duration::MAX_QUOTED_CHARS;
 use tickover_core::error::Reject;
 use tickover_core::id::{
-    CronId, EventName, ExecutionId, NameError, OperationId, QueueName, StepName, TaskId, TaskKind,
+    CronId, EventName, ExecutionId, NameError, OperationId, Owner, QueueName, StepName, TaskId, TaskKind,
 };
 
 /// Path segments that URL parsers remove.
@@ -17,6 +17,11 @@ pub(crate) fn task_id(text: &str) -> Result<TaskId, Reject> {
     let id = parse("id", text, TaskId::parse)?;
     reachable_task("id", &id)?;
     Ok(id)
+}
+
+/// Who has a place, in a path: the id of a task, or `@` and that of an execution.
+pub(crate) fn owner(text: &str) -> Result<Owner, Reject> {
+    parse("holder", text, |text| Owner::try_from(text.to_owned()))
 }
 
 /// A queue's name in a path.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use tickover_core::id::Owner;
 use tickover_wire::answer::Problem;
 use tickover_wire::request::{ExecutionStatuses, TaskStatuses};
 use tickover_wire::{Cursor, FailureCode, Instant, Label, PageLimit, RunNumber, Wait};
@@ -28,7 +29,7 @@ mod nullability;
         (name = "workers", description = "Claim tasks and report on them."),
         (name = "executions", description = "Start, read and operate executions of workflows."),
         (name = "queues", description = "See and pause queues."),
-        (name = "limits", description = "See and set how many tasks of a key run at once."),
+        (name = "limits", description = "See and set how many tasks and executions of a key run at once."),
         (name = "crons", description = "Work started again and again, by a cron expression or at an interval."),
         (name = "system", description = "The server itself."),
     ),
@@ -42,7 +43,8 @@ mod nullability;
         ExecutionStatuses,
         Label,
         FailureCode,
-        Instant
+        Instant,
+        Owner
     )),
 )]
 struct Base;

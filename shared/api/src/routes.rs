@@ -96,7 +96,7 @@ routes! {
     GET "/v1/limits/{key}" => limits::limit,
     PUT "/v1/limits/{key}" => limits::set_limit,
     DELETE "/v1/limits/{key}" => limits::unset_limit,
-    DELETE "/v1/limits/{key}/holders/{task}" => limits::release_place,
+    DELETE "/v1/limits/{key}/holders/{holder}" => limits::release_place,
     POST "/v1/executions" => executions::start,
     GET "/v1/executions" => executions::list,
     GET "/v1/workflows" => executions::workflows,

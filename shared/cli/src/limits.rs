@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Subcommand;
 use tickover::Client;
 use tickover_core::duration::Millis;
-use tickover_core::id::{FlowKey, TaskId};
+use tickover_core::id::{FlowKey, Owner};
 use tickover_wire::ConcurrencyLimit;
 use tickover_wire::answer::{LimitView, RateView};
 use tickover_wire::request::LimitRequest;
@@ -18,11 +18,11 @@ use crate::show::{answer, print};
 pub(crate) enum LimitsCommand {
     /// Show a key's limit: who has its places, and who waits
     Show(OneArgs),
-    /// Set a key's limit, whatever tasks ask for; a lower limit takes no place away
+    /// Set a key's limit, whatever requests ask for; a lower limit takes no place away
     Set(SetArgs),
-    /// Give a key's limit back to the tasks
+    /// Give a key's limit back to the requests
     Unset(OneArgs),
-    /// Take a task's place: the next one gets it, and the attempt that had it goes on
+    /// Take its place from a task or an execution: the next one gets it, and the one that had it goes on
     Release(ReleaseArgs),
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct SetArgs {
 pub(crate) struct ReleaseArgs {
     #[command(flatten)]
     one: OneArgs,
-    /// The task's id
-    #[arg(value_parser = name(TaskId::parse))]
-    task: TaskId,
+    /// The id of a task, or `@` and that of an execution
+    #[arg(value_parser = name(|text: String| Owner::try_from(text)))]
+    holder: Owner,
 }
 
 pub(crate) async fn run(command: LimitsCommand, client: &Client) -> anyhow::Result<()> {
@@ -66,8 +66,8 @@ pub(crate) async fn run(command: LimitsCommand, client: &Client) -> anyhow::Resu
             (api.set_limit(&one.key, &request).await?, one.json)
         }
         LimitsCommand::Unset(args) => (api.unset_limit(&args.key).await?, args.json),
-        LimitsCommand::Release(ReleaseArgs { one, task }) => {
-            (api.release_place(&one.key, &task).await?, one.json)
+        LimitsCommand::Release(ReleaseArgs { one, holder }) => {
+            (api.release_place(&one.key, &holder).await?, one.json)
         }
     };
     if json { answer(&found.limit) } else { print(&text(&found.limit)) }
@@ -78,7 +78,7 @@ fn text(limit: &LimitView) -> String {
     let most = match limit.limit {
         Some(most) if limit.pinned => format!("{most}, set by an operator"),
         Some(most) => most.to_string(),
-        None => "no task has asked for one lately".to_owned(),
+        None => "nothing has asked for one lately".to_owned(),
     };
     let mut text =
         format!("Key {:?}: limit {most}; {} taken, {} waiting", limit.key, limit.taken, waiting(limit));
@@ -91,10 +91,14 @@ fn text(limit: &LimitView) -> String {
     }
     for holder in &limit.holders {
         let how = if holder.called { "called, not claimed yet" } else { "runs" };
-        let _ = writeln!(text, "  {} {how}; its place ends {}", holder.task, holder.until.to_rfc3339());
+        let until = holder.until.map_or_else(
+            || "its place ends with it".to_owned(),
+            |until| format!("its place ends {}", until.to_rfc3339()),
+        );
+        let _ = writeln!(text, "  {} {how}; {until}", holder.owner());
     }
-    for (nth, task) in limit.next.iter().enumerate() {
-        let _ = writeln!(text, "  {} waits, number {}", task, nth + 1);
+    for (nth, owner) in limit.next.iter().enumerate() {
+        let _ = writeln!(text, "  {owner} waits, number {}", nth + 1);
     }
     text
 }

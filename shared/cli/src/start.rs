@@ -11,9 +11,10 @@ use tickover_core::limits::WAIT_MAX;
 use tickover_service::ports::Clock as _;
 use tickover_service::system::SystemClock;
 use tickover_wire::answer::ExecutionView;
-use tickover_wire::request::StartRequest;
+use tickover_wire::request::{Concurrency, Rate, StartRequest};
 
 use crate::argument::{self, duration, label, name};
+use crate::task::{limit_of_key, rate_of_key, with_burst};
 use crate::{execution, show};
 
 /// Options of `tickover start`. Durations are like `30s` or `1h 30m`.
@@ -50,6 +51,15 @@ pub(crate) struct StartArgs {
     /// How long to wait before a worker may claim it
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
+    /// At most LIMIT executions and tasks of KEY are in progress at once; up to three times
+    #[arg(long, value_name = "KEY=LIMIT", value_parser = limit_of_key)]
+    concurrency: Vec<Concurrency>,
+    /// At most LIMIT executions of KEY start in each PERIOD, such as `smtp=100/1m`
+    #[arg(long, value_name = "KEY=LIMIT/PERIOD", value_parser = rate_of_key)]
+    rate: Option<Rate>,
+    /// How many of the rate may start at once after a quiet time
+    #[arg(long, value_name = "COUNT", requires = "rate")]
+    burst: Option<u32>,
     /// Which turns of the queue start first; its remote steps and children have the same
     #[arg(long, value_name = "PRIORITY", value_parser = ["high", "normal", "low"])]
     priority: Option<String>,
@@ -95,6 +105,8 @@ fn request(args: StartArgs) -> anyhow::Result<StartRequest> {
         run_timeout: argument::field("run_timeout", args.run_timeout.as_deref())?,
         on_failure_timeout: argument::field("on_failure_timeout", args.on_failure_timeout.as_deref())?,
         delay: argument::field("delay", args.delay.as_deref())?,
+        concurrency: (!args.concurrency.is_empty()).then_some(args.concurrency),
+        rate: with_burst(args.rate, args.burst)?,
         priority: argument::field("priority", args.priority.as_deref())?,
         fairness_key: argument::field("fairness_key", args.fairness_key.as_deref())?,
         policy: args.reject_duplicate.then_some(StartPolicy::Reject.into()),

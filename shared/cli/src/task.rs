@@ -124,7 +124,7 @@ fn request(args: &TaskArgs) -> anyhow::Result<ScheduleRequest> {
         retry: args.retry.as_deref().map(policy).transpose()?,
         labels: argument::labels(args.labels.clone()),
         concurrency: (!args.concurrency.is_empty()).then(|| args.concurrency.clone()),
-        rate: rate(args)?,
+        rate: with_burst(args.rate.clone(), args.burst)?,
         priority: argument::field("priority", args.priority.as_deref())?,
         fairness_key: argument::field("fairness_key", args.fairness_key.as_deref())?,
         unique: unique(args)?,
@@ -141,9 +141,10 @@ fn queue(args: &TaskArgs) -> Option<QueueName> {
     (!is_any).then(|| args.queue.clone())
 }
 
-fn rate(args: &TaskArgs) -> anyhow::Result<Option<Rate>> {
-    let Some(rate) = &args.rate else { return Ok(None) };
-    Ok(Some(Rate { burst: argument::number("rate.burst", args.burst)?, ..rate.clone() }))
+/// The rate with the number that may start at once.
+pub(crate) fn with_burst(rate: Option<Rate>, burst: Option<u32>) -> anyhow::Result<Option<Rate>> {
+    let Some(rate) = rate else { return Ok(None) };
+    Ok(Some(Rate { burst: argument::number("rate.burst", burst)?, ..rate }))
 }
 
 fn unique(args: &TaskArgs) -> anyhow::Result<Option<Unique>> {
@@ -163,14 +164,14 @@ fn debounce(args: &TaskArgs) -> anyhow::Result<Option<Debounce>> {
 }
 
 /// `KEY=LIMIT`. The key may contain `=`.
-fn limit_of_key(text: &str) -> Result<Concurrency, String> {
+pub(crate) fn limit_of_key(text: &str) -> Result<Concurrency, String> {
     let (key, limit) = text.rsplit_once('=').ok_or("expected KEY=LIMIT")?;
     let key = FlowKey::parse(key).map_err(|error| format!("the key {error}"))?;
     Ok(Concurrency { key, limit: count("concurrency.limit", limit)? })
 }
 
 /// `KEY=LIMIT/PERIOD`, or `KEY=LIMIT` for one second.
-fn rate_of_key(text: &str) -> Result<Rate, String> {
+pub(crate) fn rate_of_key(text: &str) -> Result<Rate, String> {
     let (key, rate) = text.rsplit_once('=').ok_or("expected KEY=LIMIT/PERIOD")?;
     let key = FlowKey::parse(key).map_err(|error| format!("the key {error}"))?;
     let (limit, per) = rate.split_once('/').map_or((rate, None), |(limit, per)| (limit, Some(per)));

@@ -8,7 +8,7 @@ use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
 use crate::flow::{Gated, Paced};
 use crate::gate::{Gate, Waiter};
-use crate::id::{ExecutionId, Fingerprint, GateId, Incarnation, Nonce, QueueName, TaskId};
+use crate::id::{ExecutionId, Fingerprint, GateId, Incarnation, Nonce, Owner, QueueName};
 use crate::operation::Operation;
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
@@ -258,17 +258,17 @@ pub enum Effect {
     },
     /// Notifies an execution that one of its remote steps or children has ended.
     NotifyParent(Parent),
-    /// Gives up what a task has at its gates.
+    /// Gives up what a task or an execution has at its gates.
     FreePlaces(Box<FreePlaces>),
 }
 
-/// What a task gives up at its gates.
+/// What a task or an execution gives up at its gates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreePlaces {
-    pub task: TaskId,
+    pub owner: Owner,
     pub incarnation: Incarnation,
     pub gates: Vec<Gated>,
-    /// The mark of the attempt whose places they are; `None` for a task that ended while it waited.
+    /// The mark of the places; `None` if it ended while it waited.
     pub of: Option<u32>,
     /// The key by whose rate it starts, with the start that was reserved and isn't needed.
     pub start: Option<Paced>,

@@ -2,6 +2,7 @@
 //!
 //! The short serialised names are a storage format: the table stores the record as it is serialised here.
 
+mod admission;
 mod append;
 mod attempts;
 mod blobs;
@@ -28,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::due::Due;
 use crate::duration::Millis;
 use crate::failure::Failure;
-use crate::id::{ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, WorkerName, WorkflowName};
+use crate::id::{ExecutionId, Incarnation, LeaseId, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::lane::Lane;
 use crate::payload::Payload;
 use crate::time::Timestamp;
@@ -36,6 +37,7 @@ use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
 
 pub use crate::parent::{Parent, ParentClosePolicy, Slot};
+pub use admission::{Admission, Held};
 pub use attempts::{GRACE, TimedAttempt};
 pub use command::Command;
 pub use decide::decide;
@@ -71,9 +73,6 @@ pub struct Execution {
     /// When it was started.
     #[serde(rename = "t0")]
     pub created_at: Timestamp,
-    /// Digest of the request that started it.
-    #[serde(rename = "fp")]
-    pub fingerprint: Fingerprint,
     /// Number of the run, from 1. `continue_as_new`, `restart` and `rerun` start another run.
     #[serde(rename = "run")]
     pub run: u32,
@@ -104,6 +103,9 @@ pub struct Execution {
     /// unless they ask for another one.
     #[serde(rename = "ln", default, skip_serializing_if = "Lane::is_plain")]
     pub lane: Lane,
+    /// The keys that limit when it begins; absent if it asks for none.
+    #[serde(rename = "adm", default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<Box<Admission>>,
     /// How many wakes it has received: notifications that a remote step or a child has ended. A wake adds 1 without a
     /// decision, so that many can be written at the same time. The write that suspends a turn is conditional on this
     /// count.

@@ -234,22 +234,59 @@ pub struct Paced {
     pub start: Option<Reservation>,
 }
 
-/// A key in which a task needs a place.
+/// A key at which a task or an execution needs a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Gated {
     /// Digest of the key.
-    #[serde(rename = "d")]
     pub key: Fingerprint,
-    #[serde(rename = "l")]
     pub limit: NonZeroU16,
     /// The beginning of the key, for people: see [`crate::gate::TEXT_MAX`].
-    #[serde(rename = "t", default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+}
+
+/// As it is stored, because records are small: the limit, the digest and the text, separated by spaces. The text may have
+/// spaces itself.
+impl From<Gated> for String {
+    fn from(Gated { key, limit, text }: Gated) -> Self {
+        let space = if text.is_empty() { "" } else { " " };
+        format!("{limit} {key}{space}{text}")
+    }
+}
+
+impl TryFrom<String> for Gated {
+    type Error = &'static str;
+
+    fn try_from(stored: String) -> Result<Self, Self::Error> {
+        let (limit, rest) = stored.split_once(' ').ok_or("no key")?;
+        let (key, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        let limit = limit.parse().map_err(|_| "no limit")?;
+        Ok(Self { key: Fingerprint::try_from(key.to_owned())?, limit, text: text.to_owned() })
+    }
 }
 
 impl Flow {
     /// Whether a task's record needs none of it.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_stored_in_one_string_with_or_without_its_text() {
+        let key = Fingerprint::from_bytes([7; 16]);
+        for text in ["", "customer-7", " two words ", "ä"] {
+            let gated = Gated { key, limit: NonZeroU16::MAX, text: text.to_owned() };
+            let stored = serde_json::to_string(&gated).unwrap();
+            assert!(stored.len() <= 31 + text.len(), "{stored}");
+            assert_eq!(serde_json::from_str::<Gated>(&stored).unwrap(), gated);
+        }
+        for wrong in [r#""""#, r#""5""#, r#""0 BwcHBwcHBwcHBwcHBwcHBw""#, r#""5 short""#] {
+            assert!(serde_json::from_str::<Gated>(wrong).is_err(), "{wrong}");
+        }
     }
 }

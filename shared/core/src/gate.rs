@@ -1,8 +1,9 @@
-//! Gates: a record for each key by which starts are limited. It has the places of the tasks that run, and the tasks
-//! that wait for one.
+//! Gates: a record for each key by which starts are limited. It has the places of the tasks that run and of the
+//! executions that have begun, and those that wait for one.
 //!
-//! A task has a lease only while it has a place at each of its gates. A place ends by itself, a few seconds after the
-//! lease that it was taken for: so one that was left behind by a crash never stays.
+//! A task has a lease only while it has a place at each of its gates. Its place ends by itself, a few seconds after the
+//! lease that it was taken for: so one that was left behind by a crash never stays. An execution has its places from its
+//! first turn until its outcome is final.
 
 mod call;
 mod clear;
@@ -21,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use crate::due::{Due, DueKind, fnv1a, shard_of_name};
 use crate::duration::Millis;
 use crate::flow::{Pace, Priority};
-use crate::id::{FlowKey, GateId, Incarnation, LeaseId, Nonce, TaskId};
-use crate::limits::CONTROL_RECORD_BYTES;
+use crate::id::{FlowKey, GateId, Incarnation, LeaseId, Nonce, Owner};
+use crate::limits::{CONTROL_RECORD_BYTES, SPAN_MAX};
 use crate::size;
 use crate::time::Timestamp;
 
@@ -30,7 +31,9 @@ pub use call::{Behind, Standing, call, line};
 pub use clear::clear;
 pub use extend::extend;
 pub use free::{free, withdraw};
-pub use pace::{AskedStart, BEGINS_WITHIN, LATE_MAX, give_start_back, next_start, reserve_start};
+pub use pace::{
+    AskedStart, BEGINS_WITHIN, LATE_MAX, Pacing, give_start_back, next_start, pacing, reserve_start,
+};
 pub use take::{CALL_KEPT, Take, Taken, take};
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
@@ -51,6 +54,9 @@ pub const PATROL: Millis = Millis::from_secs(60);
 pub const LINE_MAX: usize = 8;
 /// What the holders of a full line may still add to the record: it has room for waiting tasks below that.
 const GROWTH_BYTES: usize = 64;
+/// How long an execution keeps its place without a turn that takes it again, as it does from half of this time on. A
+/// sleep takes at most half of it.
+pub const EXECUTION_PLACE: Millis = Millis::new(2 * SPAN_MAX.as_u64());
 /// How long the item of a waiting task is kept. Its own backstop brings it back to the line before.
 pub const WAITER_KEPT: Millis = Millis::from_secs(30 * 86_400);
 /// How long a gate is kept that nobody needs.
@@ -121,11 +127,11 @@ pub struct RateState {
     pub of: u32,
 }
 
-/// A task that has a place.
+/// A task or an execution that has a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "HolderFields", into = "HolderFields")]
 pub struct Holder {
-    pub task: TaskId,
+    pub owner: Owner,
     pub incarnation: Incarnation,
     /// From when on the place is free, whatever became of the task.
     pub until: Timestamp,
@@ -135,7 +141,8 @@ pub struct Holder {
 /// How far a holder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// It has taken its place for the attempt with this mark: the beginning of the digest of the lease.
+    /// It has taken its place for what has this mark: a task for an attempt, of which it is the beginning of the lease's
+    /// digest; an execution for a version of its record, see [`version_mark`].
     Taken { mark: u32 },
     /// It waited, was given the place and called, and hasn't come yet.
     Called { order: Order },
@@ -149,47 +156,47 @@ pub struct Order {
     pub since: Timestamp,
 }
 
-/// A task that waits for a place.
+/// A task or an execution that waits for a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WaiterFields", into = "WaiterFields")]
 pub struct Waiter {
-    pub task: TaskId,
+    pub owner: Owner,
     pub incarnation: Incarnation,
     pub order: Order,
 }
 
 /// A holder as it is stored: an array, because names would take a fifth of the record.
-type HolderFields = (TaskId, Incarnation, Timestamp, u32, Option<(Priority, Timestamp)>);
-type WaiterFields = (TaskId, Incarnation, Priority, Timestamp);
+type HolderFields = (Owner, Incarnation, Timestamp, u32, Option<(Priority, Timestamp)>);
+type WaiterFields = (Owner, Incarnation, Priority, Timestamp);
 
 impl From<HolderFields> for Holder {
-    fn from((task, incarnation, until, mark, called): HolderFields) -> Self {
+    fn from((owner, incarnation, until, mark, called): HolderFields) -> Self {
         let hold = match called {
             Some((priority, since)) => Hold::Called { order: Order { priority, since } },
             None => Hold::Taken { mark },
         };
-        Self { task, incarnation, until, hold }
+        Self { owner, incarnation, until, hold }
     }
 }
 
 impl From<Holder> for HolderFields {
-    fn from(Holder { task, incarnation, until, hold }: Holder) -> Self {
+    fn from(Holder { owner, incarnation, until, hold }: Holder) -> Self {
         match hold {
-            Hold::Taken { mark } => (task, incarnation, until, mark, None),
-            Hold::Called { order } => (task, incarnation, until, 0, Some((order.priority, order.since))),
+            Hold::Taken { mark } => (owner, incarnation, until, mark, None),
+            Hold::Called { order } => (owner, incarnation, until, 0, Some((order.priority, order.since))),
         }
     }
 }
 
 impl From<WaiterFields> for Waiter {
-    fn from((task, incarnation, priority, since): WaiterFields) -> Self {
-        Self { task, incarnation, order: Order { priority, since } }
+    fn from((owner, incarnation, priority, since): WaiterFields) -> Self {
+        Self { owner, incarnation, order: Order { priority, since } }
     }
 }
 
 impl From<Waiter> for WaiterFields {
-    fn from(Waiter { task, incarnation, order }: Waiter) -> Self {
-        (task, incarnation, order.priority, order.since)
+    fn from(Waiter { owner, incarnation, order }: Waiter) -> Self {
+        (owner, incarnation, order.priority, order.since)
     }
 }
 
@@ -201,19 +208,19 @@ impl Waiter {
             Priority::Normal => 1,
             Priority::Low => 2,
         };
-        format!("{rank}{:016}{}", self.order.since.as_millis().max(0), self.task)
+        format!("{rank}{:016}{}", self.order.since.as_millis().max(0), self.owner)
     }
 
-    /// Whether it is about the same task.
-    pub fn is_of(&self, task: &TaskId, incarnation: Incarnation) -> bool {
-        self.task == *task && self.incarnation == incarnation
+    /// Whether it is about the same task or execution.
+    pub fn is_of(&self, owner: &Owner, incarnation: Incarnation) -> bool {
+        self.owner == *owner && self.incarnation == incarnation
     }
 }
 
 impl Holder {
-    /// Whether it is about the same task.
-    pub fn is_of(&self, task: &TaskId, incarnation: Incarnation) -> bool {
-        self.task == *task && self.incarnation == incarnation
+    /// Whether it is about the same task or execution.
+    pub fn is_of(&self, owner: &Owner, incarnation: Incarnation) -> bool {
+        self.owner == *owner && self.incarnation == incarnation
     }
 }
 
@@ -224,10 +231,25 @@ impl Holder {
     }
 }
 
+/// Places that were taken at all gates of a task or an execution, for what is to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// When the first of them ends.
+    pub until: Timestamp,
+    /// The version of the record that they were taken for. A record that has changed since may have given them up.
+    pub version: u64,
+}
+
 /// The mark of an attempt. It tells two attempts of one task apart, and reveals nothing of the lease.
 pub fn mark(lease: &LeaseId) -> u32 {
     let digest = fnv1a(&lease.to_string());
     u32::try_from(digest >> 32).unwrap_or(u32::MAX) ^ u32::try_from(digest & 0xffff_ffff).unwrap_or(0)
+}
+
+/// The mark of a place that an execution takes in this version of its record. All who decide on that version have the same
+/// mark. Once the record has another version, none of them can begin any more.
+pub fn version_mark(version: u64) -> u32 {
+    u32::try_from(version).unwrap_or(u32::MAX)
 }
 
 /// A gate that is being changed, and what else its write needs.

@@ -3,6 +3,7 @@
 //! Random bits are arguments: this module only gives them types and a text form.
 
 mod key;
+mod owner;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,6 +17,7 @@ use subtle::ConstantTimeEq as _;
 use crate::error::Reject;
 
 pub use key::FlowKey;
+pub use owner::Owner;
 
 /// Longest task id, in characters.
 pub const ID_MAX: usize = 96;
@@ -124,6 +126,9 @@ macro_rules! schema {
         impl utoipa::ToSchema for $name {}
     };
 }
+
+#[cfg(feature = "schema")]
+schema!(Owner, "^@?[A-Za-z0-9._:-]+$");
 
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $maximum:expr) => {

@@ -110,15 +110,15 @@ const OPERATION = [
 
 const LIMIT = [
   {
-    name: 'Unset', says: 'The limit that the latest task asks for counts again.',
+    name: 'Unset', says: 'The limit that the latest request asks for counts again.',
     when: (one) => one.pinned,
     call: (one) => remove(['limits', one.id]), command: (one) => commands.unsetLimit(one.id),
   },
 ];
 
-/** The call on a task that has a place at a key. */
+/** The call on a task or an execution that has a place at a key. */
 export const RELEASE = {
-  name: 'Release', says: 'Its place is free at once, and the next task gets it.', final: 'The attempt that had it goes on: more than the limit may then run.',
+  name: 'Release', says: 'Its place is free at once, and the next one gets it.', final: 'What had it goes on: more than the limit may then run.',
   call: (one) => remove(['limits', one.key, 'holders', one.id]), command: (one) => commands.releasePlace(one.key, one.id),
 };
 

@@ -67,7 +67,7 @@ export function next(record) {
   }
 }
 
-/** Which key holds a task back, and its position. */
+/** Which key holds a task or an execution back, and its position. */
 function held({ limit, position }) {
   const most = limit.limit === undefined ? '' : ` of ${limit.limit}`;
   return [`It waits for a place at the key ${limit.key}: ${limit.taken}${most} are taken${position ? `, and it is number ${position} in the line` : ''}.`];

@@ -75,6 +75,8 @@ pub struct StartRequest {
     pub trace: Option<TraceContext>,
     /// Where the hints of its turns stand in their queue; see [`lane`](crate::flow::lane).
     pub lane: Lane,
+    /// What limits its start: `concurrency` and `rate`. The others of its fields don't count.
+    pub flow: Box<FlowRequest>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
 }
@@ -96,6 +98,7 @@ impl StartRequest {
             parent: None,
             trace: None,
             lane: Lane::default(),
+            flow: Box::default(),
             policy: StartPolicy::default(),
         }
     }

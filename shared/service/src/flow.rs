@@ -1,5 +1,6 @@
 //! What a request asks of flow control, in the forms in which it is stored and compared.
 
+use tickover_core::execution::Admission;
 use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, Paced, Priority, UniqueWindow};
 use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::shown;
@@ -46,6 +47,13 @@ pub(crate) fn recorded(request: &FlowRequest, start: Option<Reservation>) -> Flo
             start,
         }),
     }
+}
+
+/// The part of a request that an execution's record keeps; `None` if nothing limits its start.
+pub(crate) fn admission(request: &FlowRequest, start: Option<Reservation>) -> Option<Box<Admission>> {
+    let Flow { gates, paced, .. } = recorded(request, start);
+    let asks = !gates.is_empty() || paced.is_some();
+    asks.then(|| Box::new(Admission { gates, held: None, paced }))
 }
 
 /// A text that is the same for the same request, and empty for a task that asks for nothing.

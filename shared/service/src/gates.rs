@@ -1,25 +1,26 @@
-//! Gates: places that tasks take before they start, and give up when they stop.
+//! Gates: places that tasks and executions take before they start, and give up when they stop.
 //!
 //! Each change is one conditional write of the gate. If places are free and tasks wait, the same write gives them to the
 //! first of the line, whoever makes it: a claim, the end of an attempt, or the tick.
 
+mod admit;
 mod claim;
 mod operate;
 mod patrol;
+mod standing;
 mod start;
 
-use tickover_core::decision::{Effect, FreePlaces, Write};
+use tickover_core::decision::{FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Gated;
 use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::{
-    self, AskedStart, Behind, CLOCKS, GRACE, Gate, LINE_MAX, Plan, RateState, Standing, Take, Taken,
-    WAITER_KEPT, Waiter,
+    self, AskedStart, Behind, GRACE, Gate, LINE_MAX, Plan, RateState, Standing, Take, Taken, WAITER_KEPT,
+    Waiter,
 };
-use tickover_core::id::{GateId, Incarnation, LeaseId, TaskId};
-use tickover_core::task::hint::Hint;
-use tickover_core::task::{State, Task};
+use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
+use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
 use crate::error::ServiceError;
@@ -28,6 +29,9 @@ use crate::ports::StoreError;
 use crate::service::Service;
 use crate::warn_unless_logged;
 
+use standing::Records;
+
+pub(crate) use admit::{Admitted, Taking};
 pub(crate) use claim::{PlacesOfClaim, PlacesTaken};
 pub use operate::{LimitHolder, LimitView, WaitsAt};
 
@@ -44,20 +48,20 @@ enum Act<'a> {
     Take(&'a Take),
     /// A worker is alive.
     Extend {
-        task: &'a TaskId,
+        owner: &'a Owner,
         incarnation: Incarnation,
         mark: u32,
         until: Timestamp,
     },
-    /// An attempt has ended.
+    /// An attempt or an execution has ended.
     Free {
-        task: &'a TaskId,
+        owner: &'a Owner,
         incarnation: Incarnation,
         mark: u32,
     },
-    /// A task has ended that waited.
+    /// A task or an execution has ended that waited.
     Withdraw {
-        task: &'a TaskId,
+        owner: &'a Owner,
         incarnation: Incarnation,
     },
     /// Starts are to be spread by the key's rate.
@@ -68,8 +72,8 @@ enum Act<'a> {
     Patrol,
     /// An operator sets the limit, or gives it back to the tasks.
     Pin(Option<std::num::NonZeroU16>),
-    /// An operator takes a task's place.
-    Release(&'a TaskId),
+    /// An operator takes its place from a task or an execution.
+    Release(&'a Owner),
 }
 
 impl Act<'_> {
@@ -115,9 +119,9 @@ impl Service {
             let mut plan = Plan::of(before.clone().unwrap_or_else(new));
             self.rules.clear_places(&mut plan, now);
             let mut done = self.act(&mut plan, act, now).await?;
-            let mut hints = vec![];
+            let mut records = Records::default();
             if plan.gate.should_call() {
-                hints = self.call_first(&mut plan, now).await?;
+                records = self.call_first(&mut plan, now).await?;
                 done = self.take_if_called(&mut plan, act, now).unwrap_or(done);
             }
             let Some(record) = plan.finish(before.as_ref(), nonce, now, self.limits.due_shards) else {
@@ -127,8 +131,11 @@ impl Service {
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => {
                     metric::limit(&record);
-                    hints.retain(|hint| plan.called.iter().any(|one| one.is_of(&hint.id, hint.incarnation)));
-                    self.send_called(hints).await;
+                    // If one of the hints is lost, its place goes on to the next.
+                    let hints = records.hints(&plan.called);
+                    if !hints.is_empty() {
+                        Box::pin(self.publish(hints)).await;
+                    }
                     return Ok((done, Some(record)));
                 }
                 Err(StoreError::Conflict { .. }) => self.back_off(tries, CONFLICT_WAIT).await,
@@ -141,15 +148,15 @@ impl Service {
     async fn act(&self, plan: &mut Plan, act: &Act<'_>, now: Timestamp) -> Result<Done, ServiceError> {
         Ok(match act {
             Act::Take(take) => Done::Took(self.rules.take_place(plan, take, now)),
-            Act::Extend { task, incarnation, mark, until } => {
-                Done::Found(gate::extend(&mut plan.gate, task, *incarnation, *mark, *until))
+            Act::Extend { owner, incarnation, mark, until } => {
+                Done::Found(gate::extend(&mut plan.gate, owner, *incarnation, *mark, *until))
             }
-            Act::Free { task, incarnation, mark } => {
-                self.rules.free_place(&mut plan.gate, task, *incarnation, *mark);
+            Act::Free { owner, incarnation, mark } => {
+                self.rules.free_place(&mut plan.gate, owner, *incarnation, *mark);
                 Done::Found(true)
             }
-            Act::Withdraw { task, incarnation } => {
-                gate::withdraw(&mut plan.gate, task, *incarnation);
+            Act::Withdraw { owner, incarnation } => {
+                gate::withdraw(&mut plan.gate, owner, *incarnation);
                 Done::Found(true)
             }
             Act::Reserve(asked) => {
@@ -165,26 +172,26 @@ impl Service {
                 plan.gate.pinned = *limit;
                 Done::Found(true)
             }
-            Act::Release(task) => {
+            Act::Release(owner) => {
                 let count = plan.gate.holders.len();
-                plan.gate.holders.retain(|one| one.task != **task);
+                plan.gate.holders.retain(|one| one.owner != **owner);
                 Done::Found(plan.gate.holders.len() < count)
             }
         })
     }
 
-    /// A task that came to the line and is called by the same write needs no hint: it is here.
+    /// Who came to the line and is called by the same write needs no hint: it is here.
     fn take_if_called(&self, plan: &mut Plan, act: &Act<'_>, now: Timestamp) -> Option<Done> {
         let Act::Take(take) = act else { return None };
-        let is_called = |one: &Waiter| one.is_of(&take.task, take.incarnation);
+        let is_called = |one: &Waiter| one.is_of(&take.owner, take.incarnation);
         plan.called.iter().any(is_called).then(|| {
             plan.called.retain(|one| !is_called(one));
             Done::Took(self.rules.take_place(plan, take, now))
         })
     }
 
-    /// Gives free places to the first of the line. Returns the records of tasks that were read for it.
-    async fn call_first(&self, plan: &mut Plan, now: Timestamp) -> Result<Vec<Task>, ServiceError> {
+    /// Gives free places to the first of the line. Returns the records that were read for it.
+    async fn call_first(&self, plan: &mut Plan, now: Timestamp) -> Result<Records, ServiceError> {
         let mut behind = Behind { first: vec![], more: plan.gate.overflow };
         if plan.gate.overflow {
             let wanted = READ_MAX.min(plan.gate.free() + SPARE + LINE_MAX);
@@ -194,43 +201,22 @@ impl Service {
         }
         let count = READ_MAX.min(plan.gate.free() + SPARE);
         let line: Vec<Waiter> = gate::line(plan, &behind, count).into_iter().cloned().collect();
-        let mut ids: Vec<TaskId> = line.iter().map(|one| one.task.clone()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let (tasks, _unreadable) = if ids.is_empty() { (vec![], 0) } else { self.load_each(&ids).await? };
-        let standing =
-            |waiter: &Waiter| standing(tasks.iter().find(|task| task.id == waiter.task), waiter, now);
-        let standings: Vec<Standing> = line.iter().map(standing).collect();
+        let records = self.records_at_gate(line.iter().map(|one| &one.owner)).await?;
+        let standings: Vec<Standing> = line.iter().map(|one| records.standing(one, now)).collect();
         self.rules.call_waiting(plan, &behind, &standings, now);
-        Ok(tasks)
+        Ok(records)
     }
 
-    /// Sends the hints of tasks that have been called. If one is lost, their place goes on to the next.
-    async fn send_called(&self, tasks: Vec<Task>) {
-        let hint = |task: Task| {
-            let at = match &task.state {
-                State::Pending(pending) => pending.available_at,
-                State::Running(running) => running.lease_expires_at,
-                State::Ended(ended) => ended.ended_at,
-            };
-            Effect::Dispatch { hint: Box::new(Hint::of(&task)), at }
-        };
-        let effects: Vec<Effect> = tasks.into_iter().map(hint).collect();
-        if !effects.is_empty() {
-            Box::pin(self.publish(effects)).await;
-        }
-    }
-
-    /// Gives up what a task had at its gates. If that fails, its places end by themselves, and the tick finds them.
+    /// Gives up what a task or an execution had at its gates. If that fails, a tick finds its places.
     pub(crate) async fn free_places(&self, freed: &FreePlaces) {
-        let FreePlaces { task, incarnation, gates, of, start } = freed;
+        let FreePlaces { owner, incarnation, gates, of, start } = freed;
         for gated in gates {
             let act = match *of {
-                Some(mark) => Act::Free { task, incarnation: *incarnation, mark },
-                None => Act::Withdraw { task, incarnation: *incarnation },
+                Some(mark) => Act::Free { owner, incarnation: *incarnation, mark },
+                None => Act::Withdraw { owner, incarnation: *incarnation },
             };
             if let Err(error) = self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await {
-                warn_unless_logged!(error; task_id = %task, %error, "place not given up; it will end by itself");
+                warn_unless_logged!(error; %owner, %error, "place not given up; a tick will find it");
             }
         }
         if let Some(start) = start {
@@ -250,9 +236,10 @@ impl Service {
             return Ok(None);
         }
         let until = self.now().plus(running.lease_length).plus(GRACE);
+        let owner = Owner::Task(task.id.clone());
         for Gated { key, text, .. } in task.gates() {
             let (incarnation, mark) = (task.incarnation, gate::mark(&lease));
-            let act = Act::Extend { task: &task.id, incarnation, mark, until };
+            let act = Act::Extend { owner: &owner, incarnation, mark, until };
             let (done, _) = Box::pin(self.change_gate(&GateId::from(key), text, &act)).await?;
             if done != Done::Found(true) {
                 // Its place had ended, and another task has it now.
@@ -276,17 +263,4 @@ fn writes(plan: &Plan, record: &Gate, before: Option<&Gate>, now: Timestamp) -> 
     let put =
         Write::PutGate { record: Box::new(record.clone()), replaces: before.map(|before| before.nonce) };
     enters.chain([put]).chain(leaves).collect()
-}
-
-/// Whether a task that waits can start. Its record may have been read by a clock that is behind the one by which it came.
-fn standing(task: Option<&Task>, waiter: &Waiter, now: Timestamp) -> Standing {
-    let Some(task) = task.filter(|task| task.incarnation == waiter.incarnation) else {
-        return Standing::Gone;
-    };
-    let ready_at = match &task.state {
-        State::Pending(pending) => pending.available_at,
-        State::Running(running) => running.lease_expires_at,
-        State::Ended(_) => return Standing::Gone,
-    };
-    if ready_at <= now.plus(CLOCKS) { Standing::Ready } else { Standing::Gone }
 }

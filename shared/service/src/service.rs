@@ -10,7 +10,7 @@ use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::{self, Execution};
 use tickover_core::gate;
 use tickover_core::id::{
-    BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, TaskId, WorkflowName,
+    BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, Owner, TaskId, WorkflowName,
 };
 use tickover_core::limits::Limits;
 use tickover_core::task::{self, Task};
@@ -76,8 +76,8 @@ pub trait Rules: Send + Sync {
     }
 
     /// As [`gate::free`].
-    fn free_place(&self, gate: &mut gate::Gate, task: &TaskId, incarnation: Incarnation, mark: u32) {
-        gate::free(gate, task, incarnation, mark);
+    fn free_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, mark: u32) {
+        gate::free(gate, owner, incarnation, mark);
     }
 
     /// As [`gate::call`].

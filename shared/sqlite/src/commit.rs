@@ -8,7 +8,7 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::gate::{Gate, Hold};
-use tickover_core::id::{BlobId, ExecutionId, Incarnation, TaskId};
+use tickover_core::id::{BlobId, ExecutionId, Incarnation, Owner, TaskId};
 use tickover_core::time::Timestamp;
 use tickover_service::condition::{Condition, Ruling, Stored, Verdict};
 use tickover_service::ports::{Current, StoreError};
@@ -113,7 +113,7 @@ impl Commit {
                 (Kind::Gate, record.id.to_string(), Change::Put(NewRecord::gate(record)?))
             }
             Write::PutWaiter { gate, waiter, expires_at } => {
-                self.behind.push(Behind::Hinted(waiter.task.clone(), waiter.incarnation, false));
+                self.behind.extend(hinting(&waiter.owner, waiter.incarnation, false));
                 let record = NewRecord::waiter(waiter, *expires_at)?;
                 self.extensions.push(Extension::Waiter(waiter_id(gate, waiter), Box::new(record)));
                 return Ok(());
@@ -187,13 +187,17 @@ impl Commit {
 
 /// The tasks of a gate whose hints were deleted because they wait, and those that were sent again.
 fn hinted(gate: &Gate) -> Vec<Behind> {
-    let hinted = |task: &TaskId, incarnation, has_hint| Behind::Hinted(task.clone(), incarnation, has_hint);
-    let waiting = gate.waiters.iter().map(|one| hinted(&one.task, one.incarnation, false));
+    let waiting = gate.waiters.iter().filter_map(|one| hinting(&one.owner, one.incarnation, false));
     let called = gate.holders.iter().filter_map(|one| match one.hold {
-        Hold::Called { .. } => Some(hinted(&one.task, one.incarnation, true)),
+        Hold::Called { .. } => hinting(&one.owner, one.incarnation, true),
         Hold::Taken { .. } => None,
     });
     waiting.chain(called).collect()
+}
+
+/// Executions aren't in the index of hints: theirs are sent again when the server starts.
+fn hinting(owner: &Owner, incarnation: Incarnation, has_hint: bool) -> Option<Behind> {
+    owner.task().map(|task| Behind::Hinted(task.clone(), incarnation, has_hint))
 }
 
 /// The row of a record, and what conditions ask of it.

@@ -20,7 +20,7 @@ pub use execution::{
     ExportAnswer, FailingView, ParentView, RunsAnswer, SendEventAnswer, TimelineAnswer, WaitKind, WaitView,
     WorkflowView, WorkflowsAnswer,
 };
-pub use limit::{LimitAnswer, LimitHolderView, LimitView, RateView, WaitsAtView};
+pub use limit::{LimitAnswer, LimitHolderView, LimitOwnerView, LimitView, RateView, WaitsAtView};
 pub use operation::{OperationAnswer, OperationStatus, OperationStopAnswer, OperationView, OperationsAnswer};
 pub use problem::Problem;
 pub use task::{

@@ -10,7 +10,7 @@ use stateright::{Model, Property};
 use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
 use tickover_core::gate::{self, Behind, CLOCKS, GRACE, Gate, Order, Plan, Standing, Take, Taken};
-use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, TaskId};
+use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, Owner};
 use tickover_core::time::Timestamp;
 
 use crate::scene::{START, task_id};
@@ -118,8 +118,8 @@ fn incarnation() -> Incarnation {
     Incarnation::from_bytes([1; 8])
 }
 
-fn id(task: usize) -> TaskId {
-    task_id(TASKS[task])
+fn id(task: usize) -> Owner {
+    task_id(TASKS[task]).into()
 }
 
 fn empty() -> Gate {
@@ -165,10 +165,10 @@ impl GateState {
             if task.is_some_and(is_ready) { Standing::Ready } else { Standing::Gone }
         };
         let standings: Vec<Standing> =
-            gate::line(plan, &behind, TASKS.len()).iter().map(|one| ready(one.task.as_str())).collect();
+            gate::line(plan, &behind, TASKS.len()).iter().map(|one| ready(&one.owner.to_string())).collect();
         gate::call(plan, &behind, &standings, now);
         let called = plan.called.iter();
-        called.filter_map(|one| TASKS.iter().position(|name| *name == one.task.as_str())).collect()
+        called.filter_map(|one| TASKS.iter().position(|name| *name == one.owner.to_string())).collect()
     }
 
     fn send(&mut self, called: Vec<usize>) {
@@ -196,7 +196,7 @@ impl GateProtocol {
         state.marks += 1;
         let (mark, until) = (state.marks, now.plus(LEASE).plus(GRACE));
         let take = Take {
-            task: id(task),
+            owner: id(task),
             incarnation: incarnation(),
             order: Order { priority: Priority::Normal, since: START.plus(Millis::new(task as u64)) },
             mark,
@@ -242,7 +242,7 @@ impl GateProtocol {
         let mut plan = self.plan(state, now);
         gate::free(&mut plan.gate, &id(task), incarnation(), mark);
         if self.bug == Some(GateBug::MarkIgnored) {
-            plan.gate.holders.retain(|one| one.task != id(task));
+            plan.gate.holders.retain(|one| one.owner != id(task));
         }
         let called = state.call(&mut plan, now);
         state.gate = stored(&plan.gate);

@@ -175,6 +175,10 @@ bugs! {
     TakenUnchecked, "taken-unchecked", Limits;
     /// The end of an attempt frees every place of its gate.
     PlacesFreedTwice, "places-freed-twice", Limits;
+    /// An execution starts its first turn with places that were taken for an earlier version of its record.
+    PlacesOfAnyVersion, "places-of-any-version", Limits;
+    /// An execution starts its first turn without a place.
+    BegunWithoutPlace, "begun-without-place", Limits;
     /// Who frees a place calls two for it.
     TwoCalledForOne, "two-called-for-one", Limits;
     /// A place that has ended isn't cleared.

@@ -10,7 +10,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
 use tickover_core::gate;
-use tickover_core::id::{Incarnation, QueueName, TaskId};
+use tickover_core::id::{Incarnation, Owner, QueueName, TaskId};
 use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
@@ -273,8 +273,8 @@ impl Rules for Observed {
         bugs::take_place(self.world.bug, plan, take, now)
     }
 
-    fn free_place(&self, gate: &mut gate::Gate, task: &TaskId, incarnation: Incarnation, mark: u32) {
-        bugs::free_place(self.world.bug, gate, task, incarnation, mark);
+    fn free_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, mark: u32) {
+        bugs::free_place(self.world.bug, gate, owner, incarnation, mark);
     }
 
     fn call_waiting(

@@ -197,7 +197,7 @@ impl Stores {
         let gate = stored.unwrap_or_else(|| Gate::new(gate_id(), "k".to_owned(), self.nonce(), now));
         let incarnation = Incarnation::from_bytes([6; 8]);
         let order = Order { priority: Priority::Normal, since: START };
-        let waiter = Waiter { task: task_id(IDS[0]), incarnation, order };
+        let waiter = Waiter { owner: task_id(IDS[0]).into(), incarnation, order };
         let due = Due { at: now, kind: DueKind::Backstop, shard: SHARD };
         let due = Some(due).filter(|_| enters == Some(true));
         let record = Box::new(Gate { version: gate.version + 1, nonce: self.nonce(), due, ..gate });

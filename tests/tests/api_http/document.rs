@@ -9,7 +9,7 @@ use crate::support::{Api, send};
 
 const ROUTES: [&str; 60] = [
     "delete /v1/limits/{key}",
-    "delete /v1/limits/{key}/holders/{task}",
+    "delete /v1/limits/{key}/holders/{holder}",
     "get /v1/limits/{key}",
     "put /v1/limits/{key}",
     "delete /v1/executions/{id}/events/{name}",

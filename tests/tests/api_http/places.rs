@@ -43,7 +43,7 @@ async fn a_waiting_task_says_which_key_holds_it_back_who_has_the_places_and_its_
     let limit = api.limit("customer%2F7%20%C3%A4").await;
     assert_eq!(keys(&limit), names("key limit pinned taken holders waiting more next"));
     assert_eq!((&limit["limit"], &limit["taken"], &limit["waiting"]), (&json!(1), &json!(1), &json!(2)));
-    assert_eq!(limit["next"], json!(["b", "c"]));
+    assert_eq!(limit["next"], json!([{"task": "b"}, {"task": "c"}]));
 
     api.post("/v1/tasks/a/complete", json!({"lease": lease})).await.ok(200);
     assert_eq!(api.task("c").await["waits_at"]["position"], 1);

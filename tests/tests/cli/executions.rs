@@ -6,7 +6,7 @@ use crate::scene::Scene;
 
 impl Scene {
     /// Runs a command that must succeed; returns its output.
-    async fn prints(&self, args: &[&str]) -> String {
+    pub(crate) async fn prints(&self, args: &[&str]) -> String {
         let ended = self.run(args).await;
         assert!(ended.status.success(), "{args:?}: {ended:?}");
         ended.stdout

@@ -17,7 +17,7 @@ async fn a_limit_is_shown_set_unset_and_a_place_released() {
         ended.stdout
     };
     let shown = run(&["show", "customer 7"]).await;
-    assert!(shown.contains("Key \"customer 7\": limit no task has asked for one lately; 0 taken"), "{shown}");
+    assert!(shown.contains("Key \"customer 7\": limit nothing has asked for one lately; 0 taken"), "{shown}");
     let set = run(&["set", "customer 7", "5"]).await;
     assert!(set.contains("limit 5, set by an operator; 0 taken, 0 waiting."), "{set}");
     let shown: Value = serde_json::from_str(&run(&["show", "customer 7", "--json"]).await).expect("JSON");
@@ -26,5 +26,26 @@ async fn a_limit_is_shown_set_unset_and_a_place_released() {
     assert!(!unset.contains("operator"), "{unset}");
     run(&["release", "customer 7", "a"]).await;
     let refused = scene.run(&["limits", "set", "customer 7", "0"]).await;
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}
+
+#[tokio::test]
+async fn an_execution_is_started_with_limits_and_explained_while_they_hold_it_back() {
+    let scene = Scene::start().await;
+    let limits = ["--concurrency", "customer 7=1", "--rate", "api=1/1m", "--burst", "1"];
+    for id in ["first", "second"] {
+        scene.prints(&[&["start", "orders", "--id", id][..], &limits].concat()).await;
+    }
+    let explained = scene.prints(&["explain", "second"]).await;
+    assert!(explained.contains("by the rate of the key \"api\", it can't start before"), "{explained}");
+    let shown = scene.prints(&["limits", "show", "api"]).await;
+    assert!(shown.contains("1 starts in 1m, 1 at once"), "{shown}");
+    let released = scene.prints(&["limits", "release", "customer 7", "@first"]).await;
+    assert!(released.contains("0 taken"), "{released}");
+    for wrong in [["--concurrency", "customer 7=0"], ["--rate", "api=0/1m"], ["--rate", "api"]] {
+        let refused = scene.run(&[&["start", "orders"][..], &wrong].concat()).await;
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    }
+    let refused = scene.run(&["limits", "release", "customer 7", "@@first"]).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }

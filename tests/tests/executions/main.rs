@@ -5,6 +5,7 @@
 mod deadlines;
 mod describe;
 mod events;
+mod limits;
 mod lists;
 mod operate;
 mod paused;

@@ -357,6 +357,16 @@ fn an_end_that_frees_the_places_of_others_is_caught() {
 }
 
 #[test]
+fn places_of_an_earlier_version_of_an_execution_are_caught() {
+    is_caught(Bug::PlacesOfAnyVersion);
+}
+
+#[test]
+fn an_execution_that_begins_without_a_place_is_caught() {
+    is_caught(Bug::BegunWithoutPlace);
+}
+
+#[test]
 fn two_calls_for_one_place_are_caught() {
     is_caught(Bug::TwoCalledForOne);
 }

@@ -77,7 +77,7 @@ impl World {
     }
 
     async fn holders(&self, text: &str) -> Vec<String> {
-        self.view(text).await.holders.into_iter().map(|one| one.task.to_string()).collect()
+        self.view(text).await.holders.into_iter().map(|one| one.owner.to_string()).collect()
     }
 
     fn pass(&self, seconds: u64) {
@@ -232,7 +232,7 @@ async fn a_heartbeat_extends_the_place_before_the_lease_and_is_refused_once_anot
     for _ in 0..5 {
         world.pass(50);
         let renewed = service.heartbeat(&slow.task.id, &slow.token, None).await.unwrap();
-        assert!(world.view("k").await.holders[0].until > renewed.lease_expires_at);
+        assert!(world.view("k").await.holders[0].until > Some(renewed.lease_expires_at));
         assert!(world.claim().await.is_none());
     }
     // It falls silent, its message is lost, and its place goes to another task.
@@ -252,7 +252,7 @@ async fn a_task_that_is_cancelled_while_it_waits_leaves_the_line() {
     let first = world.claims().await;
     assert!(world.claim().await.is_none());
     world.scene.service.cancel(&task_id("b"), false).await.unwrap();
-    assert_eq!(world.view("k").await.waiting, [task_id("c")]);
+    assert_eq!(world.view("k").await.waiting, [task_id("c").into()]);
     world.complete(&first).await;
     assert_eq!(world.claims().await.task.id.as_str(), "c");
 }
@@ -340,13 +340,13 @@ async fn an_operator_takes_a_place_away_and_the_next_gets_it() {
     world.claims().await;
     assert!(world.claim().await.is_none());
     let service = &world.scene.service;
-    let view = service.release_place(&key("k"), &task_id("a")).await.unwrap();
-    assert_eq!(view.holders[0].task, task_id("b"));
+    let view = service.release_place(&key("k"), &task_id("a").into()).await.unwrap();
+    assert_eq!(view.holders[0].owner, task_id("b").into());
     assert_eq!(world.claims().await.task.id.as_str(), "b");
     // Twice is no different from once.
-    assert_eq!(service.release_place(&key("k"), &task_id("a")).await.unwrap().holders.len(), 1);
+    assert_eq!(service.release_place(&key("k"), &task_id("a").into()).await.unwrap().holders.len(), 1);
     assert_eq!(
-        service.release_place(&key("other"), &task_id("a")).await.unwrap(),
+        service.release_place(&key("other"), &task_id("a").into()).await.unwrap(),
         LimitView { key: "other".to_owned(), ..LimitView::default() }
     );
 }

@@ -42,7 +42,7 @@ pub async fn start(service: &Service, call: impl Into<Call<'_>>) -> Result<Answe
     let described = if existed {
         service.execution_with_payloads(execution).await?
     } else {
-        Described { execution, input, labels, memo, output: None }
+        Described { execution, input, labels, memo, output: None, waits_at: None }
     };
     let execution = view::execution(&described, None, service.now());
     Answer::new(if existed { 200 } else { 201 }, &ExecutionAnswer { execution })

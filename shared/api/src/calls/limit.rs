@@ -19,7 +19,7 @@ pub async fn limit(service: &Service, key: &str) -> Result<Answer, Problem> {
     answer(service.limit(&parsed(key)?).await?)
 }
 
-/// Sets a key's limit, whatever tasks ask for.
+/// Sets a key's limit, whatever requests ask for.
 pub async fn set_limit(service: &Service, key: &str, body: &[u8]) -> Result<Answer, Problem> {
     let key = parsed(key)?;
     let LimitRequest { limit: ConcurrencyLimit(limit) } = body::read(body)?;
@@ -28,14 +28,14 @@ pub async fn set_limit(service: &Service, key: &str, body: &[u8]) -> Result<Answ
     answer(service.set_limit(&key, Some(limit)).await?)
 }
 
-/// Gives a key's limit back to the tasks.
+/// Gives a key's limit back to the requests.
 pub async fn unset_limit(service: &Service, key: &str) -> Result<Answer, Problem> {
     answer(service.set_limit(&parsed(key)?, None).await?)
 }
 
-/// Takes a task's place at a key.
-pub async fn release_place(service: &Service, key: &str, task: &str) -> Result<Answer, Problem> {
-    answer(service.release_place(&parsed(key)?, &name::task_id(task)?).await?)
+/// Takes its place at a key from a task or an execution.
+pub async fn release_place(service: &Service, key: &str, holder: &str) -> Result<Answer, Problem> {
+    answer(service.release_place(&parsed(key)?, &name::owner(holder)?).await?)
 }
 
 fn parsed(key: &str) -> Result<FlowKey, Reject> {

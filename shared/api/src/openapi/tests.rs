@@ -5,7 +5,7 @@ use tickover_core::cron::expression::EXPRESSION_MAX;
 use tickover_core::flow::{
     CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, RATE_MAX, RATE_PERIOD_MAX, REQUIRES_MAX, WINDOW_MAX,
 };
-use tickover_core::id::{CAPABILITY_MAX, FLOW_KEY_MAX};
+use tickover_core::id::{CAPABILITY_MAX, FLOW_KEY_MAX, Owner};
 use tickover_core::limits::{
     CLAIM_MAX, ERROR_CODE_MAX, EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, ID_MAX, IDEMPOTENCY_KEY_MAX,
     KIND_MAX, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, LEASE_RANGE, Limits, PAGE_MAX, QUEUE_NAME_MAX,
@@ -201,6 +201,9 @@ fn every_limit_in_the_document_is_the_servers() {
         ("UniqueFor".to_owned(), json!({"minLength": 2})),
         ("CronTask.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
         ("CronTask.properties.requires".to_owned(), json!({"maxItems": REQUIRES_MAX})),
+        ("CronExecution.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
+        ("StartRequest.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
+        name("Owner", Owner::MAX),
         ("ScheduleRequest.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
         ("ScheduleRequest.properties.requires".to_owned(), json!({"maxItems": REQUIRES_MAX})),
         ("KindDefaults.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),

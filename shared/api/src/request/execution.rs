@@ -11,6 +11,7 @@ use tickover_service::flow::lane;
 use tickover_wire::Word;
 use tickover_wire::request::{self as wire, one_of};
 
+use super::task::flow;
 use super::{payload, trace};
 use crate::name::reachable;
 
@@ -20,6 +21,7 @@ const QUEUE_DEFAULT: &str = "workflows";
 /// The service's request.
 pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
     let any_queue = given.queue.is_none();
+    let flow = Box::new(flow::of_start(&given)?);
     let queue = given.queue.map_or_else(default_queue, Ok)?;
     reachable("queue", queue.as_str())?;
     if let Some(id) = &given.id {
@@ -49,6 +51,7 @@ pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
         on_failure: on_failure.map(Millis::from),
         delay: delay.map(Millis::from).unwrap_or_default(),
         lane: lane(given.priority.map(|word| word.0).unwrap_or_default(), given.fairness_key.as_ref()),
+        flow,
         policy: given.policy.map(|Word(policy)| policy).unwrap_or_default(),
         trace: trace(given.traceparent.as_deref()),
         any_queue,

@@ -1,6 +1,6 @@
 //! A request for a task.
 
-mod flow;
+pub(super) mod flow;
 mod timeouts;
 
 use tickover_core::error::Reject;

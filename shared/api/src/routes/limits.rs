@@ -11,7 +11,7 @@ use crate::problem::Problem;
 #[cfg(feature = "schema")]
 use crate::openapi::{CallProblems, ReadProblems};
 #[cfg(feature = "schema")]
-use tickover_core::id::{FlowKey, TaskId};
+use tickover_core::id::{FlowKey, Owner};
 #[cfg(feature = "schema")]
 use tickover_wire::answer::LimitAnswer;
 #[cfg(feature = "schema")]
@@ -66,18 +66,18 @@ pub(super) async fn unset_limit(
     calls::unset_limit(&service, &key.0).await
 }
 
-/// Take a task's place at a key.
+/// Take its place at a key from a task or an execution.
 ///
-/// The next task gets it. The attempt that had it goes on: more tasks than the limit may then run.
+/// The next one gets it. The one that had it goes on: more than the limit may then run.
 #[cfg_attr(feature = "schema", utoipa::path(
     delete,
-    path = "/v1/limits/{key}/holders/{task}",
+    path = "/v1/limits/{key}/holders/{holder}",
     tag = "limits",
     params(
         ("key" = FlowKey, Path, description = "The key, percent-encoded."),
-        ("task" = TaskId, Path, description = "The task's id."),
+        ("holder" = Owner, Path, description = "The id of a task, or `@` and that of an execution."),
     ),
-    responses((status = 200, description = "The place is free, or another task has it.", body = LimitAnswer), CallProblems),
+    responses((status = 200, description = "The place is free, or the next one has it.", body = LimitAnswer), CallProblems),
 ))]
 pub(super) async fn release_place(
     State(service): State<Service>,

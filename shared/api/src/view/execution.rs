@@ -7,7 +7,7 @@ mod timeline;
 mod waits;
 
 use tickover_core::execution::journal::{Entry, RunEnd};
-use tickover_core::execution::next::next;
+use tickover_core::execution::next::{NextStep, next, rate_waited_for};
 use tickover_core::execution::{Execution, ExecutionState, Stuck};
 use tickover_core::flow::Priority;
 use tickover_core::time::Timestamp;
@@ -29,6 +29,12 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
     let (turn, closed) = (execution.turn(), execution.closed());
     let outcome = closed.map(|closed| &closed.outcome);
     let next = next(execution, now);
+    let key = rate_waited_for(execution, now).map(|paced| paced.text.clone());
+    let what = match next.what {
+        // A worker that asks doesn't get it.
+        NextStep::Turn if described.waits_at.is_some() => "waits_for_place",
+        what => what.as_str(),
+    };
     ExecutionView {
         id: execution.id.clone(),
         workflow: execution.workflow.clone(),
@@ -64,6 +70,7 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         priority: Some(execution.lane.priority)
             .filter(|priority| *priority != Priority::default())
             .map(Into::into),
+        waits_at: described.waits_at.as_deref().cloned().map(super::limit::waits_at),
         parent: execution
             .parent
             .as_ref()
@@ -71,12 +78,7 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         labels: described.labels.clone().map(Verbatim),
         memo: described.memo.clone().map(Verbatim),
         traceparent: execution.trace.map(|trace| trace.traceparent()),
-        next: NextView {
-            what: next.what.as_str().to_owned(),
-            at: at(next.at),
-            key: None,
-            unprovided: vec![],
-        },
+        next: NextView { what: what.to_owned(), at: at(next.at), key, unprovided: vec![] },
     }
 }
 

@@ -10,6 +10,7 @@ use tickover_wire::OpenEnum;
 use tickover_wire::answer::{CauseCategory, ExecutionView, TimelineEntryView};
 
 use super::moment;
+use super::task::held_back;
 use crate::execution::show::waited;
 use crate::show::{error_line, words};
 
@@ -61,7 +62,16 @@ fn reason(execution: &ExecutionView, now: Timestamp) -> String {
     };
     match status {
         ExecutionStatus::Pending => match execution.available_at {
-            Some(at) if at.0 > now => format!("its next turn can't start before {}", moment(at, now)),
+            Some(at) if at.0 > now => match &execution.next.key {
+                Some(key) => {
+                    format!("by the rate of the key {key:?}, it can't start before {}", moment(at, now))
+                }
+                None => format!("its next turn can't start before {}", moment(at, now)),
+            },
+            Some(at) if execution.waits_at.is_some() => {
+                let since = format!(" since {}", at.to_rfc3339());
+                execution.waits_at.as_ref().map(|waits_at| held_back(waits_at, &since)).unwrap_or_default()
+            }
             Some(at) => {
                 format!(
                     "it has been waiting for a worker of queue {} since {}",

@@ -97,15 +97,15 @@ fn pending_reason(task: &TaskView, now: Timestamp) -> String {
 }
 
 /// The limit that holds it back, who has the places, and its position.
-fn held_back(waits_at: &WaitsAtView, since: &str) -> String {
+pub(super) fn held_back(waits_at: &WaitsAtView, since: &str) -> String {
     let WaitsAtView { limit, position } = waits_at;
     let most = limit.limit.map_or_else(String::new, |most| format!(" of {most}"));
     let position = match position {
         Some(position) => format!("it is number {position} of {} that wait", waiting(limit)),
         None => format!("{} wait before it", waiting(limit)),
     };
-    let holders: Vec<&str> =
-        limit.holders.iter().take(HOLDERS_NAMED).map(|holder| holder.task.as_str()).collect();
+    let holders: Vec<String> =
+        limit.holders.iter().take(HOLDERS_NAMED).map(|holder| holder.owner().to_string()).collect();
     let others = limit.taken.saturating_sub(holders.len());
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
     let have = format!("the places have {}{others}", holders.join(", "));

@@ -3,7 +3,8 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::execution::{
-    Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, due, retention,
+    Admission, Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, due,
+    retention,
 };
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::time::Timestamp;
@@ -86,6 +87,7 @@ fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context
     execution.paused = false;
     execution.progress = None;
     execution.parked = false;
+    execution.admission = execution.admission.take().and_then(Admission::ended);
     let expires_at = context.now.plus(context.limits.kept(execution.parent.is_some()));
     execution.state = ExecutionState::Ended(Closed { outcome, ended_at: context.now, expires_at });
 }

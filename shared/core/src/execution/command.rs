@@ -3,11 +3,15 @@
 use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
-use crate::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, TimedAttempt};
+use crate::execution::{
+    Admission, Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, TimedAttempt,
+};
 use crate::failure::Failure;
+use crate::gate::Places;
+use crate::gate::rate::Reservation;
 use crate::id::{
-    BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, StepName,
-    WorkerName, WorkflowName,
+    BlobId, EventId, EventName, ExecutionId, Incarnation, LeaseId, QueueName, StepName, WorkerName,
+    WorkflowName,
 };
 use crate::lane::Lane;
 use crate::parent::Parent;
@@ -83,6 +87,12 @@ pub enum Command {
     },
     /// Close it for good: the steps and children that it left open at this end have been ended.
     Finish(End),
+    /// Note that it waits for a place, by a new version of its record: all who have taken places for the version before
+    /// can't start its turn any more, so that those places can be given up.
+    WaitForPlace {
+        /// The version that the places were taken for.
+        seen_version: u64,
+    },
     /// Record the progress of work that takes more than one call.
     NoteProgress(NoteProgress),
     /// Send its hint again if it is parked: its queue was resumed.
@@ -118,10 +128,10 @@ pub struct Start {
     pub trace: Option<TraceContext>,
     /// Where the hints of its turns stand in their queue.
     pub lane: Lane,
+    /// The keys that limit when it begins, with the start that was reserved for it.
+    pub admission: Option<Box<Admission>>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
-    /// Digest of the request's content.
-    pub fingerprint: Fingerprint,
     /// Random keys for payloads that don't fit into the record: first the input's, then the details'.
     pub blob_ids: [BlobId; 2],
 }
@@ -152,6 +162,12 @@ pub struct StartTurn {
     pub paused: bool,
     /// What the workflow's code defines, if the worker has the code.
     pub terms: CodeTerms,
+    /// The places that were taken for the turn.
+    pub places: Option<Places>,
+    /// The start that was reserved for the turn.
+    pub start: Option<Reservation>,
+    /// When the request began, for the start in the record; now if absent.
+    pub began_at: Option<Timestamp>,
 }
 
 /// What a workflow's code defines for its executions. It applies where the start request said nothing, from the first
@@ -305,6 +321,7 @@ impl Command {
             | Self::Restart(_)
             | Self::RetryStep { .. }
             | Self::Finish(_)
+            | Self::WaitForPlace { .. }
             | Self::NoteProgress(_)
             | Self::Unpark
             | Self::Due(_)

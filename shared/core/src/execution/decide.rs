@@ -21,6 +21,7 @@ mod suspend;
 mod tests;
 mod timer;
 mod unpark;
+mod wait_for_place;
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -49,6 +50,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         | Command::Restart(_)
         | Command::RetryStep { .. }
         | Command::Finish(_)
+        | Command::WaitForPlace { .. }
         | Command::NoteProgress(_)
         | Command::Unpark
         | Command::Due(_)
@@ -79,6 +81,9 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Restart(rerun) => known(&|execution| restart::decide(execution, rerun, context)),
         Command::RetryStep { name } => known(&|execution| retry_step::decide(execution, name, context)),
         Command::Finish(end) => known(&|execution| finish::decide(execution, *end, context)),
+        Command::WaitForPlace { seen_version } => {
+            known(&|execution| wait_for_place::decide(execution, *seen_version, context))
+        }
         Command::NoteProgress(gone) => known(&|execution| note_progress::decide(execution, gone, context)),
         Command::Unpark => known(&|execution| unpark::decide(execution, context)),
         Command::Due(queue) => known(&|execution| due::decide(execution, queue, context)),

@@ -67,6 +67,10 @@ pub enum StartTurnReply {
     /// Its last worker was lost, perhaps because of this execution. Only a worker with nothing else in progress may
     /// start the turn.
     NeedsIsolation,
+    /// It needs a place at each of its gates first, taken for this version of the record.
+    NeedsPlaces,
+    /// It needs a start by its key's rate first.
+    NeedsStart,
     /// Its queue is paused. The message must be deleted: resuming the queue sends another one.
     Parked,
     /// It is closed, and the steps and children that it left open are being ended: by the caller that closed it, and by

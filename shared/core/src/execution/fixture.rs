@@ -1,14 +1,19 @@
 //! Executions built without commands, for tests of code that stores, reads and shows records. Some of them no sequence
 //! of commands could produce.
 
+use std::num::{NonZeroU16, NonZeroU32};
+
 use crate::due::{Due, DueKind};
 use crate::duration::Millis;
 use crate::execution::journal::{Entry, Happened, Sealed, StepOutcome};
 use crate::execution::{
-    Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, FORMAT, Failing,
-    Parent, ParentClosePolicy, Progress, Ready, Recheck, Slot, Stuck, TimedAttempt, Turn, Waiting,
+    Admission, Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, FORMAT,
+    Failing, Held, Parent, ParentClosePolicy, Progress, Ready, Recheck, Slot, Stuck, TimedAttempt, Turn,
+    Waiting,
 };
-use crate::flow::Priority;
+use crate::flow::{CONCURRENCY_MAX, Gated, Pace, Paced, Priority, RATE_MAX, RATE_PERIOD_MAX};
+use crate::gate::rate::Reservation;
+use crate::gate::{RateState, TEXT_MAX};
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, NameError, Nonce, QueueName,
     StepName, WorkerName, WorkflowName,
@@ -34,7 +39,6 @@ pub fn pending(now: Timestamp) -> Execution {
         workflow: name(WorkflowName::parse("checkout")),
         queue: name(QueueName::parse("mail")),
         created_at: now,
-        fingerprint: Fingerprint::from_bytes([2; 16]),
         run: 1,
         run_started_at: now,
         input: None,
@@ -45,6 +49,7 @@ pub fn pending(now: Timestamp) -> Execution {
         parent: None,
         trace: None,
         lane: Lane::default(),
+        admission: None,
         wakes: 0,
         idle_turns: 0,
         journal: vec![],
@@ -88,6 +93,7 @@ pub fn full(now: Timestamp) -> Execution {
         parent: Some(parent()),
         trace: TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         lane: Lane { priority: Priority::High, tenant: Some(Fingerprint::from_bytes([0xff; 16])) },
+        admission: Some(Box::new(admission(now))),
         wakes: 9_999_999_999,
         idle_turns: u32::MAX,
         journal: every_entry(now),
@@ -223,6 +229,27 @@ fn parent() -> Parent {
             of: u16::MAX,
         }),
         on_close: ParentClosePolicy::RequestCancel,
+    }
+}
+
+/// Three keys, places at each, and a start by a rate.
+fn admission(now: Timestamp) -> Admission {
+    let text = "k".repeat(TEXT_MAX);
+    let key = |nth: u8| Fingerprint::from_bytes([nth; 16]);
+    let pace = Pace {
+        limit: NonZeroU32::new(RATE_MAX).unwrap_or(NonZeroU32::MIN),
+        per: RATE_PERIOD_MAX,
+        burst: NonZeroU32::new(RATE_MAX).unwrap_or(NonZeroU32::MIN),
+    };
+    let limit = NonZeroU16::new(CONCURRENCY_MAX).unwrap_or(NonZeroU16::MIN);
+    let start = Reservation {
+        start_at: later(now, 60),
+        after: RateState { next_at: later(now, 61), part: RATE_MAX - 1, of: RATE_MAX },
+    };
+    Admission {
+        gates: [1, 2, 3].map(|nth| Gated { key: key(nth), limit, text: text.clone() }).to_vec(),
+        held: Some(Held { mark: u32::MAX, until_day: 99_999 }),
+        paced: Some(Paced { key: key(4), pace, text, start: Some(start) }),
     }
 }
 

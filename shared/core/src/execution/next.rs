@@ -2,6 +2,7 @@
 
 use crate::execution::due::attempt_timeout_at;
 use crate::execution::{DeadlineKind, Execution, ExecutionState, Waiting};
+use crate::flow::Paced;
 use crate::time::Timestamp;
 
 /// What happens next if no caller acts on the execution.
@@ -16,6 +17,8 @@ pub struct Next {
 pub enum NextStep {
     /// Its next turn may start from then on.
     Available,
+    /// By the rate of its key, its first turn may start from then on.
+    Rate,
     /// A worker has to start its next turn. No deadline limits that wait.
     Turn,
     /// Its worker counts as lost from then on, and another worker may take over.
@@ -44,6 +47,7 @@ impl NextStep {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Available => "becomes_available",
+            Self::Rate => "waits_for_rate",
             Self::Turn => "waits_for_worker",
             Self::LeaseExpiry => "lease_expires",
             Self::StepTimeout => "step_times_out",
@@ -80,7 +84,9 @@ pub fn next(execution: &Execution, now: Timestamp) -> Next {
         }
         ExecutionState::Pending(ready) => {
             let available = Some(ready.available_at).filter(|available| *available > now);
-            first_of(&[at(NextStep::Available, available)], NextStep::Turn)
+            let by_rate = rate_waited_for(execution, now).is_some();
+            let step = if by_rate { NextStep::Rate } else { NextStep::Available };
+            first_of(&[at(step, available)], NextStep::Turn)
         }
         ExecutionState::Waiting(waiting) if is_woken(execution, waiting, now) => {
             first_of(&[], NextStep::Turn)
@@ -91,6 +97,12 @@ pub fn next(execution: &Execution, now: Timestamp) -> Next {
             first_of(&own, NextStep::Others)
         }
     }
+}
+
+/// The key by whose rate its first turn has to wait.
+pub fn rate_waited_for(execution: &Execution, now: Timestamp) -> Option<&Paced> {
+    let paced = execution.admission.as_deref()?.paced.as_ref()?;
+    paced.start.filter(|start| start.start_at > now).map(|_| paced)
 }
 
 fn at(what: NextStep, at: Option<Timestamp>) -> Option<Next> {

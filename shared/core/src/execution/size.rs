@@ -5,8 +5,9 @@ use crate::command::Context;
 use crate::due::{Due, DueKind};
 use crate::duration::Millis;
 use crate::execution::journal::{Segment, SegmentKey};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, Turn, append, attempts};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Held, Stuck, Turn, append, attempts};
 use crate::id::{LeaseId, WorkerName};
+use crate::lane::Lane;
 use crate::limits::{CONTROL_RECORD_BYTES, ERROR_BYTES, LEASE_RANGE};
 use crate::size;
 use crate::time::Timestamp;
@@ -23,13 +24,16 @@ pub(super) fn fit(execution: &mut Execution, context: &Context<'_>) -> Vec<(Segm
         return vec![];
     }
     let segments = append::seal(execution, context);
-    let steps: [fn(&mut Execution); 6] = [
+    let steps: [fn(&mut Execution); 9] = [
+        drop_texts,
         |execution| cut_errors(execution, 60),
         drop_worker,
         |execution| cut_errors(execution, 0),
         drop_step,
         drop_tenant,
         attempts::keep_first,
+        drop_trace,
+        drop_past,
     ];
     for step in steps {
         if fits(execution) {
@@ -59,6 +63,9 @@ fn largest_form(execution: &Execution) -> Execution {
     let instant = Timestamp::from_millis(9_999_999_999_999);
     let mut largest = execution.clone();
     largest.wakes = largest.wakes.max(WAKES);
+    if let Some(admission) = largest.admission.as_mut().filter(|admission| !admission.gates.is_empty()) {
+        admission.held = Some(Held { mark: u32::MAX, until_day: 99_999 });
+    }
     match &largest.state {
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) => {
             largest.state = ExecutionState::Running(Turn {
@@ -90,6 +97,24 @@ fn cut_errors(execution: &mut Execution, bytes: usize) {
     }
 }
 
+/// Reduces a new record, whose payloads are already in it or aside.
+pub(super) fn fit_new(execution: &mut Execution) {
+    if !fits(execution) {
+        drop_texts(execution);
+    }
+}
+
+/// The texts of its keys are for people, and the records of the keys have them too.
+fn drop_texts(execution: &mut Execution) {
+    let Some(admission) = &mut execution.admission else { return };
+    for gated in &mut admission.gates {
+        gated.text.clear();
+    }
+    if let Some(paced) = &mut admission.paced {
+        paced.text.clear();
+    }
+}
+
 fn drop_worker(execution: &mut Execution) {
     if let ExecutionState::Running(turn) = &mut execution.state {
         turn.worker = None;
@@ -105,6 +130,23 @@ fn drop_step(execution: &mut Execution) {
 /// Its turns then stand among those without a fairness key. It takes names that are all at their maximum.
 const fn drop_tenant(execution: &mut Execution) {
     execution.lane.tenant = None;
+}
+
+/// Its later steps and children then belong to no trace.
+const fn drop_trace(execution: &mut Execution) {
+    execution.trace = None;
+}
+
+/// Deadlines that don't count any more; and the order of its turns, if it has no more of them. If it is restarted, it has
+/// new deadlines, and no order.
+fn drop_past(execution: &mut Execution) {
+    let is_closed = execution.closed().is_some();
+    if is_closed || execution.failing.is_some() {
+        (execution.deadline_at, execution.run_deadline_at) = (None, None);
+    }
+    if is_closed {
+        execution.lane = Lane::default();
+    }
 }
 
 /// The outcome in the record: its own, or the failure that the `on_failure` code is handling.

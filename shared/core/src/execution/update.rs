@@ -7,7 +7,7 @@ use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
-use crate::execution::{Execution, ExecutionState, Turn, closing, due, retention, size};
+use crate::execution::{Execution, ExecutionState, Turn, admission, closing, due, retention, size};
 use crate::id::LeaseId;
 use crate::time::Timestamp;
 
@@ -44,6 +44,7 @@ pub(super) fn update_in_slot(
     let mut effects: Vec<Effect> =
         newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
     effects.extend(timer);
+    effects.extend(admission::given_up(before, &after, context));
     if !has_ended(before) && has_ended(&after) {
         effects.extend(after.parent.clone().map(Effect::NotifyParent));
     }

@@ -7,12 +7,12 @@ use super::{CALL, Hold, Holder, LINE_MAX, Plan, Waiter};
 /// Every so many versions, the one that has waited the longest comes first, whatever its priority.
 const LONGEST_FIRST_EACH: u64 = 10;
 
-/// A waiting task's own record, as far as the line must know it.
+/// The own record of a task or an execution that waits, as far as the line must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It can start.
     Ready,
-    /// It has ended, has an attempt already, or waits for a later instant: then it comes again by itself.
+    /// It has ended, has begun already, or waits for a later instant or an operator: then it comes again by itself.
     Gone,
 }
 
@@ -44,7 +44,7 @@ pub fn call(plan: &mut Plan, behind: &Behind, standings: &[Standing], now: Times
     let known: Vec<(Waiter, Standing)> =
         line(plan, behind, standings.len()).into_iter().cloned().zip(standings.iter().copied()).collect();
     for (waiter, standing) in known {
-        let has_place = plan.gate.holders.iter().any(|one| one.is_of(&waiter.task, waiter.incarnation));
+        let has_place = plan.gate.holders.iter().any(|one| one.is_of(&waiter.owner, waiter.incarnation));
         let ready = standing == Standing::Ready && !has_place;
         if ready && plan.gate.free() == 0 {
             break;
@@ -54,9 +54,9 @@ pub fn call(plan: &mut Plan, behind: &Behind, standings: &[Standing], now: Times
             plan.leaves.push(waiter.clone());
         }
         if ready {
-            let Waiter { task, incarnation, order } = waiter.clone();
+            let Waiter { owner, incarnation, order } = waiter.clone();
             let (until, hold) = (now.plus(CALL), Hold::Called { order });
-            plan.gate.holders.push(Holder { task, incarnation, until, hold });
+            plan.gate.holders.push(Holder { owner, incarnation, until, hold });
             plan.called.push(waiter);
         }
     }

@@ -16,7 +16,7 @@ pub fn clear(plan: &mut Plan, now: Timestamp) {
             Hold::Taken { .. } => {}
             Hold::Called { .. } => {
                 let order = Order { priority: Priority::Low, since: now };
-                join(plan, Waiter { task: holder.task, incarnation: holder.incarnation, order });
+                join(plan, Waiter { owner: holder.owner, incarnation: holder.incarnation, order });
             }
         }
     }

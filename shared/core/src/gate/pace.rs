@@ -1,7 +1,7 @@
 //! Starts by a key's rate: reserved, given back, and looked at.
 
 use crate::duration::Millis;
-use crate::flow::Pace;
+use crate::flow::{Pace, Paced};
 use crate::time::Timestamp;
 
 use super::rate::{self, Reservation};
@@ -41,6 +41,38 @@ pub fn give_start_back(gate: &mut Gate, reservation: RateState) -> bool {
 /// When the next start would be that was reserved now; `None` without a rate.
 pub fn next_start(gate: &Gate, now: Timestamp) -> Option<Timestamp> {
     gate.pace.map(|pace| rate::reserve(gate.rate, &pace, now).start_at)
+}
+
+/// Whether a task or an execution may start by the rate of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// Yes: it has no rate, or a reserved start that counts.
+    Ready,
+    /// A start must be reserved first.
+    NeedsStart,
+    /// Its reserved start comes later, and is in the record.
+    Later(Timestamp),
+    /// The start that was reserved for this request comes later, and isn't in the record yet.
+    PutOff(Reservation),
+}
+
+/// Whether it may start now. `own` is the start that was reserved for this request, which began at `began_at`.
+pub fn pacing(
+    paced: Option<&Paced>,
+    own: Option<Reservation>,
+    began_at: Timestamp,
+    now: Timestamp,
+) -> Pacing {
+    let Some(paced) = paced else { return Pacing::Ready };
+    let is_later = |start: &Reservation| start.start_at > now;
+    let has_own = own.is_some_and(|start| start.counts(start.start_at, now));
+    if has_own || paced.start.is_some_and(|start| start.counts(began_at, now)) {
+        Pacing::Ready
+    } else if let Some(start) = paced.start.filter(is_later) {
+        Pacing::Later(start.start_at)
+    } else {
+        own.filter(is_later).map_or(Pacing::NeedsStart, Pacing::PutOff)
+    }
 }
 
 impl Reservation {

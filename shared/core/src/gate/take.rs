@@ -1,9 +1,9 @@
-//! take: a task is to start and needs a place. It gets one, or it waits in the line.
+//! take: a task or an execution is to start and needs a place. It gets one, or it waits in the line.
 
 use std::num::NonZeroU16;
 
 use crate::duration::Millis;
-use crate::id::{Incarnation, TaskId};
+use crate::id::{Incarnation, Owner};
 use crate::limits::CONTROL_RECORD_BYTES;
 use crate::size;
 use crate::time::Timestamp;
@@ -14,20 +14,21 @@ use super::{Gate, Hold, Holder, LINE_MAX, Order, Plan, Waiter};
 /// may be behind many others: whoever comes later takes the place, instead of leaving it empty.
 pub const CALL_KEPT: Millis = Millis::from_secs(5);
 
-/// What a task asks of a gate before it starts.
+/// What a task or an execution asks of a gate before it starts.
 #[derive(Clone, Debug)]
 pub struct Take {
-    pub task: TaskId,
+    pub owner: Owner,
     pub incarnation: Incarnation,
     pub order: Order,
-    /// The mark of the attempt that is to start.
+    /// The mark of what is to start, see [`Hold::Taken`].
     pub mark: u32,
     /// Until when it needs the place, if nothing extends it.
     pub until: Timestamp,
     /// The limit that the task was scheduled with, and when it was scheduled.
     pub limit: NonZeroU16,
     pub asked_at: Timestamp,
-    /// Whether the task is known to have no other attempt, so that a place of an earlier one is its own.
+    /// Whether the task is known to have no other attempt, or the execution to have this version: then a place of an
+    /// earlier one is its own.
     pub sure: bool,
 }
 
@@ -39,7 +40,8 @@ pub enum Taken {
         /// Whether it had none before, so that it may free it again if nothing starts.
         created: bool,
     },
-    /// Another attempt of the same task has a place: the caller must see whether that attempt lives.
+    /// Another attempt of the same task, or another version of the same execution, has a place: the caller must see
+    /// whether that one counts.
     Shared,
     /// There is no place. The task waits, and is called when there is one.
     Waits,
@@ -49,11 +51,11 @@ pub enum Taken {
 pub fn take(plan: &mut Plan, take: &Take, now: Timestamp) -> Taken {
     note_limit(&mut plan.gate, take);
     let gate = &mut plan.gate;
-    if let Some(holder) = gate.holders.iter_mut().find(|one| one.is_of(&take.task, take.incarnation)) {
+    if let Some(holder) = gate.holders.iter_mut().find(|one| one.is_of(&take.owner, take.incarnation)) {
         let (created, least) = match holder.hold {
             Hold::Called { .. } => (true, take.until),
             Hold::Taken { mark } if mark == take.mark => (true, holder.until),
-            Hold::Taken { .. } if !take.sure => return Taken::Shared,
+            Hold::Taken { mark } if !take.sure || take.is_behind(mark) => return Taken::Shared,
             // Who only joins a place never frees it: the other attempt may still start.
             Hold::Taken { .. } => (false, holder.until),
         };
@@ -69,8 +71,15 @@ pub fn take(plan: &mut Plan, take: &Take, now: Timestamp) -> Taken {
     if gate.free() == 0 && replace_called(plan, take, now) {
         return Taken::Place { created: true };
     }
-    join(plan, Waiter { task: take.task.clone(), incarnation: take.incarnation, order: take.order });
+    join(plan, Waiter { owner: take.owner.clone(), incarnation: take.incarnation, order: take.order });
     Taken::Waits
+}
+
+impl Take {
+    /// Whether a place with this mark was taken in a later version of the execution's record.
+    const fn is_behind(&self, mark: u32) -> bool {
+        self.owner.execution().is_some() && mark > self.mark
+    }
 }
 
 /// The limit of the task that was scheduled last counts.
@@ -81,20 +90,20 @@ fn note_limit(gate: &mut Gate, take: &Take) {
 }
 
 fn holder(take: &Take) -> Holder {
-    let (task, incarnation) = (take.task.clone(), take.incarnation);
-    Holder { task, incarnation, until: take.until, hold: Hold::Taken { mark: take.mark } }
+    let (owner, incarnation) = (take.owner.clone(), take.incarnation);
+    Holder { owner, incarnation, until: take.until, hold: Hold::Taken { mark: take.mark } }
 }
 
 /// Whether nobody waits who should have a place before it. Those with an item of their own come after all in the record.
 fn is_first(gate: &Gate, take: &Take) -> bool {
     match gate.waiters.first() {
-        Some(first) => first.is_of(&take.task, take.incarnation) || take.order < first.order,
+        Some(first) => first.is_of(&take.owner, take.incarnation) || take.order < first.order,
         None => !gate.overflow,
     }
 }
 
 fn leave_line(gate: &mut Gate, take: &Take) {
-    gate.waiters.retain(|one| !one.is_of(&take.task, take.incarnation));
+    gate.waiters.retain(|one| !one.is_of(&take.owner, take.incarnation));
 }
 
 /// Takes the place of a task that was called long ago, and puts that task back into the line.
@@ -105,17 +114,17 @@ fn replace_called(plan: &mut Plan, take: &Take, now: Timestamp) -> bool {
     };
     let found = plan.gate.holders.iter().enumerate().find_map(|(at, one)| Some((at, called_long_ago(one)?)));
     let Some((at, order)) = found else { return false };
-    let Holder { task, incarnation, .. } = plan.gate.holders.remove(at);
+    let Holder { owner, incarnation, .. } = plan.gate.holders.remove(at);
     leave_line(&mut plan.gate, take);
     plan.gate.holders.push(holder(take));
-    join(plan, Waiter { task, incarnation, order });
+    join(plan, Waiter { owner, incarnation, order });
     true
 }
 
 /// Adds a task to the line: in the record while there is room, else in an item of its own.
 pub(super) fn join(plan: &mut Plan, waiter: Waiter) {
     let gate = &mut plan.gate;
-    if gate.waiters.iter().any(|one| one.is_of(&waiter.task, waiter.incarnation)) {
+    if gate.waiters.iter().any(|one| one.is_of(&waiter.owner, waiter.incarnation)) {
         return;
     }
     let at = gate.waiters.partition_point(|one| one.order <= waiter.order);

@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use super::*;
-use crate::id::Fingerprint;
+use crate::id::{Fingerprint, TaskId};
 
 const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
@@ -11,8 +11,15 @@ fn at(seconds: u64) -> Timestamp {
     START.plus(Millis::from_secs(seconds))
 }
 
-fn task(name: &str) -> TaskId {
-    TaskId::parse(name).unwrap()
+fn task(name: &str) -> Owner {
+    TaskId::parse(name).unwrap().into()
+}
+
+fn text(owner: &Owner) -> &str {
+    match owner {
+        Owner::Task(id) => id.as_str(),
+        Owner::Execution(id) => id.as_str(),
+    }
 }
 
 fn inc() -> Incarnation {
@@ -49,14 +56,17 @@ impl Scene {
             let wanted = plan.gate.free() + LINE_MAX;
             let first: Vec<Waiter> = self.items.iter().take(wanted).cloned().collect();
             let behind = Behind { more: first.len() == wanted, first };
-            let standings = line(&plan, &behind, plan.gate.free() + 2)
-                .iter()
-                .map(
-                    |one| {
-                        if one.task.as_str().starts_with("gone") { Standing::Gone } else { Standing::Ready }
-                    },
-                )
-                .collect::<Vec<_>>();
+            let standings =
+                line(&plan, &behind, plan.gate.free() + 2)
+                    .iter()
+                    .map(|one| {
+                        if one.owner.to_string().starts_with("gone") {
+                            Standing::Gone
+                        } else {
+                            Standing::Ready
+                        }
+                    })
+                    .collect::<Vec<_>>();
             call(&mut plan, &behind, &standings, now);
         }
         let nonce = Nonce::from_bytes(self.writes.to_be_bytes());
@@ -66,7 +76,7 @@ impl Scene {
             self.items.dedup();
             self.items.retain(|one| !plan.leaves.contains(one));
             self.writes += 1;
-            self.called.extend(plan.called.iter().map(|one| one.task.to_string()));
+            self.called.extend(plan.called.iter().map(|one| one.owner.to_string()));
             let limit = usize::from(self.limit);
             assert!(after.holders.len() <= limit, "{} have a place", after.holders.len());
             assert!(size::of(&after) <= CONTROL_RECORD_BYTES || after.waiters.len() <= 1, "too large");
@@ -77,7 +87,7 @@ impl Scene {
 
     fn asked(&self, name: &str, priority: Priority, now: Timestamp) -> Take {
         Take {
-            task: task(name),
+            owner: task(name),
             incarnation: inc(),
             order: Order { priority, since: now },
             mark: u32::from(name.as_bytes()[0]),
@@ -111,13 +121,13 @@ impl Scene {
     }
 
     fn holders(&self) -> Vec<&str> {
-        self.gate.as_ref().map_or(vec![], |gate| gate.holders.iter().map(|one| one.task.as_str()).collect())
+        self.gate.as_ref().map_or(vec![], |gate| gate.holders.iter().map(|one| text(&one.owner)).collect())
     }
 
     fn waiting(&self) -> Vec<&str> {
         let gate = self.gate.as_ref();
         gate.map_or(vec![], |gate| {
-            gate.waiters.iter().chain(&self.items).map(|one| one.task.as_str()).collect()
+            gate.waiters.iter().chain(&self.items).map(|one| text(&one.owner)).collect()
         })
     }
 }
@@ -326,7 +336,7 @@ fn more_than_the_record_has_room_for_wait_in_items_of_their_own_and_all_get_thei
     for (name, seconds) in names.iter().zip(40..) {
         scene.ends(name, seconds);
         for called in scene.called.clone() {
-            if scene.gate.as_ref().unwrap().holders.iter().any(|one| one.task.as_str() == called) {
+            if scene.gate.as_ref().unwrap().holders.iter().any(|one| one.owner.to_string() == called) {
                 scene.comes(&called, seconds);
             }
         }

@@ -4,6 +4,7 @@ use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::flow::Flow;
+use crate::gate::Places;
 use crate::gate::rate::Reservation;
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind, WorkerName};
 use crate::parent::Parent;
@@ -133,16 +134,6 @@ pub struct Claim {
     pub start: Option<Reservation>,
     /// When the claim began: taking places takes time. Without this, it begins with this decision.
     pub began_at: Option<Timestamp>,
-}
-
-/// Places that were taken for an attempt at all gates of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
-    /// When the first of them ends.
-    pub until: Timestamp,
-    /// The version of the record that they were taken for. A record that has changed since may have had an attempt that
-    /// gave them up.
-    pub version: u64,
 }
 
 /// The identity and version of the record that a hint contains.

@@ -152,7 +152,7 @@ fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
 
 fn freeing(task: &Task, of: Option<u32>, start: Option<Paced>) -> Effect {
     Effect::FreePlaces(Box::new(FreePlaces {
-        task: task.id.clone(),
+        owner: task.id.clone().into(),
         incarnation: task.incarnation,
         gates: task.gates().to_vec(),
         of,

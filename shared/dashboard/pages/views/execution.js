@@ -11,6 +11,7 @@ import { problem } from '../problem.js';
 import { at, both, length, millis, near, now } from '../time.js';
 import { Timeline } from '../timeline/view.js';
 import { errorText, next, reason, wait } from '../words.js';
+import { keyLink } from './limits.js';
 
 /** After how many entries of a timeline it is asked for only when the execution has changed. */
 const LONG = 500;
@@ -49,7 +50,7 @@ export function show(page) {
     }
     parts.gone.replaceChildren();
     replace(parts.state, state(execution));
-    replace(parts.next, section('What happens next', h('p', { class: 'next' }, next(execution)), waits(execution), pending(execution, events)));
+    replace(parts.next, section('What happens next', h('p', { class: 'next' }, next(execution), execution.waits_at ? [' ', keyLink(execution.waits_at.limit.key, 'Who has the places')] : null), waits(execution), pending(execution, events)));
     replace(parts.actions, section('Calls', panel('execution', execution, refresh)));
     timeline.update(run ? { created_at: entries[0].at, ended_at: entries.at(-1).at } : execution, entries);
     replace(parts.runs, runs ? runsOf(execution, runs, run) : null);

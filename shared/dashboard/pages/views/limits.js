@@ -24,7 +24,7 @@ export function show(page) {
 }
 
 function all(page) {
-  const key = textField('limit-key', 'Key', { required: true, hint: 'As tasks have it in concurrency' });
+  const key = textField('limit-key', 'Key', { required: true, hint: 'As tasks and executions have it in concurrency' });
   const list = h('div');
   const chosen = (event) => {
     event.preventDefault();
@@ -34,9 +34,9 @@ function all(page) {
   const load = async (signal) => metrics(await scrape(signal))?.limits ?? null;
   const draw = (limits) => {
     if (limits === null) {
-      replace(list, h('p', { class: 'quiet' }, 'This system keeps no list of its keys, which would cost a write for each change. A task that waits for a place says its key.'));
+      replace(list, h('p', { class: 'quiet' }, 'This system keeps no list of its keys, which would cost a write for each change. What waits for a place says its key.'));
     } else if (limits.length === 0) {
-      replace(list, empty('No task has waited for a place since this server started. A task with a limit:', command(commands.scheduleLimited('emails', 'welcome', 'customer-7=5'))));
+      replace(list, empty('Nothing has waited for a place since this server started. A task with a limit:', command(commands.scheduleLimited('emails', 'welcome', 'customer-7=5'))));
     } else {
       replace(list, table('Keys', ['Key', 'Running', 'Waiting'], limits.map(({ key: text, taken, waiting }) => [keyLink(text), String(taken), String(waiting)])));
     }
@@ -44,15 +44,18 @@ function all(page) {
   page.live(load, draw, 3000);
 }
 
-/** How fast tasks start, if some have asked for a rate. */
+/** How fast its work starts, if some has asked for a rate. */
 const pace = (rate) => (rate === undefined ? [] : [
   ['Rate', `${rate.limit} in each ${rate.per}, ${rate.burst} at once after a quiet time`],
   ['Next start', near(rate.next_start_at)],
 ]);
 
+/** A link to the task or the execution that has a place or waits for one. */
+const owner = (one) => (one.task ? link(['tasks', one.task]) : link(['executions', one.execution]));
+
 function one(page) {
   const key = page.id;
-  const field = textField('limit-most', 'Limit', { required: true, hint: `1 to ${LIMIT_MAX}. It counts instead of what tasks ask for. A lower one takes no place away` });
+  const field = textField('limit-most', 'Limit', { required: true, hint: `1 to ${LIMIT_MAX}. It counts instead of what requests ask for. A lower one takes no place away` });
   const set = async (event) => {
     event.preventDefault();
     try {
@@ -77,19 +80,22 @@ function one(page) {
     const { limit } = data;
     const record = { ...limit, id: key };
     replace(state, facts([
-      ['Limit', limit.limit === undefined ? 'no task has asked for one lately' : `${limit.limit}${limit.pinned ? ', set by an operator' : ''}`],
+      ['Limit', limit.limit === undefined ? 'nothing has asked for one lately' : `${limit.limit}${limit.pinned ? ', set by an operator' : ''}`],
       ['Running', String(limit.taken)],
       ['Waiting', limit.more ? `more than ${limit.waiting}` : String(limit.waiting)],
       ...pace(limit.rate),
     ]));
     replace(rest,
       limit.pinned ? section('Calls', panel('limit', record, refresh)) : null,
-      section('Who runs', limit.holders.length === 0 ? h('p', { class: 'quiet' }, 'Nobody has a place.') : table('Who runs', ['Task', 'State', 'Its place ends', 'Call'], limit.holders.map((one) => [
-        link(['tasks', one.task]), badge(one.called ? 'called' : 'running'), near(one.until), release(one.task),
+      section('Who runs', limit.holders.length === 0 ? h('p', { class: 'quiet' }, 'Nobody has a place.') : table('Who runs', ['Who', 'State', 'Its place ends', 'Call'], limit.holders.map((one) => [
+        owner(one), badge(one.called ? 'called' : 'running'), one.until ? near(one.until) : 'with it', release(one),
       ]))),
-      section('Who waits', limit.next.length === 0 ? h('p', { class: 'quiet' }, 'Nobody waits.') : h('ol', {}, limit.next.map((task) => h('li', {}, link(['tasks', task]))))),
+      section('Who waits', limit.next.length === 0 ? h('p', { class: 'quiet' }, 'Nobody waits.') : h('ol', {}, limit.next.map((one) => h('li', {}, owner(one))))),
       section('In a shell', h('p', {}, command(commands.showLimit(key)))));
   };
-  const release = (task) => button(RELEASE, { id: task, key }, refresh, `limit ${key} ${task}`);
+  const release = (one) => {
+    const holder = one.task ?? `@${one.execution}`;
+    return button(RELEASE, { id: holder, key }, refresh, `limit ${key} ${holder}`);
+  };
   const refresh = page.live((signal) => get(['limits', key], {}, signal), draw, 2000);
 }

@@ -105,7 +105,8 @@ pub(super) enum Route<'a> {
     Limit(&'a FlowKey),
     SetLimit(&'a FlowKey),
     UnsetLimit(&'a FlowKey),
-    ReleasePlace(&'a FlowKey, &'a TaskId),
+    /// Of the holder with this text: see [`tickover_core::id::Owner`].
+    ReleasePlace(&'a FlowKey, &'a str),
 
     StartOperation,
     Operation(&'a OperationId),

@@ -93,9 +93,7 @@ impl Direct {
             Route::Limit(key) => calls::limit(service, key.as_str()).await,
             Route::SetLimit(key) => calls::set_limit(service, key.as_str(), body).await,
             Route::UnsetLimit(key) => calls::unset_limit(service, key.as_str()).await,
-            Route::ReleasePlace(key, task) => {
-                calls::release_place(service, key.as_str(), task.as_str()).await
-            }
+            Route::ReleasePlace(key, holder) => calls::release_place(service, key.as_str(), holder).await,
 
             Route::StartOperation => calls::start_operation(service, body).await,
             Route::Operation(id) => calls::operation(service, id.as_str()).await,

@@ -9,7 +9,7 @@ use tickover_core::payload::Json;
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 use tickover_service::ports::Ids as _;
 use tickover_service::system::SystemIds;
-use tickover_wire::request::{self as wire, ScheduleRequest, TimeoutScope};
+use tickover_wire::request::{self as wire, ScheduleRequest, StartRequest, TimeoutScope};
 use tickover_wire::{Labels, PageLimit, Verbatim};
 
 use super::ClientError;
@@ -54,6 +54,16 @@ pub(super) fn with_flow(task: ScheduleRequest, flow: &FlowRequest, given: &[Poli
         debounce: flow.debounce.as_ref().map(wire::Debounce::from),
         requires: (!flow.requires.is_empty() || is_given(Policy::Requires)).then(|| flow.requires.clone()),
         ..task
+    }
+}
+
+/// An execution whose start is limited so.
+pub(super) fn with_limits(start: StartRequest, flow: &FlowRequest) -> StartRequest {
+    let concurrency: Vec<_> = flow.concurrency.iter().map(wire::Concurrency::from).collect();
+    StartRequest {
+        concurrency: (!concurrency.is_empty()).then_some(concurrency),
+        rate: flow.rate.as_ref().map(wire::Rate::from),
+        ..start
     }
 }
 

@@ -8,15 +8,15 @@ use std::pin::Pin;
 use serde::Serialize;
 use tickover_core::duration::ZeroRule;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
-use tickover_core::flow::Priority;
+use tickover_core::flow::{FlowRequest, Priority};
 use tickover_core::id::{ExecutionId, FlowKey, QueueName, WorkflowName};
 use tickover_service::transact::Prepared;
 use tickover_wire::Word;
 use tickover_wire::request::StartRequest;
 
-use super::request::{self, payload};
+use super::request::{self, payload, with_limits};
 use super::{Client, ClientError, Handle, Reads};
-use crate::options::IntoMillis;
+use crate::options::{IntoMillis, flow};
 use crate::workflow::Workflow;
 
 /// A start that is sent when it is awaited. The await returns a [`Handle`].
@@ -26,6 +26,7 @@ use crate::workflow::Workflow;
 pub struct StartExecution<O> {
     client: Client,
     request: Result<StartRequest, ClientError>,
+    flow: FlowRequest,
     _reads: Reads<O>,
 }
 
@@ -46,7 +47,7 @@ impl<O> StartExecution<O> {
 
     pub(super) fn named(client: Client, workflow: &str, queue: &str, input: &impl Serialize) -> Self {
         let request = request(workflow, queue, input);
-        Self { client, request, _reads: PhantomData }
+        Self { client, request, flow: FlowRequest::default(), _reads: PhantomData }
     }
 
     /// Sets the id. A second start with this id returns the first execution. Random by default.
@@ -112,6 +113,23 @@ impl<O> StartExecution<O> {
         self
     }
 
+    /// Lets at most `limit` executions and tasks of this key be in progress at once; up to three keys. The execution has
+    /// its place from its first turn until its outcome is final, also while it waits. Its own steps and children must not
+    /// ask for a place at the same key: they would wait for each other.
+    pub fn concurrency(self, key: impl fmt::Display, limit: u16) -> Self {
+        self.flow("concurrency", |flow| flow::concurrency(flow, key, limit))
+    }
+
+    /// Lets at most `limit` executions of this key start in each `per`, evenly spread.
+    pub fn rate(self, key: impl fmt::Display, limit: u32, per: impl IntoMillis) -> Self {
+        self.flow("rate", |flow| flow::rate(flow, key, limit, per))
+    }
+
+    /// Lets so many of the rate's executions start at once after a quiet time; by default one.
+    pub fn burst(self, burst: u32) -> Self {
+        self.flow("rate", |flow| flow::burst(flow, burst))
+    }
+
     /// Sets which turns of its queue start first. Its children have the same, and so have its remote steps, unless they
     /// have [`Priority::High`] or [`Priority::Low`] of their own. In SQS it needs `Priorities=on`.
     pub fn priority(mut self, priority: Priority) -> Self {
@@ -151,7 +169,14 @@ impl<O> StartExecution<O> {
     }
 
     pub(super) fn finished(self) -> Result<StartRequest, ClientError> {
-        self.request
+        Ok(with_limits(self.request?, &self.flow))
+    }
+
+    fn flow(mut self, field: &str, change: impl FnOnce(&mut FlowRequest) -> Result<(), String>) -> Self {
+        if let Err(problem) = change(&mut self.flow) {
+            self.change(|_| Err(ClientError::invalid(field, problem)));
+        }
+        self
     }
 
     /// Keeps the first problem.

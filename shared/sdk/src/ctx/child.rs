@@ -15,6 +15,7 @@ use tickover_core::execution::command::{CodeTerms, StartPolicy};
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::replay::NameState;
 use tickover_core::execution::{ExecutionTimeouts, Parent, ParentClosePolicy};
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, QueueName, StepName, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
@@ -24,6 +25,7 @@ use super::operation::{Awaited, FirstPoll, Operation};
 use super::step::{Stored, read_outcome};
 use crate::codec;
 use crate::error::Failure;
+use crate::options::{IntoMillis, flow};
 use crate::step::StepError;
 use crate::turn::need::Need;
 use crate::turn::shared::Shared;
@@ -52,6 +54,7 @@ impl<O: Stored> Child<O> {
                 timeouts,
                 on_failure,
                 policy: ParentClosePolicy::default(),
+                flow: Box::new(Ok(FlowRequest::default())),
             },
             id,
             name: None,
@@ -107,6 +110,33 @@ impl<O: Stored> Child<O> {
 }
 
 impl<O: Stored> Child<O> {
+    /// Lets at most `limit` executions and tasks of this key be in progress at once; up to three keys. The child has its
+    /// place from its first turn until its outcome is final. Its parent must not have a place at the same key.
+    pub fn concurrency(self, key: impl Display, limit: u16) -> Self {
+        self.flow(|flow| flow::concurrency(flow, key, limit))
+    }
+
+    /// Lets at most `limit` executions of this key start in each `per`, evenly spread.
+    pub fn rate(self, key: impl Display, limit: u32, per: impl IntoMillis) -> Self {
+        self.flow(|flow| flow::rate(flow, key, limit, per))
+    }
+
+    /// Lets so many of the rate's executions start at once after a quiet time; by default one.
+    pub fn burst(self, burst: u32) -> Self {
+        self.flow(|flow| flow::burst(flow, burst))
+    }
+
+    /// Keeps the first problem.
+    fn flow(mut self, change: impl FnOnce(&mut FlowRequest) -> Result<(), String>) -> Self {
+        if let Origin::Started { flow, .. } = &mut self.0.operation.origin
+            && let Ok(asked) = &mut **flow
+            && let Err(problem) = change(asked)
+        {
+            **flow = Err(problem);
+        }
+        self
+    }
+
     /// Starts the child without waiting for its end. The future is ready when the start is stored or has failed. The
     /// result can be awaited later, or not at all.
     ///
@@ -206,6 +236,8 @@ enum Origin {
         timeouts: ExecutionTimeouts,
         on_failure: Option<Millis>,
         policy: ParentClosePolicy,
+        /// What limits its start, or the first problem of that.
+        flow: Box<Result<FlowRequest, String>>,
     },
     /// This execution has started it, and the journal says so.
     Begun,
@@ -248,7 +280,8 @@ impl<O> ChildOperation<O> {
     }
 
     fn start(&self, state: &State) -> Result<StartRequest, StepError<Failure>> {
-        let Origin::Started { workflow, queue, input, timeouts, on_failure, policy } = &self.origin else {
+        let Origin::Started { workflow, queue, input, timeouts, on_failure, policy, flow } = &self.origin
+        else {
             return Err(self.invalid("this execution doesn't start it"));
         };
         let id =
@@ -256,6 +289,10 @@ impl<O> ChildOperation<O> {
         let workflow = WorkflowName::parse(*workflow).map_err(|error| self.invalid(error))?;
         let queue = QueueName::parse(queue.as_str()).map_err(|error| self.invalid(error))?;
         let input = input.clone().map_err(|problem| self.invalid(problem))?;
+        let flow = (**flow).clone().map_err(|problem| self.invalid(problem))?;
+        if let Some(problem) = state.facts.own_key(&flow) {
+            return Err(self.invalid(problem));
+        }
         let parent = Parent {
             execution: state.facts.execution.clone(),
             incarnation: state.facts.incarnation,
@@ -269,6 +306,7 @@ impl<O> ChildOperation<O> {
             timeouts: *timeouts,
             on_failure: *on_failure,
             parent: Some(parent),
+            flow: Box::new(flow),
             policy: StartPolicy::UseExisting,
             ..StartRequest::new(workflow, queue)
         })

@@ -26,6 +26,7 @@ use crate::error::{Failure, failure_of};
 use crate::options::{Place, StepOptions};
 use crate::registry::{ErasedStep, StepFailed};
 use crate::step::{MISSING_STATE, Run, States, Step, StepError};
+use crate::turn::facts::Facts;
 use crate::turn::need::{Attempted, Inline, Need, Runner, Stage};
 use crate::turn::shared::Shared;
 use crate::turn::state::{ClaimProblem, State, Verdict};
@@ -96,7 +97,7 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
                         let left = state.facts.deadline_at.map(|at| at.since(now));
                         let any_queue = queue.is_none();
                         let queue = queue.unwrap_or_else(|| state.facts.queue.clone());
-                        self.remote(name, (queue, any_queue), left)
+                        self.remote(name, (queue, any_queue), left, &state.facts)
                     }
                 }
             }
@@ -194,9 +195,13 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
         name: StepName,
         (queue, any_queue): (QueueName, bool),
         left: Option<Millis>,
+        facts: &Facts,
     ) -> Result<Need, StepError<E>> {
         let kind = TaskKind::parse(self.step.kind.as_str());
         let kind = kind.map_err(|error| self.step.invalid(format!("kind {:?} {error}", self.step.kind)))?;
+        if let Some(problem) = facts.own_key(&self.step.options.flow) {
+            return Err(self.step.invalid(problem));
+        }
         Ok(Need::Remote(Box::new(RemoteStep {
             name,
             kind,

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tickover_core::execution::Execution;
-use tickover_core::id::{ExecutionId, Incarnation, QueueName};
+use tickover_core::flow::FlowRequest;
+use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
 use tickover_core::time::{Timestamp, earliest};
 use tickover_core::trace::TraceContext;
+use tickover_service::flow::gate_digest;
 
 use crate::registry::ErasedStep;
 use crate::step::States;
@@ -22,6 +24,8 @@ pub(crate) struct Facts {
     pub(crate) key: String,
     pub(crate) seed: u64,
     pub(crate) incarnation: Incarnation,
+    /// The digests of the keys at which the execution has a place.
+    pub(crate) own_keys: Vec<Fingerprint>,
     /// The queue of remote steps that name none.
     pub(crate) queue: QueueName,
     pub(crate) trace: Option<TraceContext>,
@@ -59,6 +63,7 @@ impl Facts {
             key: format!("{}:{}:{}", record.id, record.incarnation, record.run),
             seed,
             incarnation: record.incarnation,
+            own_keys: record.gates().iter().map(|gated| gated.key).collect(),
             queue: record.queue.clone(),
             trace: record.trace,
             deadline_at: None,
@@ -71,6 +76,13 @@ impl Facts {
         };
         facts.update(record);
         facts
+    }
+
+    /// Why a step or a child can't ask for places at these keys: it would wait for the execution that waits for it.
+    pub(crate) fn own_key(&self, flow: &FlowRequest) -> Option<String> {
+        let own = flow.concurrency.iter().find(|asked| self.own_keys.contains(&gate_digest(&asked.key)))?;
+        let key = own.key.as_str();
+        Some(format!("concurrency: its execution has a place at the key {key:?}, and would wait for itself"))
     }
 
     /// Updates the fields that other writers may have changed.

@@ -15,6 +15,7 @@ mod faulty_code;
 mod fencing;
 mod inline;
 mod isolation;
+mod limits;
 mod orphans;
 mod progress;
 mod remote;

@@ -167,7 +167,7 @@ impl Service {
             RunRequest::Execution(start, id) => {
                 self.check_start(&start)?;
                 let queue = start.queue.clone();
-                self.decide(None, &self.start_command(*start, queue, id), now).outcome?;
+                self.decide(None, &self.start_command(*start, queue, id, None), now).outcome?;
             }
         }
         Ok(())
@@ -226,6 +226,7 @@ impl Stored {
                     on_failure: self.parsed.on_failure,
                     delay: self.parsed.delay,
                     lane: self.parsed.lane,
+                    flow: Box::new(self.parsed.flow.clone()),
                     policy: StartPolicy::UseExisting,
                     ..StartRequest::new(workflow.clone(), queue)
                 };
@@ -264,6 +265,7 @@ fn parsed_execution(start: &StartRequest) -> Parsed {
         execution: start.timeouts,
         on_failure: start.on_failure,
         lane: start.lane,
+        flow: (*start.flow).clone(),
         delay: start.delay,
         ..Parsed::default()
     }

@@ -14,6 +14,7 @@ use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::{Json, Payload};
 
 use crate::error::ServiceError;
+use crate::gates::WaitsAt;
 use crate::ports::{ExecutionFilter, ExecutionLists, Listed, Page, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
@@ -38,6 +39,8 @@ pub struct Described {
     pub labels: Option<Json>,
     pub memo: Option<Json>,
     pub output: Option<Json>,
+    /// The gate that holds it back; only looked up for one execution.
+    pub waits_at: Option<Box<WaitsAt>>,
 }
 
 impl Described {
@@ -51,7 +54,14 @@ impl Described {
         let details = json(execution.details.as_ref());
         let details = details.and_then(|json| serde_json::from_str(json.as_str()).ok());
         let Details { labels, memo } = details.unwrap_or_default();
-        Self { execution, input, labels: labels.map(Json::from), memo: memo.map(Json::from), output }
+        Self {
+            execution,
+            input,
+            labels: labels.map(Json::from),
+            memo: memo.map(Json::from),
+            output,
+            waits_at: None,
+        }
     }
 }
 
@@ -73,7 +83,10 @@ struct Details {
 impl Service {
     pub async fn execution(&self, id: &ExecutionId) -> Result<Option<Described>, ServiceError> {
         match self.load_execution(id).await? {
-            Some(execution) => Ok(Some(self.execution_with_payloads(execution).await?)),
+            Some(execution) => {
+                let waits_at = Box::pin(self.turn_waits_at(&execution)).await?.map(Box::new);
+                Ok(Some(Described { waits_at, ..self.execution_with_payloads(execution).await? }))
+            }
             None => Ok(None),
         }
     }
@@ -92,7 +105,7 @@ impl Service {
             None => Details::default(),
         };
         let (labels, memo) = (details.labels.map(Json::from), details.memo.map(Json::from));
-        Ok(Described { execution, input, labels, memo, output })
+        Ok(Described { execution, input, labels, memo, output, waits_at: None })
     }
 
     /// Reads an execution once it has its outcome, or after `wait` (at most 20 s), whichever comes first.

@@ -40,6 +40,7 @@ impl Service {
             | Command::Restart(_)
             | Command::RetryStep { .. }
             | Command::Finish(_)
+            | Command::WaitForPlace { .. }
             | Command::NoteProgress(_)
             | Command::Unpark
             | Command::Due(_)

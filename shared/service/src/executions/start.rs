@@ -1,16 +1,19 @@
 use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
+use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Command, Start};
 use tickover_core::execution::decision::Reply;
-use tickover_core::id::{ExecutionId, Fingerprint, QueueName};
+use tickover_core::flow::Rate;
+use tickover_core::gate::rate::Reservation;
+use tickover_core::id::{ExecutionId, QueueName};
 use tickover_core::limits;
 use tickover_core::payload::Json;
 
 use super::{StartRequest, Started};
 use crate::drive::Known;
 use crate::error::ServiceError;
+use crate::flow::admission;
 use crate::service::Service;
-use crate::tasks::schedule::{digest, minified};
 
 /// The shortest timeout of an execution, a run, or the code that runs after a failure.
 const TIMEOUT_MIN: tickover_core::duration::Millis = tickover_core::duration::Millis::from_secs(1);
@@ -23,15 +26,41 @@ impl Service {
         self.check_start(&request)?;
         let queue = self.queue_for(&request).await?;
         let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
-        let (id, known) = match &request.id {
+        let (id, mut known) = match &request.id {
             Some(id) if large => (id.clone(), Known::Unread),
             Some(id) => (id.clone(), Known::Absent),
             None => (self.new_execution_id(), Known::Absent),
         };
-        let command = self.start_command(request, queue, id.clone());
-        let (execution, reply) = self.drive_execution(&id, known, &command).await?.outcome?;
-        let existed = matches!(reply, Reply::Started { existed: true });
+        // A delayed execution reserves its start at its first turn: the rule of a rate keeps one instant and no gaps.
+        let rate = request.flow.rate.clone().filter(|_| request.delay.is_zero());
+        let mut start = None;
+        if let Some(rate) = &rate {
+            // Boxed, because the future of each caller would contain all of this, and few executions have a rate.
+            let (stored, reserved) = Box::pin(self.first_start(rate, request.id.as_ref())).await?;
+            (known, start) = (stored.map_or(known, |stored| Known::Record(Box::new(stored))), reserved);
+        }
+        let command = self.start_command(request, queue, id.clone(), start);
+        let decision = self.drive_execution(&id, known, &command).await?;
+        let existed = !matches!(decision.reply(), Ok(Reply::Started { existed: false }));
+        if existed {
+            Box::pin(self.give_unused_back(rate.as_ref(), start)).await;
+        }
+        let (execution, _) = decision.outcome?;
         Ok(Started { execution, existed })
+    }
+
+    /// Reserves the start of an execution that doesn't exist yet. Returns the one that exists.
+    async fn first_start(
+        &self,
+        rate: &Rate,
+        id: Option<&ExecutionId>,
+    ) -> Result<(Option<Execution>, Option<Reservation>), ServiceError> {
+        if let Some(id) = id
+            && let Some(stored) = self.load_execution(id).await?
+        {
+            return Ok((Some(stored), None));
+        }
+        Ok((None, self.reserve_starts(&[Some(rate)]).await.pop().flatten()))
     }
 
     /// The queue of the execution, after making sure that it exists.
@@ -42,10 +71,14 @@ impl Service {
         Ok(queue)
     }
 
-    /// The command of a request, with all its random values.
-    pub(crate) fn start_command(&self, request: StartRequest, queue: QueueName, id: ExecutionId) -> Command {
-        // From the requested queue: a repeated start stays the same, even if the workers have moved to another queue.
-        let fingerprint = fingerprint(&request);
+    /// The command of a request, with all its random values, and with the start that was reserved for it.
+    pub(crate) fn start_command(
+        &self,
+        request: StartRequest,
+        queue: QueueName,
+        id: ExecutionId,
+        start: Option<Reservation>,
+    ) -> Command {
         Command::Start(Box::new(Start {
             id,
             incarnation: self.new_incarnation(),
@@ -59,8 +92,8 @@ impl Service {
             parent: request.parent,
             trace: self.carried(request.trace),
             lane: request.lane,
+            admission: admission(&request.flow, start),
             policy: request.policy,
-            fingerprint,
             blob_ids: [self.new_blob_id(), self.new_blob_id()],
         }))
     }
@@ -98,22 +131,6 @@ fn details(labels: Option<&Json>, memo: Option<&Json>) -> Option<Json> {
     let part = |name: &str, json: Option<&Json>| json.map(|json| format!("\"{name}\":{}", json.as_str()));
     let parts: Vec<String> = [part("labels", labels), part("memo", memo)].into_iter().flatten().collect();
     if parts.is_empty() { None } else { Json::parse(format!("{{{}}}", parts.join(","))) }
-}
-
-fn fingerprint(request: &StartRequest) -> Fingerprint {
-    let text = |json: &Option<Json>| json.as_ref().map(|json| minified(json.as_str())).unwrap_or_default();
-    let span = |span: Option<tickover_core::duration::Millis>| {
-        span.map(|span| span.as_u64().to_string()).unwrap_or_default()
-    };
-    let (input, labels, memo) = (text(&request.input), text(&request.labels), text(&request.memo));
-    let [execution, run, delay] =
-        [request.timeouts.execution, request.timeouts.run, Some(request.delay)].map(span);
-    let mut parts: Vec<&str> = vec![request.workflow.as_str(), request.queue.as_str()];
-    parts.extend([&input, &labels, &memo, &execution, &run, &delay].map(String::as_str));
-    // Requests without an order have the digest that they had before there was one.
-    let order = serde_json::to_string(&request.lane).ok().filter(|_| !request.lane.is_plain());
-    parts.extend(order.as_deref());
-    digest(&parts)
 }
 
 /// The first bytes of SHA-256 over the parts, each with its length before it.

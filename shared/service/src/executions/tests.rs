@@ -1,6 +1,7 @@
 //! How long segments and payloads of executions are kept, and how executions are closed: with thousands of items and
 //! steps, little time, and a crash after every write. The store deletes an item as soon as its retention allows.
 
+mod admitted;
 mod chains;
 pub(crate) mod mortal;
 pub(crate) mod scene;

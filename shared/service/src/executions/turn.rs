@@ -14,6 +14,7 @@ use super::{StartedTurn, Suspended};
 use crate::claim::{ClaimRequest, Delivered, Hinted, Isolation, Terms, WAITED_OUT};
 use crate::drive::Known;
 use crate::error::ServiceError;
+use crate::gates::{Admitted, Taking};
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -90,7 +91,8 @@ impl Service {
         }
         let code = self.terms.get(&execution.workflow).copied().unwrap_or_default();
         let mut known = Known::Record(Box::new(execution));
-        let command = Command::StartTurn(StartTurn {
+        let mut admitted = Admitted::default();
+        let mut command = Command::StartTurn(StartTurn {
             lease: self.new_lease(),
             worker: request.worker.clone(),
             length: request.lease,
@@ -98,14 +100,35 @@ impl Service {
             isolation,
             paused,
             terms: code,
+            places: None,
+            start: None,
+            began_at: Some(self.now()),
         });
         loop {
+            if let Command::StartTurn(start) = &mut command {
+                (start.places, start.start) = (admitted.places(), admitted.start());
+            }
             let decision = self.drive_execution(&hint.id, known, &command).await?;
             // If there is no execution, it was deleted meanwhile.
             let Ok((execution, Reply::StartTurn(reply))) = decision.outcome else {
                 return Ok(TurnStart::Spent);
             };
+            let is_asking = matches!(reply, StartTurnReply::NeedsPlaces | StartTurnReply::NeedsStart);
+            if !is_asking {
+                // Boxed, because the future of each turn would contain all of this, and few executions have keys.
+                Box::pin(self.give_up_unused(Some(&execution), &mut admitted)).await;
+            }
             match reply {
+                StartTurnReply::NeedsPlaces => {
+                    match Box::pin(self.take_for_turn(execution, &mut admitted)).await? {
+                        Taking::Decide(execution) => known = Known::Record(execution),
+                        Taking::Waits | Taking::Gone => return Ok(TurnStart::Spent),
+                    }
+                }
+                StartTurnReply::NeedsStart => {
+                    Box::pin(self.reserve_for_turn(&execution, &mut admitted, patient)).await?;
+                    known = Known::Record(Box::new(execution));
+                }
                 StartTurnReply::Started => return self.started_turn(execution).await,
                 StartTurnReply::Early { available_at } => {
                     let left = available_at.since(self.now());

@@ -3,9 +3,8 @@
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Gated, Paced};
 use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{self, GRACE, Order, Take, Taken};
-use tickover_core::id::{GateId, Incarnation, LeaseId, TaskId};
-use tickover_core::task::command::Places;
+use tickover_core::gate::{self, GRACE, Order, Places, Take, Taken};
+use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
 use tickover_core::task::{State, Task};
 use tickover_core::time::{Timestamp, earliest};
 
@@ -26,7 +25,7 @@ pub(crate) struct PlacesOfClaim {
     taken: Option<Places>,
     /// The gates where it had no place before. Only there it may free it: where another try of the same task had one,
     /// that try may still start.
-    created: Vec<(TaskId, Incarnation, Gated)>,
+    created: Vec<(Owner, Incarnation, Gated)>,
     /// The start that was reserved by the rate of its key.
     pub(super) start: Option<Paced>,
     pub(super) start_rounds: u32,
@@ -84,7 +83,7 @@ impl Service {
                 Taken::Place { created } => {
                     until = earliest([until, Some(take.until)]);
                     if created && !places.created.iter().any(|(.., one)| one.key == gated.key) {
-                        places.created.push((task.id.clone(), task.incarnation, gated.clone()));
+                        places.created.push((task.id.clone().into(), task.incarnation, gated.clone()));
                     }
                     next = left.next();
                 }
@@ -117,7 +116,7 @@ impl Service {
         };
         let priority = task.flow.as_ref().map(|flow| flow.priority).unwrap_or_default();
         Take {
-            task: task.id.clone(),
+            owner: task.id.clone().into(),
             incarnation: task.incarnation,
             order: Order { priority, since },
             mark: places.mark,
@@ -128,7 +127,7 @@ impl Service {
         }
     }
 
-    async fn take_one(&self, gated: &Gated, take: &Take) -> Result<Taken, ServiceError> {
+    pub(super) async fn take_one(&self, gated: &Gated, take: &Take) -> Result<Taken, ServiceError> {
         let act = Act::Take(take);
         match self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await?.0 {
             Done::Took(taken) => Ok(taken),
@@ -141,11 +140,11 @@ impl Service {
         if let Some(start) = places.start.take() {
             self.give_start_back(&start).await;
         }
-        for (task, incarnation, gated) in &places.created {
-            let act = Act::Free { task, incarnation: *incarnation, mark: places.mark };
+        for (owner, incarnation, gated) in &places.created {
+            let act = Act::Free { owner, incarnation: *incarnation, mark: places.mark };
             let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;
             if let Err(error) = freed {
-                warn_unless_logged!(error; task_id = %task, %error, "place not given up; it will end by itself");
+                warn_unless_logged!(error; %owner, %error, "place not given up; it will end by itself");
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use std::num::NonZeroU16;
 
-use tickover_core::flow::Pace;
+use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::flow::{Gated, Pace};
 use tickover_core::gate::{self, Gate, Hold};
-use tickover_core::id::{FlowKey, GateId, TaskId};
+use tickover_core::id::{FlowKey, GateId, Owner};
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
@@ -26,25 +27,25 @@ pub struct LimitView {
     /// Whether an operator has set it.
     pub pinned: bool,
     pub holders: Vec<LimitHolder>,
-    /// The first tasks that wait, in their order.
-    pub waiting: Vec<TaskId>,
+    /// The first that wait, in their order.
+    pub waiting: Vec<Owner>,
     /// Whether more wait than these.
     pub more: bool,
     /// How fast its tasks start, and when one may that is scheduled now.
     pub rate: Option<(Pace, Timestamp)>,
 }
 
-/// A task that has a place.
+/// A task or an execution that has a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitHolder {
-    pub task: TaskId,
-    /// When the place ends if nothing extends it.
-    pub until: Timestamp,
+    pub owner: Owner,
+    /// When the place ends if nothing extends it; absent for an execution, which keeps it until its outcome is final.
+    pub until: Option<Timestamp>,
     /// Whether it waited, was called, and hasn't come yet.
     pub called: bool,
 }
 
-/// The gate that holds a task back.
+/// The gate that holds a task or an execution back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitsAt {
     pub limit: LimitView,
@@ -70,10 +71,10 @@ impl Service {
         self.limit(key).await
     }
 
-    /// Takes a task's place at a key, if it has one. The attempt that has it goes on: more than the limit may then run.
-    pub async fn release_place(&self, key: &FlowKey, task: &TaskId) -> Result<LimitView, ServiceError> {
+    /// Takes its place at a key from a task or an execution, if it has one. It goes on: more than the limit may then run.
+    pub async fn release_place(&self, key: &FlowKey, owner: &Owner) -> Result<LimitView, ServiceError> {
         let id = GateId::from(&gate_digest(key));
-        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Release(task))).await?;
+        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Release(owner))).await?;
         self.limit(key).await
     }
 
@@ -83,10 +84,34 @@ impl Service {
             State::Pending(pending) => pending.available_at <= self.now(),
             State::Running(_) | State::Ended(_) => false,
         };
-        for gated in task.gates().iter().filter(|_| is_ready) {
+        if !is_ready {
+            return Ok(None);
+        }
+        self.full_gate(&task.id.clone().into(), task.gates()).await
+    }
+
+    /// The gate that an execution waits at before its first turn. Reads nothing for one without gates.
+    pub(crate) async fn turn_waits_at(&self, execution: &Execution) -> Result<Option<WaitsAt>, ServiceError> {
+        let is_ready = match &execution.state {
+            ExecutionState::Pending(ready) => ready.available_at <= self.now(),
+            ExecutionState::Running(_)
+            | ExecutionState::Waiting(_)
+            | ExecutionState::Closing(_)
+            | ExecutionState::Ended(_) => false,
+        };
+        let has_places = execution.admission.as_deref().is_some_and(|admission| admission.held.is_some());
+        if !is_ready || has_places || execution.needs_operator() {
+            return Ok(None);
+        }
+        self.full_gate(&execution.id.clone().into(), execution.gates()).await
+    }
+
+    /// The first of these gates that has no place for it.
+    async fn full_gate(&self, owner: &Owner, gates: &[Gated]) -> Result<Option<WaitsAt>, ServiceError> {
+        for gated in gates {
             let Some(limit) = self.view_of(&GateId::from(&gated.key)).await? else { continue };
-            let position = limit.waiting.iter().position(|one| *one == task.id).map(|at| at + 1);
-            let has_place = limit.holders.iter().any(|one| one.task == task.id);
+            let position = limit.waiting.iter().position(|one| one == owner).map(|at| at + 1);
+            let has_place = limit.holders.iter().any(|one| one.owner == *owner);
             let is_full = limit.limit.is_some_and(|most| limit.holders.len() >= usize::from(most.get()));
             if !has_place && (position.is_some() || is_full) {
                 return Ok(Some(WaitsAt { limit, position }));
@@ -108,10 +133,11 @@ impl Service {
                 Hold::Called { .. } => true,
                 Hold::Taken { .. } => false,
             };
-            LimitHolder { task: one.task.clone(), until: one.until, called }
+            let until = Some(one.until).filter(|_| called || one.owner.task().is_some());
+            LimitHolder { owner: one.owner.clone(), until, called }
         };
         let Gate { text, pinned, .. } = &gate;
-        let waiting = gate.waiters.iter().chain(&behind).map(|one| one.task.clone());
+        let waiting = gate.waiters.iter().chain(&behind).map(|one| one.owner.clone());
         Ok(Some(LimitView {
             key: text.clone(),
             limit: gate.limit(),

@@ -45,7 +45,7 @@ impl Service {
         starts
     }
 
-    async fn reserve(
+    pub(super) async fn reserve(
         &self,
         key: &Fingerprint,
         text: &str,

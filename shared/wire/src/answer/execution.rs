@@ -7,7 +7,7 @@ use tickover_core::id::{
     EventId, EventName, ExecutionId, QueueName, StepName, TaskId, WorkerName, WorkflowName,
 };
 
-use super::{ErrorView, NextView, TimelineEntryView};
+use super::{ErrorView, NextView, TimelineEntryView, WaitsAtView};
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{
@@ -140,6 +140,9 @@ pub struct ExecutionView {
     /// `high` or `low`, if its turns don't start in the usual order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<OpenPriority>,
+    /// The key whose limit holds it back, while it waits for a place. Only in the answer about this one execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_at: Option<WaitsAtView>,
     /// The execution it is a child of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentView>,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tickover_core::id::{EventId, EventName, ExecutionId, FlowKey, QueueName, StepName, WorkflowName};
 
+use super::flow::{Concurrency, Rate};
 use crate::verbatim::present;
 use crate::{
     Duration, DurationMilliseconds, DurationSeconds, Labels, PriorityWord, RunTimeout,
@@ -72,6 +73,14 @@ pub struct StartRequest {
     /// `delay` in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<DurationMilliseconds>,
+    /// At most 3 keys, each with how many of its tasks and executions run at once. An execution has its places from its
+    /// first turn until its outcome is final, also while it waits. Of two limits for one key, the later one counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(max_items = 3))]
+    pub concurrency: Option<Vec<Concurrency>>,
+    /// How fast executions of a key start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
     /// `high`, `normal` (default) or `low`: which turns of the queue start first. Its children have the same, and so
     /// have its remote steps, unless they have `high` or `low` of their own. In SQS it needs `Priorities=on`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +122,8 @@ impl StartRequest {
             delay: None,
             delay_seconds: None,
             delay_ms: None,
+            concurrency: None,
+            rate: None,
             priority: None,
             fairness_key: None,
             policy: None,

@@ -12,7 +12,7 @@ use tickover_core::execution::decision::{Decision, Reply, StartTurnReply, Suspen
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts};
 use tickover_core::id::{
-    BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, StepName, WorkflowName,
+    BlobId, EventId, EventName, ExecutionId, Incarnation, LeaseId, Nonce, StepName, WorkflowName,
 };
 use tickover_core::queue::QueueView;
 use tickover_core::time::Timestamp;
@@ -40,8 +40,8 @@ impl ExecutionProtocol {
             parent: None,
             trace: None,
             lane: tickover_core::lane::Lane::default(),
+            admission: None,
             policy: StartPolicy::UseExisting,
-            fingerprint: Fingerprint::from_bytes([1; 16]),
             blob_ids: [BlobId::from_bytes([0; 16]); 2],
         };
         let decision = self.decide(None, &Command::Start(Box::new(start)), START);
@@ -201,6 +201,9 @@ impl ExecutionProtocol {
             isolation,
             paused: false,
             terms: CodeTerms::default(),
+            places: None,
+            start: None,
+            began_at: None,
         };
         let decision = self.outside(state, &Command::StartTurn(take));
         match decision.reply() {

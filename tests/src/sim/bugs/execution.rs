@@ -8,7 +8,9 @@ use tickover_core::execution::decide;
 use tickover_core::execution::decision::{Decision, Reply, SuspendReply};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Progress};
+use tickover_core::gate::Places;
 use tickover_core::queue::QueueView;
+use tickover_core::time::Timestamp;
 
 use super::Bug;
 use crate::sim::world::World;
@@ -39,6 +41,8 @@ pub fn decide_execution(
         Bug::JournalNeverSealed => before.keep_in_record(core(command, context)),
         Bug::ClaimedTurnsNotRecorded => core(&before.without_watermark(), context),
         Bug::TurnLossesShared => core(&before.alone(), context),
+        Bug::PlacesOfAnyVersion => core(&before.with_places_of_this_version(false), context),
+        Bug::BegunWithoutPlace => core(&before.with_places_of_this_version(true), context),
         Bug::ClosedBeforehand => close_beforehand(core(command, context)),
         Bug::NeverKeptLonger
         | Bug::LossesShared
@@ -122,6 +126,15 @@ impl<'a> Before<'a> {
             }
             other => other.clone(),
         }
+    }
+
+    /// A turn starts with its places as if they had been taken just now; `any`: also if none were.
+    fn with_places_of_this_version(&self, any: bool) -> Command {
+        let Command::StartTurn(take) = self.command else { return self.command.clone() };
+        let none = any.then_some(Places { until: Timestamp::from_millis(i64::MAX), version: 0 });
+        let version = self.execution.version;
+        let places = take.places.or(none).map(|places| Places { version, ..places });
+        Command::StartTurn(StartTurn { places, ..take.clone() })
     }
 
     fn with_all_wakes(&self) -> Command {

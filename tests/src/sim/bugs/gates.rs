@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::{self, AskedStart, Behind, Gate, Plan, Standing, Take, Taken};
-use tickover_core::id::{Incarnation, TaskId};
+use tickover_core::id::{Incarnation, Owner};
 use tickover_core::time::Timestamp;
 
 use super::Bug;
@@ -28,11 +28,11 @@ pub fn take_place(bug: Option<Bug>, plan: &mut Plan, take: &Take, now: Timestamp
 }
 
 /// As the core's, with the bug of this run.
-pub fn free_place(bug: Option<Bug>, gate: &mut Gate, task: &TaskId, incarnation: Incarnation, mark: u32) {
+pub fn free_place(bug: Option<Bug>, gate: &mut Gate, owner: &Owner, incarnation: Incarnation, mark: u32) {
     if bug == Some(Bug::PlacesFreedTwice) {
         gate.holders.clear();
     }
-    gate::free(gate, task, incarnation, mark);
+    gate::free(gate, owner, incarnation, mark);
 }
 
 /// As the core's, with the bug of this run.

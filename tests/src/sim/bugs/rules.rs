@@ -91,6 +91,8 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::StopIgnored
         | Bug::TakenUnchecked
         | Bug::PlacesFreedTwice
+        | Bug::PlacesOfAnyVersion
+        | Bug::BegunWithoutPlace
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tickover_core::duration::Millis;
 use tickover_core::gate::Gate;
-use tickover_core::id::{Fingerprint, GateId, TaskId};
+use tickover_core::id::{Fingerprint, GateId, Owner};
 use tickover_core::time::Timestamp;
 
 use crate::sim::Run;
@@ -24,38 +24,43 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     found
 }
 
-/// A task's lease, and the keys for which it counts.
+/// A task's lease or an execution's places, and the keys for which it counts.
 struct Lease {
-    until: Timestamp,
+    /// Absent for an execution: its places end with it.
+    until: Option<Timestamp>,
     keys: Vec<(Fingerprint, u16)>,
 }
 
-/// Counts the leases of each key in every state of the tasks' own records.
+/// Counts the leases of tasks and the executions that have begun, for each key, in every state of their own records.
 fn leases_within_the_limit(run: &Run) -> Vec<Violation> {
-    let mut leases: BTreeMap<TaskId, Lease> = BTreeMap::new();
+    let mut leases: BTreeMap<Owner, Lease> = BTreeMap::new();
     let mut found = vec![];
     for event in &run.events {
-        let Some(change) = event.what.task_change() else { continue };
-        let task = &change.after;
-        if task.gates().is_empty() {
-            leases.remove(&task.id);
+        let (owner, gates, runs) = if let Some(change) = event.what.task_change() {
+            let task = &change.after;
+            let until = task.running().map(|running| Some(running.lease_expires_at));
+            (Owner::Task(task.id.clone()), task.gates(), until)
+        } else if let Some(change) = event.what.execution_change() {
+            let execution = &change.after;
+            let has_places = execution.admission.as_deref().is_some_and(|admission| admission.held.is_some());
+            let has_begun = execution.closed().is_none() && (has_places || execution.turn().is_some());
+            (Owner::Execution(execution.id.clone()), execution.gates(), has_begun.then_some(None))
+        } else {
             continue;
-        }
-        let keys: Vec<_> = task.gates().iter().map(|gated| (gated.key, gated.limit.get())).collect();
-        match task.running() {
-            Some(running) => {
-                let lease = Lease { until: running.lease_expires_at, keys: keys.clone() };
-                leases.insert(task.id.clone(), lease);
-            }
-            None => drop(leases.remove(&task.id)),
+        };
+        let keys: Vec<_> = gates.iter().map(|gated| (gated.key, gated.limit.get())).collect();
+        match runs.filter(|_| !keys.is_empty()) {
+            Some(until) => drop(leases.insert(owner.clone(), Lease { until, keys: keys.clone() })),
+            None => drop(leases.remove(&owner)),
         }
         for (key, limit) in keys {
-            let runs =
-                |lease: &&Lease| lease.until > event.at && lease.keys.iter().any(|(one, _)| *one == key);
+            let runs = |lease: &&Lease| {
+                lease.until.is_none_or(|until| until > event.at)
+                    && lease.keys.iter().any(|(one, _)| *one == key)
+            };
             let count = leases.values().filter(runs).count();
             if count > usize::from(limit) {
-                let what =
-                    format!("{count} tasks run for a key whose limit is {limit}, among them {}", task.id);
+                let what = format!("{count} run for a key whose limit is {limit}, among them {owner}");
                 found.push(Violation::new(Invariant::Limits, event.at, what));
             }
         }

@@ -1,4 +1,5 @@
-//! What must hold of rates: in no span of time start more tasks of a key than its burst and its rate allow.
+//! What must hold of rates: in no span of time start more tasks and executions of a key than its burst and its rate
+//! allow.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +20,23 @@ const LATE: Millis = Millis::from_secs(30);
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut starts: BTreeMap<Fingerprint, (Pace, BTreeMap<LeaseId, Timestamp>)> = BTreeMap::new();
     for event in &run.events {
-        let Some(change) = event.what.task_change() else { continue };
-        let (Some(paced), Some(running)) = (change.after.paced(), change.after.running()) else { continue };
+        let (paced, lease, claimed_at) = if let Some(change) = event.what.task_change() {
+            let (Some(paced), Some(running)) = (change.after.paced(), change.after.running()) else {
+                continue;
+            };
+            (paced, running.lease, running.claimed_at)
+        } else if let Some(change) = event.what.execution_change() {
+            // Its first turn: the record before it has the rate.
+            let before =
+                change.before.as_ref().and_then(|before| before.admission.as_deref()?.paced.as_ref());
+            let (Some(paced), Some(turn)) = (before, change.after.turn()) else { continue };
+            (paced, turn.lease, turn.claimed_at)
+        } else {
+            continue;
+        };
         let Paced { key, pace, .. } = paced;
         let (_, of_key) = starts.entry(*key).or_insert_with(|| (*pace, BTreeMap::new()));
-        of_key.entry(running.lease).or_insert(running.claimed_at);
+        of_key.entry(lease).or_insert(claimed_at);
     }
     starts
         .into_values()

@@ -1,4 +1,4 @@
-//! Rates: in a share of the seeds, most tasks start by the rate of one key.
+//! Rates: in a share of the seeds, most tasks and many executions start by the rate of one key.
 
 use std::num::NonZeroU32;
 
@@ -12,6 +12,8 @@ use crate::sim::dice::Dice;
 const SEEDS: u64 = 300;
 /// Of a thousand tasks of such a seed, so many have it.
 const TASKS: u64 = 700;
+/// Of a thousand executions, so many.
+const EXECUTIONS: u64 = 400;
 const KEY: &str = "smtp";
 
 /// Gives tasks the rate of the run.
@@ -27,10 +29,19 @@ pub(super) fn add(seed: u64, jobs: &mut [Job]) {
     let (Ok(key), Some(limit), Some(burst)) = (FlowKey::parse(KEY), whole(limit), whole(burst)) else {
         return;
     };
+    let rate = Rate { key, limit, per, burst };
+    let of_executions = Dice::new(seed, "rates of executions");
     for job in jobs {
-        let JobRequest::Schedule(requests) = &mut job.request else { continue };
-        for request in requests.iter_mut().filter(|_| dice.chance(TASKS)) {
-            request.flow.rate = Some(Rate { key: key.clone(), limit, per, burst });
+        match &mut job.request {
+            JobRequest::Schedule(requests) => {
+                for request in requests.iter_mut().filter(|_| dice.chance(TASKS)) {
+                    request.flow.rate = Some(rate.clone());
+                }
+            }
+            JobRequest::Start(start) if of_executions.chance(EXECUTIONS) => {
+                start.flow.rate = Some(rate.clone());
+            }
+            JobRequest::Start(_) | JobRequest::StartTogether(_) | JobRequest::SendEvent(_) => {}
         }
     }
 }

@@ -14,7 +14,7 @@ use tickover_tests::scene::{START, Scene, queue_name, request, task_id};
 
 fn waiter() -> Waiter {
     let (task, incarnation) = (TaskId::parse("t").unwrap(), Incarnation::from_bytes([1; 8]));
-    Waiter { task, incarnation, order: Order { priority: Priority::Low, since: START } }
+    Waiter { owner: task.into(), incarnation, order: Order { priority: Priority::Low, since: START } }
 }
 
 fn gate() -> Gate {
@@ -96,7 +96,7 @@ async fn a_queue_finds_no_hint_of_a_task_that_waits_at_a_gate_until_it_is_called
     store.commit(&[put(&waits, None)]).await.unwrap();
     assert_eq!(hinted(&store), 0);
     let (until, hold) = (START.plus(KEPT_FOR), Hold::Called { order: waiter.order });
-    let holder = Holder { task: waiter.task.clone(), incarnation, until, hold };
+    let holder = Holder { owner: waiter.owner.clone(), incarnation, until, hold };
     let called = Gate { holders: vec![holder], nonce: Nonce::from_bytes([3; 8]), ..gate() };
     store.commit(&[put(&called, Some(waits.nonce))]).await.unwrap();
     assert_eq!(hinted(&store), 1);

@@ -33,13 +33,13 @@ fn put(record: &Gate, replaces: Option<Nonce>) -> Write {
 
 fn waiter(task: &str, priority: Priority, since: Timestamp) -> Waiter {
     let incarnation = Incarnation::from_bytes([1; 8]);
-    Waiter { task: parsed(TaskId::parse(task)), incarnation, order: Order { priority, since } }
+    Waiter { owner: parsed(TaskId::parse(task)).into(), incarnation, order: Order { priority, since } }
 }
 
 fn busy(world: &World, gate: &Gate) -> Gate {
     let holder = |task: &str, hold| {
         let (task, incarnation) = (parsed(TaskId::parse(task)), Incarnation::from_bytes([2; 8]));
-        Holder { task, incarnation, until: later(35), hold }
+        Holder { owner: task.into(), incarnation, until: later(35), hold }
     };
     let called = Hold::Called { order: Order { priority: Priority::High, since: NOW } };
     let changed = Gate {

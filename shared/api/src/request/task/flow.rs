@@ -1,4 +1,4 @@
-//! What a task asks of flow control: the rules across fields.
+//! What a task or an execution asks of flow control: the rules across fields.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -28,6 +28,15 @@ pub(super) fn flow(given: &wire::ScheduleRequest) -> Result<FlowRequest, Reject>
         unique: given.unique.as_ref().map(unique),
         debounce: given.debounce.as_ref().map(debounce).transpose()?,
         requires,
+    })
+}
+
+/// What limits the start of an execution.
+pub(in crate::request) fn of_start(given: &wire::StartRequest) -> Result<FlowRequest, Reject> {
+    Ok(FlowRequest {
+        concurrency: concurrency(given.concurrency.as_deref().unwrap_or_default())?,
+        rate: given.rate.as_ref().map(rate).transpose()?,
+        ..FlowRequest::default()
     })
 }
 

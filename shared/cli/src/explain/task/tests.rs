@@ -41,7 +41,7 @@ fn a_task_that_nobody_claims_waits_for_a_worker() {
 fn a_task_that_waits_for_a_place_names_the_key_the_holders_and_its_position() {
     let holder = |task: &str| json!({"task": task, "until": NOW, "called": false});
     let limit = json!({"key": "customer-7", "limit": 2, "pinned": false, "taken": 2,
-        "holders": [holder("a"), holder("b")], "waiting": 4, "more": false, "next": ["t0", "t1"]});
+        "holders": [holder("a"), holder("b")], "waiting": 4, "more": false, "next": [{"task": "t0"}, {"task": "t1"}]});
     assert_says(
         &json!({"status": "pending", "available_at": "2026-01-31T11:59:00.000Z",
             "waits_at": {"limit": limit, "position": 2}, "next": {"what": "waits_for_place"}}),

@@ -7,6 +7,7 @@ use crate::due_slot;
 use crate::error::Reject;
 use crate::execution::command::{Start, StartPolicy};
 use crate::execution::decision::{Decision, Reply};
+use crate::execution::size as record_size;
 use crate::execution::update::turn;
 use crate::execution::{Execution, ExecutionState, FORMAT, Ready, closing, due, retention};
 use crate::id::BlobId;
@@ -50,6 +51,7 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
         return Decision::refuse(None, Reject::field("delay", "must be at most a year"));
     }
     let (mut execution, new_items) = spill(blank(start, context), start, context);
+    record_size::fit_new(&mut execution);
     let slot: Option<Due> = due::latest(&execution, context.now, context.limits);
     let timer = due_slot::set_slot(None, slot, &mut execution, context);
     let mut effects: Vec<Effect> =
@@ -61,7 +63,8 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
 
 fn blank(start: &Start, context: &Context<'_>) -> Execution {
     let now = context.now;
-    let available_at = now.plus(start.delay);
+    let paced = start.admission.as_deref().and_then(|admission| admission.paced.as_ref()?.start);
+    let available_at = now.plus(start.delay).max(paced.map_or(now, |start| start.start_at));
     let mut execution = Execution {
         format: FORMAT,
         id: start.id.clone(),
@@ -71,7 +74,6 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         workflow: start.workflow.clone(),
         queue: start.queue.clone(),
         created_at: now,
-        fingerprint: start.fingerprint,
         run: 1,
         run_started_at: available_at,
         input: None,
@@ -82,6 +84,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         parent: start.parent.clone(),
         trace: start.trace,
         lane: start.lane,
+        admission: start.admission.clone(),
         wakes: 0,
         idle_turns: 0,
         journal: vec![],

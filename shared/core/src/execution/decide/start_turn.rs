@@ -11,6 +11,9 @@ use crate::execution::{
     due, size,
 };
 use crate::failure::Failure;
+use crate::gate::rate::Reservation;
+use crate::gate::{Pacing, pacing};
+use crate::time::Timestamp;
 
 /// How early the hint of a wait's or a lease's end may arrive. An earlier hint isn't for this end, but left over from
 /// something that was already handled. If such hints were kept until the end, each would add one more message.
@@ -100,6 +103,12 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         let suspect = Ok(Reply::StartTurn(StartTurnReply::NeedsIsolation));
         return Decision::unchanged(execution, suspect);
     }
+    match lack(execution, take, context.now) {
+        Lack::Reply(outcome) => return Decision::unchanged(execution, Ok(Reply::StartTurn(outcome))),
+        Lack::PutOff(start) => return put_off(execution, after, start, context),
+        Lack::Nothing => {}
+    }
+    after.admission = after.admission.and_then(|admission| admission.begun(take.places));
     after.idle_turns = idle_turns + 1;
     after.hinted_at = None;
     after.parked = false;
@@ -116,6 +125,45 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         size::note_if_it_fits(&mut after, append::TURN_LOST, context);
     }
     update(execution, after, context, Ok(Reply::StartTurn(StartTurnReply::Started)))
+}
+
+/// What an execution lacks to start a turn.
+enum Lack {
+    Nothing,
+    Reply(StartTurnReply),
+    /// Its start comes later, and must be recorded.
+    PutOff(Reservation),
+}
+
+fn lack(execution: &Execution, take: &StartTurn, now: Timestamp) -> Lack {
+    let Some(admission) = execution.admission.as_deref() else { return Lack::Nothing };
+    match pacing(admission.paced.as_ref(), take.start, take.began_at.unwrap_or(now), now) {
+        Pacing::Later(available_at) => Lack::Reply(StartTurnReply::Early { available_at }),
+        Pacing::PutOff(start) => Lack::PutOff(start),
+        // The places come first: a start would be lost while the execution waits for one.
+        Pacing::NeedsStart | Pacing::Ready if admission.lacks_places(take.places, execution.version, now) => {
+            Lack::Reply(StartTurnReply::NeedsPlaces)
+        }
+        Pacing::NeedsStart => Lack::Reply(StartTurnReply::NeedsStart),
+        Pacing::Ready => Lack::Nothing,
+    }
+}
+
+/// Records when its first turn may start. Its deadlines stay: they never move.
+fn put_off(
+    execution: &Execution,
+    mut after: Execution,
+    start: Reservation,
+    context: &Context<'_>,
+) -> Decision {
+    if let Some(paced) = after.admission.as_mut().and_then(|admission| admission.paced.as_mut()) {
+        paced.start = Some(start);
+    }
+    let available_at = start.start_at;
+    closing::release_turn(&mut after, available_at, context.now);
+    let is_sent_later = matches!(&after.state, ExecutionState::Pending(ready) if ready.hint_later);
+    let reply = if is_sent_later { StartTurnReply::Stale } else { StartTurnReply::Early { available_at } };
+    update(execution, after, context, Ok(Reply::StartTurn(reply)))
 }
 
 /// Applies the timeouts of the workflow's code if the start request set none, as long as the code hasn't recorded

@@ -1,5 +1,6 @@
 //! The rules of an execution's lifecycle, tested as scenes: it is started, time passes, workers and operators act.
 
+mod admission;
 mod attempts;
 mod ends;
 mod events;

@@ -3,10 +3,10 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::failure::Failure;
-use crate::gate::CLOCKS;
 use crate::gate::rate::Reservation;
-use crate::task::command::{Claim, Places};
-use crate::task::decide::pace::{Pacing, pacing, put_off};
+use crate::gate::{CLOCKS, Pacing, Places, pacing};
+use crate::task::command::Claim;
+use crate::task::decide::pace::put_off;
 use crate::task::decision::{ClaimReply, Decision, Reply};
 use crate::task::transition;
 use crate::task::{Ending, Outcome, State, Task};
@@ -74,7 +74,7 @@ enum Lack {
 }
 
 fn lack(task: &Task, current: &Task, claim: &Claim, now: Timestamp) -> Lack {
-    match pacing(current, claim, now) {
+    match pacing(current.paced(), claim.start, claim.began_at.unwrap_or(now), now) {
         Pacing::Later(available_at) => Lack::Reply(ClaimReply::Early { available_at }),
         Pacing::PutOff(start) => Lack::PutOff(start),
         // The places come first: a start would be lost while the task waits for one.

@@ -25,13 +25,13 @@ fn task(number: usize) -> TaskId {
 
 fn waiter(number: usize, priority: Priority) -> Waiter {
     let order = Order { priority, since: NOW };
-    Waiter { task: task(number), incarnation: Incarnation::from_bytes([1; 8]), order }
+    Waiter { owner: task(number).into(), incarnation: Incarnation::from_bytes([1; 8]), order }
 }
 
 fn busy() -> Gate {
     let holder = |number, hold| {
         let (task, incarnation) = (task(number), Incarnation::from_bytes([1; 8]));
-        Holder { task, incarnation, until: NOW, hold }
+        Holder { owner: task.into(), incarnation, until: NOW, hold }
     };
     let called = Hold::Called { order: Order { priority: Priority::Low, since: NOW } };
     Gate {
@@ -142,7 +142,8 @@ fn those_who_wait_lie_behind_their_gate_by_priority_and_time() {
 
 #[test]
 fn five_holders_and_five_who_wait_are_one_write_unit() {
-    let holders = (0..5).map(|number| Holder { task: task(number), ..busy().holders[0].clone() }).collect();
+    let holders =
+        (0..5).map(|number| Holder { owner: task(number).into(), ..busy().holders[0].clone() }).collect();
     let waiters = (0..5).map(|number| waiter(number, Priority::Normal)).collect();
     let full = Gate { holders, waiters, overflow: true, ..busy() };
     let bytes = item_bytes(&of_gate(&full).unwrap());

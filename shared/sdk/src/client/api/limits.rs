@@ -1,6 +1,6 @@
 //! Concurrency limits by key.
 
-use tickover_core::id::{FlowKey, TaskId};
+use tickover_core::id::{FlowKey, Owner};
 use tickover_wire::answer::LimitAnswer;
 use tickover_wire::request::LimitRequest;
 
@@ -14,19 +14,20 @@ impl Api {
         self.ask(Call::read(Route::Limit(key))).await
     }
 
-    /// Sets a key's limit, whatever tasks ask for. A lower limit takes no place away.
+    /// Sets a key's limit, whatever requests ask for. A lower limit takes no place away.
     pub async fn set_limit(&self, key: &FlowKey, request: &LimitRequest) -> Result<LimitAnswer, ClientError> {
         self.ask(Call::with(Route::SetLimit(key), request)?.repeatable(true)).await
     }
 
-    /// Gives a key's limit back to the tasks.
+    /// Gives a key's limit back to the requests.
     pub async fn unset_limit(&self, key: &FlowKey) -> Result<LimitAnswer, ClientError> {
         let call = Call { body: String::new(), ..Call::change(Route::UnsetLimit(key)) };
         self.ask(call.repeatable(true)).await
     }
 
-    /// Takes a task's place at a key. The next task gets it; the attempt that had it goes on.
-    pub async fn release_place(&self, key: &FlowKey, task: &TaskId) -> Result<LimitAnswer, ClientError> {
-        self.ask(Call { body: String::new(), ..Call::change(Route::ReleasePlace(key, task)) }).await
+    /// Takes its place at a key from a task or an execution. The next one gets it; the one that had it goes on.
+    pub async fn release_place(&self, key: &FlowKey, holder: &Owner) -> Result<LimitAnswer, ClientError> {
+        let holder = holder.to_string();
+        self.ask(Call { body: String::new(), ..Call::change(Route::ReleasePlace(key, &holder)) }).await
     }
 }

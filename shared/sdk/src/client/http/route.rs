@@ -79,8 +79,8 @@ impl<'a> Route<'a> {
             Self::Limit(key) => (Method::GET, &["v1", "limits", key.as_str()]),
             Self::SetLimit(key) => (Method::PUT, &["v1", "limits", key.as_str()]),
             Self::UnsetLimit(key) => (Method::DELETE, &["v1", "limits", key.as_str()]),
-            Self::ReleasePlace(key, task) => {
-                (Method::DELETE, &["v1", "limits", key.as_str(), "holders", task.as_str()])
+            Self::ReleasePlace(key, holder) => {
+                (Method::DELETE, &["v1", "limits", key.as_str(), "holders", holder])
             }
 
             Self::StartOperation => (Method::POST, &["v1", "operations"]),

@@ -5,7 +5,7 @@ use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::failure::Failure;
 use tickover_core::flow::Priority;
-use tickover_core::id::{ExecutionId, RecordId};
+use tickover_core::id::{ExecutionId, Fingerprint, RecordId};
 use tickover_core::lane::Lane;
 
 use super::fixture::{closed, execution_id, parent_of, running, slot, workflow};
@@ -243,7 +243,7 @@ pub(crate) async fn the_due_entry_of_an_execution_that_sleeps_has_what_its_hint_
     let asleep = Due { at: later(9_000), kind: DueKind::Asleep, shard: SHARD };
     let plain = world.execution("plain");
     let plain = world.start(Execution { due: Some(asleep), ..plain }).await?;
-    let lane = Lane { priority: Priority::Low, tenant: Some(plain.fingerprint) };
+    let lane = Lane { priority: Priority::Low, tenant: Some(Fingerprint::from_bytes([7; 16])) };
     let laned = world.start(Execution { lane, ..world.execution("laned") }).await?;
     let range = DueRange::until(SHARD, later(99_999));
     let entries = world.store.due(range, 10, None).await?.items;

@@ -10,9 +10,7 @@ use crate::duration::Millis;
 use crate::execution::ExecutionTimeouts;
 use crate::execution::command::{Start, StartPolicy};
 use crate::execution::journal::{Entry, Happened, StepOutcome};
-use crate::id::{
-    EventId, EventName, ExecutionId, Fingerprint, Incarnation, QueueName, StepName, WorkflowName,
-};
+use crate::id::{EventId, EventName, ExecutionId, Incarnation, QueueName, StepName, WorkflowName};
 use crate::limits::Limits;
 use crate::parent::{Parent, ParentClosePolicy};
 use crate::payload::{BlobRef, Payload};
@@ -44,8 +42,8 @@ pub(super) fn execution() -> Plan {
         parent: None,
         trace: None,
         lane: crate::lane::Lane::default(),
+        admission: None,
         policy: StartPolicy::UseExisting,
-        fingerprint: Fingerprint::from_bytes([2; 16]),
         blob_ids: [blob("input"), blob("details")],
     };
     Plan { start, limits: Limits::default() }

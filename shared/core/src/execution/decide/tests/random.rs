@@ -110,6 +110,9 @@ impl Life {
                     isolation: Isolation::Alone,
                     paused: false,
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
+                    places: None,
+                    start: None,
+                    began_at: None,
                 })
             }
             Step::Record(whose, entries) => Command::Record(Record {

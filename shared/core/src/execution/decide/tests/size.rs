@@ -5,10 +5,13 @@ use crate::command::Isolation;
 use crate::execution::command::{CodeTerms, Command, Ending, ReleaseReason, StartTurn};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
-    Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress, Stuck,
+    Admission, Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress, Stuck,
+    fixture,
 };
 use crate::failure::Failure;
 use crate::flow::Priority;
+use crate::gate::Places;
+use crate::gate::rate::Reservation;
 use crate::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::lane::Lane;
 use crate::limits;
@@ -38,8 +41,17 @@ fn largest() -> Plan {
         ExecutionTimeouts { execution: Some(span(ALMOST_A_YEAR)), run: Some(span(ALMOST_A_YEAR)) };
     start.on_failure = Some(span(ALMOST_A_YEAR));
     start.parent = Some(largest_parent());
+    start.admission = Some(Box::new(largest_admission()));
     start.lane = Lane { priority: Priority::High, tenant: Some(Fingerprint::from_bytes([255; 16])) };
     plan
+}
+
+fn largest_admission() -> Admission {
+    let full = fixture::full(super::fixture::t("0s")).admission.unwrap();
+    let mut admission = Admission { held: None, ..*full };
+    let paced = admission.paced.as_mut().unwrap();
+    paced.start = paced.start.map(|start| Reservation { start_at: super::fixture::t("0s"), ..start });
+    admission
 }
 
 pub(super) fn largest_parent() -> Parent {
@@ -73,6 +85,9 @@ fn take(scene: Scene, name: &str) -> Scene {
         isolation: Isolation::Shared,
         paused: false,
         terms: CodeTerms::default(),
+        places: Some(Places { until: suspend_until(), version: scene.record().version }),
+        start: None,
+        began_at: None,
     };
     scene.apply(&Command::StartTurn(take)).is(Status::Running)
 }

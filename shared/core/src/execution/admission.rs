@@ -1,0 +1,134 @@
+//! What an execution needs before its first turn: a place at each of its keys, and a start by the rate of one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::Context;
+use crate::decision::{Effect, FreePlaces};
+use crate::duration::Millis;
+use crate::execution::Execution;
+use crate::flow::{Gated, Paced};
+use crate::gate::{Places, version_mark};
+use crate::id::Owner;
+use crate::limits::SPAN_MAX;
+use crate::time::Timestamp;
+
+const DAY: Millis = Millis::from_days(1);
+
+/// The keys that limit when an execution begins. It keeps its places from its first turn until its outcome is final, also
+/// while it waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    /// The keys at which it needs a place, in the order of their digests.
+    #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Gated>,
+    /// Its places, once it has begun.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+    /// The key by whose rate it starts, until it has begun.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub paced: Option<Paced>,
+}
+
+/// The places that an execution has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "HeldFields", into = "HeldFields")]
+pub struct Held {
+    /// Their mark, see [`version_mark`].
+    pub mark: u32,
+    /// The first day on which they may have ended, if no turn takes them again: counted from that of [`Timestamp::EPOCH`].
+    pub until_day: u32,
+}
+
+/// Places as they are stored: an array, because the record is small.
+type HeldFields = (u32, u32);
+
+impl From<HeldFields> for Held {
+    fn from((mark, until_day): HeldFields) -> Self {
+        Self { mark, until_day }
+    }
+}
+
+impl From<Held> for HeldFields {
+    fn from(Held { mark, until_day }: Held) -> Self {
+        (mark, until_day)
+    }
+}
+
+impl Held {
+    /// Places that end at that instant.
+    fn ending(mark: u32, until: Timestamp) -> Self {
+        let days = until.since(Timestamp::EPOCH).as_u64() / DAY.as_u64();
+        Self { mark, until_day: u32::try_from(days).unwrap_or(u32::MAX) }
+    }
+
+    /// Whether they last until then.
+    fn last(self, until: Timestamp) -> bool {
+        Self::ending(self.mark, until).until_day < self.until_day
+    }
+}
+
+impl Admission {
+    /// Whether a turn may not start without places that were taken for this version of the record.
+    pub(super) fn lacks_places(&self, taken: Option<Places>, version: u64, now: Timestamp) -> bool {
+        let keeps = self.held.is_some_and(|held| held.last(now.plus(SPAN_MAX)));
+        let has_taken = taken.is_some_and(|places| places.version == version);
+        !self.gates.is_empty() && !keeps && !has_taken
+    }
+
+    /// What is left of it when a turn starts, with the places that were taken for that.
+    pub(super) fn begun(mut self: Box<Self>, taken: Option<Places>) -> Option<Box<Self>> {
+        if self.gates.is_empty() {
+            return None;
+        }
+        if let Some(Places { until, version }) = taken {
+            let mark = self.held.map_or(version_mark(version), |held| held.mark);
+            self.held = Some(Held::ending(mark, until));
+        }
+        self.paced = None;
+        Some(self)
+    }
+
+    /// What is left of it once the outcome is final: what a restart needs.
+    pub(super) fn ended(mut self: Box<Self>) -> Option<Box<Self>> {
+        (self.held, self.paced) = (None, None);
+        (!self.gates.is_empty()).then_some(self)
+    }
+}
+
+impl Execution {
+    /// The keys at which it has or needs a place.
+    pub fn gates(&self) -> &[Gated] {
+        self.admission.as_deref().map_or(&[], |admission| &admission.gates)
+    }
+
+    /// The mark with which a turn takes its places: that of the places that it has.
+    pub fn place_mark(&self) -> u32 {
+        let held = self.admission.as_deref().and_then(|admission| admission.held);
+        held.map_or(version_mark(self.version), |held| held.mark)
+    }
+
+    /// Whether a place with this mark is its own: taken for the version that it has, so that its first turn may be about
+    /// to start, or for the turn that it began with.
+    pub fn owns_place(&self, mark: u32) -> bool {
+        self.closed().is_none() && self.place_mark() == mark
+    }
+}
+
+/// What an execution gives up at its gates when its outcome is final.
+pub(super) fn given_up(before: &Execution, after: &Execution, context: &Context<'_>) -> Option<Effect> {
+    let admission = before.admission.as_deref()?;
+    if before.closed().is_some() || after.closed().is_none() {
+        return None;
+    }
+    let is_needed = |paced: &&Paced| paced.start.is_some_and(|start| start.makes_wait(context.now));
+    let start = admission.paced.as_ref().filter(is_needed).cloned();
+    (!admission.gates.is_empty() || start.is_some()).then(|| {
+        Effect::FreePlaces(Box::new(FreePlaces {
+            owner: Owner::Execution(before.id.clone()),
+            incarnation: before.incarnation,
+            gates: admission.gates.clone(),
+            of: admission.held.map(|held| held.mark),
+            start,
+        }))
+    })
+}

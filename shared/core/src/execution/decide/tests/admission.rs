@@ -1,0 +1,157 @@
+//! What an execution needs before its first turn: places at its keys, and a start by the rate of one.
+
+use std::num::{NonZeroU16, NonZeroU32};
+
+use crate::decision::{Effect, FreePlaces};
+use crate::duration::Millis;
+use crate::execution::command::{Command, Ending};
+use crate::execution::decision::{Reply, StartTurnReply};
+use crate::execution::{Admission, ExecutionOutcome, ExecutionStatus as Status};
+use crate::flow::{Gated, Pace, Paced};
+use crate::gate::rate::{Reservation, reserve};
+use crate::gate::{EXECUTION_PLACE, Places, version_mark};
+use crate::id::Fingerprint;
+
+use super::fixture::{Plan, Scene, execution, t};
+
+const NEEDS_PLACES: Reply = Reply::StartTurn(StartTurnReply::NeedsPlaces);
+const NEEDS_START: Reply = Reply::StartTurn(StartTurnReply::NeedsStart);
+const STARTED: Reply = Reply::StartTurn(StartTurnReply::Started);
+
+fn pace() -> Pace {
+    let one = NonZeroU32::MIN;
+    Pace { limit: one, per: Millis::from_secs(60), burst: one }
+}
+
+/// An execution that needs a place at one key.
+fn limited() -> Plan {
+    let limit = NonZeroU16::MIN;
+    let gates = vec![Gated { key: Fingerprint::from_bytes([1; 16]), limit, text: "customer-7".to_owned() }];
+    let mut plan = execution();
+    plan.start.admission = Some(Box::new(Admission { gates, ..Admission::default() }));
+    plan
+}
+
+/// An execution that starts by a rate, with this start.
+fn paced(start: Option<Reservation>) -> Plan {
+    let paced = Paced { key: Fingerprint::from_bytes([2; 16]), pace: pace(), text: "api".to_owned(), start };
+    let mut plan = execution();
+    plan.start.admission = Some(Box::new(Admission { paced: Some(paced), ..Admission::default() }));
+    plan
+}
+
+fn start_at(text: &str) -> Reservation {
+    reserve(None, &pace(), t(text))
+}
+
+impl Scene {
+    /// A turn with places that were taken for this version of the record.
+    fn with_places(self, name: &str, version: u64) -> Self {
+        let until = self.now().plus(EXECUTION_PLACE);
+        self.take_like(name, |take| take.places = Some(Places { until, version }))
+    }
+
+    fn freed(&self) -> Vec<FreePlaces> {
+        let freed = |effect: &Effect| match effect {
+            Effect::FreePlaces(freed) => Some((**freed).clone()),
+            Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => {
+                None
+            }
+        };
+        self.decision().effects.iter().filter_map(freed).collect()
+    }
+}
+
+#[test]
+fn a_first_turn_starts_only_with_places_of_the_version_that_the_record_has() {
+    let scene = limited().started().start_turn("a").replies(NEEDS_PLACES).changes_nothing();
+    let scene = scene.with_places("a", 7).replies(NEEDS_PLACES).changes_nothing();
+    let scene = scene.with_places("a", 1).replies(STARTED);
+    assert_eq!(scene.record().place_mark(), version_mark(1));
+    // Later turns have them already.
+    scene.wait("a").wake().start_turn("b").replies(STARTED);
+}
+
+#[test]
+fn who_waits_at_one_key_makes_all_who_took_places_for_that_version_take_them_again() {
+    let wait = |seen_version| Command::WaitForPlace { seen_version };
+    let scene = limited().started().apply(&wait(7)).changes_nothing();
+    let scene = scene.apply(&wait(1));
+    assert_eq!(scene.record().version, 2);
+    assert!(!scene.record().owns_place(version_mark(1)) && scene.record().owns_place(version_mark(2)));
+    scene.with_places("a", 1).replies(NEEDS_PLACES).changes_nothing().with_places("a", 2).replies(STARTED);
+}
+
+#[test]
+fn places_are_kept_through_waits_and_runs_and_given_up_with_the_outcome() {
+    let scene = limited().started().with_places("a", 1).wait("a");
+    assert!(scene.freed().is_empty() && scene.record().owns_place(version_mark(1)));
+    let scene = scene.wake().start_turn("b");
+    let scene = scene.close_with("b", vec![], Ending::ContinueAsNew { input: None, events: vec![] });
+    assert!(scene.freed().is_empty() && scene.record().owns_place(version_mark(1)));
+    let scene = scene.start_turn("c").close("c", ExecutionOutcome::Completed { output: None });
+    let freed = scene.freed();
+    assert_eq!((freed.len(), freed[0].of), (1, Some(version_mark(1))));
+    assert!(!scene.record().owns_place(version_mark(1)));
+    // A restart needs places of its own, with another mark: a late end of the first run frees none of them.
+    let scene = scene.restart(vec![]).is(Status::Pending).start_turn("d").replies(NEEDS_PLACES);
+    let version = scene.record().version;
+    let scene = scene.with_places("d", version).replies(STARTED);
+    assert_ne!(scene.record().place_mark(), version_mark(1));
+}
+
+#[test]
+fn who_ends_before_its_first_turn_leaves_the_line_and_has_no_mark() {
+    let scene = limited().started().terminate().is(Status::Cancelled);
+    let freed = scene.freed();
+    assert_eq!((freed.len(), freed[0].of, freed[0].gates.len()), (1, None, 1));
+}
+
+#[test]
+fn a_turn_takes_places_again_once_less_than_half_of_their_time_is_left_and_keeps_their_mark() {
+    let scene = limited().started().with_places("a", 1).wait("a").wake();
+    let scene = scene.at("364d").start_turn("b").replies(STARTED).wait("b").wake();
+    let scene = scene.at("366d").start_turn("c").replies(NEEDS_PLACES).changes_nothing();
+    let version = scene.record().version;
+    let scene = scene.with_places("c", version).replies(STARTED).wait("c").wake();
+    assert_eq!(scene.record().place_mark(), version_mark(1));
+    scene.at("700d").start_turn("d").replies(STARTED);
+}
+
+#[test]
+fn a_reserved_start_is_waited_for_and_used_once() {
+    let scene = paced(Some(start_at("30s"))).started();
+    assert_eq!(scene.record().run_started_at, t("30s"));
+    let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("30s") });
+    let scene = scene.start_turn("a").replies(early).changes_nothing();
+    let scene = scene.at("30s").start_turn("a").replies(STARTED);
+    assert_eq!(scene.record().admission, None);
+    scene.wait("a").wake().at("1h").start_turn("b").replies(STARTED);
+}
+
+#[test]
+fn a_start_that_is_late_or_missing_is_reserved_again_and_a_later_one_puts_the_turn_off() {
+    for scene in [paced(None).started(), paced(Some(start_at("0s"))).started().at("6s")] {
+        let scene = scene.start_turn("a").replies(NEEDS_START).changes_nothing();
+        let later = start_at("90s");
+        let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("90s") });
+        let scene = scene.take_like("a", |take| take.start = Some(later)).replies(early).is(Status::Pending);
+        let scene = scene.at("89s").start_turn("b").changes_nothing();
+        scene.at("90s").start_turn("b").replies(STARTED);
+    }
+}
+
+#[test]
+fn who_ends_before_its_start_gives_that_back_and_who_has_begun_has_none() {
+    let start = start_at("30s");
+    let freed = paced(Some(start)).started().terminate().freed();
+    assert_eq!(freed[0].start.as_ref().and_then(|paced| paced.start), Some(start));
+    let scene = paced(Some(start)).started().at("30s").start_turn("a");
+    assert!(scene.close("a", ExecutionOutcome::Completed { output: None }).freed().is_empty());
+}
+
+#[test]
+fn an_execution_that_asks_for_nothing_has_nothing_of_it_in_its_record() {
+    let record = execution().started().start_turn("a").record().clone();
+    assert!(record.admission.is_none() && !serde_json::to_string(&record).unwrap().contains("adm"));
+}

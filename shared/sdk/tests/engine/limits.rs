@@ -1,0 +1,112 @@
+//! Children whose start is limited by keys.
+
+use tickover::prelude::*;
+use tickover::{Failure, Registry, StepError};
+use tickover_core::duration::Millis;
+
+use crate::scene::Scene;
+
+#[tickover::workflow("limited_nap")]
+async fn nap(ctx: Ctx, seconds: u64) -> Result<u64> {
+    ctx.sleep("nap", tickover::Millis::from_secs(seconds)).await?;
+    Ok(seconds)
+}
+
+/// The start of a child's first turn, as its code sees it.
+#[tickover::workflow("limited_clock")]
+async fn clock(ctx: Ctx, (): ()) -> Result<i64> {
+    Ok(ctx.now("now").await?.as_millis())
+}
+
+#[tickover::step]
+async fn charge(cents: u64) -> Result<u64, Failure> {
+    Ok(cents)
+}
+
+#[tickover::workflow("two_at_once")]
+async fn two_at_once(ctx: Ctx, (): ()) -> Result<()> {
+    let child = |nth: u32| ctx.child(&nap, format!("nap-{nth}"), &3_600).concurrency("customer-7", 2);
+    for ended in futures::future::join_all((0..4).map(child)).await {
+        ended?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_more_children_of_a_key_are_in_progress_than_its_limit() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((two_at_once, nap)));
+    scene.start(&two_at_once, "family", &()).await;
+    let took = scene.finish(&worker, "family").await.took();
+    // Each keeps its place while it sleeps, so the four take two hours.
+    assert!((7_200_000..7_210_000).contains(&took), "{took}");
+}
+
+#[tickover::workflow("one_a_minute")]
+async fn one_a_minute(ctx: Ctx, (): ()) -> Result<Vec<i64>> {
+    let child = |nth: u32| ctx.child(&clock, format!("clock-{nth}"), &()).rate("api", 1, "1m").burst(1);
+    let mut starts = vec![];
+    for ended in futures::future::join_all((0..3).map(child)).await {
+        starts.push(ended?);
+    }
+    Ok(starts)
+}
+
+#[tokio::test]
+async fn children_of_a_rate_start_one_after_the_other() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((one_a_minute, clock)));
+    scene.start(&one_a_minute, "family", &()).await;
+    let mut starts = scene.finish(&worker, "family").await.output::<Vec<i64>>();
+    starts.sort_unstable();
+    let gaps: Vec<i64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| (60_000..61_000).contains(gap)), "{gaps:?}");
+}
+
+#[tickover::workflow("own_key")]
+async fn own_key(ctx: Ctx, (): ()) -> Result<(String, String, String)> {
+    let child = ctx.child(&nap, "child", &1).concurrency("customer-7", 5).await.unwrap_err();
+    let step = ctx.step(charge(1).remote().concurrency("customer-7", 5)).await.unwrap_err();
+    let limit = ctx.child(&nap, "child-2", &1).concurrency("other", 0).await.unwrap_err();
+    let text = |error: StepError<Failure>| error.to_string();
+    Ok((text(child), text(step), text(limit)))
+}
+
+#[tokio::test]
+async fn a_step_or_a_child_at_a_key_of_its_own_execution_is_an_error_and_so_is_a_limit_of_zero() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((own_key, nap)));
+    let client = tickover::Client::from(scene.service.clone());
+    let start = client.start(&own_key, ()).id("own").concurrency("customer-7", 1);
+    start.await.unwrap();
+    let ended = scene.finish(&worker, "own").await;
+    let (child, step, limit) = ended.output::<(String, String, String)>();
+    for text in [&child, &step] {
+        assert!(text.contains("has a place at the key \"customer-7\", and would wait for itself"), "{text}");
+    }
+    assert!(limit.contains("its limit must be 1 to 1000"), "{limit}");
+}
+
+#[tokio::test]
+async fn a_client_limits_the_executions_that_it_starts() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(nap));
+    let client = tickover::Client::from(scene.service.clone());
+    for id in ["a", "b"] {
+        client
+            .start(&nap, 600)
+            .id(id)
+            .concurrency("k", 1)
+            .rate("api", 10, Millis::from_secs(1))
+            .burst(2)
+            .await
+            .unwrap();
+    }
+    scene.finish(&worker, "a").await;
+    let took = scene.finish(&worker, "b").await.took();
+    assert!((1_200_000..1_205_000).contains(&took), "{took}");
+    let wrong = client.start(&nap, 1).concurrency("k", 1_001).await;
+    assert!(wrong.err().unwrap().to_string().contains("concurrency"));
+    let wrong = client.start(&nap, 1).burst(2).await;
+    assert!(wrong.err().unwrap().to_string().contains("it needs a rate before it"));
+}

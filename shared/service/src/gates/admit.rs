@@ -1,0 +1,172 @@
+//! What an execution takes before its first turn: a place at each of its keys, and a start by the rate of one.
+//!
+//! All who decide on one version of the record have one mark, and so one place. So who ends without a turn gives a place
+//! up only once the record has another version: then nobody can start the turn for which it was taken.
+
+use tickover_core::execution::command::Command;
+use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::flow::{Gated, Paced};
+use tickover_core::gate::rate::Reservation;
+use tickover_core::gate::{AskedStart, EXECUTION_PLACE, Order, Places, Take, Taken};
+use tickover_core::id::{GateId, Owner};
+use tickover_core::time::Timestamp;
+
+use super::Act;
+use crate::claim::WAITED_OUT;
+use crate::drive::Known;
+use crate::error::ServiceError;
+use crate::service::Service;
+use crate::telemetry::field;
+use crate::warn_unless_logged;
+
+/// How often a request for a turn takes its places or its start again, because the record has changed since.
+const ROUNDS: u32 = 5;
+
+/// What a request for a turn has taken so far.
+#[derive(Default)]
+pub(crate) struct Admitted {
+    rounds: u32,
+    places: Option<Places>,
+    /// The gates at which it has taken a place, each with the mark.
+    taken: Vec<(Gated, u32)>,
+    /// The start that was reserved.
+    start: Option<Paced>,
+}
+
+/// How the request goes on.
+pub(crate) enum Taking {
+    /// It is decided again, on this record.
+    Decide(Box<Execution>),
+    /// The execution waits at one of its gates.
+    Waits,
+    /// There is no such execution any more.
+    Gone,
+}
+
+impl Admitted {
+    pub(crate) const fn places(&self) -> Option<Places> {
+        self.places
+    }
+
+    pub(crate) fn start(&self) -> Option<Reservation> {
+        self.start.as_ref()?.start
+    }
+
+    fn next_round(&mut self) -> bool {
+        self.rounds += 1;
+        self.rounds <= ROUNDS
+    }
+
+    fn note(&mut self, gated: &Gated, mark: u32) {
+        self.taken.retain(|(one, _)| one.key != gated.key);
+        self.taken.push((gated.clone(), mark));
+    }
+}
+
+impl Service {
+    /// Takes a place at each gate of an execution, in the order of their digests.
+    pub(crate) async fn take_for_turn(
+        &self,
+        execution: Execution,
+        admitted: &mut Admitted,
+    ) -> Result<Taking, ServiceError> {
+        if !admitted.next_round() {
+            self.give_up_unused(Some(&execution), admitted).await;
+            return Err(ServiceError::Contended);
+        }
+        let (mark, until) = (execution.place_mark(), self.now().plus(EXECUTION_PLACE));
+        for gated in execution.gates() {
+            let take = Take {
+                owner: Owner::Execution(execution.id.clone()),
+                incarnation: execution.incarnation,
+                order: Order { priority: execution.lane.priority, since: ready_at(&execution) },
+                mark,
+                until,
+                limit: gated.limit,
+                asked_at: execution.created_at,
+                sure: true,
+            };
+            match self.take_one(gated, &take).await? {
+                Taken::Place { .. } => admitted.note(gated, mark),
+                // The record has changed meanwhile.
+                Taken::Shared => {
+                    let stored = self.load_execution(&execution.id).await?;
+                    return Ok(stored.map_or(Taking::Gone, |stored| Taking::Decide(Box::new(stored))));
+                }
+                Taken::Waits => {
+                    self.wait_at_gate(&execution, admitted).await?;
+                    return Ok(Taking::Waits);
+                }
+            }
+        }
+        admitted.places = Some(Places { until, version: execution.version });
+        Ok(Taking::Decide(Box::new(execution)))
+    }
+
+    /// Gives up the places at its other gates while it waits at one. Their version must have passed first: another
+    /// request for the same turn may have taken all of them.
+    async fn wait_at_gate(&self, execution: &Execution, admitted: &mut Admitted) -> Result<(), ServiceError> {
+        if admitted.taken.is_empty() {
+            return Ok(());
+        }
+        let wait = Command::WaitForPlace { seen_version: execution.version };
+        let decision =
+            self.drive_execution(&execution.id, Known::Record(Box::new(execution.clone())), &wait).await?;
+        self.give_up_unused(decision.record(), admitted).await;
+        Ok(())
+    }
+
+    /// Reserves a start for a turn. If it comes within a second, a patient caller waits for it.
+    pub(crate) async fn reserve_for_turn(
+        &self,
+        execution: &Execution,
+        admitted: &mut Admitted,
+        patient: bool,
+    ) -> Result<(), ServiceError> {
+        if !admitted.next_round() {
+            self.give_up_unused(Some(execution), admitted).await;
+            return Err(ServiceError::Contended);
+        }
+        let admission = execution.admission.as_deref();
+        let Some(paced) = admission.and_then(|admission| admission.paced.as_ref()) else { return Ok(()) };
+        let asked = [AskedStart { pace: paced.pace, asked_at: execution.created_at }];
+        let start = self.reserve(&paced.key, &paced.text, &asked).await?.first().copied();
+        admitted.start = Some(Paced { start, ..paced.clone() });
+        let is_soon = |start: &Reservation| start.start_at.since(self.now()) <= WAITED_OUT;
+        if let Some(start) = start.filter(|start| patient && is_soon(start)) {
+            self.ports.clock.sleep_until(start.start_at).await;
+        }
+        Ok(())
+    }
+
+    /// Gives up what a request for a turn has taken and nobody can use any more, now that the execution has this record.
+    pub(crate) async fn give_up_unused(&self, current: Option<&Execution>, admitted: &mut Admitted) {
+        let started = current.is_some_and(|execution| execution.turn().is_some());
+        let recorded = current.and_then(|execution| execution.admission.as_deref()?.paced.as_ref()?.start);
+        if let Some(start) = admitted.start.take()
+            && !started
+            && recorded != start.start
+        {
+            self.give_start_back(&start).await;
+        }
+        for (gated, mark) in std::mem::take(&mut admitted.taken) {
+            let Some(execution) = current.filter(|execution| !execution.owns_place(mark)) else { continue };
+            let owner = Owner::Execution(execution.id.clone());
+            let act = Act::Free { owner: &owner, incarnation: execution.incarnation, mark };
+            let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;
+            if let Err(error) = freed {
+                warn_unless_logged!(error; { field::EXECUTION_ID } = %execution.id, %error, "place not given up; a tick will find it");
+            }
+        }
+    }
+}
+
+/// Since when its next turn may start.
+fn ready_at(execution: &Execution) -> Timestamp {
+    match &execution.state {
+        ExecutionState::Pending(ready) => ready.available_at,
+        ExecutionState::Running(turn) => turn.lease_expires_at,
+        ExecutionState::Waiting(waiting) => waiting.until.unwrap_or(waiting.since),
+        ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => closed.ended_at,
+    }
+}
