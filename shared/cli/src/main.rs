@@ -20,6 +20,7 @@ mod dev;
 mod event;
 mod execution;
 mod explain;
+mod flow;
 mod kind;
 mod limits;
 mod list;

@@ -11,10 +11,10 @@ use tickover_core::limits::WAIT_MAX;
 use tickover_service::ports::Clock as _;
 use tickover_service::system::SystemClock;
 use tickover_wire::answer::ExecutionView;
-use tickover_wire::request::{Concurrency, Rate, StartRequest};
+use tickover_wire::request::StartRequest;
 
 use crate::argument::{self, duration, label, name};
-use crate::task::{limit_of_key, rate_of_key, with_burst};
+use crate::flow::FlowArgs;
 use crate::{execution, show};
 
 /// Options of `tickover start`. Durations are like `30s` or `1h 30m`.
@@ -51,21 +51,8 @@ pub(crate) struct StartArgs {
     /// How long to wait before a worker may claim it
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
-    /// At most LIMIT executions and tasks of KEY are in progress at once; up to three times
-    #[arg(long, value_name = "KEY=LIMIT", value_parser = limit_of_key)]
-    concurrency: Vec<Concurrency>,
-    /// At most LIMIT executions of KEY start in each PERIOD, such as `smtp=100/1m`
-    #[arg(long, value_name = "KEY=LIMIT/PERIOD", value_parser = rate_of_key)]
-    rate: Option<Rate>,
-    /// How many of the rate may start at once after a quiet time
-    #[arg(long, value_name = "COUNT", requires = "rate")]
-    burst: Option<u32>,
-    /// Which turns of the queue start first; its remote steps and children have the same
-    #[arg(long, value_name = "PRIORITY", value_parser = ["high", "normal", "low"])]
-    priority: Option<String>,
-    /// Executions of one such key don't delay those of others
-    #[arg(long, value_name = "KEY")]
-    fairness_key: Option<String>,
+    #[command(flatten)]
+    flow: FlowArgs,
     /// Fail if an execution with this id exists, instead of showing it
     #[arg(long, requires = "id")]
     reject_duplicate: bool,
@@ -105,10 +92,12 @@ fn request(args: StartArgs) -> anyhow::Result<StartRequest> {
         run_timeout: argument::field("run_timeout", args.run_timeout.as_deref())?,
         on_failure_timeout: argument::field("on_failure_timeout", args.on_failure_timeout.as_deref())?,
         delay: argument::field("delay", args.delay.as_deref())?,
-        concurrency: (!args.concurrency.is_empty()).then_some(args.concurrency),
-        rate: with_burst(args.rate, args.burst)?,
-        priority: argument::field("priority", args.priority.as_deref())?,
-        fairness_key: argument::field("fairness_key", args.fairness_key.as_deref())?,
+        concurrency: args.flow.concurrency(),
+        rate: args.flow.rate()?,
+        priority: args.flow.priority()?,
+        fairness_key: args.flow.fairness_key()?,
+        unique: args.flow.unique()?,
+        debounce: args.flow.debounce()?,
         policy: args.reject_duplicate.then_some(StartPolicy::Reject.into()),
         ..StartRequest::new(args.workflow)
     })

@@ -92,9 +92,9 @@ pub enum Reject {
     /// The deployment has no secret that signs the tokens of callbacks.
     #[error("callbacks are off: set TICKOVER_CALLBACK_SECRET to a secret of at least 32 bytes")]
     CallbacksOff,
-    /// Another task has the unique key.
-    #[error("another task has this unique key: {task}")]
-    NotUnique { task: crate::id::TaskId },
+    /// Another task, or another execution, has the unique key.
+    #[error("another {} has this unique key: {}", .by.kind(), .by.id())]
+    NotUnique { by: crate::id::Owner },
     /// A value is above its limit.
     #[error("{limit}: {value} is more than the maximum of {maximum}")]
     LimitExceeded {

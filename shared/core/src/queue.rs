@@ -165,12 +165,12 @@ pub enum Reachability {
     NotConfigured,
 }
 
-/// An idempotency key's record, with the task scheduled with it.
+/// The record of a key, with the task or the execution that has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     /// Digest of the key.
     pub key: crate::id::Fingerprint,
-    pub task: crate::id::TaskId,
+    pub owner: crate::id::Owner,
     pub incarnation: crate::id::Incarnation,
     pub created_at: Timestamp,
     /// The nonce of the decision that wrote this record.

@@ -18,6 +18,7 @@ mod rebase;
 mod remote;
 mod retention;
 mod runs;
+mod single;
 mod start;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -75,7 +76,7 @@ pub struct StartRequest {
     pub trace: Option<TraceContext>,
     /// Where the hints of its turns stand in their queue; see [`lane`](crate::flow::lane).
     pub lane: Lane,
-    /// What limits its start: `concurrency` and `rate`. The others of its fields don't count.
+    /// What limits its start: `concurrency`, `rate`, `unique` and `debounce`. The others of its fields don't count.
     pub flow: Box<FlowRequest>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,

@@ -4,5 +4,5 @@ pub mod describe;
 pub mod operate;
 mod paced;
 pub mod schedule;
-mod single;
+pub(crate) mod single;
 pub mod work;

@@ -6,6 +6,7 @@
 use tickover_core::decision::{Decision, Effect, Write};
 use tickover_core::error::Reject;
 use tickover_core::execution;
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, TaskId};
 use tickover_core::task;
 use tickover_core::task::command::Key;
@@ -36,6 +37,7 @@ impl Service {
     /// policy decides, as for a start.
     pub async fn prepare_start(&self, request: StartRequest) -> Result<Prepared<ExecutionId>, ServiceError> {
         self.check_start(&request)?;
+        refuse_single(&request.flow)?;
         let queue = self.queue_for(&request).await?;
         let (id, record) = match &request.id {
             Some(id) => (id.clone(), self.load_execution(id).await?),
@@ -54,10 +56,7 @@ impl Service {
     /// request is answered with the task that it created before.
     pub async fn prepare_schedule(&self, request: ScheduleRequest) -> Result<Prepared<TaskId>, ServiceError> {
         self.check_schedule(&request)?;
-        if request.flow.unique.is_some() || request.flow.debounce.is_some() {
-            let field = if request.flow.unique.is_some() { "unique" } else { "debounce" };
-            return Err(Reject::field(field, "not allowed in a transaction of your own").into());
-        }
+        refuse_single(&request.flow)?;
         let request = self.with_queue_and_defaults(request).await?;
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         let key = request.idempotency_key.as_ref().map(|key| digest(&["key", key]));
@@ -95,4 +94,14 @@ impl Service {
         self.notify(&prepared.writes, prepared.decided_at);
         self.publish(prepared.effects).await;
     }
+}
+
+/// A key of which there is one at a time is taken by a write of its own, before the work.
+fn refuse_single(flow: &FlowRequest) -> Result<(), Reject> {
+    let field = match (&flow.unique, &flow.debounce) {
+        (Some(_), _) => "unique",
+        (None, Some(_)) => "debounce",
+        (None, None) => return Ok(()),
+    };
+    Err(Reject::field(field, "not allowed in a transaction of your own"))
 }

@@ -40,6 +40,19 @@ async fn an_execution_is_started_with_limits_and_explained_while_they_hold_it_ba
     assert!(explained.contains("by the rate of the key \"api\", it can't start before"), "{explained}");
     let shown = scene.prints(&["limits", "show", "api"]).await;
     assert!(shown.contains("1 starts in 1m, 1 at once"), "{shown}");
+    let unique = ["start", "orders", "--unique", "sync 7", "--unique-for", "open"];
+    scene.prints(&[&unique[..], &["--id", "only"]].concat()).await;
+    let other = scene.prints(&unique).await;
+    assert!(other.contains("only"), "{other}");
+    let burst = ["--debounce", "index 9", "--debounce-wait", "1h", "--debounce-at-most", "2h", "--json"];
+    let mut ids = vec![];
+    for input in ["1", "2"] {
+        let started = scene.prints(&[&["start", "orders", "--input", input][..], &burst].concat()).await;
+        let started: Value = serde_json::from_str(&started).expect("JSON");
+        assert_eq!(started["input"].to_string(), input);
+        ids.push(started["id"].clone());
+    }
+    assert_eq!(ids[0], ids[1]);
     let released = scene.prints(&["limits", "release", "customer 7", "@first"]).await;
     assert!(released.contains("0 taken"), "{released}");
     for wrong in [["--concurrency", "customer 7=0"], ["--rate", "api=0/1m"], ["--rate", "api"]] {

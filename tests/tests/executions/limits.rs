@@ -319,3 +319,41 @@ async fn limits_and_rates_that_cannot_be_are_refused_by_name() {
     worker.take("a").await;
     assert_eq!(worker.limit("k").await["limit"], 7);
 }
+
+#[tokio::test]
+async fn executions_of_a_unique_key_and_of_a_burst_are_one() {
+    let worker = Worker::default();
+    let unique = |on_conflict: &str| json!({"unique": {"key": "sync-7", "on_conflict": on_conflict}});
+    worker.start("first", unique("existing")).await;
+    let (status, answer) = worker
+        .caller
+        .post("/v1/executions", json!({"workflow": "orders", "unique": {"key": "sync-7"}}))
+        .await;
+    assert_eq!((status, &answer["execution"]["id"]), (StatusCode::OK, &json!("first")));
+    let mut refused = json!({"workflow": "orders", "id": "other"});
+    refused
+        .as_object_mut()
+        .expect("an object")
+        .extend(unique("refuse").as_object().expect("an object").clone());
+    assert_eq!(worker.caller.refused("/v1/executions", refused).await, (409, "not_unique".to_owned()));
+    let turn = worker.take("first").await;
+    worker.end(turn).await;
+
+    let burst = |input: u32| {
+        let debounce = json!({"key": "index-9", "wait": "10s", "at_most": "1m"});
+        json!({"workflow": "orders", "input": input, "debounce": debounce})
+    };
+    let first = worker.caller.ok("/v1/executions", burst(1)).await["execution"].take();
+    worker.caller.pass(9).await;
+    let (status, second) = worker.caller.post("/v1/executions", burst(2)).await;
+    assert_eq!((status, &second["execution"]["id"]), (StatusCode::OK, &first["id"]));
+    assert_eq!(
+        (&second["execution"]["input"], &second["execution"]["available_at"]),
+        (&json!(2), &json!(worker.caller.after(10)))
+    );
+    worker.caller.pass(10).await;
+    let turn = worker.try_take().await.expect("the last one");
+    assert_eq!(turn.input.as_ref().map(tickover_core::payload::Json::as_str), Some("2"));
+    let both = json!({"workflow": "orders", "unique": {"key": "a"}, "debounce": {"key": "a", "wait": "1s", "at_most": "1s"}});
+    assert_eq!(worker.caller.refused("/v1/executions", both).await.0, 400);
+}

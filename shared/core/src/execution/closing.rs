@@ -81,7 +81,7 @@ pub(super) fn idle_turns(execution: &Execution) -> u32 {
     execution.idle_turns.saturating_sub(u32::from(is_shared_loss))
 }
 
-fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context<'_>) {
+pub(super) fn close(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context<'_>) {
     execution.hinted_at = None;
     execution.stuck = None;
     execution.paused = false;

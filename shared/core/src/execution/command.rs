@@ -40,6 +40,8 @@ pub enum ReleaseReason {
 pub enum Command {
     /// Create it.
     Start(Box<Start>),
+    /// Put another request of a burst in its place, if no worker has begun it.
+    Bounce(Box<Bounce>),
     /// Start its next turn.
     StartTurn(StartTurn),
     /// Record the journal entries of a turn so far. The turn continues.
@@ -114,9 +116,7 @@ pub struct Start {
     pub incarnation: Incarnation,
     pub workflow: WorkflowName,
     pub queue: QueueName,
-    pub input: Option<Json>,
-    /// Labels and memo, see [`crate::execution::Execution::details`].
-    pub details: Option<Json>,
+    pub given: Given,
     pub timeouts: ExecutionTimeouts,
     /// How long the `on_failure` code may take, if the caller knows that the workflow has such code.
     pub on_failure: Option<Millis>,
@@ -132,8 +132,28 @@ pub struct Start {
     pub admission: Option<Box<Admission>>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
+    /// Whether it ends at once: its id is only to be taken, before a late process starts an execution with it.
+    pub is_fence: bool,
+}
+
+/// The payloads of a request.
+#[derive(Clone, Debug)]
+pub struct Given {
+    pub input: Option<Json>,
+    /// Labels and memo, see [`crate::execution::Execution::details`].
+    pub details: Option<Json>,
     /// Random keys for payloads that don't fit into the record: first the input's, then the details'.
     pub blob_ids: [BlobId; 2],
+}
+
+/// Another request of a burst, which takes the place of the one that waits.
+#[derive(Clone, Debug)]
+pub struct Bounce {
+    pub given: Given,
+    /// How long it must be quiet then.
+    pub wait: Millis,
+    /// How long after the first request the execution starts at the latest.
+    pub at_most: Millis,
 }
 
 /// What happens to a start whose id is taken.
@@ -309,6 +329,7 @@ impl Command {
             Self::Suspend(suspend) => &suspend.entries,
             Self::Close(close) => &close.entries,
             Self::Start(_)
+            | Self::Bounce(_)
             | Self::StartTurn(_)
             | Self::Heartbeat { .. }
             | Self::Release { .. }

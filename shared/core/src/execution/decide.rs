@@ -1,6 +1,7 @@
 //! The only entry point of every decision on an execution. It only dispatches: each command is decided in a file of its
 //! own.
 
+mod bounce;
 mod cancel;
 mod clear_events;
 mod close;
@@ -35,7 +36,8 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
     // with tasks, is the call that created it.
     let is_own = |execution: &Execution| match command {
         Command::Start(start) => start.incarnation == execution.incarnation,
-        Command::StartTurn(_)
+        Command::Bounce(_)
+        | Command::StartTurn(_)
         | Command::Record(_)
         | Command::Suspend(_)
         | Command::Close(_)
@@ -62,6 +64,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
     };
     match command {
         Command::Start(start) => start::decide(execution, start, context),
+        Command::Bounce(bounce) => known(&|execution| bounce::decide(execution, bounce, context)),
         Command::StartTurn(start) => known(&|execution| start_turn::decide(execution, start, context)),
         Command::Record(record) => known(&|execution| record::decide(execution, record, context)),
         Command::Suspend(suspend) => known(&|execution| suspend::decide(execution, suspend, context)),

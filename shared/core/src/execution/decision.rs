@@ -15,6 +15,10 @@ pub enum Reply {
         /// Whether it existed before the call.
         existed: bool,
     },
+    /// Whether the request has taken the place of the one that waited.
+    Bounced {
+        taken: bool,
+    },
     /// The reply to a request for a turn.
     StartTurn(StartTurnReply),
     /// The entries are recorded, and the turn continues.

@@ -21,6 +21,22 @@ impl Owner {
     /// The most characters of its text. Each is one byte.
     pub const MAX: usize = TaskId::MAX + 1;
 
+    /// What it is, as a word.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Task(_) => "task",
+            Self::Execution(_) => "execution",
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Task(id) => id.as_str(),
+            Self::Execution(id) => id.as_str(),
+        }
+    }
+
     /// The task's id, if it is a task.
     pub const fn task(&self) -> Option<&TaskId> {
         match self {

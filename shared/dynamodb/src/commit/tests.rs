@@ -32,7 +32,7 @@ fn update(before: &Task) -> Write {
 fn created_with_key() -> Vec<Write> {
     let record = KeyRecord {
         key: Fingerprint::from_bytes([1; 16]),
-        task: TaskId::parse("a").unwrap(),
+        owner: TaskId::parse("a").unwrap().into(),
         incarnation: task().incarnation,
         created_at: Timestamp::EPOCH,
         nonce: NONCE,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tickover_core::due::Due;
 use tickover_core::flow::Priority;
 use tickover_core::id::{
-    BlobId, Capability, Fingerprint, Incarnation, Nonce, QueueName, TaskId, WorkflowName,
+    BlobId, Capability, Fingerprint, Incarnation, Nonce, Owner, QueueName, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, Mark, QueueRecord, Resuming, Walk};
@@ -166,7 +166,7 @@ struct KeyRow {
     pk: String,
     sk: String,
     v: u8,
-    task: TaskId,
+    own: Owner,
     inc: Incarnation,
     t0: Timestamp,
     non: Nonce,
@@ -180,7 +180,7 @@ pub(crate) fn of_key(record: &KeyRecord) -> Result<Item, StoreError> {
         pk,
         sk,
         v: FORMAT,
-        task: record.task.clone(),
+        own: record.owner.clone(),
         inc: record.incarnation,
         t0: record.created_at,
         non: record.nonce,
@@ -196,7 +196,7 @@ pub(crate) fn to_key(digest: &Fingerprint, item: Item) -> Result<KeyRecord, Stor
         from_item(item).map_err(|_| corrupt(format!("the item of key {digest} isn't of its own format")))?;
     Ok(KeyRecord {
         key: *digest,
-        task: row.task,
+        owner: row.own,
         incarnation: row.inc,
         created_at: row.t0,
         nonce: row.non,

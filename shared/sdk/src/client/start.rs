@@ -8,7 +8,7 @@ use std::pin::Pin;
 use serde::Serialize;
 use tickover_core::duration::ZeroRule;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
-use tickover_core::flow::{FlowRequest, Priority};
+use tickover_core::flow::{FlowRequest, OnConflict, Priority, Unique, UniqueWindow};
 use tickover_core::id::{ExecutionId, FlowKey, QueueName, WorkflowName};
 use tickover_service::transact::Prepared;
 use tickover_wire::Word;
@@ -152,6 +152,21 @@ impl<O> StartExecution<O> {
         self
     }
 
+    /// Starts no second execution beside another one with this key, of at most 256 bytes, within the window: until its
+    /// outcome is final, until its first turn, or for a time of at most 30 days.
+    pub fn unique(self, key: impl fmt::Display, window: UniqueWindow, on_conflict: OnConflict) -> Self {
+        self.flow("unique", |flow| {
+            let key = FlowKey::parse(key.to_string()).map_err(|error| format!("its key {error}"))?;
+            flow::unique(flow, Unique { key, window, on_conflict })
+        })
+    }
+
+    /// Runs only the last execution of a burst with this key: once no other one has been started for `wait`, and at the
+    /// latest `at_most` after the first. Both are at most 30 days. It can't have an id of its own.
+    pub fn debounce(self, key: impl fmt::Display, wait: impl IntoMillis, at_most: impl IntoMillis) -> Self {
+        self.flow("debounce", |flow| flow::debounce(flow, key, wait, at_most))
+    }
+
     /// Refuses the start with `id_conflict` if an execution has this id. By default, the start returns that execution.
     pub fn reject_duplicate(mut self) -> Self {
         self.change(|request| {
@@ -197,7 +212,8 @@ impl<O: Send + 'static> IntoFuture for StartExecution<O> {
         Box::pin(async move {
             let client = self.client.clone();
             let mut request = self.finished()?;
-            if request.id.is_none() {
+            // A burst's requests become one execution, whose id the answer has.
+            if request.id.is_none() && request.debounce.is_none() {
                 let id = ExecutionId::parse(request::random_id());
                 request.id = Some(id.map_err(|problem| ClientError::invalid("id", problem))?);
             }

@@ -1,7 +1,7 @@
 //! Children whose start is limited by keys.
 
 use tickover::prelude::*;
-use tickover::{Failure, Registry, StepError};
+use tickover::{Failure, OnConflict, Registry, StepError, UniqueWindow};
 use tickover_core::duration::Millis;
 
 use crate::scene::Scene;
@@ -105,6 +105,13 @@ async fn a_client_limits_the_executions_that_it_starts() {
     scene.finish(&worker, "a").await;
     let took = scene.finish(&worker, "b").await.took();
     assert!((1_200_000..1_205_000).contains(&took), "{took}");
+    let only = || client.start(&nap, 600).unique("sync 7", UniqueWindow::Open, OnConflict::Existing);
+    let (first, second) = (only().await.unwrap(), only().await.unwrap());
+    assert_eq!(first.id(), second.id());
+    let burst = |seconds| client.start(&nap, seconds).debounce("index 9", "10s", "1m");
+    let (first, last) = (burst(1).await.unwrap(), burst(2).await.unwrap());
+    assert_eq!(first.id(), last.id());
+    assert_eq!(scene.finish(&worker, last.id().as_str()).await.output::<u64>(), 2);
     let wrong = client.start(&nap, 1).concurrency("k", 1_001).await;
     assert!(wrong.err().unwrap().to_string().contains("concurrency"));
     let wrong = client.start(&nap, 1).burst(2).await;

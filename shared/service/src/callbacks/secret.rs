@@ -78,12 +78,12 @@ impl Service {
         loop {
             let stored = self.with_retries(|| self.ports.store.key(&key)).await?;
             if let Some(record) = stored {
-                return Ok(vec![Secret::of(record.task.as_str())]);
+                return Ok(vec![Secret::of(record.owner.id())]);
             }
             let now = self.now();
             let record = KeyRecord {
                 key,
-                task: self.new_secret_text(),
+                owner: self.new_secret_text().into(),
                 incarnation: self.new_incarnation(),
                 created_at: now,
                 nonce: self.new_nonce(),

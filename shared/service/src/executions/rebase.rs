@@ -28,6 +28,7 @@ impl Service {
             Command::Suspend(suspend) => (suspend.lease, &mut suspend.entries, None),
             Command::Close(close) => (close.lease, &mut close.entries, Some(&mut close.ending)),
             Command::Start(_)
+            | Command::Bounce(_)
             | Command::StartTurn(_)
             | Command::Heartbeat { .. }
             | Command::Release { .. }

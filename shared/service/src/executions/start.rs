@@ -1,11 +1,11 @@
 use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Command, Start};
+use tickover_core::execution::command::{Command, Given, Start};
 use tickover_core::execution::decision::Reply;
 use tickover_core::flow::Rate;
 use tickover_core::gate::rate::Reservation;
-use tickover_core::id::{ExecutionId, QueueName};
+use tickover_core::id::{ExecutionId, Incarnation, QueueName};
 use tickover_core::limits;
 use tickover_core::payload::Json;
 
@@ -25,8 +25,23 @@ impl Service {
     pub async fn start(&self, request: StartRequest) -> Result<Started, ServiceError> {
         self.check_start(&request)?;
         let queue = self.queue_for(&request).await?;
+        if request.flow.unique.is_some() || request.flow.debounce.is_some() {
+            // Boxed, because the future of each start would contain all of this, and few have such a key.
+            return Box::pin(self.start_single(&request, &queue)).await;
+        }
+        self.start_as(request, queue, None).await
+    }
+
+    /// Starts an execution as the request says, or finds the one with its id. `own` is its identity, if it has one already.
+    pub(super) async fn start_as(
+        &self,
+        request: StartRequest,
+        queue: QueueName,
+        own: Option<(ExecutionId, Incarnation)>,
+    ) -> Result<Started, ServiceError> {
         let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
-        let (id, mut known) = match &request.id {
+        let given = own.as_ref().map(|(id, _)| id).or(request.id.as_ref());
+        let (id, mut known) = match given {
             Some(id) if large => (id.clone(), Known::Unread),
             Some(id) => (id.clone(), Known::Absent),
             None => (self.new_execution_id(), Known::Absent),
@@ -39,7 +54,10 @@ impl Service {
             let (stored, reserved) = Box::pin(self.first_start(rate, request.id.as_ref())).await?;
             (known, start) = (stored.map_or(known, |stored| Known::Record(Box::new(stored))), reserved);
         }
-        let command = self.start_command(request, queue, id.clone(), start);
+        let mut command = self.start_command(request, queue, id.clone(), start);
+        if let (Command::Start(start), Some((_, incarnation))) = (&mut command, own) {
+            start.incarnation = incarnation;
+        }
         let decision = self.drive_execution(&id, known, &command).await?;
         let existed = !matches!(decision.reply(), Ok(Reply::Started { existed: false }));
         if existed {
@@ -84,8 +102,11 @@ impl Service {
             incarnation: self.new_incarnation(),
             workflow: request.workflow,
             queue,
-            input: request.input,
-            details: details(request.labels.as_ref(), request.memo.as_ref()),
+            given: Given {
+                details: details(request.labels.as_ref(), request.memo.as_ref()),
+                input: request.input,
+                blob_ids: [self.new_blob_id(), self.new_blob_id()],
+            },
             timeouts: request.timeouts,
             on_failure: request.on_failure,
             delay: request.delay,
@@ -94,7 +115,7 @@ impl Service {
             lane: request.lane,
             admission: admission(&request.flow, start),
             policy: request.policy,
-            blob_ids: [self.new_blob_id(), self.new_blob_id()],
+            is_fence: false,
         }))
     }
 
@@ -122,12 +143,34 @@ impl Service {
         if request.delay > limits::SPAN_MAX {
             return Err(Reject::field("delay", "must be at most a year"));
         }
-        Ok(())
+        check_debounce(request)
     }
 }
 
+/// Refuses what can't be together with a burst of which only the last request runs.
+fn check_debounce(request: &StartRequest) -> Result<(), Reject> {
+    if request.flow.debounce.is_none() {
+        return Ok(());
+    }
+    let problem = if request.flow.unique.is_some() {
+        "not allowed with `unique`"
+    } else if request.id.is_some() {
+        "not allowed with `id`: several requests become one execution"
+    } else if !request.delay.is_zero() {
+        "not allowed with `delay`: its `wait` is the delay"
+    } else {
+        return Ok(());
+    };
+    Err(Reject::field("debounce", problem))
+}
+
+/// Whether an execution was written only so that another one couldn't be: all others begin as open.
+pub(super) fn is_fence(execution: &Execution) -> bool {
+    execution.version == 1 && execution.closed().is_some()
+}
+
 /// Labels and memo as one document; `None` if there are neither.
-fn details(labels: Option<&Json>, memo: Option<&Json>) -> Option<Json> {
+pub(super) fn details(labels: Option<&Json>, memo: Option<&Json>) -> Option<Json> {
     let part = |name: &str, json: Option<&Json>| json.map(|json| format!("\"{name}\":{}", json.as_str()));
     let parts: Vec<String> = [part("labels", labels), part("memo", memo)].into_iter().flatten().collect();
     if parts.is_empty() { None } else { Json::parse(format!("{{{}}}", parts.join(","))) }

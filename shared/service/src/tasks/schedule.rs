@@ -237,7 +237,8 @@ impl Service {
 
     /// The task of a key, while the key is valid: for a day, and as long as the task is open.
     pub(crate) async fn keyed_task(&self, key: &KeyRecord) -> Result<Option<Task>, ServiceError> {
-        let task = self.load(&key.task).await?.filter(|task| task.incarnation == key.incarnation);
+        let Some(id) = key.owner.task() else { return Ok(None) };
+        let task = self.load(id).await?.filter(|task| task.incarnation == key.incarnation);
         let young = self.now() < key.created_at.plus(self.limits.idempotency);
         Ok(task.filter(|task| young || task.status().is_live()))
     }

@@ -13,6 +13,7 @@ use tickover_core::id::{Fingerprint, TaskId};
 use tickover_core::task::command::{Bounce, Schedule, Start};
 use tickover_core::task::{Command, Reply, State, Task};
 
+pub(crate) use self::key::{GRACE, late_max};
 use self::key::{Holder, is_fence};
 use super::schedule::{ScheduleRequest, Scheduled, digest, fingerprint};
 use crate::drive::Known;
@@ -20,29 +21,29 @@ use crate::error::ServiceError;
 use crate::service::Service;
 
 /// How often a request is tried again because another request with its key was faster, or is on its way.
-const TRIES: u32 = 12;
-const WAIT: Millis = Millis::new(10);
+pub(crate) const TRIES: u32 = 12;
+pub(crate) const WAIT: Millis = Millis::new(10);
 
 type Placed = (Scheduled, Vec<Effect>);
 
 /// What a request says of its key.
 #[derive(Clone, Copy)]
-pub(super) enum Single<'a> {
+pub(crate) enum Single<'a> {
     Unique(&'a Unique),
     Debounce(&'a Debounce),
 }
 
 impl<'a> Single<'a> {
-    pub(super) fn of(flow: &'a FlowRequest) -> Option<Self> {
+    pub(crate) fn of(flow: &'a FlowRequest) -> Option<Self> {
         let debounce = || flow.debounce.as_ref().map(Self::Debounce);
         flow.unique.as_ref().map(Self::Unique).or_else(debounce)
     }
 
-    /// The digest by which the key is stored.
-    fn digest(self) -> Fingerprint {
+    /// The digest by which the key is stored, for tasks or executions.
+    pub(crate) fn digest(self, kind: &str) -> Fingerprint {
         match self {
-            Self::Unique(unique) => digest(&["unique", unique.key.as_str()]),
-            Self::Debounce(debounce) => digest(&["debounce", debounce.key.as_str()]),
+            Self::Unique(unique) => digest(&["unique", kind, unique.key.as_str()]),
+            Self::Debounce(debounce) => digest(&["debounce", kind, debounce.key.as_str()]),
         }
     }
 
@@ -74,14 +75,16 @@ impl Service {
             // Perhaps the same request, repeated after the key went on to another task.
             return self.repeated(request, task).await;
         }
-        let key = single.digest();
+        let key = single.digest("task");
         for tries in 0..TRIES {
             let stored = self.with_retries(|| self.ports.store.key(&key)).await?;
             let schedule = self.single_command(request, single);
             let free = match self.holder(stored.as_ref()).await? {
                 Holder::Nobody => Some(schedule),
                 Holder::Coming => None,
-                Holder::Unwritten(before) => self.take_over(before, schedule).await?,
+                Holder::Unwritten { task, incarnation } => {
+                    self.take_over((task, incarnation), schedule).await?
+                }
                 Holder::Task(task) => match self.meet(request, single, *task).await? {
                     Met::Answer(placed) => return Ok(*placed),
                     Met::LetGo => Some(schedule),
@@ -114,7 +117,7 @@ impl Service {
             Single::Unique(unique) if !self.keeps(&task, unique.window) => Ok(Met::LetGo),
             Single::Unique(unique) => match unique.on_conflict {
                 OnConflict::Existing => Ok(Met::Answer(Box::new(self.existing(task).await?))),
-                OnConflict::Refuse => Err(Reject::NotUnique { task: task.id }.into()),
+                OnConflict::Refuse => Err(Reject::NotUnique { by: task.id.into() }.into()),
                 OnConflict::Replace => {
                     self.end_replaced(&task.id).await?;
                     Ok(Met::LetGo)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tickover_core::id::{EventId, EventName, ExecutionId, FlowKey, QueueName, StepName, WorkflowName};
 
-use super::flow::{Concurrency, Rate};
+use super::flow::{Concurrency, Debounce, Rate, Unique};
 use crate::verbatim::present;
 use crate::{
     Duration, DurationMilliseconds, DurationSeconds, Labels, PriorityWord, RunTimeout,
@@ -89,6 +89,12 @@ pub struct StartRequest {
     /// bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness_key: Option<FlowKey>,
+    /// While another execution has the key, this one isn't started beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unique: Option<Unique>,
+    /// Of a burst of starts with the key, only the last one runs. Not allowed with `id`, `delay` or `unique`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debounce: Option<Debounce>,
     /// What happens if an execution of this workflow has the id: `use_existing` (default) answers with that execution,
     /// and ignores the other fields; `reject_duplicate` refuses the start. If the execution has another workflow, the
     /// start is always refused.
@@ -126,6 +132,8 @@ impl StartRequest {
             rate: None,
             priority: None,
             fairness_key: None,
+            unique: None,
+            debounce: None,
             policy: None,
             traceparent: None,
         }

@@ -5,7 +5,7 @@ use tickover_core::command::Isolation;
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{
-    Close, CodeTerms, Command, Ending, SendEvent, Start, StartPolicy, StartTurn, Suspend,
+    Close, CodeTerms, Command, Ending, Given, SendEvent, Start, StartPolicy, StartTurn, Suspend,
 };
 use tickover_core::execution::decide;
 use tickover_core::execution::decision::{Decision, Reply, StartTurnReply, SuspendReply};
@@ -32,8 +32,6 @@ impl ExecutionProtocol {
             incarnation: Incarnation::from_bytes([1; 8]),
             workflow: WorkflowName::parse("w").expect("a name"),
             queue: queue_name("q"),
-            input: None,
-            details: None,
             timeouts: ExecutionTimeouts::default(),
             on_failure: None,
             delay: Millis::ZERO,
@@ -42,7 +40,8 @@ impl ExecutionProtocol {
             lane: tickover_core::lane::Lane::default(),
             admission: None,
             policy: StartPolicy::UseExisting,
-            blob_ids: [BlobId::from_bytes([0; 16]); 2],
+            given: Given { input: None, details: None, blob_ids: [BlobId::from_bytes([0; 16]); 2] },
+            is_fence: false,
         };
         let decision = self.decide(None, &Command::Start(Box::new(start)), START);
         ProtocolState {

@@ -84,6 +84,7 @@ pub const fn verb(command: &Command) -> &'static str {
         Command::Restart(_) => "restart",
         Command::RetryStep { .. } => "retry step",
         Command::Finish(_) => "finish",
+        Command::Bounce(_) => "bounce",
         Command::WaitForPlace { .. } => "wait for place",
         Command::NoteProgress(_) => "gone through",
         Command::Unpark => "unpark",

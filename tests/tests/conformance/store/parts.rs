@@ -170,7 +170,7 @@ pub(super) async fn queues_are_listed_by_name(world: World) -> Result<(), StoreE
 fn key_of(world: &World, task: &str) -> KeyRecord {
     KeyRecord {
         key: DIGEST,
-        task: id(task),
+        owner: id(task).into(),
         incarnation: Incarnation::from_bytes([8; 8]),
         created_at: NOW,
         nonce: world.nonce(),

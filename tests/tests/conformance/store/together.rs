@@ -23,7 +23,7 @@ pub(super) async fn a_key_and_its_task_are_written_together(world: World) -> Res
     let task = world.carry_out(decision).await?;
     assert_eq!(world.stored(&task).await?, task);
     let record = present(world.store.key(&DIGEST).await?);
-    assert_eq!((record.task, record.incarnation), (task.id, task.incarnation));
+    assert_eq!((record.owner, record.incarnation), (task.id.into(), task.incarnation));
     assert_eq!((record.nonce, record.created_at), (task.nonce, NOW));
     assert_eq!(Some(record.expires_at), task.key.map(|key| key.expires_at));
     Ok(())
@@ -39,7 +39,7 @@ pub(super) async fn a_key_in_use_keeps_its_task_from_being_written(world: World)
 
     let third = keyed(&world, "third", Some(record));
     world.carry_out(world.decide(None, &third, NOW)).await?;
-    assert_eq!(present(world.store.key(&DIGEST).await?).task, id("third"));
+    assert_eq!(present(world.store.key(&DIGEST).await?).owner, id("third").into());
     Ok(())
 }
 

@@ -33,9 +33,14 @@ pub(super) fn flow(given: &wire::ScheduleRequest) -> Result<FlowRequest, Reject>
 
 /// What limits the start of an execution.
 pub(in crate::request) fn of_start(given: &wire::StartRequest) -> Result<FlowRequest, Reject> {
+    if given.unique.is_some() && given.debounce.is_some() {
+        return Err(wire::contradiction("debounce", "unique"));
+    }
     Ok(FlowRequest {
         concurrency: concurrency(given.concurrency.as_deref().unwrap_or_default())?,
         rate: given.rate.as_ref().map(rate).transpose()?,
+        unique: given.unique.as_ref().map(unique),
+        debounce: given.debounce.as_ref().map(debounce).transpose()?,
         ..FlowRequest::default()
     })
 }

@@ -5,11 +5,11 @@ use crate::decision::{Effect, NewItem, Write};
 use crate::due::Due;
 use crate::due_slot;
 use crate::error::Reject;
-use crate::execution::command::{Start, StartPolicy};
+use crate::execution::command::{Given, Start, StartPolicy};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::size as record_size;
 use crate::execution::update::turn;
-use crate::execution::{Execution, ExecutionState, FORMAT, Ready, closing, due, retention};
+use crate::execution::{Execution, ExecutionOutcome, ExecutionState, FORMAT, Ready, closing, due, retention};
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
 use crate::payload::{BlobRef, Json, Payload};
@@ -50,8 +50,11 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     if start.delay > SPAN_MAX {
         return Decision::refuse(None, Reject::field("delay", "must be at most a year"));
     }
-    let (mut execution, new_items) = spill(blank(start, context), start, context);
+    let (mut execution, new_items) = spill(blank(start, context), &start.given, context);
     record_size::fit_new(&mut execution);
+    if start.is_fence {
+        closing::close(&mut execution, ExecutionOutcome::Cancelled { terminated: true }, context);
+    }
     let slot: Option<Due> = due::latest(&execution, context.now, context.limits);
     let timer = due_slot::set_slot(None, slot, &mut execution, context);
     let mut effects: Vec<Effect> =
@@ -108,11 +111,15 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
 }
 
 /// Puts input and details into the record if they fit. If they don't, the larger one becomes a blob first.
-fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Execution, Vec<NewItem>) {
+pub(super) fn spill(
+    mut execution: Execution,
+    given: &Given,
+    context: &Context<'_>,
+) -> (Execution, Vec<NewItem>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
-    let [input_id, details_id] = start.blob_ids;
+    let [input_id, details_id] = given.blob_ids;
     let length = |json: &Option<Json>| json.as_ref().map_or(0, Json::len);
-    let (input, details) = (length(&start.input), length(&start.details));
+    let (input, details) = (length(&given.input), length(&given.details));
     let room = budget.saturating_sub(size::of(&execution));
     let (input_inline, details_inline) = match (input + details + 16 <= room, input.min(details) + 16 <= room)
     {
@@ -132,8 +139,8 @@ fn spill(mut execution: Execution, start: &Start, context: &Context<'_>) -> (Exe
             Payload::Blob(at)
         })
     };
-    execution.input = store(&start.input, input_inline, input_id);
-    execution.details = store(&start.details, details_inline, details_id);
+    execution.input = store(&given.input, input_inline, input_id);
+    execution.details = store(&given.details, details_inline, details_id);
     execution.kept = (!new_items.is_empty()).then_some(expires_at);
     (execution, new_items)
 }

@@ -98,7 +98,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         let expires_at = key_expiry(task.deadline_at, available_at, context);
         let record = KeyRecord {
             key: key.digest,
-            task: task.id.clone(),
+            owner: task.id.clone().into(),
             incarnation: task.incarnation,
             created_at: now,
             nonce: context.nonce,

@@ -5,8 +5,8 @@ use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::FlowRequest;
-use tickover_core::id::Fingerprint;
-use tickover_core::limits::SPAN_MAX;
+use tickover_core::id::{Fingerprint, Incarnation, TaskId};
+use tickover_core::limits::{Limits, SPAN_MAX};
 use tickover_core::queue::KeyRecord;
 use tickover_core::retry::{MaxAttempts, RetryPolicy};
 use tickover_core::task::command::{Schedule, Start};
@@ -21,7 +21,7 @@ use crate::service::Service;
 use crate::tasks::schedule::{ScheduleRequest, digest, is_new};
 
 /// How long a key is left to a process that hasn't written its task yet.
-pub(super) const GRACE: Millis = Millis::from_secs(2);
+pub(crate) const GRACE: Millis = Millis::from_secs(2);
 /// A write of the task that began before this can't arrive any more: the table refuses signatures of that age.
 const LATE_MAX: Millis = Millis::from_secs(3_600);
 
@@ -32,8 +32,16 @@ pub(super) enum Holder {
     /// Another process is between its two writes.
     Coming,
     /// That process is late. It may have died, or it may still write its task.
-    Unwritten(KeyRecord),
+    Unwritten {
+        task: TaskId,
+        incarnation: Incarnation,
+    },
     Task(Box<Task>),
+}
+
+/// How long after its key was taken a late process may still write its work, and that can't have ended and been deleted.
+pub(crate) fn late_max(limits: &Limits) -> Millis {
+    LATE_MAX.min(Millis::new(limits.retention.as_u64() / 2))
 }
 
 /// Whether a task was written only so that another one couldn't be.
@@ -48,15 +56,16 @@ fn fence_mark() -> Fingerprint {
 impl Service {
     pub(super) async fn holder(&self, stored: Option<&KeyRecord>) -> Result<Holder, ServiceError> {
         let Some(key) = stored else { return Ok(Holder::Nobody) };
-        let task = self.load(&key.task).await?.filter(|task| task.incarnation == key.incarnation);
+        let Some(id) = key.owner.task() else { return Ok(Holder::Nobody) };
+        let task = self.load(id).await?.filter(|task| task.incarnation == key.incarnation);
         let age = self.now().since(key.created_at);
         Ok(match task {
             Some(task) if is_fence(&task) => Holder::Nobody,
             Some(task) => Holder::Task(Box::new(task)),
             None if age < GRACE => Holder::Coming,
             // Later than this, its task may have ended and its retention passed.
-            None if age < LATE_MAX.min(Millis::new(self.limits.retention.as_u64() / 2)) => {
-                Holder::Unwritten(key.clone())
+            None if age < late_max(&self.limits) => {
+                Holder::Unwritten { task: id.clone(), incarnation: key.incarnation }
             }
             None => Holder::Nobody,
         })
@@ -65,22 +74,27 @@ impl Service {
     /// Makes sure that the key's task isn't written beside this one. `None` if it has been written after all.
     pub(super) async fn take_over(
         &self,
-        before: KeyRecord,
+        (task, incarnation): (TaskId, Incarnation),
         schedule: Box<Schedule>,
     ) -> Result<Option<Box<Schedule>>, ServiceError> {
-        if before.task == schedule.id {
+        if task == schedule.id {
             // The same request, repeated: of the two creations, the second finds the first one's task.
-            return Ok(Some(Box::new(Schedule { incarnation: before.incarnation, ..*schedule })));
+            return Ok(Some(Box::new(Schedule { incarnation, ..*schedule })));
         }
-        Ok(self.fence(&before, &schedule).await?.then_some(schedule))
+        Ok(self.fence(&task, incarnation, &schedule).await?.then_some(schedule))
     }
 
     /// Writes an ended task under the id of one that a late process may still write, which is then refused. Returns
     /// whether that one doesn't exist.
-    async fn fence(&self, key: &KeyRecord, beside: &Schedule) -> Result<bool, ServiceError> {
+    async fn fence(
+        &self,
+        id: &TaskId,
+        incarnation: Incarnation,
+        beside: &Schedule,
+    ) -> Result<bool, ServiceError> {
         let fence = Schedule {
-            id: key.task.clone(),
-            incarnation: key.incarnation,
+            id: id.clone(),
+            incarnation,
             input: None,
             labels: None,
             retry: RetryPolicy { max_attempts: MaxAttempts::Skip, ..RetryPolicy::none() },
@@ -91,7 +105,7 @@ impl Service {
             ..beside.clone()
         };
         let command = Command::Schedule(Box::new(fence));
-        let decision = self.drive_unpublished(&key.task, Known::Absent, &command).await?;
+        let decision = self.drive_unpublished(id, Known::Absent, &command).await?;
         match decision.outcome {
             Ok((task, _)) => Ok(is_fence(&task)),
             // Another task has this id, so the late process is refused anyway.
@@ -132,7 +146,7 @@ impl Service {
     }
 
     /// Writes the record of a key; `false` if another process was faster.
-    pub(super) async fn put_key(
+    pub(crate) async fn put_key(
         &self,
         record: KeyRecord,
         replaces: Option<KeyRecord>,
@@ -154,7 +168,7 @@ pub(super) fn record_of(key: Fingerprint, schedule: &Schedule, context: &Context
     };
     KeyRecord {
         key,
-        task: schedule.id.clone(),
+        owner: schedule.id.clone().into(),
         incarnation: schedule.incarnation,
         created_at: context.now,
         nonce: context.nonce,

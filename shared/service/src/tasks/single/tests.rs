@@ -127,7 +127,7 @@ async fn another_task_is_refused_or_replaced_if_the_request_says_so() {
     let first = scene.place(open("1")).await.task.id;
     let refused = scene.service.schedule(unique("2", UniqueWindow::Open, OnConflict::Refuse)).await;
     let Err(ServiceError::Rejected(reject)) = refused else { panic!("it was not refused") };
-    assert_eq!(reject, Reject::NotUnique { task: first.clone() });
+    assert_eq!(reject, Reject::NotUnique { by: first.clone().into() });
     let third = scene.place(unique("3", UniqueWindow::Open, OnConflict::Replace)).await;
     assert!(!third.existed);
     let replaced = scene.store.task(&first).await.unwrap().unwrap();
@@ -184,7 +184,7 @@ async fn late(scene: &Scene, request: &ScheduleRequest) -> Command {
     let schedule = scene.service.single_command(request, single);
     let (now, nonce) = (scene.now(), scene.service.new_nonce());
     let record =
-        record_of(single.digest(), &schedule, &Context { now, nonce, limits: &scene.service.limits });
+        record_of(single.digest("task"), &schedule, &Context { now, nonce, limits: &scene.service.limits });
     scene.store.commit(&[Write::PutKey { record, replaces: None }]).await.unwrap();
     scene.advance(GRACE.as_u64() / 1_000);
     Command::Schedule(schedule)

@@ -49,6 +49,7 @@ fn held_with(command: &Command) -> Option<LeaseId> {
         | Command::Restart(_)
         | Command::RetryStep { .. }
         | Command::Finish(_)
+        | Command::Bounce(_)
         | Command::WaitForPlace { .. }
         | Command::NoteProgress(_)
         | Command::Unpark

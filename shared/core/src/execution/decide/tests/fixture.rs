@@ -8,7 +8,7 @@ mod seen;
 
 use crate::duration::Millis;
 use crate::execution::ExecutionTimeouts;
-use crate::execution::command::{Start, StartPolicy};
+use crate::execution::command::{Given, Start, StartPolicy};
 use crate::execution::journal::{Entry, Happened, StepOutcome};
 use crate::id::{EventId, EventName, ExecutionId, Incarnation, QueueName, StepName, WorkflowName};
 use crate::limits::Limits;
@@ -34,8 +34,6 @@ pub(super) fn execution() -> Plan {
         incarnation: Incarnation::from_bytes([1; 8]),
         workflow: WorkflowName::parse("order-fulfilment").unwrap(),
         queue: QueueName::parse("orders").unwrap(),
-        input: None,
-        details: None,
         timeouts: ExecutionTimeouts::default(),
         on_failure: None,
         delay: Millis::ZERO,
@@ -44,7 +42,8 @@ pub(super) fn execution() -> Plan {
         lane: crate::lane::Lane::default(),
         admission: None,
         policy: StartPolicy::UseExisting,
-        blob_ids: [blob("input"), blob("details")],
+        given: Given { input: None, details: None, blob_ids: [blob("input"), blob("details")] },
+        is_fence: false,
     };
     Plan { start, limits: Limits::default() }
 }
@@ -78,12 +77,12 @@ impl Plan {
     }
 
     pub(super) fn input(mut self, text: &str) -> Self {
-        self.start.input = Some(json(text));
+        self.start.given.input = Some(json(text));
         self
     }
 
     pub(super) fn details(mut self, text: &str) -> Self {
-        self.start.details = Some(json(text));
+        self.start.given.details = Some(json(text));
         self
     }
 

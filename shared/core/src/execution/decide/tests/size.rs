@@ -154,7 +154,7 @@ fn everything_at_its_maximum_at_once_stays_within_the_budget_in_every_state() {
     through_every_state(|| aged(largest().input("1").details("{}")));
     through_every_state(|| {
         let mut plan = largest();
-        (plan.start.input, plan.start.details) = (None, None);
+        (plan.start.given.input, plan.start.given.details) = (None, None);
         aged(plan)
     });
 }

@@ -308,8 +308,8 @@ fn an_idempotency_key_is_stored_with_the_task_for_longer_than_the_task_can_be_op
         let scene = plan.keyed().scheduled();
         let (record, key) = held(&scene);
         assert_eq!(
-            (record.task, record.incarnation),
-            (scene.record().id.clone(), scene.record().incarnation)
+            (record.owner, record.incarnation),
+            (scene.record().id.clone().into(), scene.record().incarnation)
         );
         assert_eq!((record.key, record.expires_at), (key.digest, key.expires_at));
         let task = scene.record();

@@ -182,7 +182,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             let start = &mut plan.start;
             (start.timeouts.execution, start.timeouts.run) = (whole, run);
             (start.on_failure, start.delay) = (on_failure, delay);
-            (start.input, start.details) = (input.map(text), details.map(text));
+            (start.given.input, start.given.details) = (input.map(text), details.map(text));
             plan
         })
 }
