@@ -9,6 +9,7 @@ use crate::request::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tickover_core::id::{CAPABILITY_MAX, FLOW_KEY_MAX};
 use tickover_core::limits::*;
 
 const DAY_MS: u64 = 86_400_000;
@@ -94,6 +95,7 @@ fn requests() {
         Batch = json!({"tasks": [task(), 7]});
         ClaimRequest = json!({"worker": name(WORKER_MAX), "max": CLAIM_MAX, "lease": "12h", "wait": "20s"});
         ClaimRequest = json!({"max": 1, "lease": "1s", "wait": "0ms"});
+        ClaimRequest = json!({"same_key": true, "fill": "20s", "provides": [name(CAPABILITY_MAX)]});
         CompleteRequest = json!({"lease": lease, "output": null});
         CompleteBatchEntry = json!({"id": name(ID_MAX), "lease": lease, "output": "x"});
         CompleteBatchRequest = json!({"tasks": [{"id": "t", "lease": lease}]});
@@ -110,6 +112,12 @@ fn requests() {
             "run_timeout_ms": 365 * DAY_MS, "on_failure_timeout": "1s", "on_failure_timeout_seconds": 1,
             "on_failure_timeout_ms": 1_000, "delay": "0ms", "delay_seconds": 0, "delay_ms": 0,
             "policy": "reject_duplicate", "traceparent": "x",
+        });
+        StartRequest = json!({
+            "workflow": "w", "concurrency": [{"key": "k".repeat(FLOW_KEY_MAX), "limit": 1_000}, {"key": "a", "limit": 1}],
+            "rate": {"key": "smtp", "limit": 1_000_000, "per": "1d", "burst": 1}, "priority": "low",
+            "fairness_key": "ä", "unique": {"key": "u", "for": "30d", "on_conflict": "replace"},
+            "debounce": {"key": "d", "wait": "1ms", "at_most": "30d"},
         });
         RerunRequest = json!({"steps": ["label[3]", name(STEP_NAME_MAX)], "preserve": false});
         EventRequest = json!({"payload": null, "event_id": name(EVENT_ID_MAX), "traceparent": "x"});
@@ -245,6 +253,14 @@ fn answers_about_crons() {
     });
     all! {
         answer:
+        LimitAnswer = json!({"limit": {
+            "key": "customer-7", "limit": 1_000, "pinned": true, "taken": 2,
+            "holders": [
+                {"task": name(ID_MAX), "until": AT, "called": true}, {"execution": name(EXECUTION_ID_MAX), "called": false},
+            ],
+            "waiting": 2, "more": false, "next": [{"task": "t"}, {"execution": "e"}],
+            "rate": {"limit": 1, "per": "1m", "burst": 1, "next_start_at": AT},
+        }});
         CronAnswer = json!({"cron": cron});
         CronsAnswer = json!({"crons": [cron], "cursor": "c"});
         TriggerAnswer = json!({"cron": cron, "run": "r"});

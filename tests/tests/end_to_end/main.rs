@@ -11,6 +11,8 @@ mod deployment;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod system;

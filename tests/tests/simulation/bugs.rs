@@ -1,9 +1,10 @@
 //! The product with one bug each: within a thousand runs, a check reports the invariant that the bug breaks.
 
+use tickover_service::executions::StartRequest;
 use tickover_tests::sim::bugs::Bug;
 use tickover_tests::sim::flood::Flood;
 use tickover_tests::sim::hardship::Hardship;
-use tickover_tests::sim::plan::Plan;
+use tickover_tests::sim::plan::{JobRequest, Plan};
 use tickover_tests::sim::search::first_failure_among;
 
 /// Runs that may fail for another reason, before one fails for the right one.
@@ -18,16 +19,15 @@ fn is_caught(bug: Bug) {
 /// The same with those of the thousand seeds in which the bug can have an effect.
 #[track_caller]
 fn is_caught_where(bug: Bug, can_show: impl Fn(&Hardship) -> bool + Sync) {
-    is_caught_after(bug, OTHERS, can_show);
+    is_caught_after(bug, OTHERS, |plan| can_show(&plan.hardship));
 }
 
 /// The same, if so many runs may fail for another reason first.
 #[track_caller]
-fn is_caught_after(bug: Bug, others_max: usize, can_show: impl Fn(&Hardship) -> bool + Sync) {
+fn is_caught_after(bug: Bug, others_max: usize, can_show: impl Fn(&Plan) -> bool + Sync) {
     let (mut from, mut others) = (1, Vec::new());
     while others.len() <= others_max {
-        let wished = |plan: &Plan| can_show(&plan.hardship);
-        let Some(failure) = first_failure_among(from, 1_000, Some(bug), wished) else { break };
+        let Some(failure) = first_failure_among(from, 1_000, Some(bug), &can_show) else { break };
         if failure.violations.iter().any(|violation| violation.invariant == bug.breaks()) {
             return;
         }
@@ -358,7 +358,14 @@ fn an_end_that_frees_the_places_of_others_is_caught() {
 
 #[test]
 fn places_of_an_earlier_version_of_an_execution_are_caught() {
-    is_caught(Bug::PlacesOfAnyVersion);
+    let has_keys = |start: &StartRequest| !start.flow.concurrency.is_empty();
+    is_caught_after(Bug::PlacesOfAnyVersion, OTHERS, |plan| {
+        plan.jobs.iter().any(|job| match &job.request {
+            JobRequest::Start(start) => has_keys(start),
+            JobRequest::StartTogether(starts) => starts.iter().any(has_keys),
+            JobRequest::Schedule(_) | JobRequest::SendEvent(_) => false,
+        })
+    });
 }
 
 #[test]
