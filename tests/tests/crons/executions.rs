@@ -35,3 +35,38 @@ async fn an_open_execution_is_terminated_for_the_next_one() {
         shown["runs"].as_array().unwrap().iter().map(|run| run["status"].clone()).collect();
     assert_eq!(statuses, ["cancelled", "pending"]);
 }
+
+#[tokio::test]
+async fn the_executions_of_crons_keep_to_the_limits_of_their_keys() {
+    let caller = Caller::default();
+    for id in ["a", "b"] {
+        let execution = json!({"workflow": "report", "id": format!("{id}.{{occurrence}}"), "queue": "flows",
+            "rate": {"key": "api", "limit": 6, "per": "1m"}, "concurrency": [{"key": "reports", "limit": 1}]});
+        caller.ok("/v1/crons", json!({"id": id, "every": "1h", "execution": execution})).await;
+    }
+    let unique = json!({"workflow": "sync", "queue": "flows", "unique": {"key": "sync"}});
+    caller
+        .ok("/v1/crons", json!({"id": "c", "every": "1h", "overlap": "allow_all", "execution": unique}))
+        .await;
+    until(&caller, "2026-01-01T02:00:00Z").await;
+    let seen = async |id: &str| {
+        let (_, mut answer) = caller.send(Method::GET, &format!("/v1/executions/{id}"), None).await;
+        answer["execution"].take()
+    };
+    let mut starts = vec![];
+    for id in ["a.20260101T010000Z", "b.20260101T010000Z"] {
+        starts.push(seen(id).await["available_at"].as_str().unwrap()[11..19].to_owned());
+    }
+    starts.sort_unstable();
+    assert_eq!(starts, ["01:00:00", "01:00:10"]);
+    // The second run of the unique one met the first.
+    let (_, listed) = caller.send(Method::GET, "/v1/executions?workflow=sync", None).await;
+    assert_eq!(listed["executions"].as_array().unwrap().len(), 1, "{listed}");
+    // Of the runs that are received together, one takes the only place.
+    let request = tickover_tests::scene::claim_request(10);
+    let queue = tickover_tests::scene::queue_name("flows");
+    caller.scene.service.next_work(&queue, &request).await.unwrap();
+    let (_, limit) = caller.send(Method::GET, "/v1/limits/reports", None).await;
+    assert_eq!((&limit["limit"]["taken"], &limit["limit"]["limit"]), (&json!(1), &json!(1)), "{limit}");
+    assert!(limit["limit"]["waiting"].as_u64().unwrap() > 0, "{limit}");
+}
