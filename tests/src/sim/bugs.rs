@@ -189,6 +189,10 @@ bugs! {
     KeyTakenUnchecked, "key-taken-unchecked", Single;
     /// Who takes a key whose task is late lets that task be written all the same.
     LateTaskNotFenced, "late-task-not-fenced", Single;
+    /// Who takes a key whose execution is late lets that execution be started all the same.
+    LateExecutionNotFenced, "late-execution-not-fenced", Single;
+    /// The first start of a burst of executions runs instead of the last.
+    FirstStartOfBurstRuns, "first-start-of-burst-runs", Single;
     /// The first request of a burst runs instead of the last.
     FirstOfBurstRuns, "first-of-burst-runs", Single;
     /// A burst never runs while requests come, however long it lasts.

@@ -4,7 +4,7 @@ use tickover_service::executions::StartRequest;
 use tickover_tests::sim::bugs::Bug;
 use tickover_tests::sim::flood::Flood;
 use tickover_tests::sim::hardship::Hardship;
-use tickover_tests::sim::plan::{JobRequest, Plan};
+use tickover_tests::sim::plan::{Job, JobRequest, Plan};
 use tickover_tests::sim::search::first_failure_among;
 
 /// Runs that may fail for another reason, before one fails for the right one.
@@ -396,6 +396,20 @@ fn a_key_that_is_taken_from_another_task_is_caught() {
 #[test]
 fn a_task_that_is_written_after_its_key_went_on_is_caught() {
     is_caught(Bug::LateTaskNotFenced);
+}
+
+#[test]
+fn a_burst_that_runs_its_first_start_is_caught() {
+    is_caught(Bug::FirstStartOfBurstRuns);
+}
+
+#[test]
+fn an_execution_that_is_started_after_its_key_went_on_is_caught() {
+    let is_single = |job: &Job| match &job.request {
+        JobRequest::Start(start) => start.flow.unique.is_some(),
+        JobRequest::Schedule(_) | JobRequest::StartTogether(_) | JobRequest::SendEvent(_) => false,
+    };
+    is_caught_after(Bug::LateExecutionNotFenced, OTHERS, |plan| plan.jobs.iter().any(is_single));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::{Effect, NewItem, Write};
 use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
 use tickover_core::execution::command::{Close, Command, Record, SendEvent, StartTurn, Suspend};
 use tickover_core::execution::decide;
 use tickover_core::execution::decision::{Decision, Reply, SuspendReply};
@@ -23,6 +24,11 @@ pub fn decide_execution(
     context: &Context<'_>,
 ) -> Decision {
     let core = |command: &Command, context: &Context<'_>| decide(execution, command, context);
+    if let (Some(Bug::LateExecutionNotFenced), Command::Start(start)) = (world.bug, command)
+        && start.is_fence
+    {
+        return Decision::refuse(execution, Reject::IdConflict);
+    }
     let (Some(bug), Some(execution)) = (world.bug, execution) else { return core(command, context) };
     let before = Before { execution, command, context };
     match bug {
@@ -43,6 +49,7 @@ pub fn decide_execution(
         Bug::TurnLossesShared => core(&before.alone(), context),
         Bug::PlacesOfAnyVersion => core(&before.with_places_of_this_version(false), context),
         Bug::BegunWithoutPlace => core(&before.with_places_of_this_version(true), context),
+        Bug::FirstStartOfBurstRuns => before.run_the_first_start(core(command, context)),
         Bug::ClosedBeforehand => close_beforehand(core(command, context)),
         Bug::NeverKeptLonger
         | Bug::LossesShared
@@ -69,6 +76,7 @@ pub fn decide_execution(
         | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced
+        | Bug::LateExecutionNotFenced
         | Bug::FirstOfBurstRuns
         | Bug::BurstUnbounded
         | Bug::StartsForgotten
@@ -135,6 +143,13 @@ impl<'a> Before<'a> {
         let version = self.execution.version;
         let places = take.places.or(none).map(|places| Places { version, ..places });
         Command::StartTurn(StartTurn { places, ..take.clone() })
+    }
+
+    fn run_the_first_start(&self, decision: Decision) -> Decision {
+        if !matches!(self.command, Command::Bounce(_)) {
+            return decision;
+        }
+        edited(decision, |after| after.input.clone_from(&self.execution.input))
     }
 
     fn with_all_wakes(&self) -> Command {

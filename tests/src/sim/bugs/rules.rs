@@ -99,6 +99,8 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced
+        | Bug::LateExecutionNotFenced
+        | Bug::FirstStartOfBurstRuns
         | Bug::FirstOfBurstRuns
         | Bug::BurstUnbounded
         | Bug::StartsForgotten

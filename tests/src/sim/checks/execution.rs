@@ -1,5 +1,6 @@
 //! What must hold of executions.
 
+mod bursts;
 mod calls;
 mod children;
 mod deadlines;
@@ -23,6 +24,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
         found.extend(records::of_step(step, run));
         found.extend(deadlines::of_step(step));
         found.extend(turns::of_step(step));
+        found.extend(bursts::of_step(step));
         found.extend(children::of_step(step, stories));
     }
     found.extend(turns::each_lease_is_granted_once(stories, run));

@@ -1,7 +1,8 @@
 //! What must hold of unique tasks and bursts: of a key never two at once, and of a burst the last request, in time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use tickover_core::execution::Execution;
 use tickover_core::id::Incarnation;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::command::{Bounce, Command};
@@ -17,6 +18,7 @@ use crate::sim::violation::{Invariant, Violation};
 
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     let mut found = one_holds_the_key(run);
+    found.extend(one_execution_holds_the_key(run));
     found.extend(acknowledged_requests_are_written(stories, run));
     found.extend(stories.steps().filter_map(|step| of_step(step, run)));
     found
@@ -51,6 +53,36 @@ fn one_holds_the_key(run: &Run) -> Vec<Violation> {
         if all.len() > 1 {
             let names: Vec<_> = all.values().map(|task| brief(task)).collect();
             let what = format!("the key of {} has several tasks: {}", after.kind, names.join("; "));
+            found.push(Violation::new(Invariant::Single, event.at, what));
+        }
+    }
+    found
+}
+
+/// The same of executions. One that had ended and was restarted has let its key go.
+fn one_execution_holds_the_key(run: &Run) -> Vec<Violation> {
+    let mut holders: BTreeMap<&'static str, BTreeMap<Incarnation, &Execution>> = BTreeMap::new();
+    let mut has_ended = BTreeSet::new();
+    let mut found = vec![];
+    for event in &run.events {
+        let Some(after) = event.what.execution_change().map(|change| &change.after) else { continue };
+        let Some(key) = KeyUse::of_execution(after) else { continue };
+        if after.closed().is_some() {
+            has_ended.insert(after.incarnation);
+        }
+        let holds = match key {
+            KeyUse::Open => !has_ended.contains(&after.incarnation),
+            KeyUse::Waiting | KeyUse::Burst => after.is_untouched(),
+        };
+        let all = holders.entry(key.name()).or_default();
+        if holds {
+            all.insert(after.incarnation, after);
+        } else {
+            all.remove(&after.incarnation);
+        }
+        if all.len() > 1 {
+            let ids: Vec<_> = all.values().map(|execution| execution.id.as_str()).collect();
+            let what = format!("the key {} has several executions: {}", key.name(), ids.join(", "));
             found.push(Violation::new(Invariant::Single, event.at, what));
         }
     }

@@ -1,17 +1,21 @@
-//! Unique tasks and bursts: in a share of the seeds, both clients send them with the same keys at almost the same time.
+//! Unique keys and bursts: in a share of the seeds, both clients send tasks and start executions with the same keys at
+//! almost the same time.
 
 use tickover_core::duration::Millis;
+use tickover_core::execution::Execution;
 use tickover_core::flow::{Debounce, FlowRequest, OnConflict, Unique, UniqueWindow};
 use tickover_core::id::{FlowKey, TaskKind};
-use tickover_core::payload::Json;
+use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
+use tickover_service::executions::StartRequest;
 use tickover_service::tasks::schedule::{Asked, ScheduleRequest};
 
 use super::{Job, JobRequest, START, queue};
 use crate::sim::dice::Dice;
+use crate::sim::script::Script;
 
 /// Of a thousand seeds, in so many there are such tasks.
 const SEEDS: u64 = 200;
@@ -19,7 +23,8 @@ const SEEDS: u64 = 200;
 /// The retention of these seeds: longer than processes are late.
 pub(super) const RETENTION: Millis = Millis::from_secs(1_800);
 
-/// What a task's key is for: each has a key of its own, and a kind by which the checks recognise its tasks.
+/// What a key is for: each has a key of its own, and a name by which the checks recognise its tasks and executions: the
+/// kind of the ones, and a label of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyUse {
     /// Only one is open.
@@ -41,6 +46,21 @@ impl KeyUse {
         }
     }
 
+    /// Which of them an execution is.
+    pub fn of_execution(execution: &Execution) -> Option<Self> {
+        match execution.details.as_ref()? {
+            Payload::Inline(labels) => {
+                Self::ALL.into_iter().find(|one| labels.as_str().contains(one.labels().as_str()))
+            }
+            Payload::Blob(_) => None,
+        }
+    }
+
+    /// The labels of its executions.
+    fn labels(self) -> String {
+        format!(r#"{{"single":"{}"}}"#, self.name())
+    }
+
     /// Which of them a task of this kind is.
     pub fn of(kind: &TaskKind) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == kind.as_str())
@@ -59,14 +79,27 @@ pub(super) fn jobs(seed: u64, storm: Millis) -> Vec<Job> {
             let from = START.plus(dice.millis(0, storm.as_u64() * 3 / 4));
             let count = dice.between(2, 6);
             jobs.extend((0..count).filter_map(|_| job(&dice, key, from)));
+            let count = dice.between(0, 5);
+            jobs.extend((0..count).filter_map(|_| start(&dice, key, from)));
         }
     }
     jobs
 }
 
-fn job(dice: &Dice, key: KeyUse, from: Timestamp) -> Option<Job> {
+/// The start of an execution with this key.
+fn start(dice: &Dice, key: KeyUse, from: Timestamp) -> Option<Job> {
     let at = from.plus(dice.millis(0, 30_000));
     let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
+    let request = StartRequest {
+        input: Some(Script::short(dice.roll()).input()),
+        labels: Json::parse(key.labels()),
+        flow: Box::new(flow(dice, key)?),
+        ..StartRequest::new(super::execution::workflow(), queue(dice))
+    };
+    Some(Job { at, client, request: JobRequest::Start(Box::new(request)), repeats: dice.between(0, 1) })
+}
+
+fn flow(dice: &Dice, key: KeyUse) -> Option<FlowRequest> {
     let text = FlowKey::parse(key.name()).ok()?;
     let on_conflict = dice.pick([OnConflict::Existing, OnConflict::Refuse, OnConflict::Replace]);
     let unique = |window| Some(Unique { key: text.clone(), window, on_conflict });
@@ -76,6 +109,12 @@ fn job(dice: &Dice, key: KeyUse, from: Timestamp) -> Option<Job> {
         KeyUse::Waiting => (unique(UniqueWindow::Waiting), None),
         KeyUse::Burst => (None, Some(Debounce { key: text.clone(), wait, at_most })),
     };
+    Some(FlowRequest { unique, debounce, ..FlowRequest::default() })
+}
+
+fn job(dice: &Dice, key: KeyUse, from: Timestamp) -> Option<Job> {
+    let at = from.plus(dice.millis(0, 30_000));
+    let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
     let request = ScheduleRequest {
         id: None,
         idempotency_key: None,
@@ -84,7 +123,7 @@ fn job(dice: &Dice, key: KeyUse, from: Timestamp) -> Option<Job> {
         input: Some(Json::string(&format!("{:x}", dice.roll()))),
         labels: None,
         retry: RetryPolicy::none(),
-        flow: FlowRequest { unique, debounce, ..FlowRequest::default() },
+        flow: flow(dice, key)?,
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
         trace: None,
