@@ -44,8 +44,8 @@ impl Service {
         &self,
         request: &StartRequest,
         queue: &QueueName,
+        single: Single<'_>,
     ) -> Result<Started, ServiceError> {
-        let Some(single) = Single::of(&request.flow) else { return Err(ServiceError::Contended) };
         if let Some(id) = &request.id
             && self.load_execution(id).await?.is_some_and(|found| !is_fence(&found))
         {

@@ -14,6 +14,7 @@ use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::flow::admission;
 use crate::service::Service;
+use crate::tasks::single::Single;
 
 /// The shortest timeout of an execution, a run, or the code that runs after a failure.
 const TIMEOUT_MIN: tickover_core::duration::Millis = tickover_core::duration::Millis::from_secs(1);
@@ -25,9 +26,9 @@ impl Service {
     pub async fn start(&self, request: StartRequest) -> Result<Started, ServiceError> {
         self.check_start(&request)?;
         let queue = self.queue_for(&request).await?;
-        if request.flow.unique.is_some() || request.flow.debounce.is_some() {
+        if let Some(single) = Single::of(&request.flow) {
             // Boxed, because the future of each start would contain all of this, and few have such a key.
-            return Box::pin(self.start_single(&request, &queue)).await;
+            return Box::pin(self.start_single(&request, &queue, single)).await;
         }
         self.start_as(request, queue, None).await
     }
