@@ -311,7 +311,7 @@ async fn a_local_server_lists_the_keys_at_which_tasks_have_waited() {
     };
     browse(&address, async |browser| {
         browser.open("#/limits").await;
-        browser.sees("No task has waited for a place since this server started").await;
+        browser.sees("Nothing has waited for a place since this server started").await;
         for id in ["first", "second", "third"] {
             let limits = json!([{"key": "a \"key\"", "limit": 1}]);
             post("tasks", json!({"queue": "pages", "kind": "ocr", "id": id, "concurrency": limits})).await;

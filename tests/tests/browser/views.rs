@@ -11,7 +11,7 @@ const EMPTY: &[(&str, &str)] = &[
     ("#/failures", "Nothing that is kept has failed"),
     ("#/operations", "There is no operation on many records yet"),
     ("#/limits", "This system keeps no list of its keys"),
-    ("#/limits/unheard", "no task has asked for one lately"),
+    ("#/limits/unheard", "nothing has asked for one lately"),
     ("#/crons", "There is no cron yet"),
     ("#/events", "Choose an execution first"),
     ("#/start", "Start an execution"),
