@@ -133,7 +133,7 @@ pub struct RateState {
 pub struct Holder {
     pub owner: Owner,
     pub incarnation: Incarnation,
-    /// From when on the place is free, whatever became of the task.
+    /// From when on the place is free, whatever became of its holder.
     pub until: Timestamp,
     pub hold: Hold,
 }

@@ -43,7 +43,7 @@ impl Service {
             Some(id) => (id.clone(), self.load_execution(id).await?),
             None => (self.new_execution_id(), None),
         };
-        let command = self.start_command(request, queue, id.clone(), None);
+        let command = execution::Command::Start(self.start_of(request, queue, id.clone(), None));
         let decided_at = self.now();
         let Decision { new_items, writes, effects, outcome } =
             self.decide(record.as_ref(), &command, decided_at);

@@ -61,26 +61,7 @@ fn reason(execution: &ExecutionView, now: Timestamp) -> String {
         OpenEnum::Other(word) => return format!("the server is newer than this tool; its status is {word}"),
     };
     match status {
-        ExecutionStatus::Pending => match execution.available_at {
-            Some(at) if at.0 > now => match &execution.next.key {
-                Some(key) => {
-                    format!("by the rate of the key {key:?}, it can't start before {}", moment(at, now))
-                }
-                None => format!("its next turn can't start before {}", moment(at, now)),
-            },
-            Some(at) if execution.waits_at.is_some() => {
-                let since = format!(" since {}", at.to_rfc3339());
-                execution.waits_at.as_ref().map(|waits_at| held_back(waits_at, &since)).unwrap_or_default()
-            }
-            Some(at) => {
-                format!(
-                    "it has been waiting for a worker of queue {} since {}",
-                    execution.queue,
-                    at.to_rfc3339()
-                )
-            }
-            None => format!("it waits for a worker of queue {}", execution.queue),
-        },
+        ExecutionStatus::Pending => pending_reason(execution, now),
         ExecutionStatus::Running => {
             let worker = execution.worker.as_ref().map_or("a worker", WorkerName::as_str);
             let since = execution.claimed_at.map(|at| format!(" since {}", at.to_rfc3339()));
@@ -106,6 +87,24 @@ fn reason(execution: &ExecutionView, now: Timestamp) -> String {
             }
             Some(_) | None => format!("somebody cancelled it{ended}"),
         },
+    }
+}
+
+fn pending_reason(execution: &ExecutionView, now: Timestamp) -> String {
+    let Some(at) = execution.available_at else {
+        return format!("it waits for a worker of queue {}", execution.queue);
+    };
+    if at.0 > now {
+        let at = moment(at, now);
+        return match &execution.next.key {
+            Some(key) => format!("by the rate of the key {key:?}, it can't start before {at}"),
+            None => format!("its next turn can't start before {at}"),
+        };
+    }
+    let since = format!(" since {}", at.to_rfc3339());
+    match &execution.waits_at {
+        Some(waits_at) => held_back(waits_at, &since),
+        None => format!("it has been waiting for a worker of queue {}{since}", execution.queue),
     }
 }
 

@@ -100,8 +100,9 @@ const fn has_ended(execution: &Execution) -> bool {
 /// When the hint must arrive that this change makes necessary. None is necessary if a hint that is under way arrives no
 /// later: otherwise each read of the record would add a hint to the queue.
 fn newly_arriving(before: &Execution, after: &Execution) -> Option<Timestamp> {
-    let arrives_at = due::hint_arrives_at(after)?;
-    due::hint_arrives_at(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
+    let under_way = |execution: &Execution| due::hint_arrives_at(execution).filter(|_| !execution.parked);
+    let arrives_at = under_way(after)?;
+    under_way(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
 }
 
 pub(super) fn turn(execution: &Execution, at: Timestamp) -> Effect {

@@ -13,6 +13,7 @@ use tickover_core::cron::command::Definition;
 use tickover_core::cron::run::{IdTemplate, Occurrence, Target};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution;
 use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::flow::FlowRequest;
@@ -167,7 +168,8 @@ impl Service {
             RunRequest::Execution(start, id) => {
                 self.check_start(&start)?;
                 let queue = start.queue.clone();
-                self.decide(None, &self.start_command(*start, queue, id, None), now).outcome?;
+                let start = execution::Command::Start(self.start_of(*start, queue, id, None));
+                self.decide(None, &start, now).outcome?;
             }
         }
         Ok(())

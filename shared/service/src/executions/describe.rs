@@ -84,7 +84,7 @@ impl Service {
     pub async fn execution(&self, id: &ExecutionId) -> Result<Option<Described>, ServiceError> {
         match self.load_execution(id).await? {
             Some(execution) => {
-                let waits_at = Box::pin(self.turn_waits_at(&execution)).await?.map(Box::new);
+                let waits_at = self.turn_waits_at(&execution).await?.map(Box::new);
                 Ok(Some(Described { waits_at, ..self.execution_with_payloads(execution).await? }))
             }
             None => Ok(None),

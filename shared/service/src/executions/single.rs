@@ -10,7 +10,6 @@ use tickover_core::execution::command::{Bounce, Command, Given, Start};
 use tickover_core::execution::decision::Reply;
 use tickover_core::flow::{Debounce, OnConflict, UniqueWindow};
 use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, Owner, QueueName};
-use tickover_core::limits::SPAN_MAX;
 use tickover_core::queue::KeyRecord;
 
 use super::start::{details, is_fence};
@@ -18,18 +17,7 @@ use super::{StartRequest, Started};
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
-use crate::tasks::single::{self, GRACE, Single, TRIES, WAIT};
-
-/// What the record of a key leads to.
-enum Holder {
-    /// Nothing holds it.
-    Nobody,
-    /// Another process is between its two writes.
-    Coming,
-    /// That process is late. It may have died, or it may still write its execution.
-    Unwritten(ExecutionId, Incarnation),
-    Execution(Box<Execution>),
-}
+use crate::tasks::single::{Holder, Single, TRIES, WAIT, key_record};
 
 /// What comes of a request whose key has an execution.
 enum Met {
@@ -64,7 +52,7 @@ impl Service {
                 Holder::Unwritten(id, incarnation) => {
                     self.keep_out(request, queue, (id, incarnation)).await?.then_some(own)
                 }
-                Holder::Execution(found) => match self.met(request, single, *found).await? {
+                Holder::Written(found) => match self.met(request, single, *found).await? {
                     Met::Answer(started) => return Ok(*started),
                     Met::LetGo => Some(own),
                 },
@@ -79,19 +67,15 @@ impl Service {
         Err(ServiceError::Contended)
     }
 
-    async fn execution_with(&self, stored: Option<&KeyRecord>) -> Result<Holder, ServiceError> {
-        let Some(key) = stored else { return Ok(Holder::Nobody) };
-        let Some(id) = key.owner.execution() else { return Ok(Holder::Nobody) };
+    async fn execution_with(
+        &self,
+        stored: Option<&KeyRecord>,
+    ) -> Result<Holder<ExecutionId, Execution>, ServiceError> {
+        let Some((key, id)) = stored.and_then(|key| Some((key, key.owner.execution()?))) else {
+            return Ok(Holder::Nobody);
+        };
         let found = self.load_execution(id).await?.filter(|found| found.incarnation == key.incarnation);
-        let age = self.now().since(key.created_at);
-        Ok(match found {
-            Some(found) if is_fence(&found) => Holder::Nobody,
-            Some(found) => Holder::Execution(Box::new(found)),
-            None if age < GRACE => Holder::Coming,
-            // Later than this, its execution may have ended and its retention passed.
-            None if age < single::late_max(&self.limits) => Holder::Unwritten(id.clone(), key.incarnation),
-            None => Holder::Nobody,
-        })
+        Ok(self.holder_of(key, id, found, is_fence))
     }
 
     async fn met(
@@ -157,9 +141,7 @@ impl Service {
         (id, incarnation): (ExecutionId, Incarnation),
     ) -> Result<bool, ServiceError> {
         let fence = StartRequest::new(beside.workflow.clone(), queue.clone());
-        let Command::Start(start) = self.start_command(fence, queue.clone(), id.clone(), None) else {
-            return Ok(false);
-        };
+        let start = self.start_of(fence, queue.clone(), id.clone(), None);
         let fence = Command::Start(Box::new(Start { incarnation, is_fence: true, ..*start }));
         let decision = self.drive_execution(&id, Known::Absent, &fence).await?;
         match decision.outcome {
@@ -184,15 +166,8 @@ impl Service {
             request.delay = debounce.wait;
         }
         let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
-        let record = KeyRecord {
-            key,
-            owner: Owner::Execution(own.0.clone()),
-            incarnation: own.1,
-            created_at: context.now,
-            nonce: context.nonce,
-            // A year after it could have started.
-            expires_at: context.now.plus(request.delay).plus(SPAN_MAX),
-        };
+        let owner = (Owner::Execution(own.0.clone()), own.1);
+        let record = key_record(key, owner, context.now.plus(request.delay), &context);
         if !self.put_key(record, replaces).await? {
             return Ok(None);
         }

@@ -49,20 +49,21 @@ impl Service {
         };
         // A delayed execution reserves its start at its first turn: the rule of a rate keeps one instant and no gaps.
         let rate = request.flow.rate.clone().filter(|_| request.delay.is_zero());
-        let mut start = None;
+        let mut reserved = None;
         if let Some(rate) = &rate {
             // Boxed, because the future of each caller would contain all of this, and few executions have a rate.
-            let (stored, reserved) = Box::pin(self.first_start(rate, request.id.as_ref())).await?;
-            (known, start) = (stored.map_or(known, |stored| Known::Record(Box::new(stored))), reserved);
+            let (stored, start) = Box::pin(self.first_start(rate, request.id.as_ref())).await?;
+            (known, reserved) = (stored.map_or(known, |stored| Known::Record(Box::new(stored))), start);
         }
-        let mut command = self.start_command(request, queue, id.clone(), start);
-        if let (Command::Start(start), Some((_, incarnation))) = (&mut command, own) {
+        let mut start = self.start_of(request, queue, id.clone(), reserved);
+        if let Some((_, incarnation)) = own {
             start.incarnation = incarnation;
         }
+        let command = Command::Start(start);
         let decision = self.drive_execution(&id, known, &command).await?;
         let existed = !matches!(decision.reply(), Ok(Reply::Started { existed: false }));
         if existed {
-            Box::pin(self.give_unused_back(rate.as_ref(), start)).await;
+            Box::pin(self.give_unused_back(rate.as_ref(), reserved)).await;
         }
         let (execution, _) = decision.outcome?;
         Ok(Started { execution, existed })
@@ -90,15 +91,15 @@ impl Service {
         Ok(queue)
     }
 
-    /// The command of a request, with all its random values, and with the start that was reserved for it.
-    pub(crate) fn start_command(
+    /// The start of an execution by a request, with all its random values, and with the start that was reserved for it.
+    pub(crate) fn start_of(
         &self,
         request: StartRequest,
         queue: QueueName,
         id: ExecutionId,
-        start: Option<Reservation>,
-    ) -> Command {
-        Command::Start(Box::new(Start {
+        reserved: Option<Reservation>,
+    ) -> Box<Start> {
+        Box::new(Start {
             id,
             incarnation: self.new_incarnation(),
             workflow: request.workflow,
@@ -114,10 +115,10 @@ impl Service {
             parent: request.parent,
             trace: self.carried(request.trace),
             lane: request.lane,
-            admission: admission(&request.flow, start),
+            admission: admission(&request.flow, reserved),
             policy: request.policy,
             is_fence: false,
-        }))
+        })
     }
 
     pub(crate) fn check_start(&self, request: &StartRequest) -> Result<(), Reject> {

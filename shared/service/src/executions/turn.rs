@@ -92,29 +92,27 @@ impl Service {
         let code = self.terms.get(&execution.workflow).copied().unwrap_or_default();
         let mut known = Known::Record(Box::new(execution));
         let mut admitted = Admitted::default();
-        let mut command = Command::StartTurn(StartTurn {
-            lease: self.new_lease(),
-            worker: request.worker.clone(),
-            length: request.lease,
-            incarnation: Some(hint.inc),
-            isolation,
-            paused,
-            terms: code,
-            places: None,
-            start: None,
-            began_at: Some(self.now()),
-        });
+        let (lease, began_at) = (self.new_lease(), self.now());
         loop {
-            if let Command::StartTurn(start) = &mut command {
-                (start.places, start.start) = (admitted.places(), admitted.start());
-            }
+            let command = Command::StartTurn(StartTurn {
+                lease,
+                worker: request.worker.clone(),
+                length: request.lease,
+                incarnation: Some(hint.inc),
+                isolation,
+                paused,
+                terms: code,
+                places: admitted.places(),
+                start: admitted.start(),
+                began_at: Some(began_at),
+            });
             let decision = self.drive_execution(&hint.id, known, &command).await?;
             // If there is no execution, it was deleted meanwhile.
             let Ok((execution, Reply::StartTurn(reply))) = decision.outcome else {
                 return Ok(TurnStart::Spent);
             };
             let is_asking = matches!(reply, StartTurnReply::NeedsPlaces | StartTurnReply::NeedsStart);
-            if !is_asking {
+            if !is_asking && admitted.has_any() {
                 // Boxed, because the future of each turn would contain all of this, and few executions have keys.
                 Box::pin(self.give_up_unused(Some(&execution), &mut admitted)).await;
             }

@@ -52,6 +52,11 @@ impl Admitted {
         self.start.as_ref()?.start
     }
 
+    /// Whether it has taken anything.
+    pub(crate) const fn has_any(&self) -> bool {
+        self.start.is_some() || !self.taken.is_empty()
+    }
+
     fn next_round(&mut self) -> bool {
         self.rounds += 1;
         self.rounds <= ROUNDS

@@ -103,7 +103,8 @@ impl Service {
         if !is_ready || has_places || execution.needs_operator() {
             return Ok(None);
         }
-        self.full_gate(&execution.id.clone().into(), execution.gates()).await
+        // Boxed, because the future of each description would contain all of this, and few executions wait for a place.
+        Box::pin(self.full_gate(&execution.id.clone().into(), execution.gates())).await
     }
 
     /// The first of these gates that has no place for it.

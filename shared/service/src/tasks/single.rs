@@ -13,8 +13,10 @@ use tickover_core::id::{Fingerprint, TaskId};
 use tickover_core::task::command::{Bounce, Schedule, Start};
 use tickover_core::task::{Command, Reply, State, Task};
 
-pub(crate) use self::key::{GRACE, late_max};
-use self::key::{Holder, is_fence};
+#[cfg(test)]
+pub(crate) use self::key::GRACE;
+use self::key::is_fence;
+pub(crate) use self::key::{Holder, key_record};
 use super::schedule::{ScheduleRequest, Scheduled, digest, fingerprint};
 use crate::drive::Known;
 use crate::error::ServiceError;
@@ -82,10 +84,8 @@ impl Service {
             let free = match self.holder(stored.as_ref()).await? {
                 Holder::Nobody => Some(schedule),
                 Holder::Coming => None,
-                Holder::Unwritten { task, incarnation } => {
-                    self.take_over((task, incarnation), schedule).await?
-                }
-                Holder::Task(task) => match self.meet(request, single, *task).await? {
+                Holder::Unwritten(task, incarnation) => self.take_over((task, incarnation), schedule).await?,
+                Holder::Written(task) => match self.meet(request, single, *task).await? {
                     Met::Answer(placed) => return Ok(*placed),
                     Met::LetGo => Some(schedule),
                 },

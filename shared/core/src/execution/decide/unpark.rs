@@ -17,14 +17,19 @@ pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> Decision {
     unparked(execution, SlotChange::KeepOrLower, context, reply(true))
 }
 
-/// Sends a new hint for the execution. All intervals count from this hint now.
+/// Sends a new hint for the execution. All intervals count from this hint now. If an operator holds it, resuming it sends
+/// one.
 pub(super) fn unparked(
     execution: &Execution,
     placement: SlotChange,
     context: &Context<'_>,
     outcome: Result<Reply, Reject>,
 ) -> Decision {
-    let mut after = Execution { parked: false, hinted_at: Some(context.now), ..execution.clone() };
+    let mut after = Execution { parked: false, ..execution.clone() };
+    if execution.needs_operator() {
+        return update_in_slot(execution, after, placement, context, outcome);
+    }
+    after.hinted_at = Some(context.now);
     if later_hint_at(execution).is_some_and(|at| at <= context.now) {
         super::due::hint_is_sent(&mut after);
     }

@@ -6,8 +6,12 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Close, Ending};
 use tickover_core::execution::{ExecutionOutcome, ExecutionStatus};
 use tickover_core::flow::{FlowRequest, Unique};
-use tickover_core::id::{FlowKey, WorkflowName};
+use tickover_core::id::{FlowKey, TaskKind, WorkflowName};
+use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
+use tickover_core::retry::RetryPolicy;
+use tickover_core::task::command::Start as TaskStart;
+use tickover_core::timeout::Timeouts;
 
 use super::*;
 use crate::claim::ClaimRequest;
@@ -15,6 +19,8 @@ use crate::executions::tests::mortal::NEVER;
 use crate::executions::tests::scene::{DAY, Scene, id};
 use crate::executions::{StartedTurn, Work};
 use crate::ports::Store as _;
+use crate::tasks::schedule::{Asked, ScheduleRequest};
+use crate::tasks::single::GRACE;
 
 fn queue() -> QueueName {
     QueueName::parse("work").unwrap()
@@ -295,10 +301,39 @@ async fn an_acknowledged_start_of_a_burst_is_never_lost_though_processes_die_aft
 #[tokio::test]
 async fn a_task_and_an_execution_of_one_key_do_not_meet() {
     let scene = Scene::new();
-    scene.start_one(open("1")).await;
-    let single = open("1").flow;
-    let task = Single::of(&single).unwrap();
-    assert_ne!(task.digest("task"), task.digest("execution"));
+    let task = || ScheduleRequest {
+        id: None,
+        idempotency_key: None,
+        queue: queue(),
+        kind: TaskKind::parse("sync").unwrap(),
+        input: None,
+        labels: None,
+        retry: RetryPolicy::none(),
+        timeouts: Timeouts::default(),
+        flow: *open("1").flow,
+        start: TaskStart::After(Millis::ZERO),
+        trace: None,
+        asked: Asked::default(),
+    };
+    assert!(!scene.start_one(open("1")).await.existed);
+    assert!(!scene.service.schedule(task()).await.unwrap().existed);
+    assert!(
+        scene.start_one(open("2")).await.existed && scene.service.schedule(task()).await.unwrap().existed
+    );
+}
+
+#[tokio::test]
+async fn a_bounce_while_the_queue_is_paused_runs_when_it_is_resumed() {
+    let scene = Scene::new();
+    scene.start_one(bounced("1")).await;
+    scene.advance(10);
+    scene.service.pause_queue(&queue(), true).await.unwrap();
+    assert!(scene.take_one().await.is_none());
+    assert!(scene.start_one(bounced("2")).await.existed);
+    scene.service.pause_queue(&queue(), false).await.unwrap();
+    scene.advance(10);
+    while scene.fire(50_000).await > 0 {}
+    assert_eq!(scene.run_turn().await.as_deref(), Some("2"));
 }
 
 #[tokio::test]

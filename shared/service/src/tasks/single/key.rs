@@ -5,12 +5,13 @@ use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::FlowRequest;
-use tickover_core::id::{Fingerprint, Incarnation, TaskId};
-use tickover_core::limits::{Limits, SPAN_MAX};
+use tickover_core::id::{Fingerprint, Incarnation, Owner, TaskId};
+use tickover_core::limits::SPAN_MAX;
 use tickover_core::queue::KeyRecord;
 use tickover_core::retry::{MaxAttempts, RetryPolicy};
 use tickover_core::task::command::{Schedule, Start};
 use tickover_core::task::{Command, Reply, Task};
+use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 
 use super::{Placed, placed};
@@ -25,23 +26,15 @@ pub(crate) const GRACE: Millis = Millis::from_secs(2);
 /// A write of the task that began before this can't arrive any more: the table refuses signatures of that age.
 const LATE_MAX: Millis = Millis::from_secs(3_600);
 
-/// What the record of a key leads to.
-pub(super) enum Holder {
+/// What the record of a key leads to: a task or an execution `T`, with an id `I`.
+pub(crate) enum Holder<I, T> {
     /// Nothing holds it.
     Nobody,
     /// Another process is between its two writes.
     Coming,
-    /// That process is late. It may have died, or it may still write its task.
-    Unwritten {
-        task: TaskId,
-        incarnation: Incarnation,
-    },
-    Task(Box<Task>),
-}
-
-/// How long after its key was taken a late process may still write its work, and that can't have ended and been deleted.
-pub(crate) fn late_max(limits: &Limits) -> Millis {
-    LATE_MAX.min(Millis::new(limits.retention.as_u64() / 2))
+    /// That process is late. It may have died, or it may still write what has this id and this incarnation.
+    Unwritten(I, Incarnation),
+    Written(Box<T>),
 }
 
 /// Whether a task was written only so that another one couldn't be.
@@ -54,21 +47,35 @@ fn fence_mark() -> Fingerprint {
 }
 
 impl Service {
-    pub(super) async fn holder(&self, stored: Option<&KeyRecord>) -> Result<Holder, ServiceError> {
-        let Some(key) = stored else { return Ok(Holder::Nobody) };
-        let Some(id) = key.owner.task() else { return Ok(Holder::Nobody) };
+    pub(super) async fn holder(
+        &self,
+        stored: Option<&KeyRecord>,
+    ) -> Result<Holder<TaskId, Task>, ServiceError> {
+        let Some((key, id)) = stored.and_then(|key| Some((key, key.owner.task()?))) else {
+            return Ok(Holder::Nobody);
+        };
         let task = self.load(id).await?.filter(|task| task.incarnation == key.incarnation);
+        Ok(self.holder_of(key, id, task, is_fence))
+    }
+
+    /// Who has a key that names this id. `found` is the record with this id and the key's incarnation.
+    pub(crate) fn holder_of<I: Clone, T>(
+        &self,
+        key: &KeyRecord,
+        id: &I,
+        found: Option<T>,
+        is_fence: impl Fn(&T) -> bool,
+    ) -> Holder<I, T> {
         let age = self.now().since(key.created_at);
-        Ok(match task {
-            Some(task) if is_fence(&task) => Holder::Nobody,
-            Some(task) => Holder::Task(Box::new(task)),
+        // Later than this, it may have ended and its retention passed.
+        let late_max = LATE_MAX.min(Millis::new(self.limits.retention.as_u64() / 2));
+        match found {
+            Some(found) if is_fence(&found) => Holder::Nobody,
+            Some(found) => Holder::Written(Box::new(found)),
             None if age < GRACE => Holder::Coming,
-            // Later than this, its task may have ended and its retention passed.
-            None if age < late_max(&self.limits) => {
-                Holder::Unwritten { task: id.clone(), incarnation: key.incarnation }
-            }
+            None if age < late_max => Holder::Unwritten(id.clone(), key.incarnation),
             None => Holder::Nobody,
-        })
+        }
     }
 
     /// Makes sure that the key's task isn't written beside this one. `None` if it has been written after all.
@@ -160,18 +167,22 @@ impl Service {
     }
 }
 
-/// The record of a key, which may be deleted a year after its task could have started.
+/// The record of a task's key.
 pub(super) fn record_of(key: Fingerprint, schedule: &Schedule, context: &Context<'_>) -> KeyRecord {
     let starts_at = match schedule.start {
         Start::After(delay) => context.now.plus(delay),
         Start::At(instant) => instant.max(context.now),
     };
-    KeyRecord {
-        key,
-        owner: schedule.id.clone().into(),
-        incarnation: schedule.incarnation,
-        created_at: context.now,
-        nonce: context.nonce,
-        expires_at: starts_at.plus(SPAN_MAX),
-    }
+    key_record(key, (schedule.id.clone().into(), schedule.incarnation), starts_at, context)
+}
+
+/// The record of a key, which may be deleted a year after its work could have started.
+pub(crate) fn key_record(
+    key: Fingerprint,
+    (owner, incarnation): (Owner, Incarnation),
+    starts_at: Timestamp,
+    context: &Context<'_>,
+) -> KeyRecord {
+    let (created_at, nonce, expires_at) = (context.now, context.nonce, starts_at.plus(SPAN_MAX));
+    KeyRecord { key, owner, incarnation, created_at, nonce, expires_at }
 }

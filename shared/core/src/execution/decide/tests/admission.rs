@@ -4,7 +4,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use crate::decision::{Effect, FreePlaces};
 use crate::duration::Millis;
-use crate::execution::command::{Command, Ending};
+use crate::execution::command::{Bounce, Command, Ending, Given};
 use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::{Admission, ExecutionOutcome, ExecutionStatus as Status};
 use crate::flow::{Gated, Pace, Paced};
@@ -12,7 +12,7 @@ use crate::gate::rate::{Reservation, reserve};
 use crate::gate::{EXECUTION_PLACE, Places, version_mark};
 use crate::id::Fingerprint;
 
-use super::fixture::{Plan, Scene, execution, t};
+use super::fixture::{Plan, Scene, blob, execution, json, span, t};
 
 const NEEDS_PLACES: Reply = Reply::StartTurn(StartTurnReply::NeedsPlaces);
 const NEEDS_START: Reply = Reply::StartTurn(StartTurnReply::NeedsStart);
@@ -148,6 +148,44 @@ fn who_ends_before_its_start_gives_that_back_and_who_has_begun_has_none() {
     assert_eq!(freed[0].start.as_ref().and_then(|paced| paced.start), Some(start));
     let scene = paced(Some(start)).started().at("30s").start_turn("a");
     assert!(scene.close("a", ExecutionOutcome::Completed { output: None }).freed().is_empty());
+}
+
+fn bounce(wait: &str, at_most: &str, input: &str) -> Command {
+    let given = Given { input: Some(json(input)), details: None, blob_ids: [blob("input"), blob("details")] };
+    Command::Bounce(Box::new(Bounce { given, wait: span(wait), at_most: span(at_most) }))
+}
+
+#[test]
+fn a_request_of_a_burst_takes_the_place_of_the_one_that_waits_until_a_worker_has_it() {
+    let taken = |taken| Reply::Bounced { taken };
+    let scene = execution().run_deadline("1m").input("1").started();
+    let scene = scene.at("5s").apply(&bounce("10s", "30s", "2")).replies(taken(true));
+    assert_eq!(scene.record().run_deadline_at, Some(t("1m 15s")));
+    let scene = scene.at("25s").apply(&bounce("10s", "30s", "3")).replies(taken(true));
+    assert_eq!(scene.record().run_started_at, t("30s"));
+    let scene = scene.at("29s").start_turn("a").changes_nothing().at("30s").start_turn("a").replies(STARTED);
+    scene.apply(&bounce("10s", "30s", "4")).replies(taken(false)).changes_nothing();
+}
+
+/// A queue that is paused has no hint of it under way.
+#[test]
+fn what_ends_the_wait_for_a_paused_queue_sends_a_hint_and_what_does_not_leaves_it_parked() {
+    let hints = |scene: &Scene| {
+        scene.decision().effects.iter().filter(|effect| matches!(effect, Effect::Turn { .. })).count()
+    };
+    let parked = || execution().run_deadline("1m").on_failure("1h").started().take_paused("a");
+    let bounced = parked().at("5s").apply(&bounce("10s", "30s", "2"));
+    assert!(bounced.record().parked && hints(&bounced) == 0);
+    assert_eq!(hints(&bounced.unpark()), 1);
+    let waits = parked().apply(&Command::WaitForPlace { seen_version: 2 });
+    assert!(waits.record().parked && hints(&waits) == 0);
+    let failing = parked().at("1m").tick();
+    assert!(!failing.record().parked && failing.record().failing.is_some());
+    assert_eq!(hints(&failing), 1);
+    // An operator holds it as well: resuming it sends the hint.
+    let held = parked().pause().unpark();
+    assert!(!held.record().parked && hints(&held) == 0);
+    assert_eq!(hints(&held.resume()), 1);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::command::Context;
 use crate::command::Isolation;
 use crate::decision::Effect;
 use crate::execution::command::{
-    Close, CodeTerms, Command, End, Ending, Record, Rerun, SendEvent, StartTurn, Suspend,
+    Bounce, Close, CodeTerms, Command, End, Ending, Record, Rerun, SendEvent, StartTurn, Suspend,
 };
 use crate::execution::decide;
 use crate::execution::decision::Reply;
@@ -98,6 +98,13 @@ impl Life {
                     start.incarnation = Incarnation::from_bytes((random << 8).to_be_bytes());
                 }
                 Command::Start(Box::new(start))
+            }
+            Step::Bounce(wait, at_most) => {
+                let (given, wait, at_most) = (self.plan.start.given.clone(), *wait, *at_most);
+                Command::Bounce(Box::new(Bounce { given, wait, at_most }))
+            }
+            Step::WaitForPlace(behind) => {
+                Command::WaitForPlace { seen_version: version.saturating_sub(*behind) }
             }
             Step::StartTurn { length } => {
                 let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());

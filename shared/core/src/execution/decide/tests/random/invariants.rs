@@ -27,7 +27,7 @@ pub(super) fn check(
     check_outcome(before, command, decision, after);
     check_fence(before, command, decision, context);
     check_expiry(before, command, decision, after, context);
-    check_deadlines(before, command, after, context);
+    check_deadlines(before, command, decision, after, context);
     check_turns(before, decision, after, context);
     check_hints(before, command, decision, after, context);
 }
@@ -129,7 +129,13 @@ fn check_expiry(
 /// D1: the deadline of all runs doesn't change, nor does a run's within that run. A deadline from the workflow's code
 /// may come with a turn, as long as the code has recorded nothing.
 #[track_caller]
-fn check_deadlines(before: &Execution, command: &Command, after: &Execution, context: &Context<'_>) {
+fn check_deadlines(
+    before: &Execution,
+    command: &Command,
+    decision: &Decision,
+    after: &Execution,
+    context: &Context<'_>,
+) {
     let restarted = matches!(command, Command::Restart(_)) && after.run > before.run;
     let has_begun = before.sealed.is_some()
         || before
@@ -148,7 +154,11 @@ fn check_deadlines(before: &Execution, command: &Command, after: &Execution, con
     } else {
         check("the", before.deadline_at, after.deadline_at, before.created_at, timeouts.execution);
     }
-    if after.run == before.run {
+    if decision.reply() == Ok(&Reply::Bounced { taken: true }) {
+        // The last request of a burst has a run of its own.
+        let from = after.run_started_at;
+        assert_eq!(after.run_deadline_at, timeouts.run.map(|span| from.plus(span)));
+    } else if after.run == before.run {
         let from = before.run_started_at;
         check("the run's", before.run_deadline_at, after.run_deadline_at, from, timeouts.run);
     }
@@ -189,9 +199,10 @@ fn check_hints(
         assert!(!matches!(after.state, ExecutionState::Ended(_)) && after.turn().is_none() || by_tick);
         assert!(!after.needs_operator(), "a hint that cannot start a turn");
     }
-    let arrives = hint_arrives_at(after);
+    // A parked one has no hint under way: what ends that sends one.
+    let arrives = hint_arrives_at(after).filter(|_| !after.parked);
     if let (Some(at), false) = (arrives, decision.writes.is_empty()) {
-        let was = hint_arrives_at(before).or(handed_over_at(before));
+        let was = hint_arrives_at(before).filter(|_| !before.parked).or(handed_over_at(before));
         assert!(hints == 1 || was.is_some_and(|was| was <= at), "no hint for {after:#?}");
         let backstop = hint_needed_at(after).unwrap().plus(context.limits.backstop);
         assert!(by_tick || after.due.unwrap().at <= backstop, "no backstop for {after:#?}");

@@ -39,6 +39,10 @@ pub(super) enum Step {
     StartTurn {
         length: Millis,
     },
+    /// Another request of a burst: the quiet time, and the bound.
+    Bounce(Millis, Millis),
+    /// It waits for a place, as seen so many versions ago.
+    WaitForPlace(u64),
     Record(Whose, Vec<Entry>),
     /// Records an attempt that times out this many milliseconds from now.
     Begin(Whose, u8, i64),
@@ -139,6 +143,9 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => any::<bool>().prop_map(|same_call| Step::StartAgain { same_call }),
         10 => length().prop_map(|length| Step::StartTurn { length }),
+        3 => (0_u64..2_000_000, 0_u64..4_000_000)
+            .prop_map(|(wait, more)| Step::Bounce(Millis::new(wait), Millis::new(wait + more))),
+        1 => (0_u64..2).prop_map(Step::WaitForPlace),
         6 => (whose(), entries()).prop_map(|(whose, entries)| Step::Record(whose, entries)),
         3 => (whose(), 0_u8..8, -1_000_i64..900_000).prop_map(|(whose, n, ms)| Step::Begin(whose, n, ms)),
         2 => (whose(), 0_u8..8).prop_map(|(whose, n)| Step::EndAttempt(whose, n)),
