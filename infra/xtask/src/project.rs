@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<()> {
 /// Gives a call of cargo the workspace's settings, so that it finds the shared dependencies built.
 pub(crate) fn alike(command: &mut Command) -> &mut Command {
     command
-        .args(["--config", "profile.dev.package.libsqlite3-sys.opt-level=1"])
+        .args(["--config", "profile.dev.package.\"*\".debug=false"])
         .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
 }
 
