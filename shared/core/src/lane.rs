@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow::{Flow, Priority};
 use crate::id::Fingerprint;
+use crate::kind::Policy;
 use crate::task::Task;
 
 /// Of so many messages that are taken one after another while a low one waits, one is low.
@@ -37,10 +38,11 @@ impl Flow {
         Lane { priority: self.priority, tenant: self.fairness }
     }
 
-    /// Takes from the execution that starts the task what its own request leaves open. A normal priority leaves it open.
+    /// Takes from the execution that starts the task what its own request leaves open. A normal priority leaves it open,
+    /// unless the request says it: then it is in `given`.
     #[must_use]
-    pub fn within(mut self, execution: Lane) -> Self {
-        if self.priority == Priority::default() {
+    pub fn within(mut self, execution: Lane, given: &[Policy]) -> Self {
+        if self.priority == Priority::default() && !given.contains(&Policy::Priority) {
             self.priority = execution.priority;
         }
         self.fairness = self.fairness.or(execution.tenant);
@@ -167,6 +169,21 @@ mod tests {
         assert_eq!(order[..9], [Normal; 9]);
         assert_eq!(taken(&mut Turns::default(), [false, false, true], 3), [Low; 3]);
         assert_eq!(Turns::default().next([false; 3]), None);
+    }
+
+    #[test]
+    fn a_step_has_the_order_of_its_execution_unless_it_says_its_own() {
+        let execution = Lane { priority: High, tenant: Some(Fingerprint::from_bytes([1; 16])) };
+        let within = |own, given: &[Policy]| {
+            Flow { priority: own, ..Flow::default() }.within(execution, given).lane().priority
+        };
+        assert_eq!(within(Normal, &[]), High);
+        assert_eq!(within(Normal, &[Policy::Concurrency]), High);
+        assert_eq!(within(Normal, &[Policy::Priority]), Normal);
+        assert_eq!(within(Low, &[]), Low);
+        let other = Flow { fairness: Some(Fingerprint::from_bytes([2; 16])), ..Flow::default() };
+        assert_eq!(other.clone().within(execution, &[]).fairness, other.fairness);
+        assert_eq!(Flow::default().within(execution, &[]).fairness, execution.tenant);
     }
 
     #[test]

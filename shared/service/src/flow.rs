@@ -14,6 +14,14 @@ pub fn gate_digest(key: &FlowKey) -> Fingerprint {
     digest(&["gate", key.as_str()])
 }
 
+/// Why an execution that has places at keys of these digests can't start a step or child that asks for this: that would
+/// wait for the execution, which waits for it.
+pub fn own_key(own: &[Fingerprint], asked: &FlowRequest) -> Option<String> {
+    let own = asked.concurrency.iter().find(|asked| own.contains(&gate_digest(&asked.key)))?;
+    let key = own.key.as_str();
+    Some(format!("its execution has a place at the key {key:?}, and would wait for itself"))
+}
+
 /// The digest by which a task's tenant is stored.
 pub fn fairness_digest(key: &FlowKey) -> Fingerprint {
     digest(&["fairness", key.as_str()])

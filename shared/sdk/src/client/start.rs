@@ -131,7 +131,7 @@ impl<O> StartExecution<O> {
     }
 
     /// Sets which turns of its queue start first. Its children have the same, and so have its remote steps, unless they
-    /// have [`Priority::High`] or [`Priority::Low`] of their own. In SQS it needs `Priorities=on`.
+    /// set one of their own. In SQS it needs `Priorities=on`.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.change(|request| {
             request.priority = Some(Word(priority));

@@ -12,6 +12,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::value::RawValue;
 use tickover_core::execution::ParentClosePolicy;
+use tickover_core::flow::FlowRequest;
 use tickover_core::id::ExecutionId;
 use tickover_service::ServiceError;
 
@@ -65,7 +66,8 @@ impl<T: Stored, E: Stored + Display> IntoFuture for Paged<T, E> {
         });
         let (shared, label, of) = (Arc::clone(&map.shared), map.label.clone(), map.steps.len());
         let prepared = tolerance.and_then(|tolerance| {
-            let chunks = chunks(&map.label, &map.steps, size)?;
+            let own_key = |flow: &FlowRequest| shared.lock().facts.own_key(flow);
+            let chunks = chunks(&map.label, &map.steps, size, own_key)?;
             Ok((tolerance.most(of), chunks))
         });
         let at_once = map.at_once.min(AT_ONCE);
@@ -87,13 +89,20 @@ impl<T: Stored, E: Stored + Display> IntoFuture for Paged<T, E> {
 }
 
 /// Divides the steps into chunks of at most `size` items and [`CHUNK_BYTES`].
-fn chunks<T, E>(label: &str, steps: &[Step<T, E>], size: usize) -> Result<VecDeque<Chunk>, String>
+///
+/// The chunks' own executions have no places, so only here can be seen that an item asks for a place of the map's.
+fn chunks<T, E>(
+    label: &str,
+    steps: &[Step<T, E>],
+    size: usize,
+    own_key: impl Fn(&FlowRequest) -> Option<String>,
+) -> Result<VecDeque<Chunk>, String>
 where
     E: Display,
 {
     let (mut chunks, mut bytes) = (VecDeque::<Chunk>::new(), 0);
     for (index, step) in steps.iter().enumerate() {
-        if let Some(problem) = step.problem() {
+        if let Some(problem) = step.problem().or_else(|| own_key(&step.options.flow)) {
             return Err(format!("item {index}: {problem}"));
         }
         let input = step.input().map_err(|_| {

@@ -8,7 +8,7 @@ use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
 use tickover_core::time::{Timestamp, earliest};
 use tickover_core::trace::TraceContext;
-use tickover_service::flow::gate_digest;
+use tickover_service::flow::own_key;
 
 use crate::registry::ErasedStep;
 use crate::step::States;
@@ -78,11 +78,9 @@ impl Facts {
         facts
     }
 
-    /// Why a step or a child can't ask for places at these keys: it would wait for the execution that waits for it.
+    /// Why a step or a child can't ask for places at these keys.
     pub(crate) fn own_key(&self, flow: &FlowRequest) -> Option<String> {
-        let own = flow.concurrency.iter().find(|asked| self.own_keys.contains(&gate_digest(&asked.key)))?;
-        let key = own.key.as_str();
-        Some(format!("concurrency: its execution has a place at the key {key:?}, and would wait for itself"))
+        own_key(&self.own_keys, flow).map(|problem| format!("concurrency: {problem}"))
     }
 
     /// Updates the fields that other writers may have changed.

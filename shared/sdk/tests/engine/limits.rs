@@ -1,8 +1,13 @@
 //! Children whose start is limited by keys.
 
+use std::num::NonZeroU16;
 use tickover::prelude::*;
 use tickover::{Failure, OnConflict, Registry, StepError, UniqueWindow};
 use tickover_core::duration::Millis;
+use tickover_core::flow::{Concurrency, FlowRequest};
+use tickover_core::id::{FlowKey, QueueName, TaskKind};
+use tickover_core::kind::{KindDefaults, Policies};
+use tickover_core::payload::Json;
 
 use crate::scene::Scene;
 
@@ -85,6 +90,38 @@ async fn a_step_or_a_child_at_a_key_of_its_own_execution_is_an_error_and_so_is_a
         assert!(text.contains("has a place at the key \"customer-7\", and would wait for itself"), "{text}");
     }
     assert!(limit.contains("its limit must be 1 to 1000"), "{limit}");
+}
+
+#[tickover::workflow("own_key_of_items")]
+async fn own_key_of_items(ctx: Ctx, (): ()) -> Result<usize> {
+    let one = |cents| charge(cents).remote().concurrency("customer-7", 5);
+    Ok(ctx.map("charge", 0..3, one).paged(2).await?.len())
+}
+
+#[tickover::workflow("own_key_of_a_kind")]
+async fn own_key_of_a_kind(ctx: Ctx, (): ()) -> Result<u64> {
+    Ok(ctx.step(charge(1).remote()).await?)
+}
+
+#[tokio::test]
+async fn the_items_of_a_paged_map_and_the_defaults_of_a_kind_are_not_at_a_key_of_the_execution_either() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((own_key_of_items, own_key_of_a_kind)));
+    let concurrency = Concurrency { key: FlowKey::parse("customer-7").unwrap(), limit: NonZeroU16::MIN };
+    let flow = FlowRequest { concurrency: vec![concurrency], ..FlowRequest::default() };
+    let policies = Policies { flow, ..Policies::default() };
+    let (queue, kind) =
+        (QueueName::parse(tickover::DEFAULT_QUEUE).unwrap(), TaskKind::parse("charge").unwrap());
+    let defaults = KindDefaults { given: Json::string(""), policies };
+    let client = tickover::Client::from(scene.service.clone());
+    client.start(&own_key_of_items, ()).id("items").concurrency("customer-7", 1).await.unwrap();
+    let items = scene.finish(&worker, "items").await.message().to_owned();
+    scene.service.set_kind(&queue, &kind, defaults).await.unwrap();
+    client.start(&own_key_of_a_kind, ()).id("kind").concurrency("customer-7", 1).await.unwrap();
+    let kind = scene.finish(&worker, "kind").await.message().to_owned();
+    for text in [&items, &kind] {
+        assert!(text.contains("has a place at the key \"customer-7\", and would wait for itself"), "{text}");
+    }
 }
 
 #[tokio::test]

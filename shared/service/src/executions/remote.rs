@@ -20,7 +20,7 @@ use super::RemoteStep;
 use super::start::hash;
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::flow::recorded;
+use crate::flow::{own_key, recorded};
 use crate::service::Service;
 use crate::tasks::schedule::is_new;
 use crate::telemetry::field;
@@ -49,10 +49,11 @@ impl Service {
         steps: Vec<RemoteStep>,
     ) -> Result<(), ServiceError> {
         let mut ready = Vec::with_capacity(steps.len());
+        let own_keys: Vec<_> = execution.gates().iter().map(|gated| gated.key).collect();
         for step in steps {
             let bytes = step.input.as_ref().map_or(0, Json::len);
             limits::check("input_bytes", bytes, self.limits.payload_bytes)?;
-            ready.push(self.completed_step(step).await?);
+            ready.push(self.completed_step(&own_keys, step).await?);
         }
         let starts = self.starts_of(execution, &ready).await;
         let steps = ready.into_iter().zip(starts);
@@ -73,7 +74,11 @@ impl Service {
     }
 
     /// The step with its queue, which exists then, and with the defaults of its kind.
-    async fn completed_step(&self, step: RemoteStep) -> Result<RemoteStep, ServiceError> {
+    async fn completed_step(
+        &self,
+        own_keys: &[Fingerprint],
+        step: RemoteStep,
+    ) -> Result<RemoteStep, ServiceError> {
         let mut step = step;
         if step.any_queue
             && let Some(queue) = self.queue_providing(&step.flow.requires).await
@@ -84,6 +89,9 @@ impl Service {
         let own = Policies { retry: step.retry, timeouts: step.timeouts, flow: step.flow };
         let Policies { retry, timeouts, flow } =
             self.with_defaults(&step.queue, &step.kind, own, &step.given).await?;
+        if let Some(problem) = own_key(own_keys, &flow) {
+            return Err(Reject::field("concurrency", format!("{}: {problem}", step.name)).into());
+        }
         let whole = timeouts.schedule_to_close;
         let after = [whole.map(|whole| whole.after), step.at_most].into_iter().flatten().min();
         let is_error = whole.is_none_or(|whole| whole.is_error);
@@ -123,7 +131,7 @@ impl Service {
             labels: None,
             retry: step.retry,
             timeouts: step.timeouts,
-            flow: recorded(&step.flow, start).within(execution.lane),
+            flow: recorded(&step.flow, start).within(execution.lane, &step.given),
             start: Start::After(tickover_core::duration::Millis::ZERO),
             // Its id identifies the step.
             fingerprint: Fingerprint::from_bytes(hash(&[id.as_str().as_bytes()])),

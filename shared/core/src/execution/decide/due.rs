@@ -12,7 +12,7 @@ use crate::execution::update::{turn, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, attempts, closing, size};
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::queue::QueueView;
-use crate::time::earliest;
+use crate::time::{Timestamp, earliest};
 
 use super::unpark::unparked;
 
@@ -76,7 +76,7 @@ pub(super) fn release_overdue_turn(execution: &Execution, context: &Context<'_>)
 
 fn probe_hint(
     execution: &Execution,
-    needed_at: crate::time::Timestamp,
+    needed_at: Timestamp,
     due: Due,
     queue: &QueueView,
     context: &Context<'_>,
@@ -122,8 +122,15 @@ fn send_start(execution: &Execution, context: &Context<'_>) -> Decision {
     update_by_tick(execution, after, DueReply::Dispatched, context)
 }
 
+/// If the instant has passed for which the tick would send a hint, another hint has come in its place.
+pub(super) fn hint_has_come(execution: &mut Execution, now: Timestamp) {
+    if later_hint_at(execution).is_some_and(|at| at <= now) {
+        hint_is_sent(execution);
+    }
+}
+
 /// The tick has nothing to send for it any more.
-pub(super) fn hint_is_sent(execution: &mut Execution) {
+fn hint_is_sent(execution: &mut Execution) {
     match &mut execution.state {
         ExecutionState::Pending(Ready { hint_later, .. })
         | ExecutionState::Waiting(Waiting { hint_later, .. }) => *hint_later = false,

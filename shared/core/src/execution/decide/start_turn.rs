@@ -192,7 +192,9 @@ fn park(execution: &Execution, context: &Context<'_>) -> Decision {
     if execution.parked {
         return Decision::unchanged(execution, parked);
     }
-    update(execution, Execution { parked: true, ..execution.clone() }, context, parked)
+    let mut after = Execution { parked: true, ..execution.clone() };
+    super::due::hint_has_come(&mut after, context.now);
+    update(execution, after, context, parked)
 }
 
 /// If this call has closed the execution, the reply says so: the caller may end the steps and children that are left

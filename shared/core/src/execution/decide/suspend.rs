@@ -61,6 +61,8 @@ fn wait(execution: &mut Execution, suspend: &Suspend, context: &Context<'_>) {
         execution.idle_turns = execution.idle_turns.min(harmless);
     }
     execution.hinted_at = None;
+    // Its queue was paused after the lease had ended. The wait has a hint of its own.
+    execution.parked = false;
     execution.state = ExecutionState::Waiting(Waiting {
         since: now,
         seen_wakes: suspend.seen_wakes,

@@ -4,7 +4,6 @@ use crate::command::Context;
 use crate::due_slot::SlotChange;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::due::later_hint_at;
 use crate::execution::update::{expired_or_unchanged, turn, update_in_slot};
 use crate::execution::{Execution, closing};
 
@@ -30,9 +29,6 @@ pub(super) fn unparked(
         return update_in_slot(execution, after, placement, context, outcome);
     }
     after.hinted_at = Some(context.now);
-    if later_hint_at(execution).is_some_and(|at| at <= context.now) {
-        super::due::hint_is_sent(&mut after);
-    }
     let mut decision = update_in_slot(execution, after, placement, context, outcome);
     decision.effects.retain(|effect| !matches!(effect, crate::decision::Effect::Turn { .. }));
     decision.effects.push(turn(execution, context.now));

@@ -7,7 +7,7 @@ use crate::execution::journal::{Entry, Happened};
 use crate::execution::status::ExecutionStatus as Status;
 use crate::queue::QueueView;
 
-use super::fixture::{EMPTY, Scene, begun, done, execution};
+use super::fixture::{EMPTY, Scene, begun, done, execution, t};
 
 const TAKEN: Reply = Reply::StartTurn(StartTurnReply::Started);
 const SUSPECT: Reply = Reply::StartTurn(StartTurnReply::NeedsIsolation);
@@ -86,4 +86,14 @@ fn an_execution_that_waits_for_a_notification_is_found_while_it_is_parked() {
     let resumed = QueueView { paused: false, ..PAUSED };
     let scene = scene.next_tick_seeing(resumed).replies(Reply::Due(DueReply::Dispatched));
     scene.start_turn("c").replies(TAKEN);
+}
+
+#[test]
+fn a_worker_that_suspends_after_its_turn_was_parked_gets_its_own_hint_at_the_end_of_the_wait() {
+    let scene = execution().started().start_turn("a").at("2m").take_paused("b").replies(PARKED);
+    let scene = scene.sleep_until("a", "4m");
+    assert!(!scene.record().parked);
+    let [Effect::Turn { at, .. }] = scene.decision().effects[..] else { panic!("{:?}", scene.decision()) };
+    assert_eq!(at, t("4m"));
+    scene.at("3m").unpark().changes_nothing().at("4m").start_turn("c").replies(TAKEN);
 }

@@ -106,7 +106,7 @@ impl Life {
             Step::WaitForPlace(behind) => {
                 Command::WaitForPlace { seen_version: version.saturating_sub(*behind) }
             }
-            Step::StartTurn { length } => {
+            Step::StartTurn { length, paused } => {
                 let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
                 self.leases.push(lease);
                 Command::StartTurn(StartTurn {
@@ -115,7 +115,7 @@ impl Life {
                     length: *length,
                     incarnation: None,
                     isolation: Isolation::Alone,
-                    paused: false,
+                    paused: *paused,
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
                     places: None,
                     start: None,
@@ -200,9 +200,14 @@ impl Life {
             Step::Finish { ms_before } => self.finish(*ms_before),
             Step::Plain(command) => command.clone(),
             Step::Restart(preserved) => Command::Restart(Rerun { preserved: preserved.clone() }),
-            Step::Due { looks_empty, watermark } => {
+            Step::Due { looks_empty, watermark, paused } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
-                Command::Due(QueueView { looks_empty: *looks_empty, watermark, ..QueueView::default() })
+                Command::Due(QueueView {
+                    looks_empty: *looks_empty,
+                    watermark,
+                    paused: *paused,
+                    ..QueueView::default()
+                })
             }
         }
     }

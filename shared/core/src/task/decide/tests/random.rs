@@ -82,12 +82,12 @@ impl RandomTask {
                 }
                 Command::Schedule(Box::new(schedule))
             }
-            Step::Claim { length } => {
+            Step::Claim { length, paused } => {
                 let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
                 self.leases.push(lease);
-                claim(lease, *length)
+                claim(lease, *length, *paused)
             }
-            Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60)),
+            Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60), false),
             Step::Heartbeat(whose, progress) => {
                 // Some heartbeats only report progress.
                 let extends_lease = progress.is_none_or(|progress| progress < 0.5);
@@ -108,10 +108,16 @@ impl RandomTask {
             }
             Step::Release(whose) => Command::Release { lease: self.lease(*whose) },
             Step::Cancel { force } => Command::Cancel { force: *force },
+            Step::Unpark => Command::Unpark,
             Step::Retry => Command::Retry,
-            Step::Due { looks_empty, watermark } => {
+            Step::Due { looks_empty, watermark, paused } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
-                Command::Due(QueueView { looks_empty: *looks_empty, watermark, ..QueueView::default() })
+                Command::Due(QueueView {
+                    looks_empty: *looks_empty,
+                    watermark,
+                    paused: *paused,
+                    ..QueueView::default()
+                })
             }
         }
     }
@@ -147,14 +153,14 @@ impl RandomTask {
     }
 }
 
-fn claim(lease: LeaseId, length: Millis) -> Command {
+fn claim(lease: LeaseId, length: Millis, paused: bool) -> Command {
     Command::Claim(Claim {
         lease,
         worker: None,
         length,
         hint: None,
         isolation: Isolation::Alone,
-        paused: false,
+        paused,
         places: None,
         start: None,
         began_at: None,

@@ -196,7 +196,9 @@ fn check_hints(
     let hints = decision.effects.iter().filter(|effect| matches!(effect, Effect::Turn { .. })).count();
     assert!(hints <= 1 && decision.effects.len() <= hints + 1, "{:?}", decision.effects);
     if hints > 0 {
-        assert!(!matches!(after.state, ExecutionState::Ended(_)) && after.turn().is_none() || by_tick);
+        // What was parked may be the turn of a lost worker.
+        let may_be_leased = by_tick || matches!(command, Command::Unpark);
+        assert!(!matches!(after.state, ExecutionState::Ended(_)) && after.turn().is_none() || may_be_leased);
         assert!(!after.needs_operator(), "a hint that cannot start a turn");
     }
     // A parked one has no hint under way: what ends that sends one.

@@ -38,6 +38,8 @@ pub(super) enum Step {
     },
     StartTurn {
         length: Millis,
+        /// Whether its queue is paused.
+        paused: bool,
     },
     /// Another request of a burst: the quiet time, and the bound.
     Bounce(Millis, Millis),
@@ -74,6 +76,7 @@ pub(super) enum Step {
     Due {
         looks_empty: bool,
         watermark: Option<i64>,
+        paused: bool,
     },
 }
 
@@ -138,11 +141,14 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         Command::Pause,
         Command::Resume,
         Command::Resume,
+        Command::Unpark,
+        Command::Unpark,
         Command::RetryStep { name: super::super::fixture::name("step-1") },
     ]);
     prop_oneof![
         1 => any::<bool>().prop_map(|same_call| Step::StartAgain { same_call }),
-        10 => length().prop_map(|length| Step::StartTurn { length }),
+        10 => (length(), proptest::bool::weighted(0.2))
+            .prop_map(|(length, paused)| Step::StartTurn { length, paused }),
         3 => (0_u64..2_000_000, 0_u64..4_000_000)
             .prop_map(|(wait, more)| Step::Bounce(Millis::new(wait), Millis::new(wait + more))),
         1 => (0_u64..2).prop_map(Step::WaitForPlace),
@@ -165,8 +171,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => select(vec![0_i64, 0, 0, 60_000]).prop_map(|ms_before| Step::Finish { ms_before }),
         3 => plain.prop_map(Step::Plain),
         1 => entries().prop_map(Step::Restart),
-        6 => (any::<bool>(), proptest::option::of(-1_000_000_i64..1_000_000))
-            .prop_map(|(looks_empty, watermark)| Step::Due { looks_empty, watermark }),
+        6 => (any::<bool>(), proptest::option::of(-1_000_000_i64..1_000_000), proptest::bool::weighted(0.2))
+            .prop_map(|(looks_empty, watermark, paused)| Step::Due { looks_empty, watermark, paused }),
     ]
 }
 

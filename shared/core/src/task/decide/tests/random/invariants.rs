@@ -107,7 +107,13 @@ impl RandomTask {
         let by_tick = matches!(command, Command::Due(_) | Command::Timer { .. });
         let hints = hints(decision);
         if let (State::Pending(pending), Some(due), false) = (&after.state, after.due, by_tick) {
-            let backstop = hint_needed_at(after).unwrap().plus(self.plan.limits.backstop);
+            let limits = &self.plan.limits;
+            // Resuming its queue sends the hint of a parked one. The tick only acts if that fails.
+            let backstop = if after.parked {
+                self.now.plus(limits.backstop_max)
+            } else {
+                hint_needed_at(after).unwrap().plus(limits.backstop)
+            };
             let written = !decision.writes.is_empty();
             assert!(!written || due.at <= backstop, "no backstop for {pending:?}");
         }
@@ -123,7 +129,9 @@ impl RandomTask {
         if !hints.is_empty() {
             assert!(after.status().is_live());
         }
-        if decision.reply() == Ok(&Reply::Due(DueReply::Dispatched)) && before.state == after.state {
+        let is_again =
+            decision.reply() == Ok(&Reply::Due(DueReply::Dispatched)) && before.state == after.state;
+        if is_again && !before.parked {
             let needed_at = match &before.state {
                 State::Pending(pending) => pending.unread_since.unwrap_or(pending.available_at),
                 State::Running(running) => running.lease_expires_at,

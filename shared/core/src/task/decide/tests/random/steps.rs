@@ -32,7 +32,8 @@ pub(super) enum LeaseChoice {
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     ScheduleAgain { same_call: bool, same_content: bool },
-    Claim { length: Millis },
+    Claim { length: Millis, paused: bool },
+    Unpark,
     ClaimAgain(LeaseChoice),
     Heartbeat(LeaseChoice, Option<f64>),
     Complete(LeaseChoice, usize),
@@ -40,7 +41,7 @@ pub(super) enum Step {
     Release(LeaseChoice),
     Cancel { force: bool },
     Retry,
-    Due { looks_empty: bool, watermark: Option<i64> },
+    Due { looks_empty: bool, watermark: Option<i64>, paused: bool },
 }
 
 pub(super) fn passing() -> impl Strategy<Value = Passing> {
@@ -65,7 +66,9 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => any::<(bool, bool)>()
             .prop_map(|(same_call, same_content)| Step::ScheduleAgain { same_call, same_content }),
-        8 => (1_000_u64..900_000).prop_map(|ms| Step::Claim { length: Millis::new(ms) }),
+        8 => (1_000_u64..900_000, proptest::bool::weighted(0.2))
+            .prop_map(|(ms, paused)| Step::Claim { length: Millis::new(ms), paused }),
+        2 => Just(Step::Unpark),
         1 => whose().prop_map(Step::ClaimAgain),
         3 => (whose(), proptest::option::of(0.0..=1.0)).prop_map(|(whose, at)| Step::Heartbeat(whose, at)),
         2 => (whose(), bytes()).prop_map(|(whose, bytes)| Step::Complete(whose, bytes)),
@@ -75,8 +78,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => whose().prop_map(Step::Release),
         1 => any::<bool>().prop_map(|force| Step::Cancel { force }),
         2 => Just(Step::Retry),
-        6 => (any::<bool>(), proptest::option::of(-1_000_000_i64..1_000_000))
-            .prop_map(|(looks_empty, watermark)| Step::Due { looks_empty, watermark }),
+        6 => (any::<bool>(), proptest::option::of(-1_000_000_i64..1_000_000), proptest::bool::weighted(0.2))
+            .prop_map(|(looks_empty, watermark, paused)| Step::Due { looks_empty, watermark, paused }),
     ]
 }
 
