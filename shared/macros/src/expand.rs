@@ -3,7 +3,7 @@
 //! All names are full paths, so that the code doesn't depend on the imports of a user's file.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Ident, LitStr, Result, Type};
 use tickover_core::batch::Batch;
@@ -11,6 +11,7 @@ use tickover_core::duration::Millis;
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
 use tickover_core::timeout::OnTimeout;
 
+use crate::flow::Flow;
 use crate::function::{Function, Passed, Returned, Role};
 use crate::options::{Place, StepOptions, WorkflowOptions};
 
@@ -164,6 +165,7 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
             (quote!(#ty), quote!(input,))
         },
     );
+    let asks = asks(&options.flow, &function, &input_type);
     let on_failure = options.on_failure.as_ref().map(|handler| {
         // The type is written out, so that the compiler shows a handler that doesn't fit beside the expected type.
         let handler_input = (!input.is_empty()).then(|| quote!(#input_type,));
@@ -200,8 +202,26 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
                 ::tickover::__private::boxed(#code_name(ctx, #input))
             }
 
-            ::tickover::Workflow::new(#name, __body) #settings #on_failure
+            ::tickover::Workflow::new(#name, __body) #settings #asks #on_failure
         };
+    })
+}
+
+/// What the workflow's attribute asks of flow control, as a function of the input.
+fn asks(flow: &Flow, function: &Function, input_type: &TokenStream) -> Option<TokenStream> {
+    flow.first()?;
+    let (keys, calls) = (flow.keys(), flow.calls());
+    let input =
+        function.arguments.first().map_or_else(|| quote!(_), |argument| argument.name.to_token_stream());
+    Some(quote! {
+        .asks({
+            #[allow(unused_variables, reason = "a key may be a constant")]
+            fn __asks(#input: &#input_type) -> ::tickover::__private::Asked {
+                #(#keys)*
+                ::tickover::__private::Asked::default() #(#calls)*
+            }
+            __asks
+        })
     })
 }
 

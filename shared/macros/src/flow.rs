@@ -1,4 +1,4 @@
-//! The options of flow control: they become calls of the step's builder, because their keys depend on its argument.
+//! The options of flow control: they become calls of a builder, because their keys depend on the function's arguments.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -14,10 +14,10 @@ const CONCURRENCY: &str = r#"key = "order.customer", limit = 5"#;
 const BATCH: &str = r#"50, within = "2s""#;
 const RATE: &str = r#"constant = "smtp", limit = 100, per = "1m""#;
 
-/// What a step's attribute says of flow control.
+/// What a step's or a workflow's attribute says of flow control.
 #[derive(Default)]
 pub(crate) struct Flow {
-    /// The keys, as variables: they are made before the arguments move into the step.
+    /// The keys, as variables: they are made before the arguments of a step move into it.
     keys: Vec<TokenStream>,
     calls: Vec<TokenStream>,
     /// The first of its keys, for errors.
@@ -29,7 +29,7 @@ pub(crate) struct Flow {
 enum Source {
     /// The same for all.
     Constant(LitStr),
-    /// An expression of the step's arguments.
+    /// An expression of the function's arguments.
     Expression(Expr),
 }
 
@@ -57,12 +57,12 @@ impl Flow {
         self.first.as_ref()
     }
 
-    /// The variables of the keys. The step's arguments have their names there.
+    /// The variables of the keys. The function's arguments have their names there.
     pub(crate) fn keys(&self) -> &[TokenStream] {
         &self.keys
     }
 
-    /// The calls of the step's builder.
+    /// The calls of the builder.
     pub(crate) fn calls(&self) -> &[TokenStream] {
         &self.calls
     }
@@ -85,7 +85,7 @@ impl Flow {
         let limit = LitInt::new(&format!("{limit}u16"), Span::call_site());
         self.concurrency_keys += 1;
         if self.concurrency_keys > CONCURRENCY_KEYS_MAX {
-            let message = format!("a step can be limited by at most {CONCURRENCY_KEYS_MAX} keys");
+            let message = format!("`concurrency` can be given for at most {CONCURRENCY_KEYS_MAX} keys");
             return Err(Error::new(entry.key.span(), message));
         }
         let key = self.key(&source);
@@ -192,11 +192,11 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A text that is an expression of the step's arguments.
+/// A text that is an expression of the function's arguments.
 fn expression(text: &LitStr) -> Result<Expr> {
     text.parse::<Expr>().map_err(|_| {
         let message = format!(
-            "`{}` is no expression; a key is one of the step's arguments or made of them: `order.customer`",
+            "`{}` is no expression; a key is one of the function's arguments or made of them: `order.customer`",
             text.value()
         );
         Error::new(text.span(), message)

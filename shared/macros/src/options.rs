@@ -33,8 +33,19 @@ const STEP_KEYS: &[&str] = &[
     "batch",
 ];
 
-const WORKFLOW_KEYS: &[&str] =
-    &["timeout", "run_timeout", "queue", "on_failure", "on_failure_timeout", "patches", "on_drift"];
+const WORKFLOW_KEYS: &[&str] = &[
+    "timeout",
+    "run_timeout",
+    "queue",
+    "on_failure",
+    "on_failure_timeout",
+    "patches",
+    "on_drift",
+    "concurrency",
+    "rate",
+    "priority",
+    "fairness_key",
+];
 
 const RETRY_FORMS: &str = "none, fixed(retries, delay), exponential(retries, base) or \
                            exponential(retries, base, max_delay)";
@@ -82,6 +93,7 @@ pub(crate) struct WorkflowOptions {
     pub(crate) on_failure_timeout: Option<Millis>,
     pub(crate) patches: Vec<LitStr>,
     pub(crate) stops_on_drift: bool,
+    pub(crate) flow: Flow,
 }
 
 impl StepOptions {
@@ -181,6 +193,7 @@ impl WorkflowOptions {
                 }
                 "patches" => options.patches = patches(entry)?,
                 "on_drift" => options.stops_on_drift = stops_on_drift(entry)?,
+                _ if options.flow.read(entry)? => {}
                 _ => return Err(unhandled(&entry.key)),
             }
         }

@@ -12,6 +12,7 @@ pub use tickover_core::id::QueueName;
 use tickover_core::kind::Policy;
 use tickover_core::retry::{Delay, Jitter, MaxAttempts, RetryPolicy};
 
+pub use crate::options::asked::Asked;
 pub use crate::step::{
     Attempt, BatchAttempt, BatchReturned, Fallible, LinkedStep, StateType, States, only_one, step_of,
 };

@@ -2,6 +2,7 @@
 //!
 //! Owns the forms in which retries and durations are written. It runs nothing.
 
+pub(crate) mod asked;
 pub(crate) mod flow;
 
 use std::time::Duration;

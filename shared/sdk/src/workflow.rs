@@ -9,6 +9,7 @@ use tickover_core::duration::Millis;
 
 use crate::Ctx;
 use crate::error::{Cause, Error, Result};
+use crate::options::asked::Asked;
 use crate::options::{OnDrift, WorkflowOptions};
 
 /// A workflow's code: it gets its context and its input.
@@ -24,13 +25,14 @@ pub struct Workflow<I, O> {
     options: WorkflowOptions,
     body: Body<I, O>,
     on_failure: Option<OnFailure<I, O>>,
+    asks: Option<fn(&I) -> Asked>,
 }
 
 impl<I, O> Workflow<I, O> {
     /// Creates a workflow without timeouts, on the default queue for workflows. Names aren't checked here: the
     /// attribute checks them, and the worker's registry does too.
     pub const fn new(name: &'static str, body: Body<I, O>) -> Self {
-        Self { name, options: WorkflowOptions::new(), body, on_failure: None }
+        Self { name, options: WorkflowOptions::new(), body, on_failure: None, asks: None }
     }
 
     /// Limits how long an execution may take over all its runs; at least one second.
@@ -82,6 +84,14 @@ impl<I, O> Workflow<I, O> {
         self
     }
 
+    /// Sets what an execution asks of flow control, from its input. The attribute calls this.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn asks(mut self, asks: fn(&I) -> Asked) -> Self {
+        self.asks = Some(asks);
+        self
+    }
+
     /// The name of the workflow.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -90,6 +100,11 @@ impl<I, O> Workflow<I, O> {
     /// Its options.
     pub const fn options(&self) -> WorkflowOptions {
         self.options
+    }
+
+    /// What an execution with this input asks of flow control.
+    pub(crate) fn asked(&self, input: &I) -> Asked {
+        self.asks.map_or_else(Asked::default, |asks| asks(input))
     }
 
     /// Its code.

@@ -50,4 +50,19 @@ async fn name_with_key(ctx: tickover::Ctx) -> tickover::Result<()> {
     Ok(())
 }
 
+#[tickover::workflow(concurrency(key = "order.customer", limit = 0))]
+async fn limit_of_zero(ctx: tickover::Ctx, order: String) -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::workflow(fairness_key = "_order.customer")]
+async fn key_of_no_field(_ctx: tickover::Ctx, _order: String) -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::workflow(requires("gpu"))]
+async fn capability(ctx: tickover::Ctx) -> tickover::Result<()> {
+    Ok(())
+}
+
 fn main() {}

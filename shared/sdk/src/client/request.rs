@@ -63,6 +63,7 @@ pub(super) fn with_limits(start: StartRequest, flow: &FlowRequest) -> StartReque
     StartRequest {
         concurrency: (!concurrency.is_empty()).then_some(concurrency),
         rate: flow.rate.as_ref().map(wire::Rate::from),
+        fairness_key: flow.fairness.clone(),
         unique: flow.unique.as_ref().map(wire::Unique::from),
         debounce: flow.debounce.as_ref().map(wire::Debounce::from),
         ..start

@@ -8,15 +8,16 @@ use std::pin::Pin;
 use serde::Serialize;
 use tickover_core::duration::ZeroRule;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
-use tickover_core::flow::{FlowRequest, OnConflict, Priority, Unique, UniqueWindow};
-use tickover_core::id::{ExecutionId, FlowKey, QueueName, WorkflowName};
+use tickover_core::flow::{OnConflict, Priority, UniqueWindow};
+use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
 use tickover_service::transact::Prepared;
 use tickover_wire::Word;
 use tickover_wire::request::StartRequest;
 
 use super::request::{self, payload, with_limits};
 use super::{Client, ClientError, Handle, Reads};
-use crate::options::{IntoMillis, flow};
+use crate::options::IntoMillis;
+use crate::options::asked::Asked;
 use crate::workflow::Workflow;
 
 /// A start that is sent when it is awaited. The await returns a [`Handle`].
@@ -26,7 +27,7 @@ use crate::workflow::Workflow;
 pub struct StartExecution<O> {
     client: Client,
     request: Result<StartRequest, ClientError>,
-    flow: FlowRequest,
+    asked: Asked,
     _reads: Reads<O>,
 }
 
@@ -34,6 +35,7 @@ impl<O> StartExecution<O> {
     pub(super) fn of<I: Serialize>(client: Client, workflow: &Workflow<I, O>, input: &I) -> Self {
         let options = workflow.options();
         let mut start = Self::named(client, workflow.name(), options.queue, input);
+        start.asked = workflow.asked(input);
         start.change(|request| {
             // The start has the timeouts, so that they apply even if no worker starts the first turn in time.
             let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
@@ -47,7 +49,7 @@ impl<O> StartExecution<O> {
 
     pub(super) fn named(client: Client, workflow: &str, queue: &str, input: &impl Serialize) -> Self {
         let request = request(workflow, queue, input);
-        Self { client, request, flow: FlowRequest::default(), _reads: PhantomData }
+        Self { client, request, asked: Asked::default(), _reads: PhantomData }
     }
 
     /// Sets the id. A second start with this id returns the first execution. Random by default.
@@ -117,54 +119,41 @@ impl<O> StartExecution<O> {
     /// its place from its first turn until its outcome is final, also while it waits. Its own steps and children must not
     /// ask for a place at the same key: they would wait for each other.
     pub fn concurrency(self, key: impl fmt::Display, limit: u16) -> Self {
-        self.flow("concurrency", |flow| flow::concurrency(flow, key, limit))
+        self.asking(|asked| asked.concurrency(key, limit))
     }
 
     /// Lets at most `limit` executions of this key start in each `per`, evenly spread.
     pub fn rate(self, key: impl fmt::Display, limit: u32, per: impl IntoMillis) -> Self {
-        self.flow("rate", |flow| flow::rate(flow, key, limit, per))
+        self.asking(|asked| asked.rate(key, limit, per))
     }
 
     /// Lets so many of the rate's executions start at once after a quiet time; by default one.
     pub fn burst(self, burst: u32) -> Self {
-        self.flow("rate", |flow| flow::burst(flow, burst))
+        self.asking(|asked| asked.burst(burst))
     }
 
     /// Sets which turns of its queue start first. Its children have the same, and so have its remote steps, unless they
     /// set one of their own. In SQS it needs `Priorities=on`.
-    pub fn priority(mut self, priority: Priority) -> Self {
-        self.change(|request| {
-            request.priority = Some(Word(priority));
-            Ok(())
-        });
-        self
+    pub fn priority(self, priority: Priority) -> Self {
+        self.asking(|asked| asked.priority(priority))
     }
 
     /// Makes the executions of this key one tenant of their queue, with their remote steps and children: however many
     /// there are, they don't delay those of other keys. At most 256 bytes.
-    pub fn fairness_key(mut self, key: impl fmt::Display) -> Self {
-        self.change(|request| {
-            let key = FlowKey::parse(key.to_string());
-            request.fairness_key =
-                Some(key.map_err(|problem| ClientError::invalid("fairness_key", problem))?);
-            Ok(())
-        });
-        self
+    pub fn fairness_key(self, key: impl fmt::Display) -> Self {
+        self.asking(|asked| asked.fairness_key(key))
     }
 
     /// Starts no second execution beside another one with this key, of at most 256 bytes, within the window: until its
     /// outcome is final, until its first turn, or for a time of at most 30 days.
     pub fn unique(self, key: impl fmt::Display, window: UniqueWindow, on_conflict: OnConflict) -> Self {
-        self.flow("unique", |flow| {
-            let key = FlowKey::parse(key.to_string()).map_err(|error| format!("its key {error}"))?;
-            flow::unique(flow, Unique { key, window, on_conflict })
-        })
+        self.asking(|asked| asked.unique(key, window, on_conflict))
     }
 
     /// Runs only the last execution of a burst with this key: once no other one has been started for `wait`, and at the
     /// latest `at_most` after the first. Both are at most 30 days. It can't have an id of its own.
     pub fn debounce(self, key: impl fmt::Display, wait: impl IntoMillis, at_most: impl IntoMillis) -> Self {
-        self.flow("debounce", |flow| flow::debounce(flow, key, wait, at_most))
+        self.asking(|asked| asked.debounce(key, wait, at_most))
     }
 
     /// Refuses the start with `id_conflict` if an execution has this id. By default, the start returns that execution.
@@ -184,13 +173,13 @@ impl<O> StartExecution<O> {
     }
 
     pub(super) fn finished(self) -> Result<StartRequest, ClientError> {
-        Ok(with_limits(self.request?, &self.flow))
+        let flow = self.asked.checked().map_err(|(field, problem)| ClientError::invalid(field, problem))?;
+        let priority = self.asked.given_priority().map(Word);
+        Ok(StartRequest { priority, ..with_limits(self.request?, flow) })
     }
 
-    fn flow(mut self, field: &str, change: impl FnOnce(&mut FlowRequest) -> Result<(), String>) -> Self {
-        if let Err(problem) = change(&mut self.flow) {
-            self.change(|_| Err(ClientError::invalid(field, problem)));
-        }
+    fn asking(mut self, change: impl FnOnce(Asked) -> Asked) -> Self {
+        self.asked = change(self.asked);
         self
     }
 

@@ -15,7 +15,7 @@ use tickover_core::execution::command::{CodeTerms, StartPolicy};
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::replay::NameState;
 use tickover_core::execution::{ExecutionTimeouts, Parent, ParentClosePolicy};
-use tickover_core::flow::FlowRequest;
+use tickover_core::flow::Priority;
 use tickover_core::id::{ExecutionId, QueueName, StepName, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
@@ -25,7 +25,8 @@ use super::operation::{Awaited, FirstPoll, Operation};
 use super::step::{Stored, read_outcome};
 use crate::codec;
 use crate::error::Failure;
-use crate::options::{IntoMillis, flow};
+use crate::options::IntoMillis;
+use crate::options::asked::Asked;
 use crate::step::StepError;
 use crate::turn::need::Need;
 use crate::turn::shared::Shared;
@@ -45,6 +46,7 @@ impl<O: Stored> Child<O> {
     ) -> Self {
         let options = workflow.options();
         let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
+        let asked = workflow.asked(input);
         let input = codec::encode(input).map_err(|error| format!("its input can't be written: {error}"));
         let operation = ChildOperation {
             origin: Origin::Started {
@@ -54,7 +56,7 @@ impl<O: Stored> Child<O> {
                 timeouts,
                 on_failure,
                 policy: ParentClosePolicy::default(),
-                flow: Box::new(Ok(FlowRequest::default())),
+                asked: Box::new(asked),
             },
             id,
             name: None,
@@ -113,26 +115,32 @@ impl<O: Stored> Child<O> {
     /// Lets at most `limit` executions and tasks of this key be in progress at once; up to three keys. The child has its
     /// place from its first turn until its outcome is final. Its parent must not have a place at the same key.
     pub fn concurrency(self, key: impl Display, limit: u16) -> Self {
-        self.flow(|flow| flow::concurrency(flow, key, limit))
+        self.asking(|asked| asked.concurrency(key, limit))
     }
 
     /// Lets at most `limit` executions of this key start in each `per`, evenly spread.
     pub fn rate(self, key: impl Display, limit: u32, per: impl IntoMillis) -> Self {
-        self.flow(|flow| flow::rate(flow, key, limit, per))
+        self.asking(|asked| asked.rate(key, limit, per))
     }
 
     /// Lets so many of the rate's executions start at once after a quiet time; by default one.
     pub fn burst(self, burst: u32) -> Self {
-        self.flow(|flow| flow::burst(flow, burst))
+        self.asking(|asked| asked.burst(burst))
     }
 
-    /// Keeps the first problem.
-    fn flow(mut self, change: impl FnOnce(&mut FlowRequest) -> Result<(), String>) -> Self {
-        if let Origin::Started { flow, .. } = &mut self.0.operation.origin
-            && let Ok(asked) = &mut **flow
-            && let Err(problem) = change(asked)
-        {
-            **flow = Err(problem);
+    /// Sets which turns of its queue start first, instead of its parent's priority.
+    pub fn priority(self, priority: Priority) -> Self {
+        self.asking(|asked| asked.priority(priority))
+    }
+
+    /// Makes the executions of this key one tenant of their queue, instead of its parent's key.
+    pub fn fairness_key(self, key: impl Display) -> Self {
+        self.asking(|asked| asked.fairness_key(key))
+    }
+
+    fn asking(mut self, change: impl FnOnce(Asked) -> Asked) -> Self {
+        if let Origin::Started { asked, .. } = &mut self.0.operation.origin {
+            **asked = change(std::mem::take(asked));
         }
         self
     }
@@ -236,8 +244,7 @@ enum Origin {
         timeouts: ExecutionTimeouts,
         on_failure: Option<Millis>,
         policy: ParentClosePolicy,
-        /// What limits its start, or the first problem of that.
-        flow: Box<Result<FlowRequest, String>>,
+        asked: Box<Asked>,
     },
     /// This execution has started it, and the journal says so.
     Begun,
@@ -280,7 +287,7 @@ impl<O> ChildOperation<O> {
     }
 
     fn start(&self, state: &State) -> Result<StartRequest, StepError<Failure>> {
-        let Origin::Started { workflow, queue, input, timeouts, on_failure, policy, flow } = &self.origin
+        let Origin::Started { workflow, queue, input, timeouts, on_failure, policy, asked } = &self.origin
         else {
             return Err(self.invalid("this execution doesn't start it"));
         };
@@ -289,8 +296,8 @@ impl<O> ChildOperation<O> {
         let workflow = WorkflowName::parse(*workflow).map_err(|error| self.invalid(error))?;
         let queue = QueueName::parse(queue.as_str()).map_err(|error| self.invalid(error))?;
         let input = input.clone().map_err(|problem| self.invalid(problem))?;
-        let flow = (**flow).clone().map_err(|problem| self.invalid(problem))?;
-        if let Some(problem) = state.facts.own_key(&flow) {
+        let flow = asked.checked().map_err(|(_, problem)| self.invalid(problem))?;
+        if let Some(problem) = state.facts.own_key(flow) {
             return Err(self.invalid(problem));
         }
         let parent = Parent {
@@ -306,7 +313,8 @@ impl<O> ChildOperation<O> {
             timeouts: *timeouts,
             on_failure: *on_failure,
             parent: Some(parent),
-            flow: Box::new(flow),
+            lane: asked.lane_within(state.facts.lane),
+            flow: Box::new(flow.clone()),
             policy: StartPolicy::UseExisting,
             ..StartRequest::new(workflow, queue)
         })

@@ -5,8 +5,8 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::flow::{
-    CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, Concurrency, Debounce, FlowRequest, RATE_MAX, RATE_PERIOD_MAX,
-    REQUIRES_MAX, Rate, Unique, UniqueWindow, WINDOW_MAX,
+    CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, Concurrency, Debounce, FlowRequest, OnConflict, RATE_MAX,
+    RATE_PERIOD_MAX, REQUIRES_MAX, Rate, Unique, UniqueWindow, WINDOW_MAX,
 };
 use tickover_core::id::{Capability, FlowKey};
 
@@ -85,13 +85,18 @@ pub(crate) fn requires<N: Into<String>>(
     Ok(())
 }
 
-pub(crate) fn unique(flow: &mut FlowRequest, unique: Unique) -> Checked<()> {
-    if let UniqueWindow::For(span) = unique.window
+pub(crate) fn unique(
+    flow: &mut FlowRequest,
+    given: impl Display,
+    window: UniqueWindow,
+    on_conflict: OnConflict,
+) -> Checked<()> {
+    if let UniqueWindow::For(span) = window
         && (span.is_zero() || span > WINDOW_MAX)
     {
         return Err(format!("unique: its time must be above zero and at most {WINDOW_MAX}, not {span}"));
     }
-    flow.unique = Some(unique);
+    flow.unique = Some(Unique { key: key("unique", given)?, window, on_conflict });
     Ok(())
 }
 

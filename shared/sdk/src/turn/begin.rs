@@ -267,7 +267,7 @@ async fn start(
 ) -> Option<Result<Started, ServiceError>> {
     let ToStart { name, start, policy, started } = child;
     let id = start.id.clone()?;
-    let start = StartRequest { trace: record.trace, lane: record.lane, ..*start };
+    let start = StartRequest { trace: record.trace, ..*start };
     let result = match service.start(start).await {
         Ok(started) if !started.existed => Ok(()),
         // This run's own child, started before a worker was lost, or an execution that another caller started.

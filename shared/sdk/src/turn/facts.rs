@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tickover_core::execution::Execution;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
+use tickover_core::lane::Lane;
 use tickover_core::time::{Timestamp, earliest};
 use tickover_core::trace::TraceContext;
 use tickover_service::flow::own_key;
@@ -26,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) incarnation: Incarnation,
     /// The digests of the keys at which the execution has a place.
     pub(crate) own_keys: Vec<Fingerprint>,
+    /// Where its messages stand in their queue.
+    pub(crate) lane: Lane,
     /// The queue of remote steps that name none.
     pub(crate) queue: QueueName,
     pub(crate) trace: Option<TraceContext>,
@@ -64,6 +67,7 @@ impl Facts {
             seed,
             incarnation: record.incarnation,
             own_keys: record.gates().iter().map(|gated| gated.key).collect(),
+            lane: record.lane,
             queue: record.queue.clone(),
             trace: record.trace,
             deadline_at: None,

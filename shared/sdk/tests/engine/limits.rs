@@ -2,14 +2,14 @@
 
 use std::num::NonZeroU16;
 use tickover::prelude::*;
-use tickover::{Failure, OnConflict, Registry, StepError, UniqueWindow};
+use tickover::{Failure, OnConflict, Priority, Registry, StepError, UniqueWindow};
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Concurrency, FlowRequest};
 use tickover_core::id::{FlowKey, QueueName, TaskKind};
 use tickover_core::kind::{KindDefaults, Policies};
 use tickover_core::payload::Json;
 
-use crate::scene::Scene;
+use crate::scene::{Scene, execution_id};
 
 #[tickover::workflow("limited_nap")]
 async fn nap(ctx: Ctx, seconds: u64) -> Result<u64> {
@@ -153,4 +153,69 @@ async fn a_client_limits_the_executions_that_it_starts() {
     assert!(wrong.err().unwrap().to_string().contains("concurrency"));
     let wrong = client.start(&nap, 1).burst(2).await;
     assert!(wrong.err().unwrap().to_string().contains("it needs a rate before it"));
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Guest {
+    customer: u32,
+    seconds: u64,
+}
+
+#[tickover::workflow(
+    "visit",
+    concurrency(key = r#"format!("customer-{}", guest.customer)"#, limit = 1),
+    rate(constant = "door", limit = 10, per = "1s", burst = 5),
+    priority = "low",
+    fairness_key = "guest.customer"
+)]
+async fn visit(ctx: Ctx, guest: Guest) -> Result<u64> {
+    ctx.sleep("stay", Millis::from_secs(guest.seconds)).await?;
+    Ok(guest.seconds)
+}
+
+#[tickover::workflow("one_visit")]
+async fn one_visit(ctx: Ctx, (): ()) -> Result<()> {
+    let guest = |customer| Guest { customer, seconds: 10 };
+    ctx.child(&visit, "low", &guest(1)).await?;
+    ctx.child(&visit, "own", &guest(2)).priority(Priority::Normal).fairness_key("vip").await?;
+    ctx.child(&clock, "as-parent", &()).await?;
+    let wrong = ctx.child(&visit, "wrong", &guest(3)).fairness_key("k".repeat(257)).await.unwrap_err();
+    assert!(wrong.to_string().contains("fairness_key: its key must be at most 256"), "{wrong}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_execution_has_the_limits_of_its_workflows_attribute_made_of_its_input() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((visit, one_visit, clock)));
+    let client = tickover::Client::from(scene.service.clone());
+    for (id, customer) in [("a", 7), ("b", 7), ("c", 8)] {
+        client.start(&visit, Guest { customer, seconds: 600 }).id(id).await.unwrap();
+        let started = scene.service.execution(&execution_id(id)).await.unwrap().unwrap().execution;
+        let admission = started.admission.unwrap();
+        assert_eq!(admission.gates[0].text, format!("customer-{customer}"));
+        assert_eq!(admission.paced.unwrap().text, "door");
+    }
+    let all = [("a", 600_000), ("c", 600_000), ("b", 1_200_000)];
+    for (id, expected) in all {
+        let ended = scene.finish(&worker, id).await;
+        assert!((expected..expected + 5_000).contains(&ended.took()), "{id} took {}", ended.took());
+        assert_eq!(ended.described.execution.lane.priority, Priority::Low);
+    }
+    let urgent = client.start(&visit, Guest { customer: 9, seconds: 1 }).id("d").priority(Priority::High);
+    urgent.await.unwrap();
+    assert_eq!(scene.finish(&worker, "d").await.described.execution.lane.priority, Priority::High);
+
+    client.start(&one_visit, ()).id("parent").priority(Priority::High).fairness_key("p").await.unwrap();
+    let parent = scene.finish(&worker, "parent").await.described.execution.lane;
+    let mut lanes = vec![];
+    for child in ["low", "own", "as-parent"] {
+        lanes.push(scene.finish(&worker, child).await.described.execution.lane);
+    }
+    assert_eq!(
+        lanes.iter().map(|lane| lane.priority).collect::<Vec<_>>(),
+        [Priority::Low, Priority::Normal, Priority::High]
+    );
+    assert!(lanes[0].tenant != lanes[1].tenant && lanes[0].tenant != parent.tenant);
+    assert_eq!(lanes[2], parent);
 }

@@ -7,8 +7,8 @@ use std::pin::Pin;
 
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
-use tickover_core::flow::{FlowRequest, OnConflict, Priority, Unique, UniqueWindow};
-use tickover_core::id::{FlowKey, QueueName, TaskId, TaskKind};
+use tickover_core::flow::{FlowRequest, OnConflict, Priority, UniqueWindow};
+use tickover_core::id::{QueueName, TaskId, TaskKind};
 use tickover_core::kind::Policy;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::time::Timestamp;
@@ -193,11 +193,8 @@ impl<O> ScheduleTask<O> {
 
     /// Schedules no second task beside another one with this key, of at most 256 bytes, within the window. A time is at
     /// most 30 days.
-    pub fn unique(self, key: impl Into<String>, window: UniqueWindow, on_conflict: OnConflict) -> Self {
-        self.flow("unique", |flow| {
-            let key = FlowKey::parse(key).map_err(|error| format!("its key {error}"))?;
-            flow::unique(flow, Unique { key, window, on_conflict })
-        })
+    pub fn unique(self, key: impl fmt::Display, window: UniqueWindow, on_conflict: OnConflict) -> Self {
+        self.flow("unique", |flow| flow::unique(flow, key, window, on_conflict))
     }
 
     /// Runs only the last task of a burst with this key: once no other one has come for `wait`, and at the latest
