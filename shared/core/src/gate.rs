@@ -1,4 +1,4 @@
-//! Gates: a record for each key by which starts are limited. It has the places of the tasks that run and of the
+//! Gates: a record for each key by which starts are limited, or for each shard of it. It has the places of the tasks that run and of the
 //! executions that have begun, and those that wait for one.
 //!
 //! A task has a lease only while it has a place at each of its gates. Its place ends by itself, a few seconds after the
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::{Due, DueKind, fnv1a, shard_of_name};
 use crate::duration::Millis;
-use crate::flow::{Pace, Priority};
+use crate::flow::{Pace, Priority, Shards};
 use crate::id::{FlowKey, GateId, Incarnation, LeaseId, Nonce, Owner};
 use crate::limits::{CONTROL_RECORD_BYTES, SPAN_MAX};
 use crate::size;
@@ -82,6 +82,9 @@ pub struct Gate {
     /// The limit that was asked for last; absent if only a rate was asked for.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<NonZeroU16>,
+    /// Among how many shards of its key that limit is divided.
+    #[serde(rename = "n", default, skip_serializing_if = "Shards::is_one")]
+    pub shards: Shards,
     /// When the task was scheduled that asked for it.
     #[serde(rename = "la", default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
@@ -102,6 +105,9 @@ pub struct Gate {
     /// The rate that was asked for last.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// Among how many shards of its key that rate is divided.
+    #[serde(rename = "pn", default, skip_serializing_if = "Shards::is_one")]
+    pub pace_shards: Shards,
     /// When the task was scheduled that asked for it.
     #[serde(rename = "pa", default, skip_serializing_if = "Option::is_none")]
     pub paced_at: Option<Timestamp>,
@@ -314,6 +320,7 @@ impl Gate {
             nonce,
             text,
             limit: None,
+            shards: Shards::ONE,
             asked_at: None,
             pinned: None,
             due: None,
@@ -321,6 +328,7 @@ impl Gate {
             waiters: vec![],
             overflow: false,
             pace: None,
+            pace_shards: Shards::ONE,
             paced_at: None,
             rate: None,
             expires_at: now.plus(KEPT_FOR),

@@ -47,8 +47,8 @@ use proc_macro::TokenStream;
 /// | `queue = "labels"` | like `remote`, on this queue |
 /// | `at_most_once` | no attempt follows one whose worker was lost or that timed out |
 /// | `durable_timeout` | the timeouts fire even if the worker is lost |
-/// | `concurrency(key = "order.customer", limit = 5)` | at most so many tasks of the key run at once; the key is an expression of the arguments, or `constant = "smtp"`. Up to three times. This and the following are for remote steps |
-/// | `rate(constant = "smtp", limit = 100, per = "1m", burst = 20)` | at most so many tasks of the key start in each period (1 s by default), `burst` (1 by default) of them at once after a quiet time |
+/// | `concurrency(key = "order.customer", limit = 5)` | at most so many tasks of the key run at once; the key is an expression of the arguments, or `constant = "smtp"`; `shards = 10` divides the limit among so many records, for hundreds of starts a second. Up to three times. This and the following are for remote steps |
+/// | `rate(constant = "smtp", limit = 100, per = "1m", burst = 20)` | at most so many tasks of the key start in each period (1 s by default), `burst` (1 by default) of them at once after a quiet time; `shards` as above |
 /// | `priority = "high"` | which tasks start first: `"high"`, `"normal"` (the default) or `"low"` |
 /// | `fairness_key = "order.customer"` | tasks of one key, an expression of the arguments, don't delay those of others |
 /// | `requires("gpu")` | only workers that provide it run the step |

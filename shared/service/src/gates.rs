@@ -10,10 +10,12 @@ mod patrol;
 mod standing;
 mod start;
 
+use std::num::NonZeroU16;
+
 use tickover_core::decision::{FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::flow::Gated;
+use tickover_core::flow::{Gated, Shards};
 use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::{
     self, AskedStart, Behind, GRACE, Gate, LINE_MAX, Plan, RateState, Standing, Take, Taken, WAITER_KEPT,
@@ -71,7 +73,7 @@ enum Act<'a> {
     /// A tick looks at it.
     Patrol,
     /// An operator sets the limit, or gives it back to the tasks.
-    Pin(Option<std::num::NonZeroU16>),
+    Pin(Option<(NonZeroU16, Shards)>),
     /// An operator takes its place from a task or an execution.
     Release(&'a Owner),
 }
@@ -169,7 +171,8 @@ impl Service {
                 Done::Found(true)
             }
             Act::Pin(limit) => {
-                plan.gate.pinned = *limit;
+                plan.gate.pinned = limit.map(|(share, _)| share);
+                plan.gate.shards = limit.map_or(plan.gate.shards, |(_, shards)| shards);
                 Done::Found(true)
             }
             Act::Release(owner) => {

@@ -32,7 +32,7 @@ mod verbatim;
 mod word;
 
 pub use number::{
-    Attempts, ClaimCount, ConcurrencyLimit, PageLimit, Progress, RateLimit, RunCount, RunNumber,
+    Attempts, ClaimCount, ConcurrencyLimit, PageLimit, Progress, RateLimit, RunCount, RunNumber, ShardCount,
 };
 pub use span::*;
 pub use text::{CronText, Cursor, FailureCode, IdempotencyKey, Label, Labels, LeaseToken};

@@ -8,7 +8,7 @@ use std::num::NonZeroU16;
 
 use stateright::{Model, Property};
 use tickover_core::duration::Millis;
-use tickover_core::flow::Priority;
+use tickover_core::flow::{Priority, Shards};
 use tickover_core::gate::{self, Behind, CLOCKS, GRACE, Gate, Order, Plan, Standing, Take, Taken};
 use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, Owner};
 use tickover_core::time::Timestamp;
@@ -202,6 +202,7 @@ impl GateProtocol {
             mark,
             until,
             limit: NonZeroU16::MIN,
+            shards: Shards::ONE,
             asked_at: START,
             sure: true,
         };

@@ -7,6 +7,7 @@ mod identity;
 mod leases;
 mod limits;
 mod retries;
+mod shards;
 mod standalone;
 mod steep;
 mod timeouts;

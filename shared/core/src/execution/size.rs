@@ -6,6 +6,7 @@ use crate::due::{Due, DueKind};
 use crate::duration::Millis;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Held, Stuck, Turn, append, attempts};
+use crate::flow::Shards;
 use crate::id::{LeaseId, WorkerName};
 use crate::lane::Lane;
 use crate::limits::{CONTROL_RECORD_BYTES, ERROR_BYTES, LEASE_RANGE};
@@ -137,8 +138,8 @@ const fn drop_trace(execution: &mut Execution) {
     execution.trace = None;
 }
 
-/// Deadlines that don't count any more; and the order of its turns, if it has no more of them. If it is restarted, it has
-/// new deadlines, and no order.
+/// Deadlines that don't count any more; and if it has no more turns, their order, and how many shards its keys have, which
+/// only an operator's view and limit of a key need. If it is restarted, it has new deadlines, and no order.
 fn drop_past(execution: &mut Execution) {
     let is_closed = execution.closed().is_some();
     if is_closed || execution.failing.is_some() {
@@ -146,6 +147,8 @@ fn drop_past(execution: &mut Execution) {
     }
     if is_closed {
         execution.lane = Lane::default();
+        let gates = execution.admission.iter_mut().flat_map(|admission| &mut admission.gates);
+        gates.for_each(|gated| gated.shards = Shards::ONE);
     }
 }
 

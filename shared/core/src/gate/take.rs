@@ -3,6 +3,7 @@
 use std::num::NonZeroU16;
 
 use crate::duration::Millis;
+use crate::flow::Shards;
 use crate::id::{Incarnation, Owner};
 use crate::limits::CONTROL_RECORD_BYTES;
 use crate::size;
@@ -24,8 +25,9 @@ pub struct Take {
     pub mark: u32,
     /// Until when it needs the place, if nothing extends it.
     pub until: Timestamp,
-    /// The limit that the task was scheduled with, and when it was scheduled.
+    /// The limit that the task was scheduled with, among how many shards its key is divided, and when it was scheduled.
     pub limit: NonZeroU16,
+    pub shards: Shards,
     pub asked_at: Timestamp,
     /// Whether the task is known to have no other attempt, or the execution to have this version: then a place of an
     /// earlier one is its own.
@@ -84,8 +86,9 @@ impl Take {
 
 /// The limit of the task that was scheduled last counts.
 fn note_limit(gate: &mut Gate, take: &Take) {
-    if gate.asked_at.is_none_or(|at| at <= take.asked_at) && gate.limit != Some(take.limit) {
-        (gate.limit, gate.asked_at) = (Some(take.limit), Some(take.asked_at));
+    let is_same = (gate.limit, gate.shards) == (Some(take.limit), take.shards);
+    if gate.asked_at.is_none_or(|at| at <= take.asked_at) && !is_same {
+        (gate.limit, gate.shards, gate.asked_at) = (Some(take.limit), take.shards, Some(take.asked_at));
     }
 }
 

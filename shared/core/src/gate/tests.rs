@@ -93,6 +93,7 @@ impl Scene {
             mark: u32::from(name.as_bytes()[0]),
             until: now.plus(Millis::from_secs(30)).plus(GRACE),
             limit: NonZeroU16::new(self.limit).unwrap(),
+            shards: Shards::ONE,
             asked_at: START,
             sure: false,
         }
@@ -366,6 +367,7 @@ fn the_limit_of_the_task_that_was_scheduled_last_counts_unless_an_operator_has_s
     let asks = |scene: &mut Scene, name: &str, limit, asked: u64| {
         let take = Take {
             limit: NonZeroU16::new(limit).unwrap(),
+            shards: Shards::ONE,
             asked_at: at(asked),
             ..scene.asked(name, Priority::Normal, at(9))
         };

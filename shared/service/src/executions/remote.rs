@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, Parent};
-use tickover_core::gate::rate::Reservation;
+use tickover_core::flow::Paced;
 use tickover_core::id::{Fingerprint, StepName, TaskId};
 use tickover_core::kind::Policies;
 use tickover_core::limits;
@@ -20,7 +20,7 @@ use super::RemoteStep;
 use super::start::hash;
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::flow::{own_key, recorded};
+use crate::flow::own_key;
 use crate::service::Service;
 use crate::tasks::schedule::is_new;
 use crate::telemetry::field;
@@ -101,7 +101,7 @@ impl Service {
     }
 
     /// The starts of steps with a rate that don't exist yet.
-    async fn starts_of(&self, execution: &Execution, steps: &[RemoteStep]) -> Vec<Option<Reservation>> {
+    async fn starts_of(&self, execution: &Execution, steps: &[RemoteStep]) -> Vec<Option<Paced>> {
         let paced = steps.iter().filter(|step| step.flow.rate.is_some());
         let ids: Vec<TaskId> = paced.map(|step| remote_id(execution, &step.name)).collect();
         if ids.is_empty() {
@@ -118,7 +118,7 @@ impl Service {
         &self,
         execution: &Execution,
         step: RemoteStep,
-        start: Option<Reservation>,
+        start: Option<Paced>,
     ) -> Result<Vec<tickover_core::decision::Effect>, ServiceError> {
         let id = remote_id(execution, &step.name);
         let parent = Parent { slot: step.slot, ..Parent::of(execution) };
@@ -131,7 +131,7 @@ impl Service {
             labels: None,
             retry: step.retry,
             timeouts: step.timeouts,
-            flow: recorded(&step.flow, start).within(execution.lane, &step.given),
+            flow: self.recorded(&step.flow, start.clone()).within(execution.lane, &step.given),
             start: Start::After(tickover_core::duration::Millis::ZERO),
             // Its id identifies the step.
             fingerprint: Fingerprint::from_bytes(hash(&[id.as_str().as_bytes()])),
@@ -142,7 +142,7 @@ impl Service {
         }));
         let decision = self.drive_unpublished(&id, Known::Absent, &command).await?;
         if !is_new(&decision) {
-            Box::pin(self.give_unused_back(step.flow.rate.as_ref(), start)).await;
+            Box::pin(self.give_unused_back(start.as_ref())).await;
         }
         decision.outcome?;
         Ok(decision.effects)

@@ -3,8 +3,7 @@ use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Command, Given, Start};
 use tickover_core::execution::decision::Reply;
-use tickover_core::flow::Rate;
-use tickover_core::gate::rate::Reservation;
+use tickover_core::flow::{Paced, Rate};
 use tickover_core::id::{ExecutionId, Incarnation, QueueName};
 use tickover_core::limits;
 use tickover_core::payload::Json;
@@ -12,7 +11,6 @@ use tickover_core::payload::Json;
 use super::{StartRequest, Started};
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::flow::admission;
 use crate::service::Service;
 use crate::tasks::single::Single;
 
@@ -55,7 +53,7 @@ impl Service {
             let (stored, start) = Box::pin(self.first_start(rate, request.id.as_ref())).await?;
             (known, reserved) = (stored.map_or(known, |stored| Known::Record(Box::new(stored))), start);
         }
-        let mut start = self.start_of(request, queue, id.clone(), reserved);
+        let mut start = self.start_of(request, queue, id.clone(), reserved.clone());
         if let Some((_, incarnation)) = own {
             start.incarnation = incarnation;
         }
@@ -63,7 +61,7 @@ impl Service {
         let decision = self.drive_execution(&id, known, &command).await?;
         let existed = !matches!(decision.reply(), Ok(Reply::Started { existed: false }));
         if existed {
-            Box::pin(self.give_unused_back(rate.as_ref(), reserved)).await;
+            Box::pin(self.give_unused_back(reserved.as_ref())).await;
         }
         let (execution, _) = decision.outcome?;
         Ok(Started { execution, existed })
@@ -74,7 +72,7 @@ impl Service {
         &self,
         rate: &Rate,
         id: Option<&ExecutionId>,
-    ) -> Result<(Option<Execution>, Option<Reservation>), ServiceError> {
+    ) -> Result<(Option<Execution>, Option<Paced>), ServiceError> {
         if let Some(id) = id
             && let Some(stored) = self.load_execution(id).await?
         {
@@ -97,7 +95,7 @@ impl Service {
         request: StartRequest,
         queue: QueueName,
         id: ExecutionId,
-        reserved: Option<Reservation>,
+        reserved: Option<Paced>,
     ) -> Box<Start> {
         Box::new(Start {
             id,
@@ -115,7 +113,7 @@ impl Service {
             parent: request.parent,
             trace: self.carried(request.trace),
             lane: request.lane,
-            admission: admission(&request.flow, reserved),
+            admission: self.admission(&request.flow, reserved),
             policy: request.policy,
             is_fence: false,
         })

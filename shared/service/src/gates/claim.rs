@@ -122,6 +122,7 @@ impl Service {
             mark: places.mark,
             until: self.now().plus(places.length).plus(GRACE),
             limit: gated.limit,
+            shards: gated.shards,
             asked_at: task.created_at,
             sure,
         }

@@ -1,17 +1,20 @@
 //! What operators see of a gate, and what they change.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, ExecutionState};
-use tickover_core::flow::{Gated, Pace};
-use tickover_core::gate::{self, Gate, Hold};
+use tickover_core::flow::{Gated, Pace, SHARDS_MAX, Shards};
+use tickover_core::gate::{self, Gate, Hold, Waiter};
 use tickover_core::id::{FlowKey, GateId, Owner};
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
 use super::Act;
 use crate::error::ServiceError;
-use crate::flow::gate_digest;
+use crate::flow::shard_digest;
 use crate::service::Service;
 
 /// Most waiting tasks that are counted.
@@ -24,6 +27,8 @@ pub struct LimitView {
     pub key: String,
     /// How many may run at once; absent if only a rate was asked for.
     pub limit: Option<NonZeroU16>,
+    /// Among how many records the limit and the rate are divided.
+    pub shards: Shards,
     /// Whether an operator has set it.
     pub pinned: bool,
     pub holders: Vec<LimitHolder>,
@@ -54,28 +59,60 @@ pub struct WaitsAt {
 }
 
 impl Service {
-    /// A key's limit, who has its places and who waits. A key that no task has needed lately has none of them.
+    /// A key's limit, who has its places and who waits, over all its shards. A key that no task has needed lately has none
+    /// of them.
     pub async fn limit(&self, key: &FlowKey) -> Result<LimitView, ServiceError> {
-        let view = self.view_of(&GateId::from(&gate_digest(key))).await?;
-        Ok(LimitView { key: key.as_str().to_owned(), ..view.unwrap_or_default() })
+        let shards = self.shards_of(key).await?;
+        Ok(LimitView { key: key.as_str().to_owned(), ..added_up(&shards, self.now()) })
     }
 
     /// Sets a key's limit, whatever tasks ask for; `None` gives it back to them. A lower limit takes no place away.
+    ///
+    /// It is divided among as many shards as given; if none are, among those of the latest request. It must be at least
+    /// their number.
     pub async fn set_limit(
         &self,
         key: &FlowKey,
         limit: Option<NonZeroU16>,
+        shards: Option<Shards>,
     ) -> Result<LimitView, ServiceError> {
-        let id = GateId::from(&gate_digest(key));
-        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Pin(limit))).await?;
+        let known = self.shards_of(key).await?;
+        let shards = shards.unwrap_or_else(|| latest(&known).map_or(Shards::ONE, |gate| gate.shards));
+        let count = u16::from(shards.get());
+        if limit.is_some_and(|limit| limit.get() < count) {
+            let text = format!("must be at least the number of the key's shards, {shards}");
+            return Err(Reject::field("limit", text).into());
+        }
+        for shard in 0..SHARDS_MAX {
+            let is_pinned = known.iter().any(|one| one.shard == shard && one.gate.pinned.is_some());
+            let share = limit.filter(|_| shard < shards.get()).and_then(|limit| {
+                let rest = u16::from(u16::from(shard) < limit.get() % count);
+                NonZeroU16::new(limit.get() / count + rest)
+            });
+            if share.is_some() || is_pinned {
+                let (id, text) = (GateId::from(&shard_digest(key, shard)), gate::shown(key));
+                let act = Act::Pin(share.map(|share| (share, shards)));
+                Box::pin(self.change_gate(&id, &text, &act)).await?;
+            }
+        }
         self.limit(key).await
     }
 
     /// Takes its place at a key from a task or an execution, if it has one. It goes on: more than the limit may then run.
     pub async fn release_place(&self, key: &FlowKey, owner: &Owner) -> Result<LimitView, ServiceError> {
-        let id = GateId::from(&gate_digest(key));
-        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Release(owner))).await?;
+        for ShardOfKey { gate, .. } in self.shards_of(key).await? {
+            if gate.holders.iter().any(|one| one.owner == *owner) {
+                Box::pin(self.change_gate(&gate.id, &gate.text, &Act::Release(owner))).await?;
+            }
+        }
         self.limit(key).await
+    }
+
+    /// The records of a key. How many it has is only known from them, so it looks for all that there may be.
+    async fn shards_of(&self, key: &FlowKey) -> Result<Vec<ShardOfKey>, ServiceError> {
+        let read = (0..SHARDS_MAX).map(|shard| self.shard(GateId::from(&shard_digest(key, shard)), shard));
+        let found: Vec<_> = stream::iter(read).buffered(usize::from(SHARDS_MAX)).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// The gate that a pending task waits at. Reads nothing for a task without gates, or one that can't start yet.
@@ -110,7 +147,8 @@ impl Service {
     /// The first of these gates that has no place for it.
     async fn full_gate(&self, owner: &Owner, gates: &[Gated]) -> Result<Option<WaitsAt>, ServiceError> {
         for gated in gates {
-            let Some(limit) = self.view_of(&GateId::from(&gated.key)).await? else { continue };
+            let Some(found) = self.shard(GateId::from(&gated.key), 0).await? else { continue };
+            let limit = LimitView { key: found.gate.text.clone(), ..found.view(self.now()) };
             let position = limit.waiting.iter().position(|one| one == owner).map(|at| at + 1);
             let has_place = limit.holders.iter().any(|one| one.owner == *owner);
             let is_full = limit.limit.is_some_and(|most| limit.holders.len() >= usize::from(most.get()));
@@ -121,14 +159,27 @@ impl Service {
         Ok(None)
     }
 
-    async fn view_of(&self, id: &GateId) -> Result<Option<LimitView>, ServiceError> {
-        let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await? else { return Ok(None) };
+    /// The record of a key or of one of its shards.
+    async fn shard(&self, id: GateId, shard: u8) -> Result<Option<ShardOfKey>, ServiceError> {
+        let Some(gate) = self.with_retries(|| self.ports.store.gate(&id)).await? else { return Ok(None) };
         let behind = if gate.overflow {
-            self.with_retries(|| self.ports.store.waiters(id, COUNTED_MAX)).await?
+            self.with_retries(|| self.ports.store.waiters(&id, COUNTED_MAX)).await?
         } else {
             vec![]
         };
-        let now = self.now();
+        Ok(Some(ShardOfKey { shard, gate, behind }))
+    }
+}
+
+/// A shard of a key, and those who wait there beside those in its record.
+struct ShardOfKey {
+    shard: u8,
+    gate: Gate,
+    behind: Vec<Waiter>,
+}
+
+impl ShardOfKey {
+    fn view(&self, now: Timestamp) -> LimitView {
         let holder = |one: &gate::Holder| {
             let called = match one.hold {
                 Hold::Called { .. } => true,
@@ -137,16 +188,60 @@ impl Service {
             let until = Some(one.until).filter(|_| called || one.owner.task().is_some());
             LimitHolder { owner: one.owner.clone(), until, called }
         };
-        let Gate { text, pinned, .. } = &gate;
-        let waiting = gate.waiters.iter().chain(&behind).map(|one| one.owner.clone());
-        Ok(Some(LimitView {
-            key: text.clone(),
+        let Self { gate, behind, .. } = self;
+        LimitView {
+            key: String::new(),
             limit: gate.limit(),
-            pinned: pinned.is_some(),
+            shards: gate.shards,
+            pinned: gate.pinned.is_some(),
             holders: gate.holders.iter().filter(|one| one.until > now).map(holder).collect(),
-            waiting: waiting.collect(),
+            waiting: self.waiting().map(|one| one.owner.clone()).collect(),
             more: behind.len() >= COUNTED_MAX,
-            rate: gate.pace.zip(gate::next_start(&gate, now)),
-        }))
+            rate: gate.pace.zip(gate::next_start(gate, now)),
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Waiter> {
+        self.gate.waiters.iter().chain(&self.behind)
+    }
+}
+
+/// The one whose limit counts: that of an operator, or else the one that was asked for last.
+fn latest(shards: &[ShardOfKey]) -> Option<&Gate> {
+    let limited = shards.iter().map(|one| &one.gate).filter(|gate| gate.limit().is_some());
+    limited.max_by_key(|gate| (gate.pinned.is_some(), gate.asked_at))
+}
+
+/// What all shards of a key are together. One that has no record has a share like the others.
+fn added_up(shards: &[ShardOfKey], now: Timestamp) -> LimitView {
+    let views = || shards.iter().map(|one| one.view(now));
+    let mut waiting: Vec<&Waiter> = shards.iter().flat_map(ShardOfKey::waiting).collect();
+    waiting.sort_by_key(|one| one.order);
+    let limited = latest(shards);
+    let limit = limited.and_then(|latest| {
+        let of = |shard| shards.iter().find(|one| one.shard == shard).and_then(|one| one.gate.limit());
+        let share = latest.limit.or(latest.pinned).map_or(0, NonZeroU16::get);
+        NonZeroU16::new((0..latest.shards.get()).map(|shard| of(shard).map_or(share, NonZeroU16::get)).sum())
+    });
+    let paced = shards.iter().map(|one| &one.gate).filter(|gate| gate.pace.is_some());
+    let paced = paced.max_by_key(|gate| gate.paced_at);
+    let rate = paced.and_then(|latest| {
+        let times = |share: NonZeroU32| share.saturating_mul(latest.pace_shards.into());
+        let pace = latest.pace?;
+        let whole = Pace { limit: times(pace.limit), burst: times(pace.burst), ..pace };
+        let known = shards.iter().filter(|one| one.shard < latest.pace_shards.get());
+        let has_new = known.clone().count() < usize::from(latest.pace_shards.get());
+        let next = known.filter_map(|one| gate::next_start(&one.gate, now)).min();
+        Some((whole, next.filter(|_| !has_new).unwrap_or(now)))
+    });
+    LimitView {
+        key: String::new(),
+        limit,
+        shards: limited.or(paced).map_or(Shards::ONE, |gate| gate.shards.max(gate.pace_shards)),
+        pinned: views().any(|one| one.pinned),
+        holders: views().flat_map(|one| one.holders).collect(),
+        waiting: waiting.into_iter().map(|one| one.owner.clone()).collect(),
+        more: views().any(|one| one.more),
+        rate,
     }
 }

@@ -5,14 +5,12 @@
 //! each retry. If a process dies between the reservation and the record, one start is left out.
 
 use tickover_core::flow::{Paced, Rate};
-use tickover_core::gate::rate::Reservation;
 use tickover_core::id::TaskId;
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::command::{Schedule, Start};
 
 use super::schedule::{ScheduleRequest, digest};
 use crate::error::ServiceError;
-use crate::flow::{gate_digest, recorded};
 use crate::service::Service;
 
 /// Most tasks that one read has.
@@ -90,17 +88,16 @@ impl Service {
     ) -> Box<Schedule> {
         if self.starts_now(request, schedule.start) {
             let start = self.reserve_starts(&[request.flow.rate.as_ref()]).await.pop().flatten();
-            schedule.flow = recorded(&request.flow, start);
+            schedule.flow = self.recorded(&request.flow, start);
         }
         schedule
     }
 
     /// Gives back the start of a request that has led to no new task.
-    pub(crate) async fn give_unused_back(&self, rate: Option<&Rate>, start: Option<Reservation>) {
-        let (Some(rate), Some(start)) = (rate, start) else { return };
-        let text = tickover_core::gate::shown(&rate.key);
-        let paced = Paced { key: gate_digest(&rate.key), pace: rate.pace(), text, start: Some(start) };
-        self.give_start_back(&paced).await;
+    pub(crate) async fn give_unused_back(&self, start: Option<&Paced>) {
+        if let Some(start) = start {
+            self.give_start_back(start).await;
+        }
     }
 }
 

@@ -5,8 +5,7 @@ use sha2::{Digest as _, Sha256};
 use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::flow::FlowRequest;
-use tickover_core::gate::rate::Reservation;
+use tickover_core::flow::{FlowRequest, Paced};
 use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
 use tickover_core::kind::{Policies, Policy};
 use tickover_core::limits::{self, IDEMPOTENCY_KEY_MAX};
@@ -21,7 +20,6 @@ use tickover_core::trace::TraceContext;
 use super::single::Single;
 use crate::drive::{Known, Try};
 use crate::error::{ServiceError, unknown_queue};
-use crate::flow::recorded;
 use crate::service::Service;
 
 /// How many tasks of a batch are written at the same time.
@@ -65,7 +63,7 @@ pub struct Asked {
     /// The digest of the request as it was given, from when defaults were filled in; callers leave it out.
     pub fingerprint: Option<Fingerprint>,
     /// The start that was reserved by the request's rate; callers leave it out.
-    pub start: Option<Reservation>,
+    pub start: Option<Paced>,
 }
 
 /// A task that exists now, new or found.
@@ -137,7 +135,7 @@ impl Service {
             None => self.schedule_by_id(&request).await?,
         };
         if !is_new(&decision) {
-            Box::pin(self.give_unused_back(request.flow.rate.as_ref(), request.asked.start)).await;
+            Box::pin(self.give_unused_back(request.asked.start.as_ref())).await;
         }
         let (task, reply) = decision.outcome?;
         let existed = reply == Reply::Scheduled { existed: true };
@@ -258,7 +256,7 @@ impl Service {
             labels: request.labels.clone(),
             retry: request.retry.clone(),
             timeouts: request.timeouts,
-            flow: recorded(&request.flow, request.asked.start),
+            flow: self.recorded(&request.flow, request.asked.start.clone()),
             start: request.start,
             fingerprint: fingerprint(request),
             key,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ConcurrencyLimit;
+use crate::{ConcurrencyLimit, ShardCount};
 
 /// A key's limit, whatever tasks ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,4 +11,8 @@ use crate::ConcurrencyLimit;
 pub struct LimitRequest {
     /// At most so many run at once: 1 to 1,000. A lower limit takes no place away.
     pub limit: ConcurrencyLimit,
+    /// Among how many records it is divided: as many as the requests ask for, and at most the limit. Without it, as many
+    /// as the latest request of the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shards: Option<ShardCount>,
 }

@@ -6,7 +6,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Pace, Priority};
+use tickover_core::flow::{Pace, Priority, Shards};
 use tickover_core::gate::{Gate, Hold, Holder, Order, RateState, Waiter};
 use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, RecordId, TaskId};
 use tickover_core::time::Timestamp;
@@ -44,12 +44,14 @@ fn busy(world: &World, gate: &Gate) -> Gate {
     let called = Hold::Called { order: Order { priority: Priority::High, since: NOW } };
     let changed = Gate {
         limit: NonZeroU16::new(2),
+        shards: Shards::new(2).unwrap_or_default(),
         pinned: NonZeroU16::new(1_000),
         due: Some(Due { at: later(30), kind: DueKind::Backstop, shard: SHARD }),
         holders: vec![holder("a", Hold::Taken { mark: 7 }), holder("b", called)],
         waiters: vec![waiter("c", Priority::Low, later(1))],
         overflow: true,
         pace: NonZeroU32::new(997).map(|limit| Pace { limit, per: Millis::from_secs(1), burst: limit }),
+        pace_shards: Shards::new(20).unwrap_or_default(),
         paced_at: Some(NOW),
         rate: Some(RateState { next_at: later(3), part: 7, of: 997 }),
         ..gate.clone()

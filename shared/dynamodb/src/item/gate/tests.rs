@@ -2,7 +2,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Pace, Priority};
+use tickover_core::flow::{Pace, Priority, Shards};
 use tickover_core::gate::{Hold, Holder, Order, RateState};
 use tickover_core::id::{Fingerprint, Incarnation, Nonce, TaskId};
 use tickover_core::limits::CONTROL_RECORD_BYTES;
@@ -50,7 +50,9 @@ fn an_item_is_read_back_as_it_was_written() {
     let pace = Some(Pace { limit, per: Millis::from_secs(1), burst: limit });
     let rate = Some(RateState { next_at: NOW, part: 7, of: 997 });
     let paced = Gate { pace, paced_at: Some(NOW), rate, ..empty() };
-    for record in [empty(), busy(), pinned, paced] {
+    let shards = Shards::new(20).unwrap();
+    let sharded = Gate { shards, pace_shards: shards, ..busy() };
+    for record in [empty(), busy(), pinned, paced, sharded] {
         assert_eq!(to_gate(of_gate(&record).unwrap()).unwrap(), record);
     }
 }

@@ -4,7 +4,7 @@ use tickover_core::command::Context;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::flow::FlowRequest;
+use tickover_core::flow::Flow;
 use tickover_core::id::{Fingerprint, Incarnation, Owner, TaskId};
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::queue::KeyRecord;
@@ -106,7 +106,7 @@ impl Service {
             labels: None,
             retry: RetryPolicy { max_attempts: MaxAttempts::Skip, ..RetryPolicy::none() },
             timeouts: Timeouts::default(),
-            flow: crate::flow::recorded(&FlowRequest::default(), None),
+            flow: Flow::default(),
             start: Start::After(Millis::ZERO),
             fingerprint: fence_mark(),
             ..beside.clone()
@@ -135,10 +135,10 @@ impl Service {
         }
         let schedule = Box::pin(self.with_start(request, schedule)).await;
         let (id, own) = (schedule.id.clone(), schedule.fingerprint);
-        let start = schedule.flow.paced.as_ref().and_then(|paced| paced.start);
+        let start = schedule.flow.paced.clone();
         let decision = self.drive_unpublished(&id, Known::Absent, &Command::Schedule(schedule)).await?;
         if !is_new(&decision) {
-            Box::pin(self.give_unused_back(request.flow.rate.as_ref(), start)).await;
+            Box::pin(self.give_unused_back(start.as_ref())).await;
         }
         let (task, reply) = decision.outcome?;
         if is_fence(&task) {

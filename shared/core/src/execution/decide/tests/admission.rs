@@ -7,7 +7,7 @@ use crate::duration::Millis;
 use crate::execution::command::{Bounce, Command, Ending, Given};
 use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::{Admission, ExecutionOutcome, ExecutionStatus as Status};
-use crate::flow::{Gated, Pace, Paced};
+use crate::flow::{Gated, Pace, Paced, Shards};
 use crate::gate::rate::{Reservation, reserve};
 use crate::gate::{EXECUTION_PLACE, Places, version_mark};
 use crate::id::Fingerprint;
@@ -26,7 +26,12 @@ fn pace() -> Pace {
 /// An execution that needs a place at one key.
 fn limited() -> Plan {
     let limit = NonZeroU16::MIN;
-    let gates = vec![Gated { key: Fingerprint::from_bytes([1; 16]), limit, text: "customer-7".to_owned() }];
+    let gates = vec![Gated {
+        key: Fingerprint::from_bytes([1; 16]),
+        shards: Shards::ONE,
+        limit,
+        text: "customer-7".to_owned(),
+    }];
     let mut plan = execution();
     plan.start.admission = Some(Box::new(Admission { gates, ..Admission::default() }));
     plan
@@ -34,7 +39,13 @@ fn limited() -> Plan {
 
 /// An execution that starts by a rate, with this start.
 fn paced(start: Option<Reservation>) -> Plan {
-    let paced = Paced { key: Fingerprint::from_bytes([2; 16]), pace: pace(), text: "api".to_owned(), start };
+    let paced = Paced {
+        key: Fingerprint::from_bytes([2; 16]),
+        shards: Shards::ONE,
+        pace: pace(),
+        text: "api".to_owned(),
+        start,
+    };
     let mut plan = execution();
     plan.start.admission = Some(Box::new(Admission { paced: Some(paced), ..Admission::default() }));
     plan
