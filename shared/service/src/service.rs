@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use tickover_core::batch::BatchKey;
 use tickover_core::command::Context;
 use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
@@ -63,6 +64,11 @@ pub trait Rules: Send + Sync {
         context: &Context<'_>,
     ) -> cron::Decision {
         cron::decide(cron, command, context)
+    }
+
+    /// As [`Task::batch_key`].
+    fn batch_key(&self, task: &Task) -> BatchKey {
+        task.batch_key()
     }
 
     /// As [`gate::clear`].

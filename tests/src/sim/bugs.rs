@@ -14,7 +14,7 @@ mod table;
 pub use execution::decide_execution;
 pub use gates::{call_waiting, clear_places, free_place, reserve_start, take_place};
 pub use operation::read_operation;
-pub use rules::decide;
+pub use rules::{batch_key, decide};
 pub use sleeps::{forgets, is_for_a_sleep, seen_asleep};
 pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
 
@@ -209,6 +209,8 @@ bugs! {
     StartWithoutCondition, "start-without-condition", Rates;
     /// A start that was reserved counts for ever, however late its task is claimed.
     LateStartCounts, "late-start-counts", Rates;
+    /// A claim of tasks that belong together takes those of any tenant.
+    BatchOfAnyTenant, "batch-of-any-tenant", Batches;
     /// Where hints of low priority wait apart from the others, no worker asks for them.
     LowNeverAsked, "low-never-asked", Liveness;
 }

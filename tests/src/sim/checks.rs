@@ -3,6 +3,7 @@
 
 mod answers;
 mod aws;
+mod batches;
 mod busy;
 mod deadlines;
 mod endings;
@@ -55,6 +56,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(limits::of_run(run));
     found.extend(single::of_run(&stories, run));
     found.extend(rates::of_run(run));
+    found.extend(batches::of_run(&stories, run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);
     found

@@ -110,6 +110,8 @@ pub enum Request {
     Schedule(Vec<Option<TaskId>>),
     /// Claim tasks from a queue.
     Claim(QueueName),
+    /// Claim tasks of one kind and tenant from a queue, after a wait of this length for more of them.
+    ClaimTogether(QueueName, Millis),
     /// Receive tasks and turns from a queue.
     Work(QueueName),
     OfExecution(Asked),

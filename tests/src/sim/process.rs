@@ -5,6 +5,7 @@ pub mod execution;
 
 use std::sync::Arc;
 
+use tickover_core::batch::BatchKey;
 use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -13,7 +14,7 @@ use tickover_core::gate;
 use tickover_core::id::{Incarnation, Owner, QueueName, TaskId};
 use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
-use tickover_service::claim::{ClaimRequest, ClaimedTask};
+use tickover_service::claim::{ClaimRequest, ClaimedTask, Together};
 use tickover_service::lease::LeaseToken;
 use tickover_service::ports::{Clock as _, Received};
 use tickover_service::tasks::schedule::{ScheduleRequest, Scheduled};
@@ -109,6 +110,21 @@ impl Process {
         let asked = Request::Claim(queue.clone());
         let claimed = |tasks: &Vec<ClaimedTask>| Answer::Claimed(tasks.iter().filter_map(held).collect());
         let tasks = self.call(asked, claimed, async |service| service.claim(queue, request).await).await?;
+        Ok(tasks.into_iter().filter_map(with_held).collect())
+    }
+
+    /// Claims tasks of one kind and tenant, and waits for more of them.
+    pub async fn claim_together(
+        &self,
+        queue: &QueueName,
+        request: &ClaimRequest,
+        fill: Millis,
+    ) -> Result<Vec<(ClaimedTask, Held)>, ServiceError> {
+        let asked = Request::ClaimTogether(queue.clone(), fill);
+        let claimed = |tasks: &Vec<ClaimedTask>| Answer::Claimed(tasks.iter().filter_map(held).collect());
+        let together = Together { same_key: true, fill };
+        let claim = async |service: Service| service.claim_together(queue, request, together).await;
+        let tasks = self.call(asked, claimed, claim).await?;
         Ok(tasks.into_iter().filter_map(with_held).collect())
     }
 
@@ -263,6 +279,10 @@ impl Rules for Observed {
         };
         self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(ruling))));
         decision
+    }
+
+    fn batch_key(&self, task: &Task) -> BatchKey {
+        bugs::batch_key(self.world.bug, task)
     }
 
     fn clear_places(&self, plan: &mut gate::Plan, now: Timestamp) {

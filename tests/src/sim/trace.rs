@@ -142,6 +142,7 @@ impl fmt::Display for Request {
                 write!(f, "schedule {}", ids.join(", "))
             }
             Self::Claim(queue) => write!(f, "claim from {queue}"),
+            Self::ClaimTogether(queue, fill) => write!(f, "claim from {queue} together, within {fill}"),
             Self::Work(queue) => write!(f, "work from {queue}"),
             Self::OfExecution(asked) => write!(f, "{asked}"),
             Self::ClaimById(task) => write!(f, "claim {task}"),

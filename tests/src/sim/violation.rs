@@ -51,6 +51,8 @@ pub enum Invariant {
     Single,
     /// No more tasks of a key start than its rate allows.
     Rates,
+    /// Tasks that were claimed as one batch belong together.
+    Batches,
     /// Every task and every execution ends.
     Liveness,
     /// Due work is done on time, as far as the faults allow.

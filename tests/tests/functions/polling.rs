@@ -215,10 +215,11 @@ async fn a_step_that_kills_its_worker_ends_alone_and_work_beside_it_completes() 
     let all_run = async || MATES.iter().all(|mate| visits(&yard.gate(mate)) == 1) && visits(&bomb) == 1;
     until("all of them run in one process", all_run).await;
     open(&bomb);
+    assert!(!worker.ended().await.unwrap().status.success());
+    // Only now: otherwise one of them could end before the process dies.
     for mate in MATES {
         open(&yard.gate(mate));
     }
-    assert!(!worker.ended().await.unwrap().status.success());
 
     let tick = yard.deployment.start("tick").await;
     let mut deaths = 1;

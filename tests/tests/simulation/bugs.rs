@@ -240,6 +240,11 @@ fn a_lost_hint_of_a_turn_on_a_busy_queue_is_caught() {
 }
 
 #[test]
+fn a_batch_of_several_tenants_is_caught() {
+    is_caught(Bug::BatchOfAnyTenant);
+}
+
+#[test]
 fn a_loop_of_messages_that_is_not_allowed_is_caught() {
     is_caught(Bug::LoopsNotAllowed);
 }

@@ -131,11 +131,12 @@ impl Service {
         let soon = self.now().plus(WAITED_OUT);
         let ready = hints.iter().find(|(hint, _)| available_at(&hint.task) <= soon);
         if key.is_none() {
-            *key = ready.or(hints.first()).map(|(hint, _)| hint.task.batch_key());
+            *key = ready.or(hints.first()).map(|(hint, _)| self.rules.batch_key(&hint.task));
         }
         let is_ready = ready.is_some();
         let (fit, others): (Vec<_>, Vec<_>) = hints.into_iter().partition(|(hint, _)| {
-            !wanted.together.same_key || key.as_ref().is_some_and(|key| *key == hint.task.batch_key())
+            !wanted.together.same_key
+                || key.as_ref().is_some_and(|key| *key == self.rules.batch_key(&hint.task))
         });
         let others: Vec<&Received> = others.into_iter().map(|(_, message)| message).collect();
         self.give_back_messages(queue, &others).await;

@@ -80,6 +80,12 @@ pub async fn worker(process: Process, progress: &Progress) {
             Some(id) => {
                 process.claim_by_id(&id, &request).await.map(|one| one.into_iter().map(of_task).collect())
             }
+            // Some workers take what belongs together.
+            None if stormy && dice.chance(100) => {
+                let fill = dice.secs(0, 20);
+                let claimed = process.claim_together(&queue, &request, fill).await;
+                claimed.map(|all| all.into_iter().map(of_task).collect())
+            }
             // Some workers run no workflows.
             None if stormy && dice.chance(150) => {
                 process.claim(&queue, &request).await.map(|all| all.into_iter().map(of_task).collect())

@@ -1,6 +1,7 @@
 //! Bugs in decisions.
 
 use futures::FutureExt as _;
+use tickover_core::batch::BatchKey;
 use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::{DueReply, Effect, Write};
 use tickover_core::duration::Millis;
@@ -18,6 +19,12 @@ use super::Bug;
 use crate::sim::hardship::Span;
 use crate::sim::history::{Actor, Fate, Note, What};
 use crate::sim::world::World;
+
+/// As the core's, with the bug of this run.
+pub fn batch_key(bug: Option<Bug>, task: &Task) -> BatchKey {
+    let key = task.batch_key();
+    if bug == Some(Bug::BatchOfAnyTenant) { BatchKey { tenant: None, ..key } } else { key }
+}
 
 /// The core's decision, or the decision with the bug of this run.
 pub fn decide(
@@ -96,6 +103,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced

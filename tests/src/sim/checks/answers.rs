@@ -15,11 +15,11 @@ use crate::sim::history::{Answer, Held, Made, Report, Request, What};
 use crate::sim::violation::{Invariant, Violation};
 
 /// A call with its answer.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     number: u64,
-    request: &'a Request,
-    at: Timestamp,
-    answer: &'a Answer,
+    pub(super) request: &'a Request,
+    pub(super) at: Timestamp,
+    pub(super) answer: &'a Answer,
 }
 
 pub(super) fn are_true(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
@@ -39,7 +39,7 @@ pub(super) fn are_true(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     found
 }
 
-fn calls(run: &Run) -> Vec<Call<'_>> {
+pub(super) fn calls(run: &Run) -> Vec<Call<'_>> {
     let mut asked = BTreeMap::new();
     let mut calls = Vec::new();
     for event in &run.events {

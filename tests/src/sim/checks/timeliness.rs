@@ -6,6 +6,7 @@ use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 
 use super::story::{Stories, visible_instant};
+use super::timers::SLOW_MS;
 use crate::sim::Run;
 use crate::sim::fault_plan::{LAG, SKEW};
 use crate::sim::history::{Answer, Request, What};
@@ -114,9 +115,11 @@ fn good_ticks(run: &Run) -> Vec<Tick> {
                 under_way.insert(*call, (*minute, event.at));
             }
             What::Answered { call, answer: Answer::Ticked(report) } => {
-                // Where only the queues are unreachable, a tick needs no more than the table to enforce instants.
+                // Where only the queues are unreachable, a tick needs no more than the table to enforce instants. But with
+                // calls that take seconds, a few pages are more than it has time for.
+                let has_time = !report.out_of_time || run.plan.faults.latency_ms < SLOW_MS;
                 let did_all = report.fanned_out == 0
-                    && (needs_table_only || (report.failed == 0 && !report.out_of_time));
+                    && ((needs_table_only && has_time) || (report.failed == 0 && !report.out_of_time));
                 let tick = under_way.remove(call).filter(|_| did_all);
                 ticks.extend(tick.map(|(minute, began)| Tick { minute, began, ended: event.at }));
             }

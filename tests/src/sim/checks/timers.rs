@@ -18,7 +18,7 @@ use crate::sim::violation::{Invariant, Violation};
 type Key = (RecordId, Timestamp, Timestamp);
 
 /// A tick waits 3 s for a queue. A call takes at most this long, each way.
-const SLOW_MS: u64 = 1_500;
+pub(super) const SLOW_MS: u64 = 1_500;
 
 /// What is known at some point of the history.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tickover::{StepInfo, step_info};
+use tickover::{StepInfo, step_info, step_infos};
 use tickover_service::ports::Clock as _;
 
 use crate::sim::gate::Gate;
@@ -32,14 +32,14 @@ impl OutsideConnection {
         WAY.scope(self, worker).await
     }
 
-    /// A request to the outside world, with its answer. The process may die or freeze on the way.
-    async fn ask(&self, info: &StepInfo) {
-        self.note(info, Stage::Begins);
+    /// A request to the outside world for these steps, with its answer. The process may die or freeze on the way.
+    async fn ask(&self, infos: &[StepInfo]) {
+        infos.iter().for_each(|info| self.note(info, Stage::Begins));
         let dice = &self.gate.dice;
         let is_slow = self.gate.world.in_fault_phase() && dice.chance(150);
         let span = if is_slow { dice.millis(3_000, 90_000) } else { dice.millis(0, 2_000) };
         self.gate.pass().await;
-        self.note(info, Stage::Asks);
+        infos.iter().for_each(|info| self.note(info, Stage::Asks));
         self.gate.clock.sleep_until(self.gate.clock.now().plus(span)).await;
         self.gate.pass().await;
     }
@@ -61,7 +61,14 @@ pub(crate) async fn call() -> u32 {
     let Some(info) = step_info() else { return 0 };
     // In an undisturbed run the outside world answers at once.
     if let Ok(way) = WAY.try_with(Clone::clone) {
-        way.ask(&info).await;
+        way.ask(std::slice::from_ref(&info)).await;
     }
     info.attempt
+}
+
+/// The same for all tasks of a batch.
+pub(crate) async fn call_for_all() {
+    if let Ok(way) = WAY.try_with(Clone::clone) {
+        way.ask(&step_infos()).await;
+    }
 }

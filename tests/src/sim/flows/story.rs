@@ -16,14 +16,14 @@ use tickover_service::executions::StartRequest;
 use super::import::Import;
 use super::order::{Order, Shipment, fulfil, print_label};
 use super::trip::Trip;
-use super::{fan_out, import, reminder, trip};
+use super::{fan_out, import, library, reminder, trip};
 use crate::sim::dice::Dice;
 use crate::sim::world::queue;
 
 /// The timeout of the code that runs after a failure.
 const ON_FAILURE: Millis = Millis::from_secs(15 * 60);
 
-/// One of the five workflows, with its input.
+/// One of the six workflows, with its input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Story {
     /// An order with this many boxes, each with a list of contents of this length.
@@ -40,6 +40,8 @@ pub enum Story {
     },
     /// Pictures in so many sizes; some can't be made.
     Gallery { sizes: u32 },
+    /// Books, which are shelved in batches; some can't be.
+    Library { books: u32 },
     /// A list of this many pages.
     Import { pages: u32 },
 }
@@ -54,7 +56,8 @@ impl Story {
             0 => Self::Order { boxes: small(dice.pick([0, 2, 4])), length: small(dice.pick([5, 150, 400])) },
             1 => Self::Survey,
             2 => Self::Trip { has_room: dice.chance(500) },
-            3 | 4 => Self::Gallery { sizes: dice.pick([2, 5, 12, 25]) },
+            3 => Self::Gallery { sizes: dice.pick([2, 5, 12, 25]) },
+            4 => Self::Library { books: dice.pick([1, 3, 5]) },
             _ => Self::Import { pages: dice.pick([1, 2, 4]) },
         }
     }
@@ -71,6 +74,7 @@ impl Story {
             Self::Survey => request(&reminder::survey, &"How was it?"),
             Self::Trip { has_room } => request(&trip::book, &rome(*has_room)),
             Self::Gallery { sizes } => request(&fan_out::gallery, &widths(*sizes)),
+            Self::Library { books } => request(&library::library, &shelf(*books)),
             Self::Import { pages } => request(&import::import, &list(id.to_string(), *pages)),
         };
         let on_failure = matches!(self, Self::Order { .. } | Self::Trip { .. }).then_some(ON_FAILURE);
@@ -87,7 +91,7 @@ impl Story {
         match self {
             Self::Order { .. } => Some(("shipped", json(&shipment()))),
             Self::Survey => Some(("answer", json(&"fine"))),
-            Self::Trip { .. } | Self::Gallery { .. } | Self::Import { .. } => None,
+            Self::Trip { .. } | Self::Gallery { .. } | Self::Library { .. } | Self::Import { .. } => None,
         }
     }
 
@@ -118,6 +122,10 @@ impl Story {
             Self::Gallery { sizes } => {
                 let env = TestEnv::new().workflow(fan_out::gallery);
                 end(&env, &fan_out::gallery, widths(*sizes), None).await
+            }
+            Self::Library { books } => {
+                let env = TestEnv::new().workflow(library::library).step::<library::shelve>();
+                end(&env, &library::library, shelf(*books), None).await
             }
             Self::Import { pages } => {
                 let env = TestEnv::new().workflow((import::import, import::import_page));
@@ -177,6 +185,10 @@ fn rome(has_room: bool) -> Trip {
 /// Every fifth is too wide.
 fn widths(sizes: u32) -> Vec<u32> {
     (1..=sizes).map(|number| if number % 5 == 0 { 5_000 } else { number * 100 }).collect()
+}
+
+fn shelf(books: u32) -> Vec<u32> {
+    (1..=books).collect()
 }
 
 const fn list(name: String, pages: u32) -> Import {

@@ -13,7 +13,7 @@ const SEEDS: u64 = 300;
 /// Of a thousand of these, in so many executions have them as well.
 const WITH_EXECUTIONS: u64 = 600;
 /// Of a thousand keys, so many have shards.
-const SHARDED: u64 = 300;
+const SHARDED: u64 = 150;
 /// The keys. The limit of each is the same for all tasks of a run.
 const KEYS: [&str; 2] = ["customer", "smtp"];
 
@@ -41,12 +41,12 @@ pub(super) fn add(seed: u64, jobs: &mut [Job]) {
         let requests = match &mut job.request {
             JobRequest::Schedule(requests) => requests,
             JobRequest::Start(start) if has_executions => {
-                start.flow.concurrency = keys(&of_executions, 400);
+                start.flow.concurrency = keys(&of_executions, 700);
                 continue;
             }
             JobRequest::StartTogether(starts) if has_executions => {
                 for start in starts {
-                    start.flow.concurrency = keys(&of_executions, 400);
+                    start.flow.concurrency = keys(&of_executions, 700);
                 }
                 continue;
             }
