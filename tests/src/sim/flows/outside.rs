@@ -34,12 +34,16 @@ impl OutsideConnection {
 
     /// A request to the outside world for these steps, with its answer. The process may die or freeze on the way.
     async fn ask(&self, infos: &[StepInfo]) {
-        infos.iter().for_each(|info| self.note(info, Stage::Begins));
+        for info in infos {
+            self.note(info, Stage::Begins);
+        }
         let dice = &self.gate.dice;
         let is_slow = self.gate.world.in_fault_phase() && dice.chance(150);
         let span = if is_slow { dice.millis(3_000, 90_000) } else { dice.millis(0, 2_000) };
         self.gate.pass().await;
-        infos.iter().for_each(|info| self.note(info, Stage::Asks));
+        for info in infos {
+            self.note(info, Stage::Asks);
+        }
         self.gate.clock.sleep_until(self.gate.clock.now().plus(span)).await;
         self.gate.pass().await;
     }
