@@ -45,7 +45,7 @@ pub(crate) struct SetArgs {
     /// At most so many run at once: 1 to 1,000
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
     limit: u16,
-    /// Among how many records it is divided: as many as the requests ask for; without it, as many as the latest one
+    /// Among how many records it is divided: as many as the latest request has (default), or more
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=20))]
     shards: Option<u8>,
 }

@@ -91,6 +91,9 @@ pub struct Gate {
     /// The limit that an operator has set instead.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<NonZeroU16>,
+    /// Among how many shards of its key that limit is divided.
+    #[serde(rename = "on", default, skip_serializing_if = "Shards::is_one")]
+    pub pinned_shards: Shards,
     /// Its place in the due index, while a task waits or has been called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
@@ -323,6 +326,7 @@ impl Gate {
             shards: Shards::ONE,
             asked_at: None,
             pinned: None,
+            pinned_shards: Shards::ONE,
             due: None,
             holders: vec![],
             waiters: vec![],
@@ -338,6 +342,11 @@ impl Gate {
     /// The limit that counts.
     pub fn limit(&self) -> Option<NonZeroU16> {
         self.pinned.or(self.limit)
+    }
+
+    /// Among how many shards of its key the limit that counts is divided.
+    pub fn shards(&self) -> Shards {
+        if self.pinned.is_some() { self.pinned_shards.max(self.shards) } else { self.shards }
     }
 
     /// How many places are free.

@@ -172,7 +172,7 @@ impl Service {
             }
             Act::Pin(limit) => {
                 plan.gate.pinned = limit.map(|(share, _)| share);
-                plan.gate.shards = limit.map_or(plan.gate.shards, |(_, shards)| shards);
+                plan.gate.pinned_shards = limit.map(|(_, shards)| shards).unwrap_or_default();
                 Done::Found(true)
             }
             Act::Release(owner) => {

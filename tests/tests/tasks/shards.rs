@@ -152,7 +152,12 @@ async fn an_operators_limit_counts_before_the_first_task_comes_if_it_names_the_s
     let mut running = vec![];
     claim_all(&scene, &mut running).await;
     assert_eq!(running.len(), 5);
-    // In fewer shards again: those that aren't used any more are given back.
+    // Not in fewer than the requests have: the others would keep their own limits.
     let view = service.set_limit(&key(), NonZeroU16::new(7), Some(shards(2))).await.unwrap();
-    assert_eq!((view.limit, view.shards.get()), (NonZeroU16::new(7), 2));
+    assert_eq!((view.limit, view.shards.get()), (NonZeroU16::new(7), 5));
+    let view = service.set_limit(&key(), NonZeroU16::new(8), Some(shards(6))).await.unwrap();
+    assert_eq!((view.limit, view.shards.get()), (NonZeroU16::new(8), 6));
+    // Given back, it is again as the requests ask.
+    let view = service.set_limit(&key(), None, None).await.unwrap();
+    assert_eq!((view.limit, view.shards.get(), view.pinned), (NonZeroU16::new(50), 5, false));
 }

@@ -68,8 +68,8 @@ impl Service {
 
     /// Sets a key's limit, whatever tasks ask for; `None` gives it back to them. A lower limit takes no place away.
     ///
-    /// It is divided among as many shards as given; if none are, among those of the latest request. It must be at least
-    /// their number.
+    /// It is divided among as many shards as the latest request of the key has, or among more, if `shards` says so. It must
+    /// be at least their number.
     pub async fn set_limit(
         &self,
         key: &FlowKey,
@@ -77,7 +77,8 @@ impl Service {
         shards: Option<Shards>,
     ) -> Result<LimitView, ServiceError> {
         let known = self.shards_of(key).await?;
-        let shards = shards.unwrap_or_else(|| latest(&known).map_or(Shards::ONE, |gate| gate.shards));
+        let asked = latest(&known).map_or(Shards::ONE, Gate::shards);
+        let shards = shards.map_or(asked, |given| given.max(asked));
         let count = u16::from(shards.get());
         if limit.is_some_and(|limit| limit.get() < count) {
             let text = format!("must be at least the number of the key's shards, {shards}");
@@ -192,7 +193,7 @@ impl ShardOfKey {
         LimitView {
             key: String::new(),
             limit: gate.limit(),
-            shards: gate.shards,
+            shards: gate.shards(),
             pinned: gate.pinned.is_some(),
             holders: gate.holders.iter().filter(|one| one.until > now).map(holder).collect(),
             waiting: self.waiting().map(|one| one.owner.clone()).collect(),
@@ -221,7 +222,9 @@ fn added_up(shards: &[ShardOfKey], now: Timestamp) -> LimitView {
     let limit = limited.and_then(|latest| {
         let of = |shard| shards.iter().find(|one| one.shard == shard).and_then(|one| one.gate.limit());
         let share = latest.limit.or(latest.pinned).map_or(0, NonZeroU16::get);
-        NonZeroU16::new((0..latest.shards.get()).map(|shard| of(shard).map_or(share, NonZeroU16::get)).sum())
+        NonZeroU16::new(
+            (0..latest.shards().get()).map(|shard| of(shard).map_or(share, NonZeroU16::get)).sum(),
+        )
     });
     let paced = shards.iter().map(|one| &one.gate).filter(|gate| gate.pace.is_some());
     let paced = paced.max_by_key(|gate| gate.paced_at);
@@ -237,7 +240,7 @@ fn added_up(shards: &[ShardOfKey], now: Timestamp) -> LimitView {
     LimitView {
         key: String::new(),
         limit,
-        shards: limited.or(paced).map_or(Shards::ONE, |gate| gate.shards.max(gate.pace_shards)),
+        shards: limited.or(paced).map_or(Shards::ONE, |gate| gate.shards().max(gate.pace_shards)),
         pinned: views().any(|one| one.pinned),
         holders: views().flat_map(|one| one.holders).collect(),
         waiting: waiting.into_iter().map(|one| one.owner.clone()).collect(),

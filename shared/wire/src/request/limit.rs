@@ -11,8 +11,8 @@ use crate::{ConcurrencyLimit, ShardCount};
 pub struct LimitRequest {
     /// At most so many run at once: 1 to 1,000. A lower limit takes no place away.
     pub limit: ConcurrencyLimit,
-    /// Among how many records it is divided: as many as the requests ask for, and at most the limit. Without it, as many
-    /// as the latest request of the key.
+    /// Among how many records it is divided, and at most the limit: as many as the latest request of the key has (default),
+    /// or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<ShardCount>,
 }

@@ -46,6 +46,7 @@ fn busy(world: &World, gate: &Gate) -> Gate {
         limit: NonZeroU16::new(2),
         shards: Shards::new(2).unwrap_or_default(),
         pinned: NonZeroU16::new(1_000),
+        pinned_shards: Shards::new(3).unwrap_or_default(),
         due: Some(Due { at: later(30), kind: DueKind::Backstop, shard: SHARD }),
         holders: vec![holder("a", Hold::Taken { mark: 7 }), holder("b", called)],
         waiters: vec![waiter("c", Priority::Low, later(1))],

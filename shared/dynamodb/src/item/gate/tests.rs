@@ -51,7 +51,7 @@ fn an_item_is_read_back_as_it_was_written() {
     let rate = Some(RateState { next_at: NOW, part: 7, of: 997 });
     let paced = Gate { pace, paced_at: Some(NOW), rate, ..empty() };
     let shards = Shards::new(20).unwrap();
-    let sharded = Gate { shards, pace_shards: shards, ..busy() };
+    let sharded = Gate { shards, pace_shards: shards, pinned_shards: shards, ..busy() };
     for record in [empty(), busy(), pinned, paced, sharded] {
         assert_eq!(to_gate(of_gate(&record).unwrap()).unwrap(), record);
     }
