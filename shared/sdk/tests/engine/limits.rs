@@ -119,10 +119,13 @@ async fn the_items_of_a_paged_map_and_the_defaults_of_a_kind_are_not_at_a_key_of
         (QueueName::parse(tickover::DEFAULT_QUEUE).unwrap(), TaskKind::parse("charge").unwrap());
     let defaults = KindDefaults { given: Json::string(""), policies };
     let client = tickover::Client::from(scene.service.clone());
-    client.start(&own_key_of_items, ()).id("items").concurrency("customer-7", 1).await.unwrap();
+    let items = client.start(&own_key_of_items, ()).id("items").concurrency("customer-7", 1);
+    // One that waits for itself then ends too, with another message.
+    items.execution_timeout("1h").await.unwrap();
     let items = scene.finish(&worker, "items").await.message().to_owned();
     scene.service.set_kind(&queue, &kind, defaults).await.unwrap();
-    client.start(&own_key_of_a_kind, ()).id("kind").concurrency("customer-7", 1).await.unwrap();
+    let kind = client.start(&own_key_of_a_kind, ()).id("kind").concurrency("customer-7", 1);
+    kind.execution_timeout("1h").await.unwrap();
     let kind = scene.finish(&worker, "kind").await.message().to_owned();
     for text in [&items, &kind] {
         assert!(text.contains("has a place at the key \"customer-7\", and would wait for itself"), "{text}");

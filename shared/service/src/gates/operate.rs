@@ -3,7 +3,6 @@
 use std::num::{NonZeroU16, NonZeroU32};
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::flow::{Gated, Pace, SHARDS_MAX, Shards};
@@ -215,7 +214,7 @@ fn latest(shards: &[ShardOfKey]) -> Option<&Gate> {
 
 /// What all shards of a key are together. One that has no record has a share like the others.
 fn added_up(shards: &[ShardOfKey], now: Timestamp) -> LimitView {
-    let views = || shards.iter().map(|one| one.view(now));
+    let views: Vec<LimitView> = shards.iter().map(|one| one.view(now)).collect();
     let mut waiting: Vec<&Waiter> = shards.iter().flat_map(ShardOfKey::waiting).collect();
     waiting.sort_by_key(|one| one.order);
     let limited = latest(shards);
@@ -241,10 +240,10 @@ fn added_up(shards: &[ShardOfKey], now: Timestamp) -> LimitView {
         key: String::new(),
         limit,
         shards: limited.or(paced).map_or(Shards::ONE, |gate| gate.shards().max(gate.pace_shards)),
-        pinned: views().any(|one| one.pinned),
-        holders: views().flat_map(|one| one.holders).collect(),
+        pinned: views.iter().any(|one| one.pinned),
+        more: views.iter().any(|one| one.more),
+        holders: views.into_iter().flat_map(|one| one.holders).collect(),
         waiting: waiting.into_iter().map(|one| one.owner.clone()).collect(),
-        more: views().any(|one| one.more),
         rate,
     }
 }
