@@ -315,7 +315,7 @@ async fn a_claim_and_a_heartbeat_of_a_remote_step_read_its_execution_for_half_a_
         any_queue: false,
         at_most: None,
     };
-    meter.scene.service.start_remote(&first.execution, vec![step]).await.unwrap();
+    meter.scene.service.start_remote(&first.execution, vec![step]).await.all().unwrap();
     let request = work(1);
     let (claimed, bill) = meter.bill(meter.scene.service.claim(&queue(), &request)).await;
     let [claimed] = &claimed.unwrap()[..] else { panic!("there is one") };
@@ -348,7 +348,7 @@ async fn fan_out(meter: &Meter, of: u16) -> Bill {
                 any_queue: false,
                 at_most: None,
             });
-            service.start_remote(&first.execution, steps.collect()).await.unwrap();
+            service.start_remote(&first.execution, steps.collect()).await.all().unwrap();
             let begun =
                 |name: &StepName| Entry { at: service.now(), what: Happened::Remote { name: name.clone() } };
             let entries = names.iter().map(begun).collect();

@@ -112,7 +112,7 @@ async fn begun(service: &Service) -> (ExecutionId, Vec<ClaimedTask>) {
     let Some(Work::Turn(turn)) = service.next_work(&queue(), &request()).await.unwrap().pop() else {
         panic!("the first turn");
     };
-    service.start_remote(&turn.execution, (0..STEPS).map(step).collect()).await.unwrap();
+    service.start_remote(&turn.execution, (0..STEPS).map(step).collect()).await.all().unwrap();
     let begin = |place| Entry { at: service.now(), what: Happened::Remote { name: name(place) } };
     let entries = (0..STEPS).map(begin).collect();
     assert!(suspend(service, turn.lease, &turn.execution, entries).await.is_none());

@@ -47,7 +47,7 @@ pub(crate) use drive::CALLER_WAITS;
 pub use events::{EventSent, PendingEvent, PendingEvents};
 pub use export::ExportedPage;
 pub use outcome::EndedStep;
-pub use remote::remote_id;
+pub use remote::{Begun, remote_id};
 pub use runs::Run;
 pub(crate) use waiters::Waiters;
 pub use work::Work;

@@ -37,7 +37,7 @@ impl Worker {
         self.start(id, json!({})).await;
         let turn = self.take(id).await;
         let begun = self.entry(Happened::Remote { name: step.name.clone() });
-        self.caller.scene.service.start_remote(&turn.execution, vec![step]).await.expect("a step");
+        self.caller.scene.service.start_remote(&turn.execution, vec![step]).await.all().expect("a step");
         let suspended = self.try_suspend(&turn, vec![begun], None, true).await.expect("a suspension");
         assert!(matches!(suspended, Suspended::Done));
         self.done_with(&turn).await;
@@ -105,7 +105,7 @@ async fn remote_steps_stand_in_their_queue_as_their_execution_does_unless_they_a
         let turn = worker.take(id).await;
         let kind = TaskKind::parse(id).expect("a kind");
         let step = RemoteStep { flow, kind, ..remote("print", None) };
-        worker.caller.scene.service.start_remote(&turn.execution, vec![step]).await.expect("a step");
+        worker.caller.scene.service.start_remote(&turn.execution, vec![step]).await.all().expect("a step");
     };
     begin("low", "low", FlowRequest::default()).await;
     begin("low-but-urgent", "low", FlowRequest { priority: Priority::High, ..FlowRequest::default() }).await;

@@ -87,7 +87,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         given: vec![],
         slot: None,
     };
-    service.start_remote(&turn.execution, vec![step]).await.unwrap();
+    service.start_remote(&turn.execution, vec![step]).await.all().unwrap();
     let suspend = Suspend {
         lease: turn.lease,
         entries: vec![Entry { at: service.now(), what: Happened::Remote { name } }],

@@ -220,7 +220,7 @@ impl Busy {
             any_queue: false,
             at_most: None,
         };
-        self.service().start_remote(&turn.execution, vec![remote]).await.unwrap();
+        self.service().start_remote(&turn.execution, vec![remote]).await.all().unwrap();
         let id = remote_id(&turn.execution, &step);
         // Its message stays in the queue, as it does where a worker dies before it deletes it.
         let held = ClaimRequest { lease: Millis::from_secs(6 * 3_600), ..claim_request(1) };

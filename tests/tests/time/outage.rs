@@ -90,6 +90,24 @@ async fn a_deadline_is_decided_before_any_queue_is_asked() {
 }
 
 #[tokio::test]
+async fn deadlines_do_not_wait_for_the_probes_of_a_queue_that_hangs() {
+    let (scene, queue) = FaultyQueue::scene(1);
+    for number in 0..200 {
+        scene.service.schedule(request("work", Some(&format!("idle{number}")), None)).await.unwrap();
+        scene.service.schedule(with_deadline(&format!("t{number}"), 600)).await.unwrap();
+    }
+    queue.set_fault(Some(QueueFault::Hangs));
+    queue.calls("depth");
+    let began = after(660);
+    assert_eq!(tick_of(&scene, 11, 0).await.timed_out, 200);
+    assert!(queue.calls("depth") > 0 && scene.service.now() > began, "nothing had to wait");
+    for number in 0..200 {
+        let task = scene.service.describe(&task_id(&format!("t{number}"))).await.unwrap().task;
+        assert_eq!(task.ended().unwrap().ended_at, began, "t{number}");
+    }
+}
+
+#[tokio::test]
 async fn records_of_a_removed_queue_do_not_block_the_index_and_get_hints_when_it_is_back() {
     let (scene, queue) = FaultyQueue::scene(1);
     let gone = queue_name("gone");

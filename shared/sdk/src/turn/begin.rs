@@ -17,9 +17,14 @@ use crate::ctx::is_own_child;
 use crate::error::Error;
 
 /// The remote steps and children that were started.
+#[derive(Default)]
 pub(super) struct StartedWork {
-    remote: Result<Vec<StepName>, Error>,
+    remote: Vec<StepName>,
     children: Vec<Started>,
+    /// Why the run fails: it asked for something that can't be started.
+    refused: Option<Error>,
+    /// Why others weren't started.
+    trouble: Option<ServiceError>,
 }
 
 /// The outcomes of remote steps and other executions that have ended.
@@ -80,23 +85,22 @@ impl Driver {
             names.filter(|name| state.replay.was_reopened(name)).collect()
         };
         self.jobs.push(Box::pin(async move {
-            if let Err(error) = revive(&service, &record, &again).await {
-                return Done::Started(Err(error));
-            }
-            Done::Started(begin(&service, &record, steps, children).await)
+            Done::Started(match revive(&service, &record, &again).await {
+                Ok(()) => begin(&service, &record, steps, children).await,
+                Err(error) => StartedWork { trouble: Some(error), ..StartedWork::default() },
+            })
         }));
     }
 
-    pub(super) fn work_started(&mut self, started: StartedWork) {
+    /// Notes what was started. An error says that not everything was.
+    pub(super) fn work_started(&mut self, started: StartedWork) -> Result<(), Halt> {
         let now = self.service.now();
         let mut state = self.shared.lock();
-        match started.remote {
-            Ok(names) => {
-                for name in names {
-                    state.replay.push(now, Happened::Remote { name });
-                }
-            }
-            Err(error) => state.fail(error),
+        for name in started.remote {
+            state.replay.push(now, Happened::Remote { name });
+        }
+        if let Some(error) = started.refused {
+            state.fail(error);
         }
         for Started { name, execution, policy, awaited_as, result } in started.children {
             let what = match result {
@@ -111,6 +115,7 @@ impl Driver {
                 state.replay.push(now, Happened::Fired { name });
             }
         }
+        started.trouble.map_or(Ok(()), |error| Err(Halt::HalfStarted(error)))
     }
 
     /// Ends the remote steps and children that the turn has started but couldn't record, if the run is over. If it
@@ -121,9 +126,8 @@ impl Driver {
             match self.jobs.next().await {
                 Some(Done::Started(started)) => {
                     self.busy.starting = false;
-                    if let Ok(started) = started {
-                        self.work_started(started);
-                    }
+                    // What wasn't started needs no end.
+                    let _: Result<(), Halt> = self.work_started(started);
                 }
                 Some(Done::Ended(_)) | None => self.busy.starting = false,
                 Some(
@@ -248,16 +252,26 @@ async fn begin(
     record: &Execution,
     steps: Vec<RemoteStep>,
     children: Vec<ToStart>,
-) -> Result<StartedWork, ServiceError> {
-    let names: Vec<StepName> = steps.iter().map(|step| step.name.clone()).collect();
-    let result = if steps.is_empty() { Ok(()) } else { service.start_remote(record, steps).await };
-    let remote = match result {
-        Ok(()) => Ok(names),
-        Err(ServiceError::Rejected(reject)) => Err(Error::new(reject.code(), reject.to_string())),
-        Err(error) => return Err(error),
-    };
-    let started = join_all(children.into_iter().map(|child| start(service, record, child))).await;
-    Ok(StartedWork { remote, children: started.into_iter().flatten().collect::<Result<_, _>>()? })
+) -> StartedWork {
+    let mut work = StartedWork::default();
+    if !steps.is_empty() {
+        let begun = service.start_remote(record, steps).await;
+        work.remote = begun.names;
+        match begun.error {
+            Some(ServiceError::Rejected(reject)) => {
+                work.refused = Some(Error::new(reject.code(), reject.to_string()));
+            }
+            trouble => work.trouble = trouble,
+        }
+    }
+    for started in join_all(children.into_iter().map(|child| start(service, record, child))).await {
+        match started {
+            Some(Ok(child)) => work.children.push(child),
+            Some(Err(error)) => work.trouble = Some(error),
+            None => {}
+        }
+    }
+    work
 }
 
 async fn start(

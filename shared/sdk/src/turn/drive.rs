@@ -95,7 +95,7 @@ pub(super) enum Done {
     Heartbeat(Result<Box<Execution>, ServiceError>),
     /// The whole journal of the latest known record.
     Reread(Result<Vec<Entry>, ServiceError>),
-    Started(Result<StartedWork, ServiceError>),
+    Started(StartedWork),
     Ended(Result<Vec<tickover_core::id::StepName>, ServiceError>),
     OutcomesRead(Result<ReadOutcomes, ServiceError>),
     Read(Payload, Result<Json, ServiceError>),
@@ -108,6 +108,8 @@ pub(super) enum Halt {
     Lost,
     /// The service failed.
     Broken(ServiceError),
+    /// The service failed to start some of what the code needs. What it has started is noted.
+    HalfStarted(ServiceError),
     /// The code panicked: its message and position.
     Panicked(String),
     /// The code can't continue on this worker until somebody changes something: it awaits something that isn't durable,
@@ -330,8 +332,9 @@ impl Driver {
             Done::Aborted => {}
             Done::Attempt(end) => self.attempt_ended(*end)?,
             Done::Stored(stored) => {
-                self.busy.writing = false;
+                // If it failed, nobody knows whether it was written, and nothing may be written after it.
                 self.stored(*stored?);
+                self.busy.writing = false;
             }
             Done::Reread(journal) => {
                 self.busy.writing = false;
@@ -343,7 +346,7 @@ impl Driver {
             }
             Done::Started(started) => {
                 self.busy.starting = false;
-                self.work_started(started?);
+                self.work_started(started)?;
             }
             Done::Ended(ended) => {
                 self.busy.starting = false;

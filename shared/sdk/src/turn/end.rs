@@ -36,13 +36,12 @@ impl Unknown {
             Some(Stuck::UnknownWorkflow { tries }) => tries.saturating_add(1),
             Some(Stuck::Unreadable(_) | Stuck::Code { .. }) | None => 1,
         };
-        let after = RETRY_MIN.saturating_mul(1 << tries.min(10)).min(RETRY_MAX);
         tracing::warn!(
             { field::EXECUTION_ID } = %self.record.id, workflow = %self.record.workflow, tries,
             "this worker doesn't know the workflow"
         );
         let undone = ReleaseReason::Stuck(Stuck::UnknownWorkflow { tries });
-        match service.release_turn(&self.record, self.lease, after, undone).await {
+        match service.release_turn(&self.record, self.lease, later(tries), undone).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");
@@ -50,6 +49,11 @@ impl Unknown {
             }
         }
     }
+}
+
+/// The delay before the next retry, after this many.
+fn later(tries: u32) -> Millis {
+    RETRY_MIN.saturating_mul(1 << tries.min(10)).min(RETRY_MAX)
 }
 
 /// The cause that `on_failure` gets.
@@ -216,11 +220,16 @@ impl Driver {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %id, %error, "the turn stopped because of an error");
                 self.release(RETRY_MIN, error.undone()).await
             }
+            Halt::HalfStarted(error) => {
+                warn_unless_logged!(error; { field::EXECUTION_ID } = %id, %error, "not all steps could be started");
+                self.stop(RETRY_MIN, error.undone()).await
+            }
             Halt::Limit(reject) => self.end_by_limit(&reject).await,
             // The message may contain parts of a payload, so it isn't logged.
             Halt::Panicked(text) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked");
-                self.stop(ReleaseReason::Panicked(task::Failure::new("panic", text))).await
+                let after = later(self.record.idle_turns);
+                self.stop(after, ReleaseReason::Panicked(task::Failure::new("panic", text))).await
             }
             Halt::Stuck(failure) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, "{}", failure.message);
@@ -228,28 +237,20 @@ impl Driver {
                     Some(Stuck::Code { tries, .. }) => tries.saturating_add(1),
                     Some(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_)) | None => 1,
                 };
-                self.stop(ReleaseReason::Stuck(Stuck::Code { failure, tries })).await
+                self.stop(later(tries), ReleaseReason::Stuck(Stuck::Code { failure, tries })).await
             }
         }
     }
 
-    /// Writes the new journal entries and releases a turn whose code can't continue. It is retried with growing delays.
-    async fn stop(&mut self, undone: ReleaseReason) -> TurnEnd {
-        let tries = match &undone {
-            ReleaseReason::Stuck(Stuck::Code { tries, .. }) => *tries,
-            ReleaseReason::Stuck(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_))
-            | ReleaseReason::ByCode
-            | ReleaseReason::ByWorker
-            | ReleaseReason::Panicked(_) => self.record.idle_turns,
-        };
+    /// Writes the new journal entries and releases a turn that can't continue now.
+    async fn stop(&mut self, after: Millis, undone: ReleaseReason) -> TurnEnd {
         let written = async {
             self.finish_jobs().await?;
-            self.write_fresh().await
+            if self.busy.writing { Ok(()) } else { self.write_fresh().await }
         };
         if let Err(Halt::Lost) = written.await {
             return TurnEnd::Lost;
         }
-        let after = RETRY_MIN.saturating_mul(1 << tries.min(10)).min(RETRY_MAX);
         self.release(after, undone).await
     }
 

@@ -94,7 +94,9 @@ impl Driver {
                 }
                 Err(Halt::Stuck(failure)) => return Retraced::Broken(failure.message),
                 Err(Halt::Limit(reject)) => return Retraced::Broken(reject.to_string()),
-                Err(Halt::Broken(error)) => return Retraced::Broken(error.to_string()),
+                Err(Halt::Broken(error) | Halt::HalfStarted(error)) => {
+                    return Retraced::Broken(error.to_string());
+                }
                 Err(Halt::Lost) => return Retraced::Broken("the turn was lost".to_owned()),
             }
             let verdict = self.shared.lock().verdict.take();

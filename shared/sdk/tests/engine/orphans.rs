@@ -40,7 +40,7 @@ async fn begun(scene: &Scene) -> Execution {
     scene.start(&buys, "buys", &()).await;
     let taken = scene.work("workflows", Millis::from_secs(60)).await.pop();
     let Some(Work::Turn(turn)) = taken else { unreachable!("{taken:?}") };
-    scene.service.start_remote(&turn.execution, vec![charge()]).await.unwrap();
+    scene.service.start_remote(&turn.execution, vec![charge()]).await.all().unwrap();
     turn.execution
 }
 

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use tickover::Registry;
 use tickover::prelude::*;
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::Happened;
 use tickover_core::id::QueueName;
 use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
@@ -96,6 +97,38 @@ async fn an_execution_is_not_poisoned_by_a_service_that_does_not_answer() {
     scene.start(&waves, "waves", &()).await;
     let ended = scene.with(&waver, scene.finish(&worker, "waves")).await;
     assert_eq!(ended.output::<u32>(), 7);
+}
+
+#[tickover::step(queue = "near")]
+async fn nod() -> Result<u32> {
+    Ok(1)
+}
+
+#[tickover::workflow("greets")]
+async fn greets(ctx: Ctx, (): ()) -> Result<u32> {
+    let nods = ctx.join_all("nod", (0..4).map(|_| nod()));
+    let (nods, waved) = futures::join!(nods, ctx.step(wave()));
+    Ok(nods?.iter().sum::<u32>() + waved?)
+}
+
+#[tokio::test]
+async fn only_the_steps_that_could_not_be_started_are_started_again() {
+    let scene = Scene::with_queue(|inner| Arc::new(FailingQueues { inner, left: AtomicU32::new(30) }));
+    let worker = scene.worker_of(Registry::new().with(greets), "workflows");
+    let near = scene.worker_of(Registry::new().with_step::<nod>(), "near");
+    let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
+    scene.start(&greets, "greets", &()).await;
+    let ended = scene.with(&near, scene.with(&waver, scene.finish(&worker, "greets"))).await;
+    assert_eq!(ended.output::<u32>(), 11);
+    let started = |step: &str| {
+        let of_step = ended.journal.iter().filter(
+            |entry| matches!(&entry.what, Happened::Remote { name } if name.as_str().starts_with(step)),
+        );
+        of_step.map(|entry| entry.at).collect::<Vec<_>>()
+    };
+    let (nods, last) = (started("nod"), started("wave"));
+    assert_eq!((nods.len(), last.len()), (4, 1));
+    assert!(nods.iter().all(|at| *at < last[0]), "{nods:?} {last:?}");
 }
 
 #[tickover::workflow("overtaken", run_timeout = "10s")]

@@ -25,6 +25,29 @@ use crate::service::Service;
 use crate::tasks::schedule::is_new;
 use crate::telemetry::field;
 
+/// What was done of a request to start remote steps.
+#[derive(Debug, Default)]
+pub struct Begun {
+    /// The steps that exist now.
+    pub names: Vec<StepName>,
+    /// Why the others don't.
+    pub error: Option<ServiceError>,
+}
+
+impl Begun {
+    fn none(error: ServiceError) -> Self {
+        Self { names: vec![], error: Some(error) }
+    }
+
+    /// The steps, if all of them exist.
+    pub fn all(self) -> Result<Vec<StepName>, ServiceError> {
+        match self.error {
+            None => Ok(self.names),
+            Some(error) => Err(error),
+        }
+    }
+}
+
 /// How many tasks are written, or results read, at the same time.
 pub(super) const AT_ONCE: usize = 64;
 
@@ -42,35 +65,37 @@ pub fn remote_id(execution: &Execution, name: &StepName) -> TaskId {
 }
 
 impl Service {
-    /// Starts remote steps. Steps that exist already stay as they are.
-    pub async fn start_remote(
-        &self,
-        execution: &Execution,
-        steps: Vec<RemoteStep>,
-    ) -> Result<(), ServiceError> {
-        let mut ready = Vec::with_capacity(steps.len());
+    /// Starts remote steps. Steps that exist already stay as they are. If a step is refused, none is started; if the
+    /// start of one fails, the others are started.
+    pub async fn start_remote(&self, execution: &Execution, steps: Vec<RemoteStep>) -> Begun {
         let own_keys: Vec<_> = execution.gates().iter().map(|gated| gated.key).collect();
+        let (mut ready, mut begun) = (Vec::with_capacity(steps.len()), Begun::default());
         for step in steps {
-            let bytes = step.input.as_ref().map_or(0, Json::len);
-            limits::check("input_bytes", bytes, self.limits.payload_bytes)?;
-            ready.push(self.completed_step(&own_keys, step).await?);
+            match self.completed_step(&own_keys, step).await {
+                Ok(step) => ready.push(step),
+                Err(refused @ ServiceError::Rejected(_)) => return Begun::none(refused),
+                Err(error) => begun.error = Some(error),
+            }
         }
         let starts = self.starts_of(execution, &ready).await;
         let steps = ready.into_iter().zip(starts);
-        let begun: Vec<_> = stream::iter(steps)
-            .map(|(step, start)| self.start_one(execution, step, start))
+        let ended: Vec<_> = stream::iter(steps)
+            .map(|(step, start)| async { (step.name.clone(), self.start_one(execution, step, start).await) })
             .buffered(AT_ONCE)
             .collect()
             .await;
-        let (mut effects, mut trouble) = (Vec::new(), None);
-        for one in begun {
+        let mut effects = Vec::new();
+        for (name, one) in ended {
             match one {
-                Ok(more) => effects.extend(more),
-                Err(error) => trouble = Some(error),
+                Ok(more) => {
+                    effects.extend(more);
+                    begun.names.push(name);
+                }
+                Err(error) => begun.error = Some(error),
             }
         }
         self.publish(effects).await;
-        trouble.map_or(Ok(()), Err)
+        begun
     }
 
     /// The step with its queue, which exists then, and with the defaults of its kind.
@@ -80,6 +105,8 @@ impl Service {
         step: RemoteStep,
     ) -> Result<RemoteStep, ServiceError> {
         let mut step = step;
+        let bytes = step.input.as_ref().map_or(0, Json::len);
+        limits::check("input_bytes", bytes, self.limits.payload_bytes)?;
         if step.any_queue
             && let Some(queue) = self.queue_providing(&step.flow.requires).await
         {

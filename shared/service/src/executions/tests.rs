@@ -178,6 +178,25 @@ async fn fanned_out(steps: usize) -> Scene {
 }
 
 #[tokio::test]
+async fn a_start_that_fails_in_part_says_what_it_has_started() {
+    let scene = Scene::new();
+    let turn = scene.started("e", None).await;
+    scene.crash_after(20);
+    let begun = scene.try_start_remote(&turn.execution, 60).await;
+    scene.crash_after(NEVER);
+    assert!(begun.error.is_some() && (1..60).contains(&begun.names.len()), "{begun:?}");
+    let mut unsaid = 0;
+    for number in 0..60 {
+        let name = name(&format!("label[{number}]"));
+        let is_there = scene.service.describe(&remote_id(&turn.execution, &name)).await.is_ok();
+        let is_said = begun.names.contains(&name);
+        assert!(is_there || !is_said, "{name}");
+        unsaid += u32::from(is_there && !is_said);
+    }
+    assert!(unsaid <= 1, "{unsaid}: only the last write may have lost its answer");
+}
+
+#[tokio::test]
 async fn a_close_longer_than_a_call_continues_by_message_until_everything_has_ended() {
     let scene = fanned_out(1_500).await;
     scene.slow(40);

@@ -99,9 +99,15 @@ impl Service {
     /// Processes a page's entries. If time is up before all of them are processed, the report says so.
     async fn process_page(&self, mut entries: Vec<DueEntry>, job: &Job) -> Result<TickReport, ServiceError> {
         let mut report = TickReport::default();
-        let mut batches: Vec<&mut [DueEntry]> = entries.chunks_mut(BATCH).collect();
-        self.shuffle(&mut batches);
-        for batch in batches {
+        // Instants come first. They need the store alone, and must not wait until a queue has answered.
+        entries.sort_by_key(|entry| !entry.kind.is_timed());
+        let last = entries.partition_point(|entry| entry.kind.is_timed());
+        let (instants, others) = entries.split_at_mut(last);
+        let [mut instants, mut others] =
+            [instants, others].map(|part| part.chunks_mut(BATCH).collect::<Vec<_>>());
+        self.shuffle(&mut instants);
+        self.shuffle(&mut others);
+        for batch in instants.into_iter().chain(others) {
             if self.now() >= job.stop_at {
                 report.out_of_time = true;
                 break;

@@ -57,7 +57,7 @@ impl Story {
             1 => Self::Survey,
             2 => Self::Trip { has_room: dice.chance(500) },
             3 => Self::Gallery { sizes: dice.pick([2, 5, 12, 25]) },
-            4 => Self::Library { books: dice.pick([1, 3, 5]) },
+            4 => Self::Library { books: dice.pick([1, 5, 25]) },
             _ => Self::Import { pages: dice.pick([1, 2, 4]) },
         }
     }

@@ -242,7 +242,7 @@ impl Process {
         steps: Vec<RemoteStep>,
     ) -> Result<(), ServiceError> {
         let asked = TurnCall::Begin(steps.iter().map(|step| step.name.clone()).collect());
-        let begin = async |service: Service| service.start_remote(execution, steps).await;
+        let begin = async |service: Service| service.start_remote(execution, steps).await.all().map(|_| ());
         self.of_turn(turn, asked, |()| ExecutionCallAnswer::Done, begin).await
     }
 

@@ -19,7 +19,7 @@ use tickover_core::timeout::Timeouts;
 use super::mortal::{CrashingStore, NEVER};
 use crate::claim::ClaimRequest;
 use crate::error::ServiceError;
-use crate::executions::{RemoteStep, StartRequest, StartedTurn, Work};
+use crate::executions::{Begun, RemoteStep, StartRequest, StartedTurn, Work};
 use crate::memory::{MemoryQueue, MemoryStore, Queues};
 use crate::ports::{Clock, Queue as _, Store as _, StoreError};
 use crate::service::{Ports, Service};
@@ -253,9 +253,14 @@ impl Scene {
     }
 
     pub(crate) async fn start_remote(&self, execution: &Execution, steps: usize) -> Vec<Entry> {
-        let names: Vec<StepName> = (0..steps).map(|number| name(&format!("label[{number}]"))).collect();
-        let step = |name: &StepName| RemoteStep {
-            name: name.clone(),
+        let names = self.try_start_remote(execution, steps).await.all().unwrap();
+        let begun = |name| Entry { at: self.clock.now(), what: Happened::Remote { name } };
+        names.into_iter().map(begun).collect()
+    }
+
+    pub(crate) async fn try_start_remote(&self, execution: &Execution, steps: usize) -> Begun {
+        let step = |number: usize| RemoteStep {
+            name: name(&format!("label[{number}]")),
             kind: TaskKind::parse("print").unwrap(),
             queue: queue(),
             input: None,
@@ -267,9 +272,7 @@ impl Scene {
             any_queue: false,
             at_most: None,
         };
-        self.service.start_remote(execution, names.iter().map(step).collect()).await.unwrap();
-        let begun = |name| Entry { at: self.clock.now(), what: Happened::Remote { name } };
-        names.into_iter().map(begun).collect()
+        self.service.start_remote(execution, (0..steps).map(step).collect()).await
     }
 
     /// Starts a child on a queue without workers. Returns the entry for its parent's journal.

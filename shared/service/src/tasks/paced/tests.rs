@@ -274,7 +274,7 @@ async fn remote_steps_of_a_key_start_at_its_rate_and_a_repeated_start_takes_no_s
     };
     let steps = || (0..3).map(step).collect::<Vec<_>>();
     for _ in 0..2 {
-        scene.service.start_remote(&turn.execution, steps()).await.unwrap();
+        scene.service.start_remote(&turn.execution, steps()).await.all().unwrap();
         assert_eq!(scene.next_in().await, 180);
     }
     assert_eq!(scene.starts_within(180).await, [0, 60, 120]);
