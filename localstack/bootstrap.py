@@ -82,6 +82,14 @@ def make_queue(sqs, name, attributes):
         return url
 
 
+def dead_letters(sqs, target, urls, names):
+    """The URL of the queue that a redrive policy refers to, by its logical id or by its ARN."""
+    if "GetAtt" in target:
+        return urls[target["GetAtt"].removesuffix(".Arn")]
+    name = text({"Sub": target["Sub"].rsplit(":", 1)[1]}, names)
+    return sqs.get_queue_url(QueueName=name)["QueueUrl"]
+
+
 def make_queues(sqs, template, names):
     """Creates the queues of a template. Dead-letter queues come first: the other queues refer to them. Without class
     queues, which programs don't look for if they have a list of queues."""
@@ -97,7 +105,7 @@ def make_queues(sqs, template, names):
         }
         policy = properties.get("RedrivePolicy")
         if policy:
-            dead = urls[policy["deadLetterTargetArn"]["GetAtt"].removesuffix(".Arn")]
+            dead = dead_letters(sqs, policy["deadLetterTargetArn"], urls, names)
             found = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]
             attributes["RedrivePolicy"] = '{"deadLetterTargetArn":"%s","maxReceiveCount":"%d"}' % (
                 found["QueueArn"],

@@ -1,4 +1,5 @@
-"""Argument: a system's name. Prints what there is of it in the account and region, one resource in a line."""
+"""Arguments: a system's name, and services that there aren't, of those that boto3 names. Prints what there is of the system
+in the account and region, one resource in a line."""
 
 import re
 import sys
@@ -40,10 +41,10 @@ LISTS = [
 ]
 
 
-def left(system):
+def left(system, lacking=()):
     """Each resource as its kind and its name."""
     yield from (("stack", name) for name in stacks(system))
-    for kind, service, operation, key, name in LISTS:
+    for kind, service, operation, key, name in (row for row in LISTS if row[1] not in lacking):
         only_ours = {"Scope": "Local"} if operation == "list_policies" else {}
         found = every(service, operation, key, **only_ours)
         names = [each[name] if name else each for each in found]
@@ -51,5 +52,5 @@ def left(system):
 
 
 if __name__ == "__main__":
-    for kind, name in left(sys.argv[1]):
+    for kind, name in left(sys.argv[1], sys.argv[2:]):
         print(kind, name)

@@ -20,7 +20,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<ExitStatus> {
     bench.args(package).arg("--").args(name);
     if name.is_none_or(|name| AT_EMULATOR.contains(name)) {
         let emulator = Emulator::start()?;
-        return status(at_emulator(&mut bench, &emulator));
+        return status(at_emulator(&mut bench, &emulator.endpoint()));
     }
     status(&mut bench)
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask e2e`: deploys a core, a worker and queues, runs the end-to-end tests, deletes the stacks, and checks that
 //! nothing is left of them.
 //!
-//! By default it does so in a new emulator, with the exact commands of `localstack/README.md`. With `--account`, it does so
-//! in an AWS account: that is the acceptance before a release.
+//! By default it does so in a new emulator, with the exact commands of `localstack/README.md`, and with `--localstack` in a
+//! `LocalStack` that runs. With `--account`, it does so in an AWS account: that is the acceptance before a release.
 
 mod account;
 mod bound;
@@ -20,18 +20,25 @@ use crate::build::{self, Architecture};
 use crate::cargo::{cargo, output, root, status, succeed, target_dir, without_cargos_own};
 use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
-use crate::{guide, python};
+use crate::{guide, localstack, python};
 
 /// The system's name in an emulator, with which all names of stacks and resources start.
 const SYSTEM: &str = "tickover";
+/// What the guide's block of commands contains that builds and deploys.
+const DEPLOY: &str = "sam build";
 /// The settings of the guide's commands.
 const SETTINGS: &str = "infra/samconfig.toml";
 /// The variable in which the tests find the system's name.
 const SYSTEM_VARIABLE: &str = "TICKOVER_TEST_SYSTEM";
+/// The variable in which the tests see that the emulator is `LocalStack`.
+const LOCALSTACK_VARIABLE: &str = "TICKOVER_TEST_LOCALSTACK";
+/// The service that `LocalStack`'s free edition doesn't have, though the templates may use it.
+const LOCALSTACK_LACKS: &str = "apigatewayv2";
 /// The variable in which the tests find a Python with boto3, and SAM beside it.
 const PYTHON_VARIABLE: &str = "TICKOVER_TEST_PYTHON";
 
-/// Argument: the system's name. Prints what is left of it, one resource in a line.
+/// Arguments: the system's name, and services that the emulator lacks. Prints what is left of the system, one resource in
+/// a line.
 pub(crate) const LEFT_OVERS: &str = include_str!("../../tools/left_overs.py");
 
 /// Argument: the table, which its stack keeps. Deletes it, and fails if it isn't there.
@@ -53,6 +60,9 @@ pub(crate) struct E2eArgs {
     /// Do in a new emulator what `--account` does, and skip aloud what an emulator can't show
     #[arg(long, conflicts_with = "account")]
     rehearse: bool,
+    /// Use `LocalStack`, running on port 4566, and not a new emulator. It must have nothing of the system `tickover`
+    #[arg(long, conflicts_with_all = ["account", "rehearse"])]
+    localstack: bool,
     /// Passed to the tests, such as a part of their names
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<String>,
@@ -64,6 +74,7 @@ pub(crate) fn run(args: &E2eArgs) -> Result<ExitStatus> {
         return account::rehearse(&args.args);
     }
     match args.account.as_slice() {
+        [] if args.localstack => in_localstack(&args.args),
         [] => in_emulator(&args.args),
         [region, prefix] => account::run(region, prefix, args.confirm.as_deref(), &args.args),
         _ => anyhow::bail!("--account needs a region and a prefix"),
@@ -78,15 +89,23 @@ fn in_emulator(args: &[String]) -> Result<ExitStatus> {
     build_tests()?;
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
-    for having in ["sam build", "ApiKind=HttpApi"] {
-        sam.follow_the_guide(having, &emulator)?;
+    let endpoint = emulator.endpoint();
+    for having in [DEPLOY, "ApiKind=HttpApi"] {
+        sam.follow_the_guide(having, &endpoint)?;
     }
-    let mut tests = tests(SYSTEM, &sam.python, args);
-    let ended = status(at_emulator(&mut tests, &emulator))?;
-    if ended.success() {
-        sam.delete(&emulator)?;
-    }
-    Ok(ended)
+    sam.test(&endpoint, Kind::Ministack, args)
+}
+
+/// The same in a `LocalStack` that somebody has started. Its API is a function URL. If a test fails, what was deployed
+/// stays.
+fn in_localstack(args: &[String]) -> Result<ExitStatus> {
+    let (sam, endpoint) = (Sam::install()?, localstack::endpoint());
+    localstack::is_up()?;
+    let there = sam.left_overs(&endpoint, Kind::LocalStack)?;
+    ensure!(there.is_empty(), "there is a system `{SYSTEM}` in it already:\n{there}");
+    build_tests()?;
+    sam.follow_the_guide(DEPLOY, &endpoint)?;
+    sam.test(&endpoint, Kind::LocalStack, args)
 }
 
 fn build_tests() -> Result<()> {
@@ -101,6 +120,14 @@ fn tests(system: &str, python: &Path, args: &[String]) -> Command {
     tests.args(test::FEATURES).arg("--").args(args);
     tests.env(SYSTEM_VARIABLE, system).env(PYTHON_VARIABLE, python);
     tests
+}
+
+/// The emulators.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ministack,
+    /// It deletes the table with its stack, though the template says to keep it.
+    LocalStack,
 }
 
 /// SAM, and the `PATH` for it.
@@ -125,7 +152,7 @@ impl Sam {
     }
 
     /// Runs the guide's block of commands that contains this text, adapted only to this machine's processor.
-    fn follow_the_guide(&self, having: &str, emulator: &Emulator) -> Result<()> {
+    fn follow_the_guide(&self, having: &str, endpoint: &str) -> Result<()> {
         let block = guide::block(guide::LOCAL, having)?;
         let block = match Architecture::here() {
             Architecture::X86 => block,
@@ -134,7 +161,7 @@ impl Sam {
         let mut shell = Command::new("sh");
         // Prints each command (`-x`), and stops at the first that fails (`-e`).
         self.environment(shell.args(["-exc", &block])).current_dir(root()).stdin(Stdio::null());
-        succeed(at(&mut shell, emulator)).with_context(|| format!("{}: `{having}`", guide::LOCAL))
+        succeed(at(&mut shell, endpoint)).with_context(|| format!("{}: `{having}`", guide::LOCAL))
     }
 
     /// The environment of `sam`.
@@ -154,21 +181,46 @@ impl Sam {
         Ok(format!("--config-file '{}' --config-env", file.display()))
     }
 
-    /// Deletes the stacks and the table, and checks that nothing else is left of them.
-    fn delete(&self, emulator: &Emulator) -> Result<()> {
-        self.follow_the_guide("sam delete", emulator)?;
-        let run = |program: &str| {
-            let mut python = Command::new(&self.python);
-            output(at(python.args(["-c", program, SYSTEM]), emulator))
-        };
-        run(DELETE_TABLE).context("the table wasn't kept")?;
-        let left = run(LEFT_OVERS)?;
+    /// Tests what was deployed, and if that succeeds, deletes it.
+    fn test(&self, endpoint: &str, kind: Kind, args: &[String]) -> Result<ExitStatus> {
+        let mut tests = tests(SYSTEM, &self.python, args);
+        if kind == Kind::LocalStack {
+            tests.env(LOCALSTACK_VARIABLE, "true");
+        }
+        let ended = status(at_emulator(&mut tests, endpoint))?;
+        if ended.success() {
+            self.delete(endpoint, kind)?;
+        }
+        Ok(ended)
+    }
+
+    /// Deletes the stacks, and the table if it is kept, and checks that nothing else is left of them.
+    fn delete(&self, endpoint: &str, kind: Kind) -> Result<()> {
+        self.follow_the_guide("sam delete", endpoint)?;
+        if kind == Kind::Ministack {
+            self.run(DELETE_TABLE, endpoint, &[]).context("the table wasn't kept")?;
+        }
+        let left = self.left_overs(endpoint, kind)?;
         ensure!(left.is_empty(), "the stacks were deleted, and this is left:\n{left}");
         println!("e2e: the stacks are deleted, and nothing is left of them");
         Ok(())
     }
+
+    /// What there is of the system.
+    fn left_overs(&self, endpoint: &str, kind: Kind) -> Result<String> {
+        let lacking: &[&str] = match kind {
+            Kind::Ministack => &[],
+            Kind::LocalStack => &[LOCALSTACK_LACKS],
+        };
+        self.run(LEFT_OVERS, endpoint, lacking)
+    }
+
+    fn run(&self, program: &str, endpoint: &str, args: &[&str]) -> Result<String> {
+        let mut python = Command::new(&self.python);
+        output(at(python.args(["-c", program, SYSTEM]).args(args), endpoint))
+    }
 }
 
-fn at<'a>(command: &'a mut Command, emulator: &Emulator) -> &'a mut Command {
-    at_emulator(command, emulator).env("AWS_ENDPOINT_URL", emulator.endpoint())
+fn at<'a>(command: &'a mut Command, endpoint: &str) -> &'a mut Command {
+    at_emulator(command, endpoint).env("AWS_ENDPOINT_URL", endpoint)
 }

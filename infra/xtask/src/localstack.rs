@@ -98,13 +98,19 @@ pub(crate) fn down() -> Result<()> {
     Ok(())
 }
 
-/// Runs `cargo test ARGS` against the running emulator, which may be `LocalStack`.
-pub(crate) fn run_tests_at_emulator(args: &[String]) -> Result<ExitStatus> {
+/// Fails unless an emulator answers, which may be `LocalStack`.
+pub(crate) fn is_up() -> Result<()> {
     ensure!(
         emulator::is_healthy(address()),
-        "no emulator answers at {}: start it with `cargo xtask localstack up`",
+        "no emulator answers at {}: start it with `cargo xtask localstack up`, or with Docker",
         endpoint()
     );
+    Ok(())
+}
+
+/// Runs `cargo test ARGS` against the running emulator.
+pub(crate) fn run_tests_at_emulator(args: &[String]) -> Result<ExitStatus> {
+    is_up()?;
     bootstrap(&install()?, &endpoint())?;
     test::run_at(&endpoint(), args)
 }
@@ -193,6 +199,7 @@ fn address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, PORT).into()
 }
 
-fn endpoint() -> String {
+/// The address of the emulator that runs beside this program.
+pub(crate) fn endpoint() -> String {
     format!("http://{}", address())
 }

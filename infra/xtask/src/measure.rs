@@ -33,7 +33,8 @@ pub(crate) fn run() -> Result<()> {
     succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(test::FEATURES))?;
     let emulator = Emulator::start()?;
     let mut measure = Command::new(target_dir()?.join("debug/measure"));
-    succeed(at_emulator(measure.arg(&folder), &emulator)).context("the functions were measured")?;
+    succeed(at_emulator(measure.arg(&folder), &emulator.endpoint()))
+        .context("the functions were measured")?;
     ensure!(too_large.is_empty(), "archives that are too large: {}", too_large.join(", "));
     Ok(())
 }

@@ -165,7 +165,8 @@ impl Stacks {
         let environment = if template == "template" { "local" } else { &format!("{template}-local") };
         sam.args(["deploy", "--config-env", environment, "--stack-name", stack]);
         sam.args(["--template-file", &format!("{template}.yaml"), "--parameter-overrides"]).args(parameters);
-        at_emulator(&mut sam, &self.emulator).env("AWS_ENDPOINT_URL", self.emulator.endpoint());
+        let endpoint = self.emulator.endpoint();
+        at_emulator(&mut sam, &endpoint).env("AWS_ENDPOINT_URL", &endpoint);
         // SAM would otherwise use a folder in the user's home.
         sam.env("SAM_CLI_TELEMETRY", "0").env("__SAM_CLI_APP_DIR", &self.home);
         let done = sam.output().context("SAM could not be started")?;
@@ -204,7 +205,8 @@ impl Stacks {
 
     fn python(&self, program: &str, args: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.python);
-        at_emulator(&mut command, &self.emulator).env("AWS_ENDPOINT_URL", self.emulator.endpoint());
+        let endpoint = self.emulator.endpoint();
+        at_emulator(&mut command, &endpoint).env("AWS_ENDPOINT_URL", &endpoint);
         output(command.args(["-c", program]).args(args).stdin(Stdio::null()))
     }
 }

@@ -58,9 +58,9 @@ pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<ExitStatus> {
     status(away_from_aws(&mut tests).env(ENDPOINT, endpoint).args(args))
 }
 
-/// Makes a command use this emulator, and no real account.
-pub(crate) fn at_emulator<'a>(command: &'a mut Command, emulator: &Emulator) -> &'a mut Command {
-    away_from_aws(command).env(ENDPOINT, emulator.endpoint())
+/// Makes a command use the emulator at this address, and no real account.
+pub(crate) fn at_emulator<'a>(command: &'a mut Command, endpoint: &str) -> &'a mut Command {
+    away_from_aws(command).env(ENDPOINT, endpoint)
 }
 
 /// Keeps a command and its child processes from any real account.

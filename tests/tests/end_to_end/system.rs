@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client as Sqs;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, Method, RequestBuilder, Url};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
@@ -48,7 +48,11 @@ impl System {
         let outputs = OUTPUTS.get_or_init(async || outputs(&name).await).await;
         let output = |key: &str| outputs[key].as_str().unwrap_or_else(|| panic!("no {key}: {outputs}"));
         let (api, lambda, host) = if let Some(emulator) = Target::here().endpoint() {
-            let host = format!("{}.execute-api.localhost", output("ApiId"));
+            let host = match outputs["ApiId"].as_str() {
+                Some(id) => format!("{id}.execute-api.localhost"),
+                // A function URL, which has a host name of its own.
+                None => Url::parse(output("ApiUrl")).unwrap().host_str().unwrap().to_owned(),
+            };
             (emulator.clone(), emulator, Some(host))
         } else {
             let lambda = format!("https://lambda.{}.amazonaws.com", config.region().unwrap());

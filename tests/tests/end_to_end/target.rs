@@ -13,6 +13,8 @@ use tokio::process::Command;
 const ACCOUNT: &str = "TICKOVER_TEST_ACCOUNT";
 /// The variable with an emulator's address.
 const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
+/// The variable in which `cargo xtask e2e --localstack` says that the emulator is one.
+const LOCALSTACK: &str = "TICKOVER_TEST_LOCALSTACK";
 /// The variable in which `cargo xtask e2e` passes a Python with boto3.
 const PYTHON: &str = "TICKOVER_TEST_PYTHON";
 
@@ -21,6 +23,8 @@ const PYTHON: &str = "TICKOVER_TEST_PYTHON";
 pub(crate) enum Target {
     /// `cargo xtask e2e`.
     Emulator,
+    /// `cargo xtask e2e --localstack`.
+    LocalStack,
     /// `cargo xtask e2e --rehearse`: an emulator, deployed as an account is.
     Rehearsal,
     /// `cargo xtask e2e --account`.
@@ -30,6 +34,7 @@ pub(crate) enum Target {
 impl Target {
     pub(crate) fn here() -> Self {
         match (std::env::var(ACCOUNT), std::env::var(ENDPOINT)) {
+            (Err(_), _) if std::env::var(LOCALSTACK).is_ok() => Self::LocalStack,
             (Err(_), _) => Self::Emulator,
             (Ok(_), Ok(_)) => Self::Rehearsal,
             (Ok(_), Err(_)) => Self::Account,
@@ -64,7 +69,8 @@ impl Target {
     /// The checks that this target can't show.
     pub(crate) fn leaves_out(self) -> Vec<Check> {
         match self {
-            Self::Emulator => Check::ALL.to_vec(),
+            Self::LocalStack => Check::ALL.to_vec(),
+            Self::Emulator => Check::ALL.into_iter().filter(|check| *check != Check::Signatures).collect(),
             Self::Rehearsal => Check::ALL.into_iter().filter(|check| !check.is_rehearsed()).collect(),
             Self::Account => vec![],
         }
@@ -80,16 +86,18 @@ pub(crate) enum Check {
     Loops,
     Dashboard,
     Deletion,
+    Signatures,
 }
 
 impl Check {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Roles,
         Self::FailedDeployment,
         Self::SecondDeployment,
         Self::Loops,
         Self::Dashboard,
         Self::Deletion,
+        Self::Signatures,
     ];
 
     /// What isn't checked in an emulator, and why.
@@ -115,13 +123,14 @@ impl Check {
                 "a deleted system leaves only its table",
                 "it needs a system of its own; `cargo xtask e2e` checks the deletion of the emulator's",
             ),
+            Self::Signatures => ("an unsigned request is refused", "LocalStack answers it"),
         }
     }
 
     /// Whether a system of its own, deployed into an emulator, shows it in part.
     fn is_rehearsed(self) -> bool {
         match self {
-            Self::SecondDeployment | Self::Deletion => true,
+            Self::SecondDeployment | Self::Deletion | Self::Signatures => true,
             Self::Roles | Self::FailedDeployment | Self::Loops | Self::Dashboard => false,
         }
     }

@@ -5,13 +5,17 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::system::{SOON, System, task, until};
+use crate::target::{Check, Target};
 
 #[tokio::test]
 async fn a_task_is_scheduled_claimed_kept_alive_and_completed_over_http() {
     let system = System::deployed().await;
     let (status, health) = system.call(Method::GET, "/healthz", None).await;
     assert_eq!((status, &health["status"]), (200, &json!("ok")));
-    assert_eq!(system.call_unsigned(Method::GET, "/healthz").await, 403, "an unsigned request is refused");
+    if Target::here().shows(Check::Signatures) {
+        let unsigned = system.call_unsigned(Method::GET, "/healthz").await;
+        assert_eq!(unsigned, 403, "an unsigned request is refused");
+    }
 
     let scheduled = system.post("/v1/tasks", task("http-1", "emails", json!({"timeout": "1h"}))).await;
     assert_eq!(scheduled["task"]["status"], "pending");

@@ -236,7 +236,7 @@ impl Place {
     fn at<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         without_cargos_own(command).stdin(Stdio::null()).env("PYTHONDONTWRITEBYTECODE", "1");
         match &self.emulator {
-            Some(emulator) => at(command, emulator),
+            Some(emulator) => at(command, &emulator.endpoint()),
             None => command.env_remove(test::ENDPOINT),
         };
         command.env("AWS_REGION", &self.region).env("AWS_DEFAULT_REGION", &self.region)

@@ -15,6 +15,9 @@ pub(super) const FILES: [&str; 4] = [CORE, WORKER, QUEUE, NESTED];
 /// What emulators get wrong. Without parameters that are lists, no list is joined either.
 const FORBIDDEN: [&str; 7] =
     ["Transform:", "Fn::ForEach", "&{", "Fn::Join", "!Join", "CommaDelimitedList", "List<"];
+/// Resources that may be absent, with attributes that only they know. Every other address is made of names: `LocalStack`
+/// refuses to add a resource to a stack if another one asks for its attribute.
+const ASKED: [&str; 5] = ["Api", "ApiLogs", "GatewayUrl", "TickScheduleRole", "WorkerVersion"];
 const PARAMETER: &str = "/tickover/${System}/";
 
 /// The templates with resources of their own: each one's path from the root, and its text.
@@ -26,6 +29,14 @@ pub(super) fn check() -> Result<()> {
     for file in FILES {
         is_plain(&read(file)?).context(file)?;
     }
+    let mut asked = BTreeSet::new();
+    for (file, text) in all()? {
+        asked.extend(template::asked_though_optional(&text).into_iter().map(|name| (name, file)));
+    }
+    let unknown: Vec<_> = asked.iter().filter(|(name, _)| !ASKED.contains(&name.as_str())).collect();
+    ensure!(unknown.is_empty(), "use the resource's name in place of its attribute: {unknown:?}");
+    let gone = ASKED.iter().find(|known| !asked.iter().any(|(name, _)| name == *known));
+    ensure!(gone.is_none(), "nothing asks for an attribute of {gone:?}");
     let [(_, core), (_, worker), (_, queue)] = all()?;
     template::loops(CORE, &core)?;
     template::loops(WORKER, &worker)?;

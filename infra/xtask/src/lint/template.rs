@@ -63,6 +63,15 @@ pub(super) fn services(template: &str) -> BTreeSet<String> {
     types.map(|(service, _)| service.to_ascii_lowercase()).collect()
 }
 
+/// The resources with a condition of which an attribute is used.
+pub(super) fn asked_though_optional(template: &str) -> BTreeSet<String> {
+    let resources = blocks(template, "Resources");
+    let optional =
+        resources.iter().filter(|block| block.contains("\n    Condition: ")).map(|block| title(block));
+    let is_asked = |name: &&str| template.contains(&format!("!GetAtt {name}."));
+    optional.filter(is_asked).map(str::to_owned).collect()
+}
+
 /// The parameters, in the template's order.
 pub(super) fn parameters(template: &str) -> Vec<Parameter> {
     let value = |block: &str, name: &str| {
@@ -143,6 +152,18 @@ mod tests {
         let (before, role) = template.split_once("  ScheduleRole:").unwrap();
         let without = role.replacen("sqs:DeleteMessage, sqs:ChangeMessageVisibility", "sqs:SendMessage", 1);
         reports(&format!("{before}  ScheduleRole:{without}")).unwrap_err();
+    }
+
+    #[test]
+    fn an_attribute_of_a_resource_that_may_be_absent_is_found() {
+        let asked = |more: &str| {
+            let optional = "  Queue:\n    Condition: HasIt\n    Type: AWS::SQS::Queue\n";
+            let text =
+                TEMPLATE.replace("  Queue:\n    Type: AWS::SQS::Queue\n", &format!("{optional}{more}"));
+            asked_though_optional(&text).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(asked("  Source:\n    Arn: !GetAtt Queue.Arn\n"), ["Queue"]);
+        assert!(asked("  Source:\n    Name: !Ref Queue\n    Arn: !GetAtt Work.Arn\n").is_empty());
     }
 
     #[test]
