@@ -20,12 +20,12 @@ Handler = Callable[[Json, threading.Event], Any]  # gets a task, and an event th
 def call(path: str, body: Json) -> tuple[int, Json]:
     """The answer's status and content. Without an answer: 503 and the reason."""
     request = AWSRequest("POST", API + path, {"Content-Type": "application/json"}, json.dumps(body))
-    if ON_AWS:
-        SigV4Auth(SESSION.get_credentials(), ON_AWS[1], ON_AWS[2]).add_auth(request)
     try:
+        if ON_AWS:
+            SigV4Auth(SESSION.get_credentials(), ON_AWS[1], ON_AWS[2]).add_auth(request)
         answer = HTTP.request("POST", API + path, request.data, headers=dict(request.headers), retries=False)
         return answer.status, answer.json()
-    except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:
+    except Exception as error:  # No answer, no JSON, or no credentials at this moment.
         return 503, {"detail": str(error)}
 
 

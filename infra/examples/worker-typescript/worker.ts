@@ -21,8 +21,8 @@ async function call(path: string, content: object): Promise<[number, Answer]> {
   const body = JSON.stringify(content);
   const plain = { host, "content-type": "application/json" };
   const request = { method: "POST", protocol, hostname, path: pathname, headers: plain, body };
-  const { headers } = signer ? await signer.sign(request) : request;
   try {
+    const { headers } = signer ? await signer.sign(request) : request;
     const answer = await fetch(href, { method: "POST", headers, body, signal: AbortSignal.timeout(30_000) });
     return [answer.status, (await answer.json()) as Answer];
   } catch (error) {

@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo::{cargo, succeed, target_dir};
 use crate::{
@@ -36,7 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "browser", run: in_browser },
     Step { name: "e2e", run: end_to_end },
     Step { name: "functions", run: measure::run },
-    Step { name: "demo", run: || succeed(&mut cargo(&["run", "--locked", "--", "demo"])) },
+    Step { name: "demo", run: demo },
 ];
 
 /// Runs the steps in order, from the named one on, and stops at the first that fails.
@@ -94,6 +95,19 @@ fn clippy() -> Result<()> {
         "--locked",
     ];
     succeed(cargo(&apart).args(test::FEATURES).args(["--", "-D", "warnings"]))
+}
+
+/// The demo of the README, and that the tool it builds says how to get the AWS parts that it lacks.
+fn demo() -> Result<()> {
+    succeed(&mut cargo(&["run", "--locked", "--", "demo"]))?;
+    let tool = target_dir()?.join("debug/tickover");
+    let refused = Command::new(tool).args(["--stack", "tickover", "list"]).output()?;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    ensure!(
+        !refused.status.success() && said.contains("cargo install"),
+        "`--stack` without AWS parts: {said}"
+    );
+    Ok(())
 }
 
 fn docs() -> Result<()> {

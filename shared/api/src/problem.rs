@@ -140,7 +140,7 @@ impl From<Reject> for Problem {
             Reject::NotFound | Reject::NoExecution | Reject::NoCron | Reject::NoOperation => {
                 (404, "Not found")
             }
-            Reject::UnknownQueue { .. } => (404, "Unknown queue"),
+            Reject::UnknownQueue { .. } | Reject::NoRoute { .. } => (404, "Unknown queue"),
             Reject::UnknownStep { .. } => (404, "Unknown step"),
             Reject::LeaseLost | Reject::TurnLost => (409, "Lease lost"),
             Reject::DeadlineExceeded { .. } | Reject::ExecutionDeadline { .. } => (409, "Deadline exceeded"),
@@ -171,6 +171,7 @@ impl From<Reject> for Problem {
             | Reject::NoOperation
             | Reject::EndedLater
             | Reject::UnknownQueue { .. }
+            | Reject::NoRoute { .. }
             | Reject::UnknownStep { .. }
             | Reject::LeaseLost
             | Reject::TurnLost

@@ -49,7 +49,7 @@ struct Cli {
     #[command(flatten)]
     system: system::SystemArgs,
     /// What to log to standard error: `warn`, `info`, or directives such as `tickover=debug`
-    #[arg(long, global = true, default_value = "warn", value_name = "DIRECTIVES", value_parser = telemetry::filter)]
+    #[arg(long, global = true, default_value = "warn,aws_config=error", value_name = "DIRECTIVES", value_parser = telemetry::filter)]
     log: telemetry::Targets,
     #[command(subcommand)]
     command: Command,

@@ -61,6 +61,12 @@ pub enum Reject {
         /// The name in the request.
         queue: String,
     },
+    /// A start names no queue, and it isn't known which one its workflow's workers have.
+    #[error("no worker has announced the workflow {workflow:?} yet: name the queue of its workers")]
+    NoRoute {
+        /// The workflow's name.
+        workflow: String,
+    },
     /// The lease belongs to an attempt that is over, or to no attempt.
     #[error("the lease is lost: its attempt has ended, or another worker has a lease on the task")]
     LeaseLost,
@@ -113,7 +119,7 @@ impl Reject {
             Self::InvalidRequest { .. } => "invalid_request",
             Self::NotFound | Self::NoExecution | Self::NoCron | Self::NoOperation => "not_found",
             Self::UnknownStep { .. } => "unknown_step",
-            Self::UnknownQueue { .. } => "unknown_queue",
+            Self::UnknownQueue { .. } | Self::NoRoute { .. } => "unknown_queue",
             Self::LeaseLost | Self::TurnLost => "lease_lost",
             Self::DeadlineExceeded { .. } | Self::ExecutionDeadline { .. } => "deadline_exceeded",
             Self::AlreadyTerminal { .. } | Self::ExecutionClosed { .. } | Self::EndedLater => {

@@ -22,10 +22,12 @@ use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Re
 
 use self::receiving::Asked;
 use crate::class::{self, Classes};
-use crate::error::{is_bad_receipt, is_no_queue, unexpected};
+use crate::error::{classify, is_bad_receipt, is_no_queue, unexpected};
 use crate::place::{Place, unknown};
 use crate::{batch, message};
 
+/// Queues in one answer: the most that SQS allows.
+const LISTED_AT_ONCE: i32 = 1_000;
 /// Requests of one call that are in progress at the same time.
 const REQUESTS_AT_ONCE: usize = 4;
 
@@ -323,6 +325,21 @@ impl Queue for SqsQueue {
     fn names(&self) -> Vec<QueueName> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.urls.keys().cloned().chain(found).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        let mut names: BTreeSet<_> = self.urls.keys().filter(|name| !name.is_reserved()).cloned().collect();
+        if let Some(pattern) = &self.pattern {
+            let request = self.client.list_queues().queue_name_prefix(pattern.prefix());
+            let mut urls = request.max_results(LISTED_AT_ONCE).into_paginator().items().send();
+            while let Some(url) = urls.next().await {
+                let url = url.map_err(|error| classify(pattern.prefix(), &error))?;
+                // The address in the URL may be another one than the pattern's.
+                let name = url.rsplit('/').next().and_then(|name| pattern.queue(name));
+                names.extend(name.filter(|(_, class)| *class == Priority::Normal).map(|(name, _)| name));
+            }
+        }
+        Ok(names.into_iter().collect())
     }
 }
 

@@ -85,6 +85,8 @@ async fn a_new_project_has_its_files_its_name_and_no_marker() {
     has(".gitignore", "/target\n");
     has(".cargo/config.toml", "[env]");
     has(".github/workflows/ci.yaml", "${{ vars.AWS_ROLE }}");
+    // Variables of an environment aren't known where a job's condition is decided.
+    has(".github/workflows/ci.yaml", "vars.DEPLOY == 'true'");
     for (path, text) in &files {
         // An expression of the pipeline has `$` before it, and a reference of the stack `resolve` after it.
         let is_marker = |at: usize| !text[..at].ends_with('$') && !text[at..].starts_with("{{resolve:");

@@ -50,6 +50,15 @@ async fn an_order_panics_once_sleeps_waits_for_its_event_and_completes() {
     for seen in ["charge", "label[0]", "label[1]", "second-thoughts", "shipped"] {
         assert!(timeline.contains(seen), "no {seen}: {timeline}");
     }
+
+    // Its worker has announced the workflow, so that a start needs no queue.
+    let start = json!({"workflow": "order-fulfilment", "id": "order-9", "input": {"number": 9, "boxes": []}});
+    let queue = until("a start without a queue", SOON, async || {
+        let (status, answer) = system.call(Method::POST, "/v1/executions", Some(start.clone())).await;
+        (status < 300).then(|| answer["execution"]["queue"].clone())
+    })
+    .await;
+    assert_eq!(queue, "orders");
 }
 
 #[tokio::test]

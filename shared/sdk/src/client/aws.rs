@@ -106,7 +106,7 @@ impl Aws {
     ///
     /// # Errors
     ///
-    /// [`AwsError::Fips`].
+    /// [`AwsError::Fips`] and [`AwsError::NotARegion`].
     pub fn of(config: &SdkConfig) -> Result<Self, AwsError> {
         Self::with_clock(config, Arc::new(SystemClock))
     }
@@ -115,10 +115,16 @@ impl Aws {
         if config.use_fips() == Some(true) {
             return Err(AwsError::Fips);
         }
+        // A variable that is empty is a variable that isn't set.
+        let region = config.region().map(ToString::to_string).filter(|region| !region.is_empty());
+        let is_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+        if let Some(region) = region.as_ref().filter(|region| !region.chars().all(is_name)) {
+            return Err(AwsError::NotARegion { region: region.clone() });
+        }
         Ok(Self {
             credentials: Arc::new(Cache::new(config.credentials_provider(), Arc::clone(&clock))),
             clock,
-            region: config.region().map(ToString::to_string),
+            region,
             ssm: endpoint_of_ssm(config),
             dual_stack: config.use_dual_stack() == Some(true),
             #[cfg(feature = "aws")]

@@ -45,6 +45,11 @@ impl QueuePattern {
         self.url(&queue).map(|_| (queue, class))
     }
 
+    /// What the names of all its queues begin with in SQS.
+    pub fn prefix(&self) -> &str {
+        self.before.rsplit('/').next().unwrap_or_default()
+    }
+
     /// The URL with any text in place of the name.
     pub(super) fn with(&self, name: &str) -> String {
         format!("{}{name}{}", self.before, self.after)
@@ -81,6 +86,7 @@ mod tests {
         for text in ["http://q/1/shop-work-e-mails", "http://q/1/shop-work-e-mails/", "shop-work-e-mails"] {
             assert_eq!(pattern.queue(text), Some((name("e-mails"), Priority::Normal)), "{text}");
         }
+        assert_eq!(pattern.prefix(), "shop-work-");
         for text in ["http://q/2/shop-work-e", "shop-timers", "shop-work-", "shop-work-a.fifo", "shop"] {
             assert_eq!(pattern.queue(text), None, "{text}");
         }

@@ -83,10 +83,31 @@ impl Service {
 
     /// The queue of the execution, after making sure that it exists.
     pub(crate) async fn queue_for(&self, request: &StartRequest) -> Result<QueueName, ServiceError> {
-        let route = if request.any_queue { self.route_of(&request.workflow).await } else { None };
-        let queue = route.unwrap_or_else(|| request.queue.clone());
-        self.open_queue(&queue).await?;
-        Ok(queue)
+        if request.any_queue {
+            // Boxed, because the future of each start would contain it.
+            return Box::pin(self.queue_of_workers(request)).await;
+        }
+        self.open_queue(&request.queue).await?;
+        Ok(request.queue.clone())
+    }
+
+    /// The queue of the workflow's workers. A worker in Lambda announces itself with its first message: until then it is
+    /// the queue for requests that name none, and if there is no such queue, the only one there is.
+    async fn queue_of_workers(&self, request: &StartRequest) -> Result<QueueName, ServiceError> {
+        let queue = self.route_of(&request.workflow).await.unwrap_or_else(|| request.queue.clone());
+        match self.open_queue(&queue).await {
+            Err(ServiceError::Rejected(Reject::UnknownQueue { .. })) => {}
+            opened => return opened.map(|()| queue),
+        }
+        let queues = self.ports.queue.discover().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the queues can't be listed");
+            vec![]
+        });
+        let [only] = queues.as_slice() else {
+            return Err(Reject::NoRoute { workflow: request.workflow.to_string() }.into());
+        };
+        self.open_queue(only).await?;
+        Ok(only.clone())
     }
 
     /// The start of an execution by a request, with all its random values, and with the start that was reserved for it.

@@ -181,4 +181,10 @@ pub trait Queue: Send + Sync {
 
     /// All queues, by name; if queues are found by their names, those that were found.
     fn names(&self) -> Vec<QueueName>;
+
+    /// All queues of tasks that there are, by name, also those that nobody has used. It may be slow, and miss a queue
+    /// that was made a moment ago.
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        Ok(self.names().into_iter().filter(|name| !name.is_reserved()).collect())
+    }
 }

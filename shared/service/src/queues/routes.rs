@@ -73,6 +73,7 @@ mod tests {
     use std::sync::Arc;
 
     use tickover_core::duration::Millis;
+    use tickover_core::error::Reject;
     use tickover_core::id::ExecutionId;
     use tickover_core::limits::Limits;
     use tickover_core::time::Timestamp;
@@ -90,8 +91,12 @@ mod tests {
 
     impl Scene {
         fn new() -> Self {
+            Self::with(Queues::OnOpen)
+        }
+
+        fn with(queues: Queues) -> Self {
             let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
-            let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
+            let queue = Arc::new(MemoryQueue::new(clock.clone(), queues));
             let (store, ids) = (Arc::new(MemoryStore::default()), Arc::new(SystemIds));
             let service = Service::new(Ports { store, queue, clock: clock.clone(), ids }, Limits::default());
             Self { service, clock }
@@ -135,6 +140,26 @@ mod tests {
         assert_eq!(place.start("d", true).await.unwrap(), "parcels");
         let orders = place.service.describe_queue(&QueueName::parse("orders").unwrap()).await.unwrap();
         assert_eq!(orders.workflows, [workflow()]);
+    }
+
+    #[tokio::test]
+    async fn before_any_worker_has_run_a_start_goes_to_the_only_queue_there_is() {
+        let queues = |names: &[&str]| {
+            Queues::Fixed(names.iter().map(|name| QueueName::parse(*name).unwrap()).collect())
+        };
+        let place = Scene::with(queues(&["orders"]));
+        assert_eq!(place.start("a", true).await.unwrap(), "orders");
+        assert!(place.start("b", false).await.is_err(), "it has named another queue");
+        let place = Scene::with(queues(&["orders", "workflows"]));
+        assert_eq!(place.start("a", true).await.unwrap(), "workflows");
+        for names in [&["orders", "parcels"], &[] as &[&str]] {
+            let refused = Scene::with(queues(names)).start("a", true).await;
+            let is_said = matches!(
+                &refused,
+                Err(ServiceError::Rejected(Reject::NoRoute { workflow })) if workflow == "order"
+            );
+            assert!(is_said, "{names:?}: {refused:?}");
+        }
     }
 
     #[tokio::test]

@@ -153,6 +153,10 @@ impl Queue for BriefQueues {
         self.call(queue, self.inner.open(queue)).await
     }
 
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        self.inner.discover().await
+    }
+
     fn counts_seconds(&self) -> bool {
         self.inner.counts_seconds()
     }

@@ -247,6 +247,24 @@ async fn a_queue_of_the_pattern_is_asked_for_until_it_exists_and_its_url_has_its
 }
 
 #[tokio::test]
+async fn queues_of_the_pattern_are_found_though_nobody_has_used_them() {
+    let page = |names: &[&str], next: Value| {
+        let urls: Vec<_> = names.iter().map(|name| format!("http://elsewhere/1/{name}")).collect();
+        (200, json!({"QueueUrls": urls, "NextToken": next}))
+    };
+    let script = Script::new([
+        page(&["shop-work-orders", "shop-work-orders__high", "shop-work-orders__low"], json!("more")),
+        page(&["shop-work-emails", "shop-work-"], Value::Null),
+    ]);
+    let queue = script.queue().finding(QueuePattern::parse("https://sqs/1/shop-work-{name}"));
+    let names = ["emails", "orders", "work"].map(|name| QueueName::parse(name).unwrap());
+    assert_eq!(queue.discover().await.unwrap(), names);
+    let requests = script.requests();
+    assert!(requests.iter().all(|request| request["QueueNamePrefix"] == "shop-work-"), "{requests:?}");
+    assert_eq!(requests[1]["NextToken"], "more");
+}
+
+#[tokio::test]
 async fn a_listed_queue_and_an_impossible_name_are_not_asked_for() {
     let queue = Script::new([]).queue().finding(QueuePattern::parse("https://sqs/1/shop-work-{name}"));
     assert!(queue.open(&work()).await.unwrap());

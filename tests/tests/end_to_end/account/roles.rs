@@ -36,6 +36,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("sqs:DeleteMessage", &["work-orders", "work-emails", "ingress"]),
             ("sqs:ChangeMessageVisibility", ALL_WORK),
             ("sqs:GetQueueAttributes", &["work-orders", "work-emails", "ingress"]),
+            ("sqs:ListQueues", &["*"]),
             ("logs:CreateLogStream", &["log:schedule"]),
             ("logs:PutLogEvents", &["log:schedule"]),
         ],
@@ -84,6 +85,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("sqs:ReceiveMessage", &["timers"]),
             ("sqs:DeleteMessage", &["timers"]),
             ("sqs:GetQueueAttributes", &["work-orders", "work-emails", "timers"]),
+            ("sqs:ListQueues", &["*"]),
             ("logs:CreateLogStream", &["log:tick"]),
             ("logs:PutLogEvents", &["log:tick"]),
         ],
@@ -121,6 +123,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("sqs:DeleteMessage", ALL_WORK),
             ("sqs:ChangeMessageVisibility", ALL_WORK),
             ("sqs:GetQueueAttributes", ALL_WORK),
+            ("sqs:ListQueues", &["*"]),
             ("logs:CreateLogStream", &["log:gateway"]),
             ("logs:PutLogEvents", &["log:gateway"]),
         ],
@@ -181,6 +184,7 @@ fn questions() -> Vec<(String, Vec<&'static str>)> {
         questions.push((index.to_owned(), vec!["dynamodb:Query"]));
     }
     questions.push(("table".to_owned(), vec!["dynamodb:Scan"]));
+    questions.push(("*".to_owned(), vec!["sqs:ListQueues"]));
     for queue in ["work-orders", "work-emails", "ingress", "completions", "timers", "events", "dead-ingress"]
     {
         let actions = [

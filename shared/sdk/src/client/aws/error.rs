@@ -16,7 +16,11 @@ pub enum AwsError {
     )]
     NoCredentials,
     /// There are credentials, but they can't be loaded, such as those of an SSO session that has expired.
-    #[error("the AWS credentials can't be loaded: {reason}. With SSO, log in again: `aws sso login`")]
+    #[error(
+        "the AWS credentials can't be loaded: {}. With SSO, log in again: `aws sso login`. Else set AWS_PROFILE, or both \
+         AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        .reason.trim_end_matches('.')
+    )]
     Credentials {
         /// Why, for people.
         reason: String,
@@ -32,10 +36,17 @@ pub enum AwsError {
          program's own cryptography isn't a validated module: unset it"
     )]
     Fips,
+    /// What is set as the region is no name of one.
+    #[error("`{region}` is no AWS region: set AWS_REGION to one, such as eu-central-1")]
+    NotARegion {
+        /// What is set.
+        region: String,
+    },
     /// The region has no such stack.
     #[error(
-        "no stack `{stack}` in region {region}: see its name with `aws cloudformation list-stacks`, and set AWS_REGION \
-         to the region in which it is deployed"
+        "no system `{stack}` in region {region}: give the core's parameter System, which `aws ssm get-parameters-by-path \
+         --path /tickover --recursive --query Parameters[].Name` lists, and set AWS_REGION to the region in which it is \
+         deployed"
     )]
     NoStack {
         /// The stack that was asked for.
