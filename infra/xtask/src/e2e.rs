@@ -20,12 +20,16 @@ use crate::build::{self, Architecture};
 use crate::cargo::{cargo, output, root, status, succeed, target_dir, without_cargos_own};
 use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
-use crate::{guide, localstack, python};
+use crate::{guide, localstack, project, python};
 
 /// The system's name in an emulator, with which all names of stacks and resources start.
 const SYSTEM: &str = "tickover";
 /// What the guide's block of commands contains that builds and deploys.
 const DEPLOY: &str = "sam build";
+/// The name of a new project, and of its queue.
+const PROJECT: &str = "shop";
+/// What its stack needs in an emulator.
+const PROJECTS_PARAMETERS: &str = "Architecture=x86_64 MaxConcurrency=0 MaxLowConcurrency=0";
 /// The settings of the guide's commands.
 const SETTINGS: &str = "infra/samconfig.toml";
 /// The variable in which the tests find the system's name.
@@ -158,10 +162,14 @@ impl Sam {
             Architecture::X86 => block,
             Architecture::Arm64 => block.replace("--config-env", &self.settings_for_arm64()?),
         };
+        self.shell(&block, root(), endpoint).with_context(|| format!("{}: `{having}`", guide::LOCAL))
+    }
+
+    /// Prints each command (`-x`), and stops at the first that fails (`-e`).
+    fn shell(&self, commands: &str, folder: &Path, endpoint: &str) -> Result<()> {
         let mut shell = Command::new("sh");
-        // Prints each command (`-x`), and stops at the first that fails (`-e`).
-        self.environment(shell.args(["-exc", &block])).current_dir(root()).stdin(Stdio::null());
-        succeed(at(&mut shell, endpoint)).with_context(|| format!("{}: `{having}`", guide::LOCAL))
+        self.environment(shell.args(["-exc", commands])).current_dir(folder).stdin(Stdio::null());
+        succeed(at(&mut shell, endpoint))
     }
 
     /// The environment of `sam`.
@@ -181,17 +189,35 @@ impl Sam {
         Ok(format!("--config-file '{}' --config-env", file.display()))
     }
 
-    /// Tests what was deployed, and if that succeeds, deletes it.
+    /// Deploys a new project's worker beside the others, tests everything, and if that succeeds, deletes it.
     fn test(&self, endpoint: &str, kind: Kind, args: &[String]) -> Result<ExitStatus> {
+        let project = self.deploy_a_project(endpoint)?;
         let mut tests = tests(SYSTEM, &self.python, args);
         if kind == Kind::LocalStack {
             tests.env(LOCALSTACK_VARIABLE, "true");
         }
         let ended = status(at_emulator(&mut tests, endpoint))?;
         if ended.success() {
+            self.shell("sam delete --config-env dev --no-prompts", &project, endpoint)?;
             self.delete(endpoint, kind)?;
         }
         Ok(ended)
+    }
+
+    /// Makes a project and deploys its worker as its README says. Returns its folder.
+    fn deploy_a_project(&self, endpoint: &str) -> Result<PathBuf> {
+        let folder = project::with_function(PROJECT)?;
+        let readme = folder.join("README.md");
+        let readme = readme.to_str().context("a path that isn't UTF-8")?;
+        let block = guide::block(readme, "sam deploy --config-env dev")?;
+        let (build, deploy) = block.split_once('\n').context("a block of one line")?;
+        ensure!(build.starts_with("cargo lambda build "), "the README builds by `{build}`");
+        let parameters = match Architecture::here() {
+            Architecture::X86 => PROJECTS_PARAMETERS.to_owned(),
+            Architecture::Arm64 => PROJECTS_PARAMETERS.replace("x86_64", "arm64"),
+        };
+        self.shell(&format!("{} {parameters}", deploy.trim_end()), &folder, endpoint)?;
+        Ok(folder)
     }
 
     /// Deletes the stacks, and the table if it is kept, and checks that nothing else is left of them.

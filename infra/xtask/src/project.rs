@@ -1,4 +1,5 @@
-//! A project of `tickover new`, treated as by its user: checked, tested, and run with the commands of its own README.
+//! A project of `tickover new`, treated as by its user: checked, tested, and run with the commands of its own README. The
+//! end-to-end tests deploy another one.
 //!
 //! It is outside of the workspace, as the example crate is, and shares the workspace's target folder.
 
@@ -23,13 +24,26 @@ const POLL_EVERY: Duration = Duration::from_millis(50);
 
 /// Makes a project that depends on this checkout, and does with it what its README says.
 pub(crate) fn run() -> Result<()> {
-    let project = Project::create()?;
+    let project = Project::create(NAME)?;
     succeed(project.cargo("fmt").arg("--check"))?;
     succeed(project.build("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
     succeed(&mut project.build("test"))?;
     // Built before it is started, so that the start has a bound.
     succeed(&mut project.build("build"))?;
     project.follow_the_readme()
+}
+
+/// Makes a project of this name whose function is built, for this machine's processor and without optimizations, which
+/// would take minutes. Returns its folder.
+pub(crate) fn with_function(name: &str) -> Result<PathBuf> {
+    let project = Project::create(name)?;
+    succeed(project.build("build").args(["--no-default-features", "--features", "lambda"]))?;
+    let function = project.folder.join("target/lambda").join(name);
+    fs::create_dir_all(&function)?;
+    // Without its symbols it is as small as emulators take it.
+    let program = project.target.join("debug").join(name);
+    succeed(Command::new("strip").arg("-o").arg(function.join("bootstrap")).arg(program))?;
+    Ok(project.folder)
 }
 
 /// Gives a call of cargo the workspace's settings, so that it finds the shared dependencies built.
@@ -45,10 +59,10 @@ struct Project {
 }
 
 impl Project {
-    fn create() -> Result<Self> {
+    fn create(name: &str) -> Result<Self> {
         let target = target_dir()?;
         let around = target.join("tmp/new");
-        let folder = around.join(NAME);
+        let folder = around.join(name);
         if folder.exists() {
             fs::remove_dir_all(&folder).with_context(|| format!("could not remove {}", folder.display()))?;
         }
@@ -57,7 +71,7 @@ impl Project {
         for settings in [".rustfmt.toml", ".clippy.toml"] {
             fs::write(around.join(settings), "")?;
         }
-        let mut new = cargo(&["run", "--locked", "--", "new", NAME, "--path", ".", "--into"]);
+        let mut new = cargo(&["run", "--locked", "--", "new", name, "--path", ".", "--into"]);
         succeed(new.arg(&folder))?;
         // The same versions as in the workspace are built already.
         fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))

@@ -5,6 +5,7 @@ mod cron;
 mod data;
 mod executions;
 mod failures;
+mod guides;
 mod kind;
 mod leases;
 mod limits;

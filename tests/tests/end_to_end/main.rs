@@ -15,6 +15,8 @@ mod limits;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod project;
+#[cfg(test)]
 mod system;
 #[cfg(test)]
 mod target;

@@ -46,6 +46,15 @@ impl Target {
         (self != Self::Account).then(endpoint)
     }
 
+    /// Whether a new project's worker is deployed too. Prints a line if it isn't.
+    pub(crate) fn has_project(self) -> bool {
+        let has = matches!(self, Self::Emulator | Self::LocalStack);
+        if !has {
+            say("a new project's worker: only emulators get one");
+        }
+        has
+    }
+
     /// The configuration of the AWS SDK.
     pub(crate) async fn config(self) -> SdkConfig {
         if self != Self::Account {
@@ -59,9 +68,7 @@ impl Target {
         let (what, reason) = check.is_left_out();
         let is_shown = !self.leaves_out().contains(&check);
         if !is_shown {
-            // Not by `eprintln!`, which the test harness shows only for tests that fail.
-            let line = format!("e2e: NOT CHECKED here: {what}: {reason}\n");
-            std::io::stderr().write_all(line.as_bytes()).unwrap();
+            say(&format!("{what}: {reason}"));
         }
         is_shown
     }
@@ -75,6 +82,11 @@ impl Target {
             Self::Account => vec![],
         }
     }
+}
+
+/// Says what isn't checked. Not by `eprintln!`, which the test harness shows only for tests that fail.
+fn say(what: &str) {
+    std::io::stderr().write_all(format!("e2e: NOT CHECKED here: {what}\n").as_bytes()).unwrap();
 }
 
 /// What an emulator can't show.
