@@ -33,7 +33,7 @@ async fn a_direct_worker_that_can_not_start_says_what_to_do() {
     parameters(&odd, env!("CARGO_PKG_VERSION")).await;
     parameter(&odd, "due-shards", "many").await;
 
-    let gone = format!("no stack `{}` in region eu-west-1", scene.system);
+    let gone = format!("no system `{}` in region eu-west-1", scene.system);
     let policy = format!("`tickover-{empty}-worker-policy`");
     let closed = "http://127.0.0.1:1";
     for (options, variables, without, wanted) in [

@@ -155,5 +155,5 @@ async fn a_worker_in_rust_finds_its_table_and_queues_by_the_systems_name() {
 
     let lost = worker("nowhere").ended().await.expect("an end");
     assert_eq!(lost.status.code(), Some(1), "{lost:?}");
-    assert!(lost.stderr.contains("no stack `nowhere` in region us-east-1"), "{lost:?}");
+    assert!(lost.stderr.contains("no system `nowhere` in region us-east-1"), "{lost:?}");
 }

@@ -170,9 +170,9 @@ fn each_reason_why_a_stack_is_not_found_says_what_to_do() {
     let none = r#"{"Parameters":[],"InvalidParameters":["/tickover/prod/api-url","/tickover/prod/version"]}"#;
     let no_api = r#"{"Parameters":[{"Name":"/tickover/prod/version","Value":"0.1.0"}]}"#;
     for (answer, wanted) in [
-        (ok(none), "no stack `prod` in region eu-west-1"),
+        (ok(none), "no system `prod` in region eu-west-1"),
         (ok(no_api), "deploy it with `ApiKind=HttpApi`"),
-        (refused("ParameterNotFound"), "no stack `prod` in region eu-west-1"),
+        (refused("ParameterNotFound"), "no system `prod` in region eu-west-1"),
         (refused("com.amazonaws.ssm#AccessDeniedException"), "its policy needs ssm:GetParameters"),
         (refused("ExpiredTokenException"), "log in again (`aws sso login`)"),
         (refused("UnrecognizedClientException"), "aws sts get-caller-identity"),

@@ -23,7 +23,7 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ExecutionId>,
     /// The queue of its workers. By default the queue whose workers were the last to announce the workflow, which
-    /// workers do when they start; `workflows` if no worker has announced it.
+    /// workers do when they start; if no worker has announced it, `workflows`, or the only queue there is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueName>,
     /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
