@@ -48,13 +48,19 @@ fn reads_operators_calls_and_all_others_have_routes_of_their_own() {
     assert_eq!(routes(&template, "ReadScope"), BTreeSet::from(["GET /v1/{proxy+}".to_owned()]));
     assert_eq!(routes(&template, "WriteScope"), BTreeSet::from(["$default".to_owned()]));
     let all = template.matches("Type: AWS::ApiGatewayV2::Route\n").count();
-    assert_eq!(all, operators.len() + 3, "one has no scope");
+    assert_eq!(all, operators.len() + 4, "one has no scope");
     let guarded = "      AuthorizationType: !If [IsJwt, JWT, !If [IsOpen, NONE, AWS_IAM]]\n";
-    assert_eq!(template.matches(guarded).count(), all - 1, "only that of callbacks is open");
-    assert_eq!(template.matches("      AuthorizationType: NONE\n").count(), 1);
-    let callbacks = template.split("  CallbackRoute:\n").nth(1).unwrap();
-    assert!(
-        callbacks.trim_start().starts_with("Type: AWS::ApiGatewayV2::Route\n    Condition: HasCallbacks\n")
-    );
-    assert!(callbacks.contains("RouteKey: \"POST /v1/callbacks/{token}/{call}\""));
+    let open = [
+        ("CallbackRoute", "HasCallbacks", "POST /v1/callbacks/{token}/{call}"),
+        ("PreflightRoute", "HasPreflight", "OPTIONS /{proxy+}"),
+    ];
+    assert_eq!(template.matches(guarded).count(), all - open.len(), "only these are open: {open:?}");
+    assert_eq!(template.matches("      AuthorizationType: NONE\n").count(), open.len());
+    for (name, condition, key) in open {
+        let route = template.split(&format!("  {name}:\n")).nth(1).unwrap();
+        let start = format!("Type: AWS::ApiGatewayV2::Route\n    Condition: {condition}\n");
+        assert!(route.trim_start().starts_with(&start), "{name}");
+        let (route, _) = route.split_once("\n\n").unwrap();
+        assert!(route.contains(&format!("RouteKey: \"{key}\"")) && route.contains("NONE"), "{route}");
+    }
 }
