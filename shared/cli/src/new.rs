@@ -73,7 +73,8 @@ pub(crate) fn run(args: NewArgs) -> anyhow::Result<()> {
     check_free(&folder)?;
     for (path, text) in files {
         let path = folder.join(path);
-        write(&path, &text).with_context(|| format!("could not write {}", path.display()))?;
+        let advice = || format!("could not write {}: name another folder with --into", path.display());
+        write(&path, &text).with_context(advice)?;
     }
     show::print(&closing(&name, &folder))
 }

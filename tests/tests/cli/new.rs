@@ -151,7 +151,8 @@ async fn a_file_that_can_not_be_written_is_named() {
     std::os::unix::fs::symlink("nowhere", folder.path().join("link")).expect("a link");
     let ended = new_in(folder.path(), &["orders", "--into", "link"]).await;
     assert_eq!(ended.status.code(), Some(1));
-    assert!(ended.stderr.contains("could not write link/Cargo.toml: "), "{}", ended.stderr);
+    let wanted = "could not write link/Cargo.toml: name another folder with --into: ";
+    assert!(ended.stderr.contains(wanted), "{}", ended.stderr);
 }
 
 #[tokio::test]

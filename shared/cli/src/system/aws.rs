@@ -17,7 +17,10 @@ impl SystemArgs {
     /// The endpoint, whose calls have a token.
     pub(super) async fn unsigned(self) -> anyhow::Result<Http> {
         match &self.stack {
-            None => Ok(self.endpoint),
+            None => {
+                self.refuse_unused("that is called without a signature")?;
+                Ok(self.endpoint)
+            }
             Some(stack) => Ok(self.find(&self.aws().await?, stack).await?.http_unsigned()?),
         }
     }
@@ -25,6 +28,7 @@ impl SystemArgs {
     /// The endpoint; with signed calls, if it is on AWS.
     pub(super) async fn signed(self) -> anyhow::Result<(Http, Access)> {
         if self.stack.is_none() && !self.endpoint.is_on_aws() {
+            self.refuse_unused("that isn't an address of AWS")?;
             return Ok((self.endpoint, Access::Nothing));
         }
         let aws = self.aws().await?;
@@ -55,6 +59,19 @@ impl SystemArgs {
         let Self { region, profile, .. } = &self;
         let (stack, region, profile) = (stack.clone(), region.clone(), profile.clone());
         Ok((client, Place::Stack { stack, region, profile }))
+    }
+
+    /// Refuses options that would have no effect, for an endpoint of this kind.
+    fn refuse_unused(&self, kind: &str) -> anyhow::Result<()> {
+        let options = [("region", &self.region), ("profile", &self.profile)];
+        match options.into_iter().find(|(_, value)| value.is_some()) {
+            Some((option, _)) => anyhow::bail!(
+                "--{option} has no effect with the endpoint {}, {kind}: give --stack for a deployment on AWS, or leave \
+                 it out",
+                self.endpoint.url()
+            ),
+            None => Ok(()),
+        }
     }
 
     async fn aws(&self) -> Result<Aws, AwsError> {

@@ -287,6 +287,22 @@ fn without_credentials_or_a_region_nothing_is_called() {
 }
 
 #[test]
+fn a_region_or_a_profile_without_a_deployment_on_aws_is_refused() {
+    let api = Server::start(vec![ok("{}")]);
+    let on_aws = "https://a1.execute-api.eu-west-1.amazonaws.com";
+    for (args, wanted) in [
+        (vec!["--region", REGION, "--endpoint", &api.url], "--region has no effect with the endpoint http"),
+        (vec!["--profile", "work"], "--profile has no effect"),
+        (vec!["--profile", "work", "--endpoint", on_aws, "--token", "t"], "called without a signature"),
+    ] {
+        let ended = run(&[&args[..], &["list"]].concat(), &[]);
+        assert_eq!((ended.status, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);
+        assert!(ended.stderr.contains(wanted) && ended.stderr.contains("--stack"), "{}", ended.stderr);
+    }
+    assert_eq!(api.requests().len(), 0);
+}
+
+#[test]
 fn an_sso_session_that_has_expired_says_how_to_log_in() {
     let home = tempfile::tempdir().expect("a folder");
     let cache = home.path().join(".aws/sso/cache");

@@ -130,12 +130,26 @@ impl Aws {
                     tokio::time::sleep(pause).await;
                     (pause, tries) = (pause * 2, tries + 1);
                 }
-                Err(Failure::Transient(error) | Failure::Final(error)) => return Err(error),
+                Err(Failure::Transient(error) | Failure::Final(error)) => {
+                    return Err(if self.ssm.is_none() { of_region(error, region) } else { error });
+                }
                 Ok(found) => break found,
             }
         };
         let entry = |found: Parameter| Some((found.name.strip_prefix(&path)?.to_owned(), found.value));
         Ok(found.into_iter().filter_map(entry).collect())
+    }
+}
+
+/// The error with what to look at, as the address was made of the region's name.
+pub(super) fn of_region(error: AwsError, region: &str) -> AwsError {
+    match error {
+        AwsError::Unavailable { place, reason } => {
+            let reason =
+                format!("{reason}. Look whether `{region}` is an AWS region, and whether there is a network");
+            AwsError::Unavailable { place, reason }
+        }
+        other => other,
     }
 }
 
