@@ -22,26 +22,45 @@ fn routes(template: &str, scope: &str) -> BTreeSet<String> {
     routes.map(|key| key.trim_matches('"').to_owned()).collect()
 }
 
-/// Whether a call is an operator's: it steers work of others, also of many at once, or changes a cron.
+/// Whether a call is an operator's: it steers work of others, also of many at once, or changes a cron, a limit, or what
+/// counts for all tasks of a kind.
 fn is_an_operators(method: &str, path: &str) -> bool {
     let steers = ["terminate", "pause", "resume", "restart", "rerun", "retry"];
     method != "get"
         && (["/v1/crons", "/v1/limits", "/v1/operations"].iter().any(|all| path.starts_with(all))
+            || path.contains("/kinds/")
             || steers.iter().any(|call| path.ends_with(&format!("/{call}"))))
+}
+
+/// All calls of the API, each as its method in small letters and its path.
+fn calls() -> Vec<(String, String)> {
+    let api: Value = serde_json::from_str(&file("shared/api/openapi.json")).unwrap();
+    let paths = api["paths"].as_object().unwrap().iter();
+    let calls = paths.flat_map(|(path, methods)| {
+        methods.as_object().unwrap().keys().map(|method| (method.clone(), path.clone())).collect::<Vec<_>>()
+    });
+    calls.collect()
+}
+
+/// Whether a pattern of IAM, in which `*` is any text, fits the text.
+fn fits(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((begin, rest)) => text.strip_prefix(begin).is_some_and(|text| {
+            (0..=text.len()).any(|at| text.get(at..).is_some_and(|text| fits(rest, text)))
+        }),
+    }
 }
 
 #[test]
 fn reads_operators_calls_and_all_others_have_routes_of_their_own() {
     let template = file("infra/core.yaml");
-    let api: Value = serde_json::from_str(&file("shared/api/openapi.json")).unwrap();
     let mut operators = BTreeSet::new();
-    for (path, methods) in api["paths"].as_object().unwrap() {
-        for method in methods.as_object().unwrap().keys() {
-            if is_an_operators(method, path) {
-                operators.insert(format!("{} {path}", method.to_uppercase()));
-            }
-            assert!(path.starts_with("/v1/") || method == "get", "no route for reads has {path}");
+    for (method, path) in calls() {
+        if is_an_operators(&method, &path) {
+            operators.insert(format!("{} {path}", method.to_uppercase()));
         }
+        assert!(path.starts_with("/v1/") || method == "get", "no route for reads has {path}");
     }
     assert!(operators.len() > 10, "{operators:?}");
     assert_eq!(routes(&template, "OperatorScope"), operators);
@@ -62,5 +81,23 @@ fn reads_operators_calls_and_all_others_have_routes_of_their_own() {
         assert!(route.trim_start().starts_with(&start), "{name}");
         let (route, _) = route.split_once("\n\n").unwrap();
         assert!(route.contains(&format!("RouteKey: \"{key}\"")) && route.contains("NONE"), "{route}");
+    }
+}
+
+#[test]
+fn the_guides_policy_denies_each_operators_call_and_no_other_change() {
+    let guide = file("infra/SECURITY.md");
+    let policy = guide.split("```json\n").find(|block| block.contains("\"Deny\"")).unwrap();
+    let policy: Value = serde_json::from_str(policy.split("```").next().unwrap()).unwrap();
+    let denied = policy[1]["Resource"].as_array().unwrap();
+    assert_eq!(policy[1]["Effect"], "Deny");
+    for (method, path) in calls().into_iter().filter(|(method, _)| method != "get") {
+        let resource = format!(
+            "arn:aws:execute-api:REGION:ACCOUNT:API-ID/$default/{}{}",
+            method.to_uppercase(),
+            path.replace(['{', '}'], "")
+        );
+        let is_denied = denied.iter().any(|pattern| fits(pattern.as_str().unwrap(), &resource));
+        assert_eq!(is_denied, is_an_operators(&method, &path), "{method} {path}");
     }
 }

@@ -35,7 +35,7 @@ for name in core:
 for queue, visibility, shard in zip(queues, visible, shards):
     worker = configured('tickover-worker-' + queue)
     theirs = variables(worker)
-    own = {'TICKOVER_CALLBACK_SECRET': '', 'TICKOVER_CALLBACK_URL': ''}
+    own = {'TICKOVER_CALLBACK_SECRET': '', 'TICKOVER_CALLBACK_URL': 'none'}
     expected = {**core, **own, 'TICKOVER_DUE_SHARDS': shard, 'TICKOVER_RETENTION': theirs['TICKOVER_RETENTION']}
     if theirs != expected: print(queue, 'has', theirs, 'and the core has', core)
     if theirs['TICKOVER_QUEUES'] != '*': print(queue, 'has a list of queues')

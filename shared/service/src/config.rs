@@ -32,8 +32,8 @@ const CALLBACK_SECRET: &str = "TICKOVER_CALLBACK_SECRET";
 const CALLBACK_URL: &str = "TICKOVER_CALLBACK_URL";
 /// The value of `TICKOVER_QUEUES` that means every queue of the pattern.
 const ANY: &str = "*";
-/// The value of `TICKOVER_EVENTS` that means no queue. Some places for values, such as a parameter of AWS Systems
-/// Manager, can't be empty.
+/// The value of `TICKOVER_EVENTS` and of `TICKOVER_CALLBACK_URL` that means that there is none. Some places for values,
+/// such as a parameter of AWS Systems Manager, can't be empty.
 const NONE: &str = "none";
 
 /// The configuration of a function.
@@ -66,7 +66,7 @@ pub struct Config {
     /// `TICKOVER_CALLBACK_SECRET`: what signs the tokens of callbacks, of at least 32 bytes. More than one, separated by
     /// commas: the first one signs, and all verify. Without it, callbacks are off.
     pub callbacks: Secrets,
-    /// `TICKOVER_CALLBACK_URL`: the address of the HTTP API for callers without credentials. Optional.
+    /// `TICKOVER_CALLBACK_URL`: the address of the HTTP API for callers without credentials. Optional, or `none`.
     pub callback_url: Option<String>,
     /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
     /// `TICKOVER_BATCH`, `TICKOVER_MAX_LOSSES` and `TICKOVER_TRACE`, which is `off` by default, or `carry`.

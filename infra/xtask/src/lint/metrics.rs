@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::template;
+use super::parts::CORE;
+use super::{read, template};
 use recorded::Recorded;
 use watched::{Series, Source};
 
@@ -32,7 +33,11 @@ const AWS: [Service; 3] = [
     },
     Service {
         namespace: "AWS/SQS",
-        metrics: &["ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"],
+        metrics: &[
+            "ApproximateAgeOfOldestMessage",
+            "ApproximateNumberOfMessagesVisible",
+            "NumberOfMessagesReceived",
+        ],
         dimensions: &[&["QueueName"]],
     },
     Service {
@@ -101,7 +106,7 @@ fn values_exist(series: &Series, text: &str, recorded: &Recorded) -> Result<()> 
         // A search finds all names that contain this one, so also those of other stacks.
         let is_there = match (series.source, dimension.as_str()) {
             (Source::Search, "function" | "FunctionName" | "QueueName") => value == "${System}",
-            (_, "function" | "FunctionName") => is_function(value, text),
+            (_, "function" | "FunctionName") => is_function(value, text) || is_cores(value)?,
             (_, "QueueName") => text.contains(&format!("\n      QueueName: {value}\n")),
             (Source::Alarm, "TableName") => text.contains(&format!("\n      TableName: {value}\n")),
             // In a text of `!Sub`, which replaces it as `!Ref` does.
@@ -126,12 +131,16 @@ fn is_function(value: &str, text: &str) -> bool {
     })
 }
 
+/// Whether a function of the core has this name.
+fn is_cores(value: &str) -> Result<bool> {
+    let is_name = value.starts_with("!Sub ");
+    Ok(is_name && read(CORE)?.contains(&format!("\n      FunctionName: {value}\n")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lint::parts::{self, CORE, WORKER};
-    use crate::lint::read;
-
+    use crate::lint::parts::{self, QUEUE, WORKER};
     /// Replaces every occurrence in the template, which must have one.
     fn refused(file: &str, from: &str, to: &str) {
         let text = read(file).unwrap();
@@ -165,6 +174,15 @@ mod tests {
         }
         refused(WORKER, ", { Name: queue, Value: !Ref Queue }", "");
         refused(WORKER, "{ Name: queue, Value: !Ref Queue }", "{ Name: queue, Value: !Ref System }");
+        for (from, to) in [
+            ("MetricName: NumberOfMessagesReceived", "MetricName: NumberOfMessagesTaken"),
+            ("Value: !Sub \"${System}-gateway\"", "Value: !Sub \"${System}-gate\""),
+            ("AND received == 0", ""),
+            ("Id: age, ReturnData: false", "Id: age"),
+            ("Namespace: Tickover,", "Namespace: AWS/SQS,"),
+        ] {
+            refused(QUEUE, from, to);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The variables of callbacks. A problem never shows a secret.
 
-use super::{CALLBACK_SECRET, CALLBACK_URL, Reader, is_url};
+use super::{CALLBACK_SECRET, CALLBACK_URL, NONE, Reader, is_url};
 use crate::callbacks::{SECRET_MIN, Secret, Secrets};
 
 impl<F: Fn(&str) -> Option<String>> Reader<F> {
@@ -16,7 +16,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     }
 
     pub(super) fn callback_url(&mut self) -> Option<String> {
-        let url = self.optional(CALLBACK_URL)?;
+        let url = self.optional(CALLBACK_URL).filter(|url| url != NONE)?;
         if !is_url(&url) {
             self.problems.push(format!("{CALLBACK_URL} must be a URL, not {url:?}"));
         }
@@ -32,6 +32,20 @@ mod tests {
         let lookup = |name: &str| (name == CALLBACK_SECRET).then(|| text.to_owned());
         let mut reader = Reader { lookup, problems: vec![] };
         (reader.callback_secrets(), reader.problems)
+    }
+
+    #[test]
+    fn the_address_of_callbacks_is_a_url_or_none() {
+        let url = |text: &str| {
+            let lookup = |name: &str| (name == CALLBACK_URL).then(|| text.to_owned());
+            let mut reader = Reader { lookup, problems: vec![] };
+            (reader.callback_url(), reader.problems.len())
+        };
+        assert_eq!(url("https://api.example.com"), (Some("https://api.example.com".to_owned()), 0));
+        for none in ["", "none"] {
+            assert_eq!(url(none), (None, 0));
+        }
+        assert_eq!(url("api.example.com").1, 1);
     }
 
     #[test]

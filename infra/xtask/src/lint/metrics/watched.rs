@@ -33,7 +33,7 @@ pub(super) fn all(text: &str) -> Result<Vec<Series>> {
     let mut all = vec![];
     for block in blocks(text, "Resources") {
         if block.contains("Type: AWS::CloudWatch::Alarm") {
-            all.push(alarm(block).with_context(|| title(block).to_owned())?);
+            all.extend(alarm(block).with_context(|| title(block).to_owned())?);
         } else if block.contains("Type: AWS::CloudWatch::Dashboard") {
             all.extend(dashboard(block).with_context(|| title(block).to_owned())?);
         }
@@ -41,13 +41,54 @@ pub(super) fn all(text: &str) -> Result<Vec<Series>> {
     Ok(all)
 }
 
-fn alarm(block: &str) -> Result<Series> {
-    let setting = |name: &str| {
-        let prefix = format!("      {name}: ");
-        let found = block.lines().find_map(|line| line.strip_prefix(&prefix));
-        found.with_context(|| format!("no {name} in one line"))
-    };
-    let values: Vec<(String, String)> = setting("Dimensions")?
+/// The alarm's metric, or those of its expression, each of which has a line.
+fn alarm(block: &str) -> Result<Vec<Series>> {
+    let by = title(block);
+    if !block.contains("\n      Metrics:\n") {
+        let setting = |name: &str| {
+            let prefix = format!("      {name}: ");
+            let found = block.lines().find_map(|line| line.strip_prefix(&prefix));
+            found.with_context(|| format!("no {name} in one line"))
+        };
+        return Ok(vec![of_alarm(
+            by,
+            setting("Namespace")?,
+            setting("MetricName")?,
+            setting("Dimensions")?,
+        )?]);
+    }
+    let metrics = block.lines().filter(|line| line.contains("MetricStat: "));
+    let all = metrics.map(|line| {
+        let setting = |name: &str| line.split_once(&format!(" {name}: ")).map(|(_, rest)| rest);
+        let word = |name: &str| setting(name)?.split_once(',').map(|(word, _)| word);
+        let namespace = word("Namespace").context("no Namespace")?;
+        let metric = word("MetricName").context("no MetricName")?;
+        let (dimensions, _) =
+            setting("Dimensions").and_then(|rest| rest.split_once("}]")).context("no Dimensions")?;
+        of_alarm(by, namespace, metric, &format!("{dimensions}}}"))
+    });
+    let all = all.collect::<Result<Vec<_>>>()?;
+    ensure!(!all.is_empty(), "no metrics");
+    uses_all(block)?;
+    Ok(all)
+}
+
+/// The expression names each of the alarm's metrics.
+fn uses_all(block: &str) -> Result<()> {
+    let expression =
+        block.lines().find_map(|line| line.split_once("Expression: \"")).context("no expression")?.1;
+    let words: BTreeSet<&str> = expression.split(|one: char| !one.is_ascii_alphanumeric()).collect();
+    for metric in block.lines().filter(|line| line.contains("MetricStat: ")) {
+        let id = metric.split_once("Id: ").and_then(|(_, rest)| rest.split_once(',')).context("no Id")?.0;
+        ensure!(words.contains(id), "its expression doesn't use {id}");
+        ensure!(metric.contains("ReturnData: false"), "{id} is a second result");
+    }
+    Ok(())
+}
+
+/// What an alarm watches. The dimensions are a list of `{ Name: …, Value: … }`.
+fn of_alarm(by: &str, namespace: &str, metric: &str, dimensions: &str) -> Result<Series> {
+    let values: Vec<(String, String)> = dimensions
         .split("{ Name: ")
         .skip(1)
         .filter_map(|dimension| dimension.rsplit_once(" }")?.0.split_once(", Value: "))
@@ -55,10 +96,10 @@ fn alarm(block: &str) -> Result<Series> {
         .collect();
     ensure!(!values.is_empty(), "no dimensions");
     Ok(Series {
-        by: title(block).to_owned(),
+        by: by.to_owned(),
         source: Source::Alarm,
-        namespace: setting("Namespace")?.to_owned(),
-        metric: setting("MetricName")?.to_owned(),
+        namespace: namespace.to_owned(),
+        metric: metric.to_owned(),
         dimensions: values.iter().map(|(name, _)| name.clone()).collect(),
         values,
     })

@@ -26,6 +26,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("retention", "TICKOVER_RETENTION"),
     ("trace", "TICKOVER_TRACE"),
     ("lists", "TICKOVER_LISTS"),
+    ("callback-url", "TICKOVER_CALLBACK_URL"),
 ];
 
 /// The table and the queues of a deployment, and the settings of its functions.
