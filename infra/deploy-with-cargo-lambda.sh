@@ -22,10 +22,10 @@ esac
 set -- "System=$system" "Architecture=$architecture" "$@"
 
 folder=$PWD/target/functions/$architecture
-packages=
-for function in schedule claim complete tick gateway worker; do packages="$packages --package tickover-$function"; done
-# shellcheck disable=SC2086 # One word for each package.
-cargo lambda build --release --locked "$flag" --bins $packages --lambda-dir "$folder"
+# One after the other: each has only the parts of its libraries that it uses itself.
+for function in schedule claim complete tick gateway worker; do
+    cargo lambda build --release --locked "$flag" --package "tickover-$function" --lambda-dir "$folder"
+done
 
 # Arguments: the template's name, the stack's name, parameters. Puts the built folders in place of the sources, uploads
 # them as archives, and deploys the template that names these archives.

@@ -16,11 +16,11 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::build::{self, Architecture, FUNCTIONS};
-use crate::cargo::{output, root, target_dir, write};
+use crate::cargo::{cargo, output, root, succeed, target_dir, write};
 pub(crate) use templates::for_lint;
 
 /// The version of all our crates.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// All packages' names begin so, and the archives' don't.
 const PREFIX: &str = "tickover-";
 const CHECKSUMS: &str = "SHA256SUMS";
@@ -78,12 +78,34 @@ pub(crate) fn run(args: &DistArgs) -> Result<()> {
         }
     }
     ensure!(!built.is_empty(), "no architecture is left to build for");
-    let targets: Vec<&str> = built.iter().map(|built| built.architecture.target()).collect();
-    let sbom = sbom::of(&targets, &committed_at)?;
     let folder = target_dir()?.join("dist").join(VERSION);
-    Release { built, left_out, commit, sbom }.write(&folder)?;
+    make(built, left_out, commit, &committed_at, &folder)?;
     println!("{}", folder.display());
     Ok(())
+}
+
+/// Makes a release for this machine's architecture, for the tests of its deployment. Its tool is the one of `cargo run`,
+/// which is built already. Returns the release's folder.
+pub(crate) fn of_this_machine() -> Result<PathBuf> {
+    let architecture = Architecture::here();
+    let folder = target_dir()?.join("tmp/dist");
+    succeed(&mut cargo(&["build", "--locked"]))?;
+    let tool = target_dir()?.join("debug/tickover");
+    let built = Built { architecture, functions: build::run(architecture)?, tool };
+    make(vec![built], vec![], "none".to_owned(), "1970-01-01T00:00:00Z", &folder)?;
+    Ok(folder)
+}
+
+fn make(
+    built: Vec<Built>,
+    left_out: Vec<(Architecture, String)>,
+    commit: String,
+    committed_at: &str,
+    folder: &Path,
+) -> Result<()> {
+    let targets: Vec<&str> = built.iter().map(|built| built.architecture.target()).collect();
+    let sbom = sbom::of(&targets, committed_at)?;
+    Release { built, left_out, commit, sbom }.write(folder)
 }
 
 impl Release {

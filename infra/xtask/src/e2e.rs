@@ -1,11 +1,12 @@
 //! `cargo xtask e2e`: deploys a core, a worker and queues, runs the end-to-end tests, deletes the stacks, and checks that
 //! nothing is left of them.
 //!
-//! By default it does so in a new emulator, with the exact commands of `localstack/README.md`, and with `--localstack` in a
-//! `LocalStack` that runs. With `--account`, it does so in an AWS account: that is the acceptance before a release.
+//! By default it does so in a new emulator, with the exact commands of `localstack/README.md`, and then also with those of
+//! the guides for AWS that the emulator can take. With `--localstack` it uses a `LocalStack` that runs. With `--account`, it does so in an AWS account: that is the acceptance before a release.
 
 mod account;
 mod bound;
+mod guides;
 mod steps;
 
 use std::ffi::OsString;
@@ -201,6 +202,9 @@ impl Sam {
             self.shell("sam delete --config-env dev --no-prompts", &project, endpoint)?;
             self.delete(endpoint, kind)?;
         }
+        if ended.success() && kind == Kind::Ministack && args.is_empty() {
+            self.follow_the_guides_for_aws(endpoint)?;
+        }
         Ok(ended)
     }
 
@@ -220,9 +224,14 @@ impl Sam {
         Ok(folder)
     }
 
-    /// Deletes the stacks, and the table if it is kept, and checks that nothing else is left of them.
+    /// Deletes all that the guide has deployed.
     fn delete(&self, endpoint: &str, kind: Kind) -> Result<()> {
         self.follow_the_guide("sam delete", endpoint)?;
+        self.nothing_is_left(endpoint, kind)
+    }
+
+    /// Deletes the table if it is kept, and checks that nothing else is left.
+    fn nothing_is_left(&self, endpoint: &str, kind: Kind) -> Result<()> {
         if kind == Kind::Ministack {
             self.run(DELETE_TABLE, endpoint, &[]).context("the table wasn't kept")?;
         }

@@ -18,6 +18,12 @@ pub(crate) fn block(guide: &str, having: &str) -> Result<String> {
     found.with_context(|| format!("{guide} has no commands with `{having}`"))
 }
 
+/// The only file of JSON in a guide that contains this text.
+pub(crate) fn file(guide: &str, having: &str) -> Result<String> {
+    let found = fenced(&read(guide)?, "json\n").into_iter().find(|file| file.contains(having));
+    found.with_context(|| format!("{guide} has no JSON with `{having}`"))
+}
+
 /// The commands of a guide: the lines of its code blocks, and code within its sentences.
 pub(crate) fn commands(guide: &str) -> Result<Vec<String>> {
     let text = read(guide)?;
@@ -38,6 +44,11 @@ fn read(guide: &str) -> Result<String> {
 }
 
 fn blocks_of(text: &str) -> Vec<String> {
+    fenced(text, "sh\n")
+}
+
+/// The blocks of a language, which is the rest of a block's first line.
+fn fenced(text: &str, language: &str) -> Vec<String> {
     let fenced = text.split("```").skip(1).step_by(2);
-    fenced.filter_map(|block| block.strip_prefix("sh\n")).map(str::to_owned).collect()
+    fenced.filter_map(|block| block.strip_prefix(language)).map(str::to_owned).collect()
 }

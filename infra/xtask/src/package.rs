@@ -1,8 +1,9 @@
-//! Packs the crates for the registry as `cargo publish` does, and compiles what was packed, without the network.
+//! Publishes the crates by a dry run, and compiles what was packed, without the network.
 //!
-//! A package is compiled from its own files alone, so a file that it reads from elsewhere in this repository is found. All
-//! are compiled together, in a workspace that has nothing else, with the dependencies that clippy's step has built. `cargo
-//! package` would compile each of them by itself instead, and their dependencies again for many of them.
+//! A package is compiled from its own files alone, so a file that it reads from elsewhere in this repository is found. The
+//! dry run could compile them too, but in a folder of its own, so it would compile all dependencies again. Here they are in
+//! a workspace that has nothing else, with the dependencies that clippy's step has built: first all together, and then each
+//! by itself, as a user has it. So a feature that a crate needs and only another one asks for is found.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -22,19 +23,22 @@ const FOLDER: &str = "shared";
 
 pub(crate) fn run() -> Result<()> {
     let names = published(&metadata()?)?;
-    let mut package = cargo(&["package", "--locked", "--offline", "--no-verify"]);
     // Changes that aren't committed may be checked too.
-    package.arg("--allow-dirty");
-    for name in &names {
-        package.args(["--package", name]);
-    }
-    succeed(&mut package)?;
+    let dry_run = ["publish", "--workspace", "--dry-run", "--no-verify", "--locked", "--allow-dirty"];
+    succeed(&mut cargo(&dry_run))?;
     let target = target_dir()?;
     let folder = target.join("package/unpacked");
     unpack(&names, &target.join("package"), &folder)?;
-    let mut check = cargo(&["check", "--workspace", "--offline", "--target-dir"]);
-    check.arg(&target).args(test::FEATURES).current_dir(&folder);
-    succeed(project::alike(&mut check)).context("a packed crate doesn't compile")
+    let check = |args: &[&str]| {
+        let mut check = cargo(&["check", "--offline", "--target-dir"]);
+        check.arg(&target).args(args).current_dir(&folder);
+        succeed(project::alike(&mut check))
+    };
+    check(&[&["--workspace"], &test::FEATURES[..]].concat()).context("a packed crate doesn't compile")?;
+    for name in &names {
+        check(&["--package", name]).with_context(|| format!("{name} doesn't compile by itself"))?;
+    }
+    Ok(())
 }
 
 /// Makes a workspace of the packed crates, with the versions of Cargo.lock.

@@ -79,8 +79,8 @@ impl Steps {
 fn stop(child: &mut Child) -> Result<()> {
     let group = Pid::from_raw(i32::try_from(child.id()).context("no process id")?);
     let asked_at = Instant::now();
-    // An error says that it has just ended.
-    let _ = killpg(group, Signal::SIGINT);
+    // Not SIGINT, which shells make programs in the background ignore. An error says that it has just ended.
+    let _ = killpg(group, Signal::SIGTERM);
     while child.try_wait()?.is_none() {
         if asked_at.elapsed() > ENDING_BOUND {
             let _ = killpg(group, Signal::SIGKILL);
@@ -115,7 +115,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (begun, file) = (folder.path().join("begun"), folder.path().join("ended"));
         let script = format!(
-            "trap 'exit 0' INT; (trap 'echo > {}; exit' INT; : > {}; while :; do sleep 0.05; done)",
+            "trap 'exit 0' TERM; (trap 'echo > {}; exit' TERM; : > {}; while :; do sleep 0.05; done)",
             file.display(),
             begun.display()
         );

@@ -1,5 +1,5 @@
 //! Checks that the guides' commands exist: environments and parameters of `sam`, our own `cargo xtask`, and the tables of
-//! the templates' parameters.
+//! the templates' parameters. And that the tools that users are told to install are those that continuous integration uses.
 
 use anyhow::{Context, Result, ensure};
 use clap::CommandFactory;
@@ -9,6 +9,10 @@ use crate::{Cli, guide};
 
 const SAM: &str = "infra/samconfig.toml";
 const DEPLOYMENT: &str = "infra/README.md";
+/// Where continuous integration has its tools from.
+const TOOLS: [&str; 2] = ["infra/tools/cargo-lambda.txt", "infra/tools/sam.txt"];
+/// Where users have them from: the guide, and the pipeline of a new project.
+const INSTALLED_BY: [&str; 2] = ["infra/PRODUCTION.md", "shared/cli/src/new/files/ci.yaml"];
 
 pub(super) fn check() -> Result<()> {
     let environments = read(SAM)?;
@@ -28,6 +32,23 @@ pub(super) fn check() -> Result<()> {
     for (file, text) in parts::all()? {
         check_table(&guide, file, &template::parameters(&text))?;
     }
+    for tool in TOOLS {
+        let pinned = read(tool)?;
+        for file in INSTALLED_BY {
+            check_version(&pinned, &read(file)?).with_context(|| format!("{file} and {tool}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The text installs the first package of these requirements in the same version.
+fn check_version(pinned: &str, text: &str) -> Result<()> {
+    let pin = pinned.lines().find(|line| !line.starts_with('#')).context("no requirements")?;
+    let (name, version) = pin.split_once("==").context("no version")?;
+    let installed =
+        text.split_once(&format!("{name}==")).with_context(|| format!("{name} isn't installed"))?.1;
+    let installed = installed.split(|one: char| !one.is_ascii_digit() && one != '.').next();
+    ensure!(installed == Some(version), "{name} is {version} and {installed:?}");
     Ok(())
 }
 
@@ -125,6 +146,10 @@ mod tests {
             "sam deploy --parameter-overrides TickSource=Sun",
         ] {
             sam(wrong).unwrap_err();
+        }
+        check_version("# why\ntool==1.2\nits-part==3", "install tool==1.2 && run").unwrap();
+        for wrong in ["install tool==1.20", "install tool==1.1", "install tool", "install its-part==3"] {
+            check_version("# why\ntool==1.2\nits-part==3", wrong).unwrap_err();
         }
         check_xtask(&["localstack", "sideways"]).unwrap_err();
         check_xtask(&["localstack", "up"]).unwrap();

@@ -108,9 +108,14 @@ async fn a_system_is_undone_if_it_fails_deployed_again_unchanged_and_deleted() {
         return;
     }
     let life = Life::new();
-    // A worker needs its core: CloudFormation finds no export. In an emulator, too.
+    // A worker needs its core: CloudFormation finds no export, or, if it looks for them first, no parameters. SAM's table
+    // of events breaks the lines.
     let said = life.fails("worker", &life.worker()).await;
-    assert!(said.split_whitespace().collect::<String>().contains("xport"), "{said}");
+    let reason: String = said.split_whitespace().collect();
+    assert!(
+        reason.contains("xport") || reason.contains("/tickover/") || reason.contains("ParameterNotFound"),
+        "{said}"
+    );
     if fails {
         // The table, which is created last, can't be encrypted: everything else was created before.
         let found = aws(vec![json!(["sts", "get_caller_identity", {}])]).await;
