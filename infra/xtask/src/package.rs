@@ -24,8 +24,14 @@ const FOLDER: &str = "shared";
 pub(crate) fn run() -> Result<()> {
     let names = published(&metadata()?)?;
     // Changes that aren't committed may be checked too.
-    let dry_run = ["publish", "--workspace", "--dry-run", "--no-verify", "--locked", "--allow-dirty"];
-    succeed(&mut cargo(&dry_run))?;
+    let options = ["--workspace", "--no-verify", "--locked", "--allow-dirty"];
+    succeed(cargo(&["publish", "--dry-run"]).args(options))?;
+    // The dry run leaves no packages.
+    let mut package = cargo(&["package", "--offline"]);
+    for name in &names {
+        package.args(["--package", name]);
+    }
+    succeed(package.args(&options[1..]))?;
     let target = target_dir()?;
     let folder = target.join("package/unpacked");
     unpack(&names, &target.join("package"), &folder)?;
