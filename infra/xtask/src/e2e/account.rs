@@ -30,6 +30,8 @@ const QUEUES: [(&str, &str); 2] = [("default", "Priorities=off"), ("emails", "Pr
 /// The emulator's account.
 const EMULATORS_ACCOUNT: &str = "000000000000";
 const EMULATORS_REGION: &str = "us-east-1";
+/// The emulator has no alarms that compare several metrics.
+const EMULATORS_QUEUE: &str = "Alarms=none";
 /// The emulator fills in no scheduled time, and receives no messages if concurrency is limited.
 const EMULATORS_WORKER: &str = "MaxLowConcurrency=0";
 const EMULATORS_CORE: &str = "TickSource=SchedulerWithoutInput MaxTimerConcurrency=0 MaxConcurrency=0";
@@ -178,7 +180,11 @@ impl Place {
         self.deploy_stack(steps, "worker", "-worker-orders", &worker)?;
         for (queue, priorities) in QUEUES {
             let suffix = format!("-queue-{queue}");
-            self.deploy_stack(steps, "queue", &suffix, &[&system, &format!("Queue={queue}"), priorities])?;
+            let named = format!("Queue={queue}");
+            let parameters = [system.as_str(), &named, priorities].into_iter();
+            let parameters: Vec<&str> =
+                parameters.chain(self.emulator.as_ref().map(|_| EMULATORS_QUEUE)).collect();
+            self.deploy_stack(steps, "queue", &suffix, &parameters)?;
         }
         Ok(())
     }
