@@ -12,9 +12,10 @@ pub(super) const QUEUE: &str = "infra/queue.yaml";
 /// The example that nests a core and a worker.
 pub(super) const NESTED: &str = "infra/template.yaml";
 pub(super) const FILES: [&str; 4] = [CORE, WORKER, QUEUE, NESTED];
-/// What emulators get wrong. Without parameters that are lists, no list is joined either.
-const FORBIDDEN: [&str; 7] =
-    ["Transform:", "Fn::ForEach", "&{", "Fn::Join", "!Join", "CommaDelimitedList", "List<"];
+/// What emulators get wrong. Without parameters that are lists, no list is joined either. `Fn::Contains` is documented
+/// without a short form.
+const FORBIDDEN: [&str; 8] =
+    ["Transform:", "Fn::ForEach", "&{", "Fn::Join", "!Join", "CommaDelimitedList", "List<", "!Contains"];
 /// Resources that may be absent, with attributes that only they know. Every other address is made of names: `LocalStack`
 /// refuses to add a resource to a stack if another one asks for its attribute.
 const ASKED: [&str; 5] = ["Api", "ApiLogs", "GatewayUrl", "TickScheduleRole", "WorkerVersion"];
