@@ -2,6 +2,7 @@
 //! pipeline. They are run as they are written, with the names that they leave to the reader.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
@@ -28,21 +29,28 @@ aws cloudformation wait stack-delete-complete --stack-name tickover
 ";
 
 impl Sam {
-    /// Deploys a system from a release, and the same by the script as its next version. Each time its workflows run. Then
-    /// deletes it.
+    /// Makes the roles of a pipeline. Then deploys a system from a release, and another one by the script. Of each, the
+    /// workflows run before it is deleted.
     pub(super) fn follow_the_guides_for_aws(&self, endpoint: &str) -> Result<()> {
         let aws = self.with_aws_cli()?;
         aws.roles(endpoint)?;
         let release = dist::of_this_machine()?;
         aws.shell(&format!("aws s3 mb s3://{BUCKET}"), root(), endpoint)?;
-        aws.shell(&of_release()?, &release, endpoint).context("a release")?;
-        aws.run_workflows(endpoint)?;
+        aws.try_out("a release", &of_release()?, &release, endpoint)?;
         let by_script = guide::block(DEPLOYMENT, "deploy-with-cargo-lambda.sh")?;
         let here = Architecture::here().name();
         let by_script = replaced(&by_script, "MY-BUCKET", &format!("{BUCKET} {SYSTEM} {PARAMETERS}"))?;
-        aws.shell(&format!("export ARCHITECTURE={here}\n{by_script}"), root(), endpoint)?;
-        aws.run_workflows(endpoint)?;
-        aws.shell(DELETE, root(), endpoint)?;
+        let by_script = format!("export ARCHITECTURE={here}\n{by_script}");
+        aws.try_out("the script without SAM", &by_script, root(), endpoint)
+    }
+
+    /// Deploys the system by these commands, runs its workflows, and deletes it.
+    fn try_out(&self, what: &str, commands: &str, folder: &Path, endpoint: &str) -> Result<()> {
+        self.shell(commands, folder, endpoint).with_context(|| what.to_owned())?;
+        let mut tests = tests(SYSTEM, &self.python, &[WORKFLOWS.to_owned()]);
+        let ended = status(at_emulator(&mut tests, endpoint))?;
+        ensure!(ended.success(), "{what}: the workflows ended with {ended}");
+        self.shell(DELETE, root(), endpoint)?;
         self.nothing_is_left(endpoint, Kind::Ministack)
     }
 
@@ -65,13 +73,6 @@ impl Sam {
         }
         let block = guide::block(PRODUCTION, "create-open-id-connect-provider")?;
         self.shell(&block, &folder, endpoint).context("the roles of a pipeline")
-    }
-
-    fn run_workflows(&self, endpoint: &str) -> Result<()> {
-        let mut tests = tests(SYSTEM, &self.python, &[WORKFLOWS.to_owned()]);
-        let ended = status(at_emulator(&mut tests, endpoint))?;
-        ensure!(ended.success(), "the workflows of the deployed system: {ended}");
-        Ok(())
     }
 }
 
