@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<()> {
         check.arg(&target).args(args).current_dir(&folder);
         succeed(project::alike(&mut check))
     };
-    check(&[&["--workspace"], &test::FEATURES[..]].concat()).context("a packed crate doesn't compile")?;
+    check(&[&["--workspace"], test::FEATURES].concat()).context("a packed crate doesn't compile")?;
     for name in &names {
         check(&["--package", name]).with_context(|| format!("{name} doesn't compile by itself"))?;
     }
