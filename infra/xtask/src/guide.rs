@@ -12,13 +12,13 @@ pub(crate) const LOCAL: &str = "localstack/README.md";
 pub(crate) const ALL: [&str; 5] =
     ["README.md", "CONTRIBUTING.md", "infra/README.md", "infra/PRODUCTION.md", LOCAL];
 
-/// The only block of commands that contains this text, unchanged.
+/// The first block of commands that contains this text, unchanged.
 pub(crate) fn block(guide: &str, having: &str) -> Result<String> {
     let found = blocks_of(&read(guide)?).into_iter().find(|block| block.contains(having));
     found.with_context(|| format!("{guide} has no commands with `{having}`"))
 }
 
-/// The only file of JSON in a guide that contains this text.
+/// The first file of JSON in a guide that contains this text.
 pub(crate) fn file(guide: &str, having: &str) -> Result<String> {
     let found = fenced(&read(guide)?, "json\n").into_iter().find(|file| file.contains(having));
     found.with_context(|| format!("{guide} has no JSON with `{having}`"))

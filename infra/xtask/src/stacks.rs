@@ -18,6 +18,8 @@ use crate::test::at_emulator;
 const SYSTEM: &str = "tickover";
 /// What the core exports for its workers.
 const EXPORT: &str = "tickover-tickover-worker-policy";
+/// It signs nothing here.
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
 const WORKERS: [&str; 2] = ["orders", "emails"];
 
 /// Arguments: the queues with workers, the expected visibility timeouts of these queues, the expected due shards of their
@@ -35,7 +37,7 @@ for name in core:
 for queue, visibility, shard in zip(queues, visible, shards):
     worker = configured('tickover-worker-' + queue)
     theirs = variables(worker)
-    own = {'TICKOVER_CALLBACK_SECRET': '', 'TICKOVER_CALLBACK_URL': 'none'}
+    own = {'TICKOVER_CALLBACK_SECRET': '', 'TICKOVER_CALLBACK_URL': theirs['TICKOVER_CALLBACK_URL']}
     expected = {**core, **own, 'TICKOVER_DUE_SHARDS': shard, 'TICKOVER_RETENTION': theirs['TICKOVER_RETENTION']}
     if theirs != expected: print(queue, 'has', theirs, 'and the core has', core)
     if theirs['TICKOVER_QUEUES'] != '*': print(queue, 'has a list of queues')
@@ -63,6 +65,15 @@ for url in sorted(sqs.list_queues(QueueNamePrefix='tickover-work-' + sys.argv[1]
     sources = functions.list_event_source_mappings(EventSourceArn=found['QueueArn'])['EventSourceMappings']
     receivers = ' '.join(source['FunctionArn'].split(':function:')[1] for source in sources)
     print(url.rsplit('/', 1)[1], found['VisibilityTimeout'], dead, receivers)
+";
+
+/// Arguments: functions without the system's name. Prints the address that each has for callbacks, one in a line.
+const CALLBACK_URLS: &str = r"
+import boto3, sys
+functions = boto3.client('lambda')
+for name in sys.argv[1:]:
+    found = functions.get_function_configuration(FunctionName='tickover-' + name)
+    print(found['Environment']['Variables']['TICKOVER_CALLBACK_URL'])
 ";
 
 /// Arguments: names of stacks, which are deleted in this order.
@@ -114,6 +125,7 @@ impl Stacks {
         )?;
         self.deploy("worker", &orders, &["Architecture=x86_64", "MaxConcurrency=0", "Alarms=all"])?;
         self.check("orders", "360", "16", "")?;
+        self.has_callbacks_at(&["gateway", "worker-orders"], &["none", "none"])?;
 
         self.deploy(
             "worker",
@@ -129,9 +141,16 @@ impl Stacks {
         )?;
         self.has_classes("orders", &[""])?;
         // The parameters that aren't named keep their values. The export, which a worker imports, doesn't change.
-        self.deploy("core", SYSTEM, &["DueShards=32", "RetentionDays=9", "Alarms=essential"])?;
+        let callbacks = ["ApiKind=HttpApi", "Callbacks=on", &format!("CallbackSecret={SECRET}")];
+        let changes = ["DueShards=32", "RetentionDays=9", "Alarms=essential"];
+        self.deploy("core", SYSTEM, &[changes, callbacks].concat())?;
         self.deploy("worker", &emails, &["Queue=emails", "Architecture=x86_64", "MaxConcurrency=0"])?;
         self.check("orders,emails", "1200,360", "16,32", "orders")?;
+        // The worker that wasn't deployed again has what it had.
+        let own = "https://API.execute-api.us-east-1.amazonaws.com";
+        self.has_callbacks_at(&["gateway", "worker-emails", "worker-orders"], &[own, own, "none"])?;
+        self.deploy("core", SYSTEM, &["CallbackUrl=https://tasks.example.com"])?;
+        self.has_callbacks_at(&["gateway"], &["https://tasks.example.com"])?;
 
         let refused =
             self.python(DELETE, &[SYSTEM]).err().context("the core was deleted before its workers")?;
@@ -183,6 +202,14 @@ impl Stacks {
         Ok(())
     }
 
+    /// These functions give callbacks these addresses, in which the API's id is `API`.
+    fn has_callbacks_at(&self, functions: &[&str], addresses: &[&str]) -> Result<()> {
+        let found = self.python(CALLBACK_URLS, functions)?;
+        let found: Vec<String> = found.lines().map(without_id).collect();
+        ensure!(found == addresses, "callbacks of {functions:?} are at {found:?}, not at {addresses:?}");
+        Ok(())
+    }
+
     /// The queue has these class queues and no others. Each is received from and redrives as the queue itself does.
     fn has_classes(&self, queue: &str, suffixes: &[&str]) -> Result<()> {
         let found = self.python(CLASSES, &[queue])?;
@@ -209,6 +236,12 @@ impl Stacks {
         at_emulator(&mut command, &endpoint).env("AWS_ENDPOINT_URL", &endpoint);
         output(command.args(["-c", program]).args(args).stdin(Stdio::null()))
     }
+}
+
+/// An address of an HTTP API with `API` in place of its id.
+fn without_id(address: &str) -> String {
+    let parts = address.strip_prefix("https://").and_then(|rest| rest.split_once(".execute-api."));
+    parts.map_or_else(|| address.to_owned(), |(_, rest)| format!("https://API.execute-api.{rest}"))
 }
 
 /// What an emulator needs of the core.

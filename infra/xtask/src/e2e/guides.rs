@@ -106,4 +106,13 @@ mod tests {
         assert_eq!(commands.matches(PARAMETERS).count(), 2, "{commands}");
         assert!(!commands.contains("BUCKET") && !commands.contains("VERSION"), "{commands}");
     }
+
+    #[test]
+    fn there_are_tests_for_what_is_deployed() {
+        let folder = root().join("tests/tests/end_to_end");
+        let main = fs::read_to_string(folder.join("main.rs")).unwrap();
+        let workflows = fs::read_to_string(folder.join("workflow.rs")).unwrap();
+        assert!(main.contains(&format!("\nmod {};\n", WORKFLOWS.trim_end_matches(':'))), "{main}");
+        assert!(workflows.contains("#[tokio::test]"), "{workflows}");
+    }
 }

@@ -45,10 +45,13 @@ pub(super) fn check() -> Result<()> {
 fn check_version(pinned: &str, text: &str) -> Result<()> {
     let pin = pinned.lines().find(|line| !line.starts_with('#')).context("no requirements")?;
     let (name, version) = pin.split_once("==").context("no version")?;
-    let installed =
-        text.split_once(&format!("{name}==")).with_context(|| format!("{name} isn't installed"))?.1;
-    let installed = installed.split(|one: char| !one.is_ascii_digit() && one != '.').next();
-    ensure!(installed == Some(version), "{name} is {version} and {installed:?}");
+    let install = format!("{name}==");
+    let mut places = text.split(&install).skip(1).peekable();
+    ensure!(places.peek().is_some(), "{name} isn't installed");
+    for place in places {
+        let installed = place.split(|one: char| !one.is_ascii_digit() && one != '.').next();
+        ensure!(installed == Some(version), "{name} is {version} and {installed:?}");
+    }
     Ok(())
 }
 
@@ -148,7 +151,12 @@ mod tests {
             sam(wrong).unwrap_err();
         }
         check_version("# why\ntool==1.2\nits-part==3", "install tool==1.2 && run").unwrap();
-        for wrong in ["install tool==1.20", "install tool==1.1", "install tool", "install its-part==3"] {
+        for wrong in [
+            "install tool==1.20",
+            "install tool==1.2 && install tool==1.1",
+            "install tool",
+            "install its-part==3",
+        ] {
             check_version("# why\ntool==1.2\nits-part==3", wrong).unwrap_err();
         }
         check_xtask(&["localstack", "sideways"]).unwrap_err();

@@ -141,6 +141,7 @@ fn is_cores(value: &str) -> Result<bool> {
 mod tests {
     use super::*;
     use crate::lint::parts::{self, QUEUE, WORKER};
+
     /// Replaces every occurrence in the template, which must have one.
     fn refused(file: &str, from: &str, to: &str) {
         let text = read(file).unwrap();
@@ -177,7 +178,7 @@ mod tests {
         for (from, to) in [
             ("MetricName: NumberOfMessagesReceived", "MetricName: NumberOfMessagesTaken"),
             ("Value: !Sub \"${System}-gateway\"", "Value: !Sub \"${System}-gate\""),
-            ("AND received == 0", ""),
+            ("AND FILL(received, 0) == 0", ""),
             ("Id: age, ReturnData: false", "Id: age"),
             ("Namespace: Tickover,", "Namespace: AWS/SQS,"),
         ] {

@@ -66,8 +66,8 @@ impl SystemArgs {
         let options = [("region", &self.region), ("profile", &self.profile)];
         match options.into_iter().find(|(_, value)| value.is_some()) {
             Some((option, _)) => anyhow::bail!(
-                "--{option} has no effect with the endpoint {}, {kind}: give --stack for a deployment on AWS, or leave \
-                 it out",
+                "--{option} has no effect with the endpoint {}, {kind}: for a deployment on AWS give --stack, else \
+                 leave --{option} out",
                 self.endpoint.url()
             ),
             None => Ok(()),

@@ -1,6 +1,6 @@
 //! The environment of a worker's or a local system's process.
 
-use super::{CALLBACK_URL, QUEUES, Reader, TABLE, TIMERS, TRACE};
+use super::{CALLBACK_URL, NONE, QUEUES, Reader, TABLE, TIMERS, TRACE};
 
 /// Where a worker's process runs, and the settings of a local system: all of it is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl ProcessEnvironment {
             data: reader.optional("TICKOVER_DATA"),
             listen: reader.optional("TICKOVER_LISTEN"),
             allow_hosts: reader.optional("TICKOVER_ALLOW_HOST").map_or(vec![], |hosts| listed(&hosts)),
-            callback_url: reader.optional(CALLBACK_URL),
+            callback_url: reader.optional(CALLBACK_URL).filter(|url| url != NONE),
             log: reader.optional("TICKOVER_LOG"),
             carry_trace: reader.optional(TRACE).is_some_and(|mode| mode == "carry"),
             no_color: reader.optional("NO_COLOR").is_some(),
