@@ -2,6 +2,7 @@
 
 use axum::http::Method;
 use serde_json::json;
+use tickover_core::id::{QueueName, WorkflowName};
 use tickover_tests::http::Caller;
 
 use super::{cron, until};
@@ -20,6 +21,27 @@ async fn a_cron_starts_executions_as_it_starts_tasks() {
     assert_eq!(started["priority"], "low");
     let shown = cron(&caller, "s").await;
     assert_eq!((&shown["execution"], &shown["runs"][0]["status"]), (&execution, &json!("pending")));
+}
+
+#[tokio::test]
+async fn a_cron_that_names_no_queue_starts_its_executions_where_the_workers_are() {
+    let caller = Caller::default();
+    let execution = json!({"workflow": "report", "id": "report.{occurrence}"});
+    caller
+        .ok("/v1/crons", json!({"id": "s", "every": "1h", "overlap": "allow_all", "execution": execution}))
+        .await;
+    let queue_of = async |id: &str| {
+        let (_, answer) = caller.send(Method::GET, &format!("/v1/executions/{id}"), None).await;
+        answer["execution"]["queue"].clone()
+    };
+    until(&caller, "2026-01-01T01:00:00Z").await;
+    assert_eq!(queue_of("report.20260101T010000Z").await, "workflows");
+    let queue = QueueName::parse("reports").unwrap();
+    let service = &caller.scene.service;
+    service.open_queue(&queue).await.unwrap();
+    service.announce_routes(&[(WorkflowName::parse("report").unwrap(), queue)].into()).await.unwrap();
+    until(&caller, "2026-01-01T02:00:00Z").await;
+    assert_eq!(queue_of("report.20260101T020000Z").await, "reports");
 }
 
 #[tokio::test]

@@ -334,7 +334,6 @@ impl Driver {
             Done::Stored(stored) => {
                 // If it failed, nobody knows whether it was written, and nothing may be written after it.
                 self.stored(*stored?);
-                self.busy.writing = false;
             }
             Done::Reread(journal) => {
                 self.busy.writing = false;

@@ -35,7 +35,7 @@ impl Driver {
         }));
     }
 
-    /// Applies a record that a write returned.
+    /// Applies a record that a write returned. From then on there may be other writes, unless entries are missing.
     pub(super) fn stored(&mut self, record: Execution) {
         let merged = {
             let mut state = self.shared.lock();
@@ -43,9 +43,9 @@ impl Driver {
             state.replay.merge(&record)
         };
         self.record = record;
-        if merged == Merged::Incomplete {
-            // Nothing is written until the entries of other writers are known.
-            self.busy.writing = true;
+        // Nothing is written until the entries of other writers are known.
+        self.busy.writing = merged == Merged::Incomplete;
+        if self.busy.writing {
             let (service, record) = (self.service.clone(), self.record.clone());
             self.jobs.push(Box::pin(async move { Done::Reread(service.journal_of(&record).await) }));
         }

@@ -1,7 +1,7 @@
 //! Services that don't answer. However often that happens, it doesn't fail an execution.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tickover::Registry;
@@ -18,6 +18,14 @@ use crate::scene::{Scene, clock};
 struct FailingQueues {
     inner: Arc<MemoryQueue>,
     left: AtomicU32,
+    /// When it couldn't be opened, in milliseconds since the beginning.
+    refused_at: Option<Arc<Mutex<Vec<u64>>>>,
+}
+
+impl FailingQueues {
+    fn failing(inner: Arc<MemoryQueue>, calls: u32) -> Arc<Self> {
+        Arc::new(Self { inner, left: AtomicU32::new(calls), refused_at: None })
+    }
 }
 
 #[async_trait]
@@ -65,6 +73,9 @@ impl Queue for FailingQueues {
         if queue.as_str() == "far-away"
             && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok()
         {
+            if let Some(refused_at) = &self.refused_at {
+                refused_at.lock().unwrap().push(clock().passed());
+            }
             return Err(QueueError::Unavailable { reason: "no answer".to_owned() });
         }
         self.inner.open(queue).await
@@ -91,7 +102,7 @@ async fn waves(ctx: Ctx, (): ()) -> Result<u32> {
 
 #[tokio::test]
 async fn an_execution_is_not_poisoned_by_a_service_that_does_not_answer() {
-    let scene = Scene::with_queue(|inner| Arc::new(FailingQueues { inner, left: AtomicU32::new(30) }));
+    let scene = Scene::with_queue(|inner| FailingQueues::failing(inner, 30));
     let worker = scene.worker_of(Registry::new().with(waves), "workflows");
     let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
     scene.start(&waves, "waves", &()).await;
@@ -113,7 +124,7 @@ async fn greets(ctx: Ctx, (): ()) -> Result<u32> {
 
 #[tokio::test]
 async fn only_the_steps_that_could_not_be_started_are_started_again() {
-    let scene = Scene::with_queue(|inner| Arc::new(FailingQueues { inner, left: AtomicU32::new(30) }));
+    let scene = Scene::with_queue(|inner| FailingQueues::failing(inner, 30));
     let worker = scene.worker_of(Registry::new().with(greets), "workflows");
     let near = scene.worker_of(Registry::new().with_step::<nod>(), "near");
     let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
@@ -131,6 +142,30 @@ async fn only_the_steps_that_could_not_be_started_are_started_again() {
     assert!(nods.iter().all(|at| *at < last[0]), "{nods:?} {last:?}");
 }
 
+#[tickover::workflow("surges")]
+async fn surges(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.join_all("wave", (0..20).map(|_| wave())).await?.iter().sum())
+}
+
+#[tokio::test]
+async fn a_fan_out_asks_a_queue_that_does_not_answer_once_a_turn() {
+    let refused_at: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let scene = Scene::with_queue(|inner| {
+        let refused_at = Some(Arc::clone(&refused_at));
+        Arc::new(FailingQueues { inner, left: AtomicU32::new(6), refused_at })
+    });
+    let worker = scene.worker_of(Registry::new().with(surges), "workflows");
+    let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
+    scene.start(&surges, "surges", &()).await;
+    let ended = scene.inside(scene.with(&waver, scene.finish(&worker, "surges"))).await;
+    assert_eq!(ended.output::<u32>(), 140);
+    let at = refused_at.lock().unwrap().clone();
+    assert_eq!(at.len(), 6);
+    // The next turn may begin at once.
+    let asked = |instant: &u64| at.iter().filter(|at| *at == instant).count();
+    assert!(at.iter().all(|instant| asked(instant) <= 2), "steps would wait behind each other: {at:?}");
+}
+
 #[tickover::workflow("overtaken", run_timeout = "10s")]
 async fn overtaken(ctx: Ctx, (): ()) -> Result<u32> {
     let over = async {
@@ -143,7 +178,7 @@ async fn overtaken(ctx: Ctx, (): ()) -> Result<u32> {
 
 #[tokio::test]
 async fn a_turn_whose_deadline_passes_still_waits_for_its_running_calls() {
-    let scene = Scene::with_queue(|inner| Arc::new(FailingQueues { inner, left: AtomicU32::new(0) }));
+    let scene = Scene::with_queue(|inner| FailingQueues::failing(inner, 0));
     let worker = scene.worker_of(Registry::new().with(overtaken), "workflows");
     scene.start(&overtaken, "overtaken", &()).await;
     scene.inside(scene.pass(&worker, Millis::from_secs(60))).await;

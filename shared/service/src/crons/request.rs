@@ -128,11 +128,10 @@ impl Service {
         };
         let document = document(given, parsed)?;
         self.check_runs(&id, &target, request.template.as_ref(), &document)?;
-        let queue = match &request.work {
-            CronWork::Task(task, _) => &task.queue,
-            CronWork::Execution(start, _) => &start.queue,
-        };
-        self.open_queue(queue).await?;
+        match &request.work {
+            CronWork::Task(task, _) => self.open_queue(&task.queue).await?,
+            CronWork::Execution(start, _) => drop(self.queue_for(start).await?),
+        }
         Ok(Definition {
             id,
             incarnation: self.new_incarnation(),
@@ -230,6 +229,7 @@ impl Stored {
                     lane: self.parsed.lane,
                     flow: Box::new(self.parsed.flow.clone()),
                     policy: StartPolicy::UseExisting,
+                    any_queue: asked.any_queue,
                     ..StartRequest::new(workflow.clone(), queue)
                 };
                 Ok(RunRequest::Execution(Box::new(start), id))

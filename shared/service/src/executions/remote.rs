@@ -3,6 +3,8 @@
 //! A remote step is a task like any other. Its id follows from the execution, the run and the step's name, so that a
 //! second start has no effect.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::stream::{self, StreamExt as _};
@@ -70,11 +72,20 @@ impl Service {
     pub async fn start_remote(&self, execution: &Execution, steps: Vec<RemoteStep>) -> Begun {
         let own_keys: Vec<_> = execution.gates().iter().map(|gated| gated.key).collect();
         let (mut ready, mut begun) = (Vec::with_capacity(steps.len()), Begun::default());
+        // Each is asked once: an answer that doesn't come takes its time, and steps wait behind each other here.
+        let mut silent = BTreeSet::new();
         for step in steps {
+            if silent.contains(&step.queue) {
+                continue;
+            }
+            let queue = step.queue.clone();
             match self.completed_step(&own_keys, step).await {
                 Ok(step) => ready.push(step),
                 Err(refused @ ServiceError::Rejected(_)) => return Begun::none(refused),
-                Err(error) => begun.error = Some(error),
+                Err(error) => {
+                    begun.error = Some(error);
+                    silent.insert(queue);
+                }
             }
         }
         let starts = self.starts_of(execution, &ready).await;

@@ -92,22 +92,30 @@ impl Service {
     }
 
     /// The queue of the workflow's workers. A worker in Lambda announces itself with its first message: until then it is
-    /// the queue for requests that name none, and if there is no such queue, the only one there is.
+    /// the queue for requests that name none, and if there is no such queue, the only one there is. A request that is
+    /// repeated goes to the queue of its execution if there are more by then.
     async fn queue_of_workers(&self, request: &StartRequest) -> Result<QueueName, ServiceError> {
-        let queue = self.route_of(&request.workflow).await.unwrap_or_else(|| request.queue.clone());
+        let announced = self.route_of(&request.workflow).await;
+        let is_announced = announced.is_some();
+        let queue = announced.unwrap_or_else(|| request.queue.clone());
         match self.open_queue(&queue).await {
-            Err(ServiceError::Rejected(Reject::UnknownQueue { .. })) => {}
+            Err(ServiceError::Rejected(Reject::UnknownQueue { .. })) if !is_announced => {}
             opened => return opened.map(|()| queue),
         }
-        let queues = self.ports.queue.discover().await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the queues can't be listed");
-            vec![]
-        });
-        let [only] = queues.as_slice() else {
-            return Err(Reject::NoRoute { workflow: request.workflow.to_string() }.into());
-        };
-        self.open_queue(only).await?;
-        Ok(only.clone())
+        let queues = self.ports.queue.discover().await?;
+        if let [only] = queues.as_slice() {
+            match self.open_queue(only).await {
+                // It was deleted a moment ago, and is still in the list.
+                Err(ServiceError::Rejected(Reject::UnknownQueue { .. })) => {}
+                opened => return opened.map(|()| only.clone()),
+            }
+        }
+        if let Some(id) = &request.id
+            && let Some(known) = self.load_execution(id).await?
+        {
+            return Ok(known.queue);
+        }
+        Err(Reject::NoRoute { workflow: request.workflow.to_string() }.into())
     }
 
     /// The start of an execution by a request, with all its random values, and with the start that was reserved for it.

@@ -163,6 +163,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_repeated_start_without_a_queue_finds_its_execution_though_there_are_more_queues_by_then() {
+        let fixed = |names: &[&str]| {
+            Queues::Fixed(names.iter().map(|name| QueueName::parse(*name).unwrap()).collect())
+        };
+        let place = Scene::with(fixed(&["orders"]));
+        assert_eq!(place.start("a", true).await.unwrap(), "orders");
+        let queue = Arc::new(MemoryQueue::new(place.clock.clone(), fixed(&["orders", "parcels"])));
+        let ports = Ports { queue, ..place.service.ports.clone() };
+        let place = Scene { service: Service::new(ports, Limits::default()), clock: place.clock };
+        assert_eq!(place.start("a", true).await.unwrap(), "orders");
+        assert!(place.start("b", true).await.is_err(), "it is a new one");
+    }
+
+    #[tokio::test]
     async fn of_workers_that_start_at_once_only_one_announces_the_routes() {
         let place = Scene::new();
         let queue = QueueName::parse("orders").unwrap();

@@ -141,6 +141,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("sqs:DeleteMessage", &["work-orders"]),
             ("sqs:ChangeMessageVisibility", &["work-orders"]),
             ("sqs:GetQueueAttributes", ALL_WORK),
+            ("sqs:ListQueues", &["*"]),
             ("logs:CreateLogStream", &["log:worker-orders"]),
             ("logs:PutLogEvents", &["log:worker-orders"]),
         ],
