@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::cargo::{cargo, output, root, succeed, target_dir};
+use crate::cargo::{cargo, output, root, search_path, succeed, target_dir};
 use crate::python;
 
 /// The function of the HTTP API.
@@ -125,5 +125,5 @@ pub(crate) fn path() -> Result<OsString> {
     #[expect(clippy::disallowed_methods, reason = "where programs are is no configuration of the service")]
     let theirs = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(ours).chain(std::env::split_paths(&theirs));
-    std::env::join_paths(folders).context("PATH has a folder with a colon in its name")
+    search_path(folders)
 }

@@ -1,5 +1,6 @@
 //! Calls of cargo from a program that cargo has started.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -84,6 +85,11 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
     let metadata = metadata()?;
     let dir = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
     Ok(PathBuf::from(dir))
+}
+
+/// A value of `PATH` with these folders.
+pub(crate) fn search_path(folders: impl Iterator<Item = PathBuf>) -> Result<OsString> {
+    std::env::join_paths(folders).context("PATH has a folder with a colon in its name")
 }
 
 /// Writes a file, and makes the folders above it.

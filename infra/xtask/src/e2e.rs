@@ -19,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::build::{self, Architecture};
-use crate::cargo::{cargo, output, root, status, succeed, target_dir, without_cargos_own};
+use crate::cargo::{cargo, output, root, search_path, status, succeed, target_dir, without_cargos_own};
 use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
 use crate::{guide, localstack, project, python};
@@ -153,7 +153,7 @@ impl Sam {
         // with it.
         let theirs = build::path()?;
         let folders = std::env::split_paths(&theirs).chain(std::iter::once(ours));
-        let path = std::env::join_paths(folders).context("PATH has a folder with a colon in its name")?;
+        let path = search_path(folders)?;
         Ok(Self { python, path, folder: target.join("e2e") })
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::cargo::{cargo, root, succeed, target_dir, without_cargos_own};
+use crate::cargo::{cargo, root, search_path, succeed, target_dir, without_cargos_own};
 use crate::emulator::{answers, free_address};
 use crate::guide;
 
@@ -128,7 +128,7 @@ impl Project {
         )]
         let theirs = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(self.target.join("debug")).chain(std::env::split_paths(&theirs));
-        let path = std::env::join_paths(folders).context("PATH has a folder with a colon in its name")?;
+        let path = search_path(folders)?;
         let mut shell = Command::new("sh");
         // Prints each command (`-x`), and stops at the first that fails (`-e`).
         without_cargos_own(shell.args(["-exc", commands])).current_dir(&self.folder).stdin(Stdio::null());

@@ -290,7 +290,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                  a minute"
             ));
         }
-        let events = if self.optional(EVENTS).as_deref() == Some(NONE) { None } else { self.url(EVENTS) };
+        let events = self.unless_none(EVENTS).and_then(|_| self.url(EVENTS));
         for (name, url) in [(TIMERS, timers.as_ref()), (EVENTS, events.as_ref())] {
             let taken = |url: &String| of_tasks.iter().find(|(_, other)| is_same_url(other, url));
             if let Some((queue, _)) = url.and_then(taken) {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Kind, SYSTEM, Sam, tests};
 use crate::build::Architecture;
-use crate::cargo::{root, status, target_dir};
+use crate::cargo::{root, search_path, status, target_dir};
 use crate::test::at_emulator;
 use crate::{dist, guide, python};
 
@@ -60,7 +60,7 @@ impl Sam {
         let python = python::install(&target_dir()?.join("aws-cli"), &requirements, "awscli")?;
         let aws = python.parent().context("a program without a folder")?.to_owned();
         let folders = std::env::split_paths(&self.path).chain([aws]);
-        let path = std::env::join_paths(folders).context("PATH has a folder with a colon in its name")?;
+        let path = search_path(folders)?;
         Ok(Self { python: self.python.clone(), path, folder: self.folder.clone() })
     }
 

@@ -327,7 +327,7 @@ impl Driver {
         applied.into_iter().collect()
     }
 
-    fn apply(&mut self, done: Done) -> Result<(), Halt> {
+    pub(super) fn apply(&mut self, done: Done) -> Result<(), Halt> {
         match done {
             Done::Aborted => {}
             Done::Attempt(end) => self.attempt_ended(*end)?,

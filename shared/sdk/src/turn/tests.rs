@@ -1,5 +1,6 @@
 mod attempts;
 mod limits;
+mod writes;
 
 use std::sync::Arc;
 
@@ -47,14 +48,19 @@ impl Scene {
         self.service.start(request).await.unwrap();
     }
 
-    /// Runs one turn in an invocation of this length. Returns how it ended.
-    async fn invoke(&self, registry: &Registry, length: Millis) -> TurnEnd {
-        let limit_at = self.clock.now().plus(length);
-        let request =
-            ClaimRequest { worker: None, max: 1, lease: length, wait: Millis::ZERO, provides: vec![] };
+    /// Takes the turn that is due, with a lease of this length.
+    async fn take(&self, lease: Millis) -> Box<StartedTurn> {
+        let request = ClaimRequest { worker: None, max: 1, lease, wait: Millis::ZERO, provides: vec![] };
         let queue = QueueName::parse("workflows").unwrap();
         let mut work = self.service.next_work(&queue, &request).await.unwrap();
         let Some(Work::Turn(turn)) = work.pop() else { panic!("a turn is due") };
+        turn
+    }
+
+    /// Runs one turn in an invocation of this length. Returns how it ended.
+    async fn invoke(&self, registry: &Registry, length: Millis) -> TurnEnd {
+        let limit_at = self.clock.now().plus(length);
+        let turn = self.take(length).await;
         let settings = TurnSettings {
             limit_at: Some(limit_at.minus(Millis::from_secs(1))),
             heartbeats: false,

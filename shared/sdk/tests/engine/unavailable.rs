@@ -1,7 +1,7 @@
 //! Services that don't answer. However often that happens, it doesn't fail an execution.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use tickover::Registry;
@@ -19,12 +19,12 @@ struct FailingQueues {
     inner: Arc<MemoryQueue>,
     left: AtomicU32,
     /// When it couldn't be opened, in milliseconds since the beginning.
-    refused_at: Option<Arc<Mutex<Vec<u64>>>>,
+    refused_at: Mutex<Vec<u64>>,
 }
 
 impl FailingQueues {
     fn failing(inner: Arc<MemoryQueue>, calls: u32) -> Arc<Self> {
-        Arc::new(Self { inner, left: AtomicU32::new(calls), refused_at: None })
+        Arc::new(Self { inner, left: AtomicU32::new(calls), refused_at: Mutex::default() })
     }
 }
 
@@ -73,9 +73,7 @@ impl Queue for FailingQueues {
         if queue.as_str() == "far-away"
             && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok()
         {
-            if let Some(refused_at) = &self.refused_at {
-                refused_at.lock().unwrap().push(clock().passed());
-            }
+            self.refused_at.lock().unwrap().push(clock().passed());
             return Err(QueueError::Unavailable { reason: "no answer".to_owned() });
         }
         self.inner.open(queue).await
@@ -106,7 +104,7 @@ async fn an_execution_is_not_poisoned_by_a_service_that_does_not_answer() {
     let worker = scene.worker_of(Registry::new().with(waves), "workflows");
     let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
     scene.start(&waves, "waves", &()).await;
-    let ended = scene.with(&waver, scene.finish(&worker, "waves")).await;
+    let ended = scene.inside(scene.with(&waver, scene.finish(&worker, "waves"))).await;
     assert_eq!(ended.output::<u32>(), 7);
 }
 
@@ -129,7 +127,8 @@ async fn only_the_steps_that_could_not_be_started_are_started_again() {
     let near = scene.worker_of(Registry::new().with_step::<nod>(), "near");
     let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
     scene.start(&greets, "greets", &()).await;
-    let ended = scene.with(&near, scene.with(&waver, scene.finish(&worker, "greets"))).await;
+    let greeted = scene.with(&near, scene.with(&waver, scene.finish(&worker, "greets")));
+    let ended = scene.inside(greeted).await;
     assert_eq!(ended.output::<u32>(), 11);
     let started = |step: &str| {
         let of_step = ended.journal.iter().filter(
@@ -149,17 +148,14 @@ async fn surges(ctx: Ctx, (): ()) -> Result<u32> {
 
 #[tokio::test]
 async fn a_fan_out_asks_a_queue_that_does_not_answer_once_a_turn() {
-    let refused_at: Arc<Mutex<Vec<u64>>> = Arc::default();
-    let scene = Scene::with_queue(|inner| {
-        let refused_at = Some(Arc::clone(&refused_at));
-        Arc::new(FailingQueues { inner, left: AtomicU32::new(6), refused_at })
-    });
+    let queues = OnceLock::new();
+    let scene = Scene::with_queue(|inner| queues.get_or_init(|| FailingQueues::failing(inner, 6)).clone());
     let worker = scene.worker_of(Registry::new().with(surges), "workflows");
     let waver = scene.worker_of(Registry::new().with_step::<wave>(), "far-away");
     scene.start(&surges, "surges", &()).await;
     let ended = scene.inside(scene.with(&waver, scene.finish(&worker, "surges"))).await;
     assert_eq!(ended.output::<u32>(), 140);
-    let at = refused_at.lock().unwrap().clone();
+    let at = queues.get().unwrap().refused_at.lock().unwrap().clone();
     assert_eq!(at.len(), 6);
     // The next turn may begin at once.
     let asked = |instant: &u64| at.iter().filter(|at| *at == instant).count();

@@ -1,6 +1,6 @@
 //! The variables of callbacks. A problem never shows a secret.
 
-use super::{CALLBACK_SECRET, CALLBACK_URL, NONE, Reader, is_url};
+use super::{CALLBACK_SECRET, CALLBACK_URL, Reader, is_url};
 use crate::callbacks::{SECRET_MIN, Secret, Secrets};
 
 impl<F: Fn(&str) -> Option<String>> Reader<F> {
@@ -16,7 +16,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     }
 
     pub(super) fn callback_url(&mut self) -> Option<String> {
-        let url = self.optional(CALLBACK_URL).filter(|url| url != NONE)?;
+        let url = self.unless_none(CALLBACK_URL)?;
         if !is_url(&url) {
             self.problems.push(format!("{CALLBACK_URL} must be a URL, not {url:?}"));
         }

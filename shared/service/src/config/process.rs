@@ -33,6 +33,13 @@ pub struct ProcessEnvironment {
     pub endpoint: Option<String>,
 }
 
+impl<F: Fn(&str) -> Option<String>> Reader<F> {
+    /// The value, unless it says that there is none.
+    pub(super) fn unless_none(&self, name: &str) -> Option<String> {
+        self.optional(name).filter(|value| value != NONE)
+    }
+}
+
 impl ProcessEnvironment {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn from_env() -> Self {
@@ -49,7 +56,7 @@ impl ProcessEnvironment {
             data: reader.optional("TICKOVER_DATA"),
             listen: reader.optional("TICKOVER_LISTEN"),
             allow_hosts: reader.optional("TICKOVER_ALLOW_HOST").map_or(vec![], |hosts| listed(&hosts)),
-            callback_url: reader.optional(CALLBACK_URL).filter(|url| url != NONE),
+            callback_url: reader.unless_none(CALLBACK_URL),
             log: reader.optional("TICKOVER_LOG"),
             carry_trace: reader.optional(TRACE).is_some_and(|mode| mode == "carry"),
             no_color: reader.optional("NO_COLOR").is_some(),

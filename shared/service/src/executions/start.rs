@@ -95,20 +95,16 @@ impl Service {
     /// the queue for requests that name none, and if there is no such queue, the only one there is. A request that is
     /// repeated goes to the queue of its execution if there are more by then.
     async fn queue_of_workers(&self, request: &StartRequest) -> Result<QueueName, ServiceError> {
-        let announced = self.route_of(&request.workflow).await;
-        let is_announced = announced.is_some();
-        let queue = announced.unwrap_or_else(|| request.queue.clone());
-        match self.open_queue(&queue).await {
-            Err(ServiceError::Rejected(Reject::UnknownQueue { .. })) if !is_announced => {}
-            opened => return opened.map(|()| queue),
+        let queue = self.route_of(&request.workflow).await.unwrap_or_else(|| request.queue.clone());
+        if self.is_there(&queue).await? {
+            return Ok(queue);
         }
+        // The list may still have a queue that was deleted a moment ago.
         let queues = self.ports.queue.discover().await?;
-        if let [only] = queues.as_slice() {
-            match self.open_queue(only).await {
-                // It was deleted a moment ago, and is still in the list.
-                Err(ServiceError::Rejected(Reject::UnknownQueue { .. })) => {}
-                opened => return opened.map(|()| only.clone()),
-            }
+        if let [only] = queues.as_slice()
+            && self.is_there(only).await?
+        {
+            return Ok(only.clone());
         }
         if let Some(id) = &request.id
             && let Some(known) = self.load_execution(id).await?
@@ -116,6 +112,13 @@ impl Service {
             return Ok(known.queue);
         }
         Err(Reject::NoRoute { workflow: request.workflow.to_string() }.into())
+    }
+
+    async fn is_there(&self, queue: &QueueName) -> Result<bool, ServiceError> {
+        match self.open_queue(queue).await {
+            Err(ServiceError::Rejected(Reject::UnknownQueue { .. })) => Ok(false),
+            opened => opened.map(|()| true),
+        }
     }
 
     /// The start of an execution by a request, with all its random values, and with the start that was reserved for it.

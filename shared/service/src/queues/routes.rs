@@ -122,6 +122,10 @@ mod tests {
         WorkflowName::parse("order").unwrap()
     }
 
+    fn queues(names: &[&str]) -> Queues {
+        Queues::Fixed(names.iter().map(|name| QueueName::parse(*name).unwrap()).collect())
+    }
+
     #[tokio::test]
     async fn a_start_without_a_queue_goes_to_the_last_announced_queue() {
         let place = Scene::new();
@@ -144,9 +148,6 @@ mod tests {
 
     #[tokio::test]
     async fn before_any_worker_has_run_a_start_goes_to_the_only_queue_there_is() {
-        let queues = |names: &[&str]| {
-            Queues::Fixed(names.iter().map(|name| QueueName::parse(*name).unwrap()).collect())
-        };
         let place = Scene::with(queues(&["orders"]));
         assert_eq!(place.start("a", true).await.unwrap(), "orders");
         assert!(place.start("b", false).await.is_err(), "it has named another queue");
@@ -164,16 +165,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_repeated_start_without_a_queue_finds_its_execution_though_there_are_more_queues_by_then() {
-        let fixed = |names: &[&str]| {
-            Queues::Fixed(names.iter().map(|name| QueueName::parse(*name).unwrap()).collect())
-        };
-        let place = Scene::with(fixed(&["orders"]));
+        let place = Scene::with(queues(&["orders"]));
         assert_eq!(place.start("a", true).await.unwrap(), "orders");
-        let queue = Arc::new(MemoryQueue::new(place.clock.clone(), fixed(&["orders", "parcels"])));
+        let queue = Arc::new(MemoryQueue::new(place.clock.clone(), queues(&["orders", "parcels"])));
         let ports = Ports { queue, ..place.service.ports.clone() };
-        let place = Scene { service: Service::new(ports, Limits::default()), clock: place.clock };
-        assert_eq!(place.start("a", true).await.unwrap(), "orders");
-        assert!(place.start("b", true).await.is_err(), "it is a new one");
+        let later = Scene { service: Service::new(ports, Limits::default()), clock: place.clock };
+        assert_eq!(later.start("a", true).await.unwrap(), "orders");
+        assert!(later.start("b", true).await.is_err(), "it is a new one");
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tickover_core::id::TaskKind;
+use tickover_core::id::{TaskKind, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::command::Start;
@@ -11,13 +11,14 @@ use tickover_core::timeout::Timeouts;
 
 use super::*;
 use crate::claim::ClaimRequest;
+use crate::executions::StartRequest;
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use crate::ports::{Outgoing, Queue, QueueError, Received};
 use crate::service::Ports;
 use crate::system::SystemIds;
 use crate::tasks::schedule::ScheduleRequest;
 
-/// Knows every name. Only those of the inner queue exist.
+/// Knows every name. Only those of the inner queue exist, and nobody answers which those are.
 struct ByName(MemoryQueue);
 
 #[async_trait]
@@ -71,6 +72,10 @@ impl Queue for ByName {
 
     fn names(&self) -> Vec<QueueName> {
         vec![QueueName::timers()]
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        Err(QueueError::Throttled)
     }
 }
 
@@ -130,6 +135,15 @@ async fn a_queue_that_does_not_exist_is_unknown_and_nothing_is_written_for_it() 
     };
     is_unknown(&service.claim(&nowhere, &claim).await);
     assert!(service.remembered_queues().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_list_of_queues_that_fails_does_not_say_that_there_is_none() {
+    let [service, _] = processes();
+    let workflow = WorkflowName::parse("order").unwrap();
+    let start = StartRequest { any_queue: true, ..StartRequest::new(workflow, name("workflows")) };
+    let failed = service.start(start).await;
+    assert!(matches!(&failed, Err(ServiceError::Throttled)), "{failed:?}");
 }
 
 #[tokio::test]

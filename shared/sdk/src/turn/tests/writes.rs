@@ -1,0 +1,32 @@
+//! When a turn may write its record.
+
+use futures::StreamExt as _;
+use tickover_core::id::EventName;
+
+use super::*;
+use crate::turn::drive::{Done, Driver};
+
+#[tokio::test]
+async fn nothing_is_written_while_the_entries_of_other_writers_are_reread() {
+    let scene = Scene::new();
+    scene.start("three").await;
+    let turn = scene.take(Millis::from_secs(60)).await;
+    let registry = scene.three_steps("1h");
+    let Ok(mut driver) = Driver::new(&scene.service, &registry, *turn, &TurnSettings::default()) else {
+        panic!("the workflow is known")
+    };
+    let id = ExecutionId::parse("x").unwrap();
+    let stored = async || scene.service.execution(&id).await.unwrap().unwrap().execution;
+    // Events that no longer fit into the record are in segments, which the answer of a write doesn't have.
+    while stored().await.sealed.is_none() {
+        let (name, payload) =
+            (EventName::parse("e").unwrap(), Json::parse(format!("\"{}\"", "x".repeat(900))));
+        scene.service.send_event(&id, name, None, payload).await.unwrap();
+    }
+    assert!(driver.apply(Done::Stored(Ok(Box::new(stored().await)))).is_ok());
+    assert!(driver.busy.writing);
+    let reread = driver.jobs.next().await.unwrap();
+    assert!(matches!(&reread, Done::Reread(Ok(journal)) if !journal.is_empty()));
+    assert!(driver.apply(reread).is_ok());
+    assert!(!driver.busy.writing);
+}
