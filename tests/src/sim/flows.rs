@@ -13,6 +13,7 @@ mod reminder;
 mod trip;
 
 mod library;
+mod mail;
 pub mod outside;
 pub mod story;
 
@@ -25,7 +26,7 @@ pub const FLOW_QUEUES: [&str; 2] = ["orders", tickover::DEFAULT_QUEUE];
 pub fn registry() -> Registry {
     Registry::new()
         .with((order::fulfil, reminder::survey, trip::book, fan_out::gallery))
-        .with((import::import, import::import_page, library::library))
+        .with((import::import, import::import_page, library::library, mail::mail))
         .with_step::<order::print_label>()
         .with_step::<library::shelve>()
 }

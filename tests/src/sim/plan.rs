@@ -101,7 +101,7 @@ pub enum JobRequest {
     SendEvent(SendEventBody),
 }
 
-/// More losses of one task than the faults cause.
+/// More losses of one task, or turns of one execution in a row, than the faults cause.
 const FAR_FROM_POISON: u32 = 20;
 
 impl Plan {
@@ -129,8 +129,12 @@ impl Plan {
             limits
         };
         let stories = story::stories(seed, &hardship);
-        // A story has to end as without faults, so faults must not make one of its steps count as poison.
-        let limits = if stories.is_empty() { limits } else { Limits { losses: FAR_FROM_POISON, ..limits } };
+        // A story has to end as without faults, so faults must not make it or one of its steps count as poison.
+        let limits = if stories.is_empty() {
+            limits
+        } else {
+            Limits { losses: FAR_FROM_POISON, idle_turns: FAR_FROM_POISON, ..limits }
+        };
         let mut jobs: Vec<Job> = (0..dice.between(4, 14)).map(|_| job(&dice, storm)).collect();
         jobs.extend(execution::jobs(seed, storm, hardship.is_busy));
         if hardship.kills {

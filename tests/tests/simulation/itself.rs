@@ -128,6 +128,7 @@ pub(crate) const ALL: &[&str] = &[
     "sdk failure dealt with",
     "sdk turn replayed",
     "sdk turn replayed a sealed journal",
+    "events sealed during an sdk turn",
     "operation completed",
     "operation stopped",
     "operation in several pages",
@@ -267,6 +268,13 @@ fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {
         && has_turn(after).is_some()
         && has_turn(before) != has_turn(after)
         && (keeps_results(after) || after.sealed.is_some());
+    let segments = |execution: &Execution| execution.sealed.map_or(0, |sealed| sealed.segments);
+    // What the turn's next write returns then lacks these events.
+    let seals_events = is_flow
+        && has_turn(after).is_some()
+        && has_turn(before) == has_turn(after)
+        && segments(after) > segments(before)
+        && after.pending_events > before.pending_events;
     let is_same = before.incarnation == after.incarnation;
     let reopened = is_same && before.closed().is_some() && after.closed().is_none();
     [
@@ -283,6 +291,7 @@ fn changed(before: Option<&Execution>, after: &Execution) -> Vec<&'static str> {
         new(after.run > before.run && !reopened, false, "continued as new"),
         new(replays, false, "sdk turn replayed"),
         new(replays && after.sealed.is_some(), false, "sdk turn replayed a sealed journal"),
+        new(seals_events, false, "events sealed during an sdk turn"),
     ]
     .into_iter()
     .flatten()

@@ -231,6 +231,8 @@ impl Driver {
                 let answer = self.answer.take().unwrap_or(Ok(None));
                 return self.close_with(answer).await;
             }
+            // Before results are written: a turn that always has some to write keeps its lease as well.
+            self.heartbeat_if_due(now);
             match self.progress(now) {
                 Progress::Again => {
                     if self.wake_flag.is_woken() {
@@ -253,7 +255,6 @@ impl Driver {
                     self.check_foreign_wait(now)?;
                 }
             }
-            self.heartbeat_if_due(now);
             let happened = self.wait().await;
             if happened.is_empty() && self.wake_flag.is_woken() {
                 yield_once().await;

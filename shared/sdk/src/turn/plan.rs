@@ -41,7 +41,6 @@ impl Driver {
         if stored && has_losers {
             self.end_losers();
         }
-        self.heartbeat_if_due(now);
         false
     }
 

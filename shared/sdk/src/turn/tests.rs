@@ -30,9 +30,15 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
+        Self::with_slow_writes(Millis::ZERO)
+    }
+
+    /// Each write takes this long.
+    fn with_slow_writes(write: Millis) -> Self {
         let clock = Arc::new(ManualClock::new(START));
+        let passing = Arc::clone(&clock);
         let ports = Ports {
-            store: Arc::new(MemoryStore::default()),
+            store: Arc::new(MemoryStore::watched(Box::new(move |_| passing.advance(write)))),
             queue: Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen)),
             clock: clock.clone(),
             ids: Arc::new(SystemIds),
@@ -41,10 +47,14 @@ impl Scene {
     }
 
     async fn start(&self, workflow: &str) {
+        self.start_with(workflow, "null").await;
+    }
+
+    async fn start_with(&self, workflow: &str, input: &str) {
         let queue = QueueName::parse("workflows").unwrap();
         let mut request = StartRequest::new(WorkflowName::parse(workflow).unwrap(), queue);
         request.id = ExecutionId::parse("x").ok();
-        request.input = Json::parse("null");
+        request.input = Json::parse(input);
         self.service.start(request).await.unwrap();
     }
 

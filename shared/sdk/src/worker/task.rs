@@ -62,7 +62,7 @@ impl Worker {
             let ends = self.attempt_together(vec![claimed]).await;
             return ends.first().map_or(TaskEnd::Lost, |(_, end)| *end);
         }
-        let Some(input) = self.begin(&claimed).await else { return TaskEnd::Lost };
+        let Some(input) = self.input_in_time(&claimed) else { return self.give_back(&claimed).await.1 };
         let info = info_of(step, &claimed);
         let progress_sender = info.progress_sender.clone();
         let mut progress_receiver = progress_sender.listen();
@@ -93,18 +93,22 @@ impl Worker {
         if released.is_ok() { TaskEnd::Unknown } else { TaskEnd::Lost }
     }
 
-    /// The input of an attempt that may start. `None` if its lease is over.
-    pub(super) async fn begin(&self, claimed: &ClaimedTask) -> Option<Json> {
+    /// The input of an attempt that may start at once. `None` if its lease is over.
+    pub(super) fn input_in_time(&self, claimed: &ClaimedTask) -> Option<Json> {
         if claimed.lease_expires_at <= self.service.now() {
-            // This process was frozen after the claim. Another worker may have started the task. If none has, the
-            // release lets one start it.
-            let id = &claimed.task.id;
-            tracing::info!({ field::TASK_ID } = %id, "the lease had expired before the attempt started");
-            // If the release fails, another worker has the task, or its message is delivered again.
-            drop(self.service.release(id, &claimed.token).await);
             return None;
         }
         claimed.input.clone().or_else(|| Json::parse("null"))
+    }
+
+    /// Gives back a task whose lease was over before its attempt started: this process was frozen after the claim.
+    /// Another worker may have started the task. If none has, the release lets one start it.
+    pub(super) async fn give_back(&self, claimed: &ClaimedTask) -> (TaskId, TaskEnd) {
+        let id = &claimed.task.id;
+        tracing::info!({ field::TASK_ID } = %id, "the lease had expired before the attempt started");
+        // If the release fails, another worker has the task, or its message is delivered again.
+        drop(self.service.release(id, &claimed.token).await);
+        (id.clone(), TaskEnd::Lost)
     }
 
     /// Reports how an attempt ended.

@@ -1,10 +1,13 @@
 //! Tasks that one call of a step's code runs together. Each has its own lease, heartbeats and end.
 
+#[cfg(test)]
+mod tests;
+
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
 use futures::StreamExt as _;
-use futures::future::{BoxFuture, Either, join_all, select};
+use futures::future::{BoxFuture, Either, join, join_all, select};
 use futures::stream::{self, FuturesUnordered};
 use tickover_core::id::TaskId;
 use tickover_core::payload::Json;
@@ -56,19 +59,31 @@ impl Worker {
     pub(crate) async fn attempt_together(&self, claimed: Vec<ClaimedTask>) -> Vec<(TaskId, TaskEnd)> {
         let kind = claimed.first().map(|claimed| claimed.task.kind.clone());
         let Some(step) = kind.and_then(|kind| self.registry.step(kind.as_str())) else { return vec![] };
-        let inputs = join_all(claimed.iter().map(|claimed| self.begin(claimed))).await;
-        let (mut tasks, mut members, mut ends) = (vec![], vec![], vec![]);
-        for (claimed, input) in claimed.into_iter().zip(inputs) {
-            let Some(input) = input else {
-                ends.push((claimed.task.id, TaskEnd::Lost));
+        let (mut tasks, mut members, mut late) = (vec![], vec![], vec![]);
+        for claimed in claimed {
+            let Some(input) = self.input_in_time(&claimed) else {
+                late.push(claimed);
                 continue;
             };
             let info = info_of(step, &claimed);
             members.push(Member::new(claimed, &info));
             tasks.push((input, info));
         }
+        // The others start meanwhile: their leases may end before these are given back.
+        let late = join_all(late.iter().map(|claimed| self.give_back(claimed)));
+        let (mut ends, late) = join(self.run_and_report(step, tasks, members), late).await;
+        ends.extend(late);
+        ends
+    }
+
+    async fn run_and_report(
+        &self,
+        step: &ErasedStep,
+        tasks: Vec<(Json, StepInfo)>,
+        mut members: Vec<Member>,
+    ) -> Vec<(TaskId, TaskEnd)> {
         if members.is_empty() {
-            return ends;
+            return vec![];
         }
         let outcome = self.run_members(step, tasks, &mut members).await;
         let results = outcome.by_member(&members);
@@ -78,8 +93,7 @@ impl Worker {
             (member.claimed.task.id.clone(), end)
         });
         let reports: Vec<_> = reports.collect();
-        ends.extend(stream::iter(reports).buffer_unordered(REPORTS_AT_ONCE).collect::<Vec<_>>().await);
-        ends
+        stream::iter(reports).buffer_unordered(REPORTS_AT_ONCE).collect().await
     }
 
     /// Runs the code, and keeps the lease of each task meanwhile.

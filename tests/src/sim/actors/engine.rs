@@ -28,7 +28,7 @@ fn settings(process: &Process) -> WorkerSettings {
     let dice = &process.gate.dice;
     // Where calls only take time, a live worker keeps its lease.
     let lease = dice.pick([10, 20, 60]);
-    let lease = if process.world.faults().is_fair() { 60 } else { lease };
+    let lease = if process.world.faults().is_fair() { 30 } else { lease };
     WorkerSettings {
         name: WorkerName::parse(process.gate.actor.to_string()).ok(),
         concurrency: dice.pick([1, 2, 10]),

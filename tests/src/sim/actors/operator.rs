@@ -7,6 +7,7 @@ use tickover_core::id::ExecutionId;
 use tickover_core::payload::Json;
 
 use super::operations::operate_on_many;
+use crate::sim::flows::story::Awaited;
 use crate::sim::history::execution::Operation;
 use crate::sim::plan::next_minute;
 use crate::sim::process::Process;
@@ -116,14 +117,15 @@ fn failed_step(process: &Process, id: &ExecutionId) -> Option<&'static str> {
     STEPS.into_iter().find(|name| step.as_deref() == Some(*name))
 }
 
-/// Continues an execution that no other actor would continue: resumes it, or sends the event that it waits for.
+/// Continues an execution that no other actor would continue: resumes it, or sends the events that it waits for.
 async fn unblock(process: &Process, id: &ExecutionId) {
     let Some(execution) = process.world.ledger.execution(id) else { return };
     if execution.paused {
         drop(process.operate(id, Operation::Resume).await);
     } else if let Some(story) = process.world.stories.get(id) {
-        if let Some((event, payload)) = story.event().filter(|_| waits_for_long(&execution)) {
-            drop(process.send_event(id, (event_name(event), None), payload).await);
+        let events = if waits_for_long(&execution) { story.events() } else { vec![] };
+        for Awaited { event, id: event_id, payload, .. } in events {
+            drop(process.send_event(id, (event_name(event), event_id), payload).await);
         }
     } else if process.world.is_awaiting_event(id) && waits_for_ever(&execution) {
         for event in EVENTS {

@@ -9,11 +9,12 @@ use serde_json::Value;
 use tickover::test::TestEnv;
 use tickover::{Millis, Workflow};
 use tickover_core::execution::ExecutionTimeouts;
-use tickover_core::id::{ExecutionId, WorkflowName};
+use tickover_core::id::{EventId, ExecutionId, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_service::executions::StartRequest;
 
 use super::import::Import;
+use super::mail::{LETTER, Letter, mail};
 use super::order::{Order, Shipment, fulfil, print_label};
 use super::trip::Trip;
 use super::{fan_out, import, library, reminder, trip};
@@ -22,8 +23,14 @@ use crate::sim::world::queue;
 
 /// The timeout of the code that runs after a failure.
 const ON_FAILURE: Millis = Millis::from_secs(15 * 60);
+/// Within this time of its start, an event comes if it is the only one.
+const MINUTES: Millis = Millis::from_secs(20 * 60);
+/// Within this time of its start, all letters come.
+const SECONDS: Millis = Millis::from_secs(20);
+/// The length of a letter: just short enough to be stored in the record, so that a few of them fill it.
+const LETTER_LENGTH: usize = 160;
 
-/// One of the six workflows, with its input.
+/// One of the seven workflows, with its input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Story {
     /// An order with this many boxes, each with a list of contents of this length.
@@ -44,6 +51,17 @@ pub enum Story {
     Library { books: u32 },
     /// A list of this many pages.
     Import { pages: u32 },
+    /// Large letters, all within seconds.
+    Mail { letters: u32 },
+}
+
+/// An event that a story waits for.
+pub struct Awaited {
+    pub event: &'static str,
+    pub id: Option<EventId>,
+    pub payload: Json,
+    /// It comes within this time of the start.
+    pub within: Millis,
 }
 
 /// The result of each story in its first run without faults: it is the same each time.
@@ -52,13 +70,15 @@ static UNDISTURBED: Mutex<BTreeMap<Story, Value>> = Mutex::new(BTreeMap::new());
 impl Story {
     /// A random story.
     pub fn of(dice: &Dice) -> Self {
-        match dice.between(0, 5) {
+        match dice.between(0, 7) {
             0 => Self::Order { boxes: small(dice.pick([0, 2, 4])), length: small(dice.pick([5, 150, 400])) },
             1 => Self::Survey,
             2 => Self::Trip { has_room: dice.chance(500) },
             3 => Self::Gallery { sizes: dice.pick([2, 5, 12, 25]) },
             4 => Self::Library { books: dice.pick([1, 5, 25]) },
-            _ => Self::Import { pages: dice.pick([1, 2, 4]) },
+            5 => Self::Import { pages: dice.pick([1, 2, 4]) },
+            // More often than others: it is the only one whose events compete with its turn's writes.
+            _ => Self::Mail { letters: dice.pick([3, 12, 20, 40]) },
         }
     }
 
@@ -76,6 +96,7 @@ impl Story {
             Self::Gallery { sizes } => request(&fan_out::gallery, &widths(*sizes)),
             Self::Library { books } => request(&library::library, &shelf(*books)),
             Self::Import { pages } => request(&import::import, &list(id.to_string(), *pages)),
+            Self::Mail { letters } => request(&mail, letters),
         };
         let on_failure = matches!(self, Self::Order { .. } | Self::Trip { .. }).then_some(ON_FAILURE);
         StartRequest {
@@ -86,12 +107,14 @@ impl Story {
         }
     }
 
-    /// The event that it waits for.
-    pub fn event(&self) -> Option<(&'static str, Json)> {
+    /// The events that it waits for.
+    pub fn events(&self) -> Vec<Awaited> {
+        let one = |event, payload| vec![Awaited { event, id: None, payload, within: MINUTES }];
         match self {
-            Self::Order { .. } => Some(("shipped", json(&shipment()))),
-            Self::Survey => Some(("answer", json(&"fine"))),
-            Self::Trip { .. } | Self::Gallery { .. } | Self::Library { .. } | Self::Import { .. } => None,
+            Self::Order { .. } => one("shipped", json(&shipment())),
+            Self::Survey => one("answer", json(&"fine")),
+            Self::Mail { letters } => (0..*letters).map(letter).collect(),
+            Self::Trip { .. } | Self::Gallery { .. } | Self::Library { .. } | Self::Import { .. } => vec![],
         }
     }
 
@@ -106,30 +129,35 @@ impl Story {
     }
 
     async fn told(&self) -> Value {
+        let events = self.events();
         match self {
             Self::Order { boxes, length } => {
                 let env = TestEnv::new().workflow(fulfil).step::<print_label>();
-                end(&env, &fulfil, order(*boxes, *length), Some("shipped")).await
+                end(&env, &fulfil, order(*boxes, *length), events).await
             }
             Self::Survey => {
                 let env = TestEnv::new().workflow(reminder::survey);
-                end(&env, &reminder::survey, "How was it?".to_owned(), Some("answer")).await
+                end(&env, &reminder::survey, "How was it?".to_owned(), events).await
             }
             Self::Trip { has_room } => {
                 let env = TestEnv::new().workflow(trip::book);
-                end(&env, &trip::book, rome(*has_room), None).await
+                end(&env, &trip::book, rome(*has_room), events).await
             }
             Self::Gallery { sizes } => {
                 let env = TestEnv::new().workflow(fan_out::gallery);
-                end(&env, &fan_out::gallery, widths(*sizes), None).await
+                end(&env, &fan_out::gallery, widths(*sizes), events).await
             }
             Self::Library { books } => {
                 let env = TestEnv::new().workflow(library::library).step::<library::shelve>();
-                end(&env, &library::library, shelf(*books), None).await
+                end(&env, &library::library, shelf(*books), events).await
             }
             Self::Import { pages } => {
                 let env = TestEnv::new().workflow((import::import, import::import_page));
-                end(&env, &import::import, list("list".to_owned(), *pages), None).await
+                end(&env, &import::import, list("list".to_owned(), *pages), events).await
+            }
+            Self::Mail { letters } => {
+                let env = TestEnv::new().workflow(mail);
+                end(&env, &mail, *letters, events).await
             }
         }
     }
@@ -140,16 +168,15 @@ async fn end<I: Serialize, O>(
     env: &TestEnv,
     workflow: &Workflow<I, O>,
     input: I,
-    event: Option<&str>,
+    events: Vec<Awaited>,
 ) -> Value
 where
     O: Serialize + DeserializeOwned + Send + 'static,
 {
     let run = env.start(workflow, input).await.expect("a start");
-    match event {
-        Some("shipped") => drop(run.send_event("shipped", shipment()).await.expect("it waits for it")),
-        Some(event) => drop(run.send_event(event, "fine").await.expect("it waits for it")),
-        None => {}
+    for Awaited { event, payload, .. } in events {
+        let payload: Value = serde_json::from_str(payload.as_str()).expect("JSON");
+        run.send_event(event, payload).await.expect("it waits for it");
     }
     let result = run.result().await.expect("a result");
     serde_json::to_value(result).expect("JSON")
@@ -193,4 +220,11 @@ fn shelf(books: u32) -> Vec<u32> {
 
 const fn list(name: String, pages: u32) -> Import {
     Import { name, page: 1, pages, rows: 0 }
+}
+
+#[expect(clippy::expect_used, reason = "our own id")]
+fn letter(number: u32) -> Awaited {
+    let letter = Letter { number, text: "x".repeat(LETTER_LENGTH) };
+    let id = EventId::parse(format!("letter-{number}")).expect("an event's id");
+    Awaited { event: LETTER, id: Some(id), payload: json(&letter), within: SECONDS }
 }

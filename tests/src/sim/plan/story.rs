@@ -9,7 +9,7 @@ use tickover_core::id::ExecutionId;
 use super::execution::{Content, SendEventBody};
 use super::{Job, JobRequest, START, next_minute};
 use crate::sim::dice::Dice;
-use crate::sim::flows::story::Story;
+use crate::sim::flows::story::{Awaited, Story};
 use crate::sim::hardship::Hardship;
 
 /// In so many of a thousand seeds, workers run the SDK's engine instead of scripts.
@@ -48,10 +48,10 @@ pub(super) fn jobs(seed: u64, storm: Millis, stories: &BTreeMap<ExecutionId, Sto
         };
         let repeats = u64::from(!story.is_only_once() && dice.chance(250));
         job(at, JobRequest::Start(Box::new(request)), repeats);
-        if let Some((event, payload)) = story.event() {
+        for Awaited { event, id: event_id, payload, within } in story.events() {
             let (to, content) = (id.clone(), Content::Same(payload));
-            let offering = SendEventBody { to, event, id: None, content };
-            job(at.plus(dice.millis(0, 1_200_000)), JobRequest::SendEvent(offering), 0);
+            let offering = SendEventBody { to, event, id: event_id, content };
+            job(at.plus(dice.millis(0, within.as_u64())), JobRequest::SendEvent(offering), 0);
         }
     }
     jobs

@@ -30,3 +30,30 @@ async fn nothing_is_written_while_the_entries_of_other_writers_are_reread() {
     assert!(driver.apply(reread).is_ok());
     assert!(!driver.busy.writing);
 }
+
+#[tickover::step]
+async fn wait_for(#[state] clock: &Arc<ManualClock>, secs: u64) -> crate::Result<u64> {
+    clock.sleep_until(clock.now().plus(Millis::from_secs(secs))).await;
+    Ok(secs)
+}
+
+#[tickover::workflow]
+async fn busy(ctx: Ctx, steps: u64) -> crate::Result<u64> {
+    let waited = ctx.join_all("wait", (1..=steps).map(wait_for)).await?;
+    Ok(waited.len() as u64)
+}
+
+#[tokio::test]
+async fn a_turn_that_always_has_results_to_write_extends_its_lease() {
+    // When a write ends, other steps have ended.
+    let scene = Scene::with_slow_writes(Millis::from_secs(5));
+    scene.start_with("busy", "100").await;
+    let lease = Millis::from_secs(60);
+    let turn = scene.take(lease).await;
+    let registry = Registry::new().with(busy).with_state(scene.clock.clone());
+    let (settings, began) = (TurnSettings::default(), scene.clock.now());
+    let run = run_turn(&scene.service, &registry, *turn, &settings);
+    assert_eq!(Box::pin(scene.clock.drive(run)).await, TurnEnd::Closed);
+    assert_eq!(scene.output().await.as_deref(), Some("100"));
+    assert!(scene.clock.now().since(began) > lease);
+}
