@@ -91,8 +91,9 @@ pub(crate) fn run(args: &E2eArgs) -> Result<ExitStatus> {
 /// was deployed.
 fn in_emulator(args: &[String]) -> Result<ExitStatus> {
     let sam = Sam::install()?;
-    // Built before the emulator starts.
+    // Built before the emulator starts. SAM finds the functions built: it would link one after the other.
     build_tests()?;
+    build::run(Architecture::here())?;
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
     let endpoint = emulator.endpoint();
