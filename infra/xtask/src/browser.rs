@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, output, root, status, succeed, target_dir};
-use crate::test::{FEATURES, away_from_aws};
+use crate::test::{self, FEATURES, away_from_aws};
 
 /// The packages of Debian and Ubuntu.
 const PACKAGES: &[&str] = &["chromium", "chromium-driver"];
@@ -40,7 +40,7 @@ fn tests() -> Result<Command> {
     find_browser()?;
     let axe = install_axe()?;
     // The tests start `tickover`. As in `cargo xtask test`, the whole workspace is built with the same features.
-    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(FEATURES))?;
+    test::build()?;
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "browser", "--no-fail-fast"]);
     tests.args(FEATURES).arg("--");
     away_from_aws(&mut tests).env(AXE_VARIABLE, axe);

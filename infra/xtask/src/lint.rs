@@ -1,11 +1,12 @@
 //! `cargo xtask lint`: checks the infrastructure's templates with cfn-lint, without access to AWS. It also checks that
-//! what their alarms and dashboards watch is emitted, that the functions allow recursive loops, and that the emulators'
-//! files and the guides agree with the templates.
+//! what their alarms and dashboards watch is emitted, that the functions allow recursive loops, that the roles allow
+//! what the store does, and that the emulators' files and the guides agree with the templates.
 
 mod emulators;
 mod guides;
 mod metrics;
 mod parts;
+mod roles;
 mod template;
 
 use std::fs;
@@ -22,6 +23,7 @@ use crate::{dist, python};
 pub(crate) fn run() -> Result<()> {
     check_version()?;
     parts::check()?;
+    roles::check(&read(parts::CORE)?)?;
     metrics::check(&parts::all()?)?;
     emulators::check()?;
     guides::check()?;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -108,8 +108,8 @@ pub(crate) fn is_up() -> Result<()> {
     Ok(())
 }
 
-/// Runs `cargo test ARGS` against the running emulator.
-pub(crate) fn run_tests_at_emulator(args: &[String]) -> Result<ExitStatus> {
+/// Runs all tests, or those of `cargo test ARGS`, with the running emulator.
+pub(crate) fn run_tests_at_emulator(args: &[String]) -> Result<()> {
     is_up()?;
     bootstrap(&install()?, &endpoint())?;
     test::run_at(&endpoint(), args)

@@ -23,6 +23,7 @@ mod measure;
 mod package;
 mod project;
 mod python;
+mod seconds;
 mod stacks;
 mod test;
 mod tidy;
@@ -59,6 +60,9 @@ enum Command {
         /// The processor architecture that they will run on
         #[arg(long, value_enum, default_value = "arm64")]
         architecture: build::Architecture,
+        /// Also the function that does nothing, with which `measure-functions` compares the others
+        #[arg(long)]
+        with_empty: bool,
     },
     /// Make a release's archives, templates and checksums, in `target/dist/VERSION`
     Dist(dist::DistArgs),
@@ -143,10 +147,11 @@ fn sim(args: &[String]) -> Result<ExitCode> {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Test { args } => return Ok(cargo::exit_code(test::run(&args)?)),
+        Command::Test { args } => test::run(&args)?,
         Command::Ci { from } => ci::run(from.as_deref())?,
-        Command::Build { architecture } => {
-            println!("{}", build::run(architecture)?.display());
+        Command::Build { architecture, with_empty } => {
+            let build = if with_empty { build::with_empty } else { build::run };
+            println!("{}", build(architecture)?.display());
         }
         Command::Dist(args) => dist::run(&args)?,
         Command::E2e(args) => return Ok(cargo::exit_code(e2e::run(&args)?)),
@@ -157,9 +162,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Localstack { what: Localstack::Up } => localstack::up()?,
         Command::Localstack { what: Localstack::Down } => localstack::down()?,
         Command::Localstack { what: Localstack::Check } => localstack::check()?,
-        Command::Localstack { what: Localstack::Test { args } } => {
-            return Ok(cargo::exit_code(localstack::run_tests_at_emulator(&args)?));
-        }
+        Command::Localstack { what: Localstack::Test { args } } => localstack::run_tests_at_emulator(&args)?,
         Command::Lint => lint::run()?,
         Command::Tidy => tidy::run()?,
         Command::Package => package::run()?,

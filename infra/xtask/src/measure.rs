@@ -8,14 +8,14 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use crate::build::{self, Architecture, FUNCTIONS, GATEWAY};
-use crate::cargo::{cargo, output, succeed, target_dir};
+use crate::cargo::{output, succeed, target_dir};
 use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
 
 /// Largest archive of a function. Lambda fetches it at each cold start.
-const ZIP_BYTES_MAX: u64 = 4 * 1024 * 1024;
+const ZIP_BYTES_MAX: u64 = 17 * 256 * 1024;
 /// Largest archive of the gateway, which has all calls of the API.
-const GATEWAY_ZIP_BYTES_MAX: u64 = 9 * 512 * 1024;
+const GATEWAY_ZIP_BYTES_MAX: u64 = 19 * 256 * 1024;
 
 /// Argument: a file. Prints the size of an archive that contains only this file, made in the same way as by SAM.
 const ZIP: &str = r"
@@ -30,7 +30,7 @@ pub(crate) fn run() -> Result<()> {
     let folder = build::with_empty(Architecture::here())?;
     let too_large = sizes(&folder)?;
     // With the same arguments as `cargo xtask test`, so that both share what is built.
-    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(test::FEATURES))?;
+    test::build()?;
     let emulator = Emulator::start()?;
     let mut measure = Command::new(target_dir()?.join("debug/measure"));
     succeed(at_emulator(measure.arg(&folder), &emulator.endpoint()))

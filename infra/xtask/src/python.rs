@@ -29,6 +29,17 @@ open(path, 'wb').write(content)
 /// Installs the pinned requirements of a file into `folder/venv`, and returns the Python that can `import` the named
 /// module. Its console scripts are in the same folder. Does nothing if the installation is up to date.
 pub(crate) fn install(folder: &Path, requirements: &Path, module: &str) -> Result<PathBuf> {
+    install_what_runs(folder, requirements, "python", &["-c", &format!("import {module}")])
+}
+
+/// The same for a package that is a program and not a module. Returns the program's path.
+pub(crate) fn install_program(folder: &Path, requirements: &Path, program: &str) -> Result<PathBuf> {
+    install_what_runs(folder, requirements, program, &["--version"])
+}
+
+/// Installs the requirements unless they are there, and the environment's program succeeds with these arguments. Returns
+/// the program's path.
+fn install_what_runs(folder: &Path, requirements: &Path, program: &str, args: &[&str]) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
     // Two runs at the same time must not overwrite each other. Closing the file releases the lock.
     let lock = File::create(folder.join("lock"))?;
@@ -36,24 +47,29 @@ pub(crate) fn install(folder: &Path, requirements: &Path, module: &str) -> Resul
 
     let wanted = fs::read_to_string(requirements)
         .with_context(|| format!("could not read {}", requirements.display()))?;
-    let check = format!("import {module}");
     let stamp = folder.join("stamp");
-    let python = folder.join("venv/bin/python");
+    let programs = folder.join("venv/bin");
+    let program = programs.join(program);
     let is_stamped = fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted);
     // After an update of the system's Python the stamp still exists, but the environment may not work.
-    if is_stamped && works(&python, &["-c", &check]) {
-        return Ok(python);
+    if is_stamped && works(&program, args) {
+        return Ok(program);
     }
 
     println!("xtask: installing {} into {}", requirements.display(), folder.display());
     drop(fs::remove_file(&stamp));
     make_environment(&folder.join("venv"))?;
-    install_requirements(&python, requirements, folder)?;
-    if !works(&python, &["-c", &check]) {
-        bail!("{} was installed, but Python cannot import {module}", requirements.display());
+    install_requirements(&programs.join("python"), requirements, folder)?;
+    if !works(&program, args) {
+        bail!(
+            "{} was installed, but `{} {}` fails",
+            requirements.display(),
+            program.display(),
+            args.join(" ")
+        );
     }
     fs::write(&stamp, wanted)?;
-    Ok(python)
+    Ok(program)
 }
 
 fn make_environment(venv: &Path) -> Result<()> {

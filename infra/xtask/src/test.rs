@@ -1,10 +1,12 @@
 //! `cargo xtask test`: runs all tests, with the programs that they need.
 
-use std::process::{Command, ExitStatus};
+mod programs;
+
+use std::process::Command;
 
 use anyhow::Result;
 
-use crate::cargo::{cargo, status, succeed};
+use crate::cargo::{cargo, succeed};
 use crate::emulator::Emulator;
 
 /// The variable in which the tests find the emulator's address.
@@ -38,24 +40,32 @@ const DUMMY_AWS: &[(&str, &str)] = &[
     ("NO_PROXY", "127.0.0.1,localhost"),
 ];
 
-/// Builds, then runs `cargo test ARGS` with a new emulator. Returns the tests' exit status.
-pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
-    // Tests start our binaries as separate processes, and cargo builds only those of the packages it tests. Built
-    // together with the tests, the dependencies get the same features and are built once.
-    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(FEATURES))?;
-
+/// Builds, then runs the tests with a new emulator: all of them, or those of `cargo test ARGS`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    build()?;
     let emulator = Emulator::start()?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
     run_at(&emulator.endpoint(), args)
 }
 
-/// Runs `cargo test ARGS` with a running emulator. Returns the tests' exit status.
-pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<ExitStatus> {
+/// Builds all programs and tests. Tests start our binaries as separate processes, and cargo builds only those of the
+/// packages it tests. Built together with the tests, the dependencies get the same features and are built once.
+pub(crate) fn build() -> Result<()> {
+    let all = ["build", "--workspace", "--bins", "--tests", "--examples", "--locked"];
+    succeed(cargo(&all).args(FEATURES))
+}
+
+/// Runs the tests with a running emulator. Without arguments, all of them, and prints how long each program took. With
+/// arguments, cargo runs the tests that they choose.
+pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<()> {
+    if args.is_empty() {
+        return programs::run(endpoint);
+    }
     let mut tests = cargo(&["test", "--locked", "--no-fail-fast"]);
     if !chooses_packages(args) {
         tests.arg("--workspace").args(FEATURES);
     }
-    status(away_from_aws(&mut tests).env(ENDPOINT, endpoint).args(args))
+    succeed(at_emulator(tests.args(args), endpoint))
 }
 
 /// Makes a command use the emulator at this address, and no real account.

@@ -7,9 +7,9 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::cargo::{cargo, output, root, status, succeed, target_dir};
+use crate::cargo::{cargo, output, root, status, target_dir};
 use crate::python;
-use crate::test::{FEATURES, away_from_aws};
+use crate::test::{self, FEATURES, away_from_aws};
 
 const PYTHON: &str = "infra/examples/worker-python";
 const TYPESCRIPT: &str = "infra/examples/worker-typescript";
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     compile(&typescript)?;
 
     // The tests start `tickover dev`. As in `cargo xtask test`, the whole workspace is built with the same features.
-    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--locked"]).args(FEATURES))?;
+    test::build()?;
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "workers", "--no-fail-fast"]);
     tests.args(FEATURES).arg("--");
     away_from_aws(&mut tests).env(PYTHON_VARIABLE, python).env(TYPESCRIPT_VARIABLE, typescript);
