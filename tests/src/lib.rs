@@ -3,6 +3,7 @@
 pub mod class_queue;
 pub mod dynamodb;
 pub mod emulator;
+pub mod execution_bill;
 pub mod faults;
 pub mod faulty_queue;
 pub mod http;

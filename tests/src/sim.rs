@@ -84,7 +84,7 @@ pub fn check(seed: u64, bug: Option<Bug>) -> Vec<Violation> {
 
 #[expect(clippy::expect_used, reason = "a runtime without input and output always starts")]
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(future)
 }
 
 /// Runs all processes until all work has ended.

@@ -70,7 +70,13 @@ fn name(text: impl Into<String>) -> StepName {
 fn step(meter: &Meter, number: u32) -> Entry {
     let output = Some(Payload::Inline(Json::parse(format!(r#"{{"charge":"c-{number}"}}"#)).unwrap()));
     let outcome = StepOutcome::Completed { output };
-    let what = Happened::Step { name: name(format!("step-{number}")), outcome, attempts: Some(1) };
+    let what = Happened::Step {
+        name: name(format!("step-{number}")),
+        outcome,
+        attempts: Some(1),
+        expired: None,
+        errors: vec![],
+    };
     Entry { at: meter.scene.service.now(), what }
 }
 
@@ -147,6 +153,22 @@ async fn an_earlier_run_is_kept_for_one_write_unit() {
         // The record, and the segment.
         assert_eq!((bill.writes, bill.reads, bill.sends), (2.0, 0.0, 1), "{bill:?}");
     }
+}
+
+/// The retry of a failed run costs what any further run does, and nothing while it waits.
+#[tokio::test]
+async fn a_retried_run_costs_no_more_than_one_that_continues() {
+    let meter = meter().await;
+    started(&meter, "e-1").await;
+    let (turn, _) = turn(&meter).await;
+    let error = tickover_core::task::Failure::new("declined", "no");
+    let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
+    let retry = RetryPolicy::fixed(1, Millis::from_secs(10));
+    let ending = Ending::FailedRun { outcome, retry, events: vec![] };
+    let close = Close { lease: turn.lease, entries: vec![step(&meter, 1)], ending, on_failure: None };
+    let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
+    assert_eq!(answer.unwrap().run, 2);
+    assert_eq!((bill.writes, bill.reads, bill.sends), (2.0, 0.0, 1), "{bill:?}");
 }
 
 #[tokio::test]
@@ -376,7 +398,13 @@ async fn fan_out(meter: &Meter, of: u16) -> Bill {
             assert_eq!(ended.len(), usize::from(of));
             let ends = ended.into_iter().map(|(name, ended): (_, EndedStep)| Entry {
                 at: service.now(),
-                what: Happened::Step { name, outcome: ended.outcome, attempts: None },
+                what: Happened::Step {
+                    name,
+                    outcome: ended.outcome,
+                    attempts: None,
+                    expired: None,
+                    errors: vec![],
+                },
             });
             let execution =
                 service.record_turn(&second.execution, second.lease, ends.collect(), None).await.unwrap();

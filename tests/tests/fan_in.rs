@@ -137,7 +137,13 @@ async fn go_on(service: &Service, turn: StartedTurn, open: &mut Vec<StepName>) -
         open.retain(|name| !ended.contains_key(name));
         let end = |(name, ended): (StepName, EndedStep)| Entry {
             at: service.now(),
-            what: Happened::Step { name, outcome: ended.outcome, attempts: None },
+            what: Happened::Step {
+                name,
+                outcome: ended.outcome,
+                attempts: None,
+                expired: None,
+                errors: vec![],
+            },
         };
         let entries: Vec<Entry> = ended.into_iter().map(end).collect();
         if open.is_empty() {

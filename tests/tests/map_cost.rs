@@ -2,20 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::sync::Arc;
-
+use tickover::Registry;
 use tickover::prelude::*;
-use tickover::{Registry, Worker, WorkerSettings};
-use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
 use tickover_core::limits::Limits;
-use tickover_core::payload::Json;
-use tickover_dynamodb::{DynamoStore, Table};
-use tickover_service::executions::StartRequest;
-use tickover_service::memory::{ManualClock, MemoryQueue, Queues};
-use tickover_service::system::SystemIds;
-use tickover_service::{Ports, Service};
-use tickover_tests::dynamodb::LocalDynamo;
-use tickover_tests::scene::START;
+use tickover_tests::execution_bill::execution_bill;
 
 const ITEMS: u32 = 1_000;
 const PAGE: usize = 100;
@@ -34,37 +24,12 @@ async fn mapped(ctx: Ctx, (is_remote, at_once): (bool, usize)) -> Result<usize> 
 
 /// The write and read units of a map, for each item.
 async fn each(is_remote: bool, at_once: usize) -> (f64, f64) {
-    let database = LocalDynamo::memory().unwrap();
-    Table::new("tickover").create(&database.client()).await.unwrap();
-    let store = Arc::new(DynamoStore::new(database.client(), "tickover"));
-    // It stands still: nothing is late, and no timeout passes.
-    let clock = Arc::new(ManualClock::new(START));
-    let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
-    let ports = Ports { store: store.clone(), queue, clock, ids: Arc::new(SystemIds) };
-    let service = Service::new(ports, Limits::default());
-    let settings = WorkerSettings {
-        wait: tickover::Millis::ZERO,
-        heartbeat: false,
-        concurrency: 100,
-        ..WorkerSettings::default()
-    };
     let registry = Registry::new().with(mapped).with_step::<double>();
-    let worker = Worker::new(service.clone(), registry, settings).unwrap();
-    let id = ExecutionId::parse("map").unwrap();
-    let queue = QueueName::parse("workflows").unwrap();
-    let before = store.usage();
-    let request = StartRequest {
-        id: Some(id.clone()),
-        input: Json::parse(format!("[{is_remote},{at_once}]")),
-        ..StartRequest::new(WorkflowName::parse("mapped").unwrap(), queue)
-    };
-    service.start(request).await.unwrap();
-    while worker.run_once().await.unwrap() > 0 {}
-    let output = service.execution(&id).await.unwrap().unwrap().output.unwrap();
-    assert_eq!(output.as_str(), ITEMS.to_string());
-    let used = store.usage().since(before);
+    let input = format!("[{is_remote},{at_once}]");
+    let bill = execution_bill(registry, "mapped", &input, Limits::default()).await.unwrap();
+    assert_eq!(bill.output, ITEMS.to_string());
     let items = f64::from(ITEMS);
-    ((used.write_units + used.failed_condition_units) / items, used.read_units / items)
+    (bill.writes / items, bill.reads / items)
 }
 
 /// Items that end together are one write of their page's record. With 8 items at once, each page has one at a time.

@@ -43,12 +43,18 @@ def report(task: Json, what: str, **body: Any) -> bool:
     return True
 
 
+def alive(task: Json, **values: Any) -> bool:
+    """A handler's sign of life, for its heartbeat timeout. `progress`, from 0 to 1, and `details` are for its next attempt.
+    Whether it may continue."""
+    return report(task, "heartbeat", **values)
+
+
 def run(task: Json, handlers: dict[str, Handler], lease_seconds: int) -> None:
     stop = threading.Event()
     with ThreadPoolExecutor() as pool:
         running = pool.submit(lambda: json.dumps(handlers[task["kind"]](task, stop)))
         while not stop.is_set() and not wait([running], lease_seconds / 3).done:
-            if not report(task, "heartbeat"):
+            if not report(task, "heartbeat", worker_only=True):  # It says nothing about the handler, which may hang.
                 stop.set()
     if stop.is_set():
         report(task, "release")  # This ends a cancelled task. It is refused if the lease is lost.

@@ -4,7 +4,9 @@ import { fromNodeProviderChain } from "@aws-sdk/credential-providers";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { setTimeout as sleep } from "node:timers/promises";
 
-export type Task = { id: string; kind: string; attempt: number; lease: string; input: any };
+export type Task = { id: string; kind: string; attempt: number; lease: string; input: any } & Values;
+/** How far an attempt is. The progress is from 0 to 1, the details are any JSON of up to 512 bytes. */
+export type Values = { progress?: number; details?: any };
 /** By kind. A handler gets a task, and a signal that is aborted when it should stop. */
 export type Handlers = Record<string, (task: Task, stop: AbortSignal) => Promise<unknown>>;
 type Answer = { tasks?: Task[]; cancel_requested?: boolean; detail?: string };
@@ -43,6 +45,9 @@ async function report(task: Task, what: string, more: object = {}): Promise<bool
   return true;
 }
 
+/** A handler's sign of life, for its heartbeat timeout. Its next attempt gets the values. Whether it may continue. */
+export const alive = (task: Task, values: Values = {}) => report(task, "heartbeat", values);
+
 async function outcome(task: Task, handlers: Handlers, stop: AbortSignal): Promise<[string, object]> {
   try {
     const output = await handlers[task.kind]!(task, stop);
@@ -57,7 +62,8 @@ async function outcome(task: Task, handlers: Handlers, stop: AbortSignal): Promi
 async function run(task: Task, handlers: Handlers, leaseSeconds: number): Promise<void> {
   const stop = new AbortController();
   const beats = setInterval(async () => {
-    if (!stop.signal.aborted && !(await report(task, "heartbeat"))) stop.abort();
+    // It says nothing about the handler, which may hang.
+    if (!stop.signal.aborted && !(await report(task, "heartbeat", { worker_only: true }))) stop.abort();
   }, leaseSeconds * 333);
   const [what, result] = await outcome(task, handlers, stop.signal);
   clearInterval(beats);

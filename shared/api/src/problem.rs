@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tickover_core::error::Reject;
+use tickover_core::error::{Reject, TakenBy};
 use tickover_service::ServiceError;
 use tickover_wire::answer as wire;
 
@@ -148,7 +148,7 @@ impl From<Reject> for Problem {
                 (409, "Already finished")
             }
             Reject::NotTerminal { .. } | Reject::ExecutionOpen { .. } => (409, "Not finished"),
-            Reject::IdConflict => (409, "Id in use"),
+            Reject::IdConflict { .. } => (409, "Id in use"),
             Reject::NotUnique { .. } => (409, "Not unique"),
             Reject::UnknownCallback => (404, "Unknown callback"),
             Reject::CallbacksOff => (409, "Callbacks are off"),
@@ -164,6 +164,17 @@ impl From<Reject> for Problem {
                 problem.answer.limit = Some(Cow::Borrowed(limit));
                 problem.answer.value = Some(count(value));
                 problem.answer.maximum = Some(count(maximum));
+            }
+            Reject::IdConflict { by, since } => {
+                problem.answer.since = Some(since.into());
+                problem.answer.task = match by {
+                    TakenBy::Key(task) => Some(task),
+                    TakenBy::Execution
+                    | TakenBy::OtherWorkflow(_)
+                    | TakenBy::Task
+                    | TakenBy::Cron
+                    | TakenBy::Operation => None,
+                };
             }
             Reject::NotFound
             | Reject::NoExecution
@@ -181,7 +192,6 @@ impl From<Reject> for Problem {
             | Reject::ExecutionClosed { .. }
             | Reject::NotTerminal { .. }
             | Reject::ExecutionOpen { .. }
-            | Reject::IdConflict
             | Reject::NotUnique { .. }
             | Reject::UnknownCallback
             | Reject::CallbacksOff => {}
@@ -211,6 +221,21 @@ mod tests {
         error.into()
     }
 
+    fn taken(by: TakenBy) -> Reject {
+        Reject::IdConflict { by, since: tickover_core::time::Timestamp::from_millis(1_767_225_600_000) }
+    }
+
+    #[test]
+    fn a_conflict_of_ids_says_what_has_the_id_and_since_when() {
+        let shown = |by| serde_json::to_value(Problem::from(taken(by)).answer()).unwrap();
+        let since = "2026-01-01T00:00:00.000Z";
+        let same = shown(TakenBy::Execution);
+        assert_eq!((&same["since"], &same["task"]), (&since.into(), &serde_json::Value::Null));
+        assert_eq!(same["detail"], format!("there is already an execution with this id, since {since}"));
+        let key = shown(TakenBy::Key(tickover_core::id::TaskId::parse("mail-7").unwrap()));
+        assert_eq!((&key["since"], &key["task"]), (&since.into(), &"mail-7".into()));
+    }
+
     #[test]
     fn a_log_has_what_was_expected_and_not_what_was_sent() {
         for (field, expected, logged) in [
@@ -235,7 +260,7 @@ mod tests {
             (ServiceError::Contended, 503, "contended", true),
             (ServiceError::unavailable(reason()), 503, "unavailable", true),
             (ServiceError::Corrupt { reason: reason() }, 500, "corrupt_record", false),
-            (ServiceError::Rejected(Reject::IdConflict), 409, "id_conflict", false),
+            (taken(TakenBy::Task).into(), 409, "id_conflict", false),
         ] {
             let problem = of(error);
             assert_eq!((problem.status(), problem.code()), (status, code));

@@ -5,6 +5,7 @@ mod crons;
 mod execution;
 mod limit;
 mod operation;
+mod policy;
 mod queue;
 mod task;
 

@@ -267,5 +267,11 @@ async fn runs(args: RunsArgs, client: &Client) -> anyhow::Result<()> {
 
 async fn timeline(args: TimelineArgs, client: &Client) -> anyhow::Result<()> {
     let found = client.api().timeline(&args.id, args.run).await?;
-    if args.json { answer(&found) } else { print(&show::timeline(&found.entries)) }
+    if args.json {
+        return answer(&found);
+    }
+    let unread = found.unread.map_or_else(String::new, |unread| {
+        format!("{unread} more open steps and children weren't read: some of them may have ended.\n")
+    });
+    print(&format!("{}{unread}", show::timeline(&found.entries)))
 }

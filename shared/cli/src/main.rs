@@ -27,6 +27,7 @@ mod list;
 mod new;
 mod operation;
 mod page;
+mod policy;
 mod queue;
 mod retry;
 mod show;

@@ -11,6 +11,8 @@ use tickover_core::retry::MaxAttempts;
 use tickover_wire::answer::{AttemptView, ErrorView, NextView, TaskView};
 use tickover_wire::{Instant, OpenEnum};
 
+use crate::policy;
+
 /// Most characters of a payload that are shown; `--json` shows all.
 const PAYLOAD_CHARS: usize = 500;
 /// Most characters of an error in a table's cell.
@@ -45,7 +47,19 @@ pub(crate) fn task(task: &TaskView) -> String {
     line("queue", task.queue.as_str());
     line("kind", task.kind.as_str());
     line("status", &status(task));
+    if let Some(execution) = &task.execution_id {
+        line("execution", execution.as_str());
+    }
+    if let Some(step) = &task.step {
+        line("step", step.as_str());
+    }
     line("attempt", &format!("{} of {}", task.attempt, max_attempts(task)));
+    if let Some(policy) = policy::retry(task) {
+        line("retry", &policy);
+    }
+    for (name, length) in policy::timeouts(task) {
+        line(name, &length);
+    }
     for (name, at) in instants(task) {
         if let Some(at) = at {
             line(name, &at.to_rfc3339());
@@ -63,7 +77,7 @@ pub(crate) fn task(task: &TaskView) -> String {
     for (name, value) in task.labels() {
         line("label", &format!("{name}={value}"));
     }
-    for (name, payload) in [("input", &task.input), ("output", &task.output)] {
+    for (name, payload) in [("details", &task.details), ("input", &task.input), ("output", &task.output)] {
         if let Some(payload) = payload {
             line(name, &excerpt(payload));
         }
@@ -197,6 +211,26 @@ mod tests {
             assert!(shown.contains(part), "{part} in {shown}");
         }
         assert!(!shown.contains("output") && !shown.contains("lease"), "{shown}");
+    }
+
+    #[test]
+    fn a_steps_task_shows_whose_it_is_and_its_policies() {
+        let json = r#"{"id":"s-1","queue":"q","kind":"k","status":"failed","attempt":1,"max_attempts":3,
+            "execution_id":"order-7","step":"label[3]","created_at":"2026-01-31T12:00:00.000Z","attempts":[],
+            "retry":{"max_attempts":3,"delay":["1s","5s"],"backoff":1.0,"max_delay":"1m","jitter":"full","non_retryable":["a","b"]},
+            "timeouts":{"schedule_to_close":{"after":"1h","on_timeout":"terminal","error_on_timeout":false},
+                "heartbeat":{"after":"30s","on_timeout":"retry","error_on_timeout":true}},
+            "next":{"what":"deleted"}}"#;
+        let shown = task(&serde_json::from_str(json).unwrap());
+        for line in [
+            "execution       order-7\n",
+            "step            label[3]\n",
+            "retry           3 attempts; delays 1s, 5s; at most 1m; full jitter; not after a, b\n",
+            "ends within     1h, then cancelled\n",
+            "heartbeat every 30s, retried\n",
+        ] {
+            assert!(shown.contains(line), "{line} in {shown}");
+        }
     }
 
     #[test]

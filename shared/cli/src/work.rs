@@ -1,7 +1,7 @@
 //! `tickover work`: makes any program a worker. It runs the command once for each claimed task.
 //!
 //! `pool` claims tasks, and `attempt` runs one from its claim to its report. In it, `process` is the running command,
-//! `lease` sends the heartbeats, and `report` sends the outcome.
+//! `sign` reads its signs of life, `lease` sends the heartbeats, and `report` sends the outcome.
 
 mod attempt;
 mod backoff;
@@ -12,6 +12,7 @@ mod pool;
 mod process;
 mod report;
 mod result;
+mod sign;
 mod stop;
 mod tally;
 
@@ -50,8 +51,8 @@ pub(crate) struct WorkArgs {
     /// How long the lease of a task lasts without a heartbeat
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = lease_length)]
     lease: Millis,
-    /// Time between heartbeats, 0 for none; by default a third of the lease or of the task's own heartbeat timeout,
-    /// whichever is shorter
+    /// Time between the heartbeats that keep the lease, 0 for none; by default a third of the lease. A task's own
+    /// heartbeat timeout asks for signs of life of its command: output, or a line such as `::progress 0.4`
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     heartbeat: Option<Millis>,
     /// What the worker provides, such as `gpu`: tasks that require anything else are left to others; may be repeated
@@ -92,10 +93,8 @@ struct Worker {
     command: Vec<OsString>,
     provides: Vec<Capability>,
     lease: Millis,
-    /// Time between heartbeats; `None` to send none.
+    /// Time between the heartbeats that keep a lease; `None` to send none.
     heartbeat_every: Option<Duration>,
-    /// Whether a task's own heartbeat timeout may shorten that time.
-    adapts: bool,
     grace: Duration,
     heartbeats: Heartbeats,
 }
@@ -120,7 +119,6 @@ pub(crate) async fn run(args: WorkArgs, client: Client, place: Place) -> anyhow:
         provides: args.provides,
         lease: args.lease,
         heartbeat_every: (!heartbeat_every.is_zero()).then_some(heartbeat_every),
-        adapts: args.heartbeat.is_none(),
         grace: args.grace.into(),
         heartbeats: Heartbeats::default(),
     });

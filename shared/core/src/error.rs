@@ -1,5 +1,8 @@
 //! Refusals of commands. Each has a stable code. Transport and storage errors are defined elsewhere.
 
+use crate::id::{TaskId, WorkflowName};
+use crate::time::Timestamp;
+
 /// Why a command was refused. Nothing changed, except that the expiry of a timeout may have been recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reject {
@@ -88,9 +91,13 @@ pub enum Reject {
     /// The task has not ended, so an operator can't retry it.
     #[error("the task has not ended: it is {status}", status = .status.as_str())]
     NotTerminal { status: crate::task::Status },
-    /// The id or idempotency key is in use for a request with other content.
-    #[error("this id or idempotency key was used before for a request with other content")]
-    IdConflict,
+    /// The id or idempotency key is in use.
+    #[error("{by}, since {}", .since.to_rfc3339())]
+    IdConflict {
+        by: TakenBy,
+        /// When that record was created.
+        since: Timestamp,
+    },
     /// The token of a callback is none of ours, has expired, was used, or its wait is over. One answer for all of these:
     /// its caller has no other right to know.
     #[error("this callback doesn't exist, or is over")]
@@ -112,6 +119,29 @@ pub enum Reject {
     },
 }
 
+/// What has an id or an idempotency key already.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TakenBy {
+    /// An execution of the same workflow, which the request didn't want to be answered with.
+    #[error("there is already an execution with this id")]
+    Execution,
+    /// An execution of another workflow.
+    #[error("there is already an execution of the workflow {0} with this id")]
+    OtherWorkflow(WorkflowName),
+    /// A task for a request with other content.
+    #[error("there is already a task with this id, for a request with other content")]
+    Task,
+    /// The task that has the idempotency key, for a request with other content or another id.
+    #[error("this idempotency key belongs to the task {0} of another request")]
+    Key(TaskId),
+    /// A cron that is defined in another way.
+    #[error("there is already a cron with this id and another definition")]
+    Cron,
+    /// An operation for a request with other content.
+    #[error("there is already an operation with this id, for a request with other content")]
+    Operation,
+}
+
 impl Reject {
     /// The stable code in answers.
     pub const fn code(&self) -> &'static str {
@@ -126,7 +156,7 @@ impl Reject {
                 "already_terminal"
             }
             Self::NotTerminal { .. } | Self::ExecutionOpen { .. } => "not_terminal",
-            Self::IdConflict => "id_conflict",
+            Self::IdConflict { .. } => "id_conflict",
             Self::NotUnique { .. } => "not_unique",
             Self::UnknownCallback => "unknown_callback",
             Self::CallbacksOff => "callbacks_off",

@@ -17,6 +17,7 @@ pub mod fixture;
 pub mod journal;
 pub mod message;
 pub mod next;
+mod outcome;
 mod parent;
 pub mod replay;
 mod retention;
@@ -32,6 +33,7 @@ use crate::failure::Failure;
 use crate::id::{ExecutionId, Incarnation, LeaseId, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::lane::Lane;
 use crate::payload::Payload;
+use crate::retry::MaxAttempts;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
@@ -42,6 +44,7 @@ pub use attempts::{GRACE, TimedAttempt};
 pub use command::Command;
 pub use decide::decide;
 pub use decision::{Decision, Reply};
+pub use outcome::{DeadlineKind, ExecutionOutcome};
 pub use retention::{Progress, ahead_of_journal, required_expiry};
 pub use status::ExecutionStatus;
 
@@ -73,10 +76,10 @@ pub struct Execution {
     /// When it was started.
     #[serde(rename = "t0")]
     pub created_at: Timestamp,
-    /// Number of the run, from 1. `continue_as_new`, `restart` and `rerun` start another run.
+    /// Number of the run, from 1. `continue_as_new`, a retry of a failed run, `restart` and `rerun` start another run.
     #[serde(rename = "run")]
     pub run: u32,
-    /// When this run started, or will start if the execution was started with a delay.
+    /// When this run started, or will start if it starts with a delay.
     #[serde(rename = "t1")]
     pub run_started_at: Timestamp,
     #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
@@ -126,6 +129,10 @@ pub struct Execution {
     /// Events in the journal that no wait has taken yet.
     #[serde(rename = "evt", default, skip_serializing_if = "is_zero")]
     pub pending_events: u32,
+    /// Which attempt this run is. Absent if the workflow's code doesn't retry failed runs, or if no worker has reported
+    /// that it does.
+    #[serde(rename = "try", default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<RunAttempt>,
     /// How long the workflow's `on_failure` code may take. Absent if the workflow has none, or if no worker has
     /// reported it yet.
     #[serde(rename = "onf", default, skip_serializing_if = "Option::is_none")]
@@ -184,6 +191,36 @@ pub struct ExecutionTimeouts {
 impl ExecutionTimeouts {
     pub const fn is_none(&self) -> bool {
         self.execution.is_none() && self.run.is_none()
+    }
+}
+
+/// The attempt that a run is, if the workflow's code retries failed runs. The policy itself is in the code: the turn that
+/// ends a run sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunAttempt {
+    /// Number of the attempt, from 1. It starts anew with `continue_as_new`, `restart` and `rerun`.
+    #[serde(rename = "n")]
+    pub number: u32,
+    /// How many attempts the code allows.
+    #[serde(rename = "m")]
+    pub of: MaxAttempts,
+    /// Whether the deadline of this run has passed. The run's next turn ends it, and another run follows.
+    #[serde(rename = "o", default, skip_serializing_if = "std::ops::Not::not")]
+    pub overdue: bool,
+}
+
+impl RunAttempt {
+    pub const fn first_of(of: MaxAttempts) -> Self {
+        Self { number: 1, of, overdue: false }
+    }
+
+    /// Whether another attempt may follow this one.
+    pub const fn may_be_retried(&self) -> bool {
+        match self.of {
+            MaxAttempts::Skip => false,
+            MaxAttempts::Limited(limit) => self.number < limit.get(),
+            MaxAttempts::Unlimited => true,
+        }
     }
 }
 
@@ -325,71 +362,6 @@ pub struct Closed {
     pub expires_at: Timestamp,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ExecutionOutcome {
-    #[serde(rename = "c")]
-    Completed {
-        #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
-        output: Option<Payload>,
-    },
-    #[serde(rename = "f")]
-    Failed {
-        /// The error. Its message is cut to the length that fits into the record.
-        #[serde(rename = "x")]
-        error: Failure,
-        /// The step that failed, if the error came from a step.
-        #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
-        step: Option<String>,
-        /// Whether that step had used up its attempts.
-        #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
-        retries_exhausted: bool,
-    },
-    #[serde(rename = "t")]
-    TimedOut {
-        #[serde(rename = "k")]
-        kind: DeadlineKind,
-    },
-    /// On request of a caller.
-    #[serde(rename = "z")]
-    Cancelled {
-        /// Whether it was terminated: ended without asking its code.
-        #[serde(rename = "t", default, skip_serializing_if = "std::ops::Not::not")]
-        terminated: bool,
-    },
-}
-
-/// A deadline of an execution. If both have passed, the execution's counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeadlineKind {
-    /// Of all runs.
-    Execution,
-    /// Of one run.
-    Run,
-}
-
-impl DeadlineKind {
-    /// The name that answers use.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Execution => "execution",
-            Self::Run => "run",
-        }
-    }
-}
-
-impl ExecutionOutcome {
-    /// The status of an execution with this outcome.
-    pub const fn status(&self) -> ExecutionStatus {
-        match self {
-            Self::Completed { .. } => ExecutionStatus::Completed,
-            Self::Failed { .. } => ExecutionStatus::Failed,
-            Self::TimedOut { .. } => ExecutionStatus::TimedOut,
-            Self::Cancelled { .. } => ExecutionStatus::Cancelled,
-        }
-    }
-}
-
 impl Execution {
     /// Its status. A closing execution already has the status of its outcome.
     pub const fn status(&self) -> ExecutionStatus {
@@ -427,6 +399,18 @@ impl Execution {
             ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => Some(closed),
             ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => None,
         }
+    }
+
+    /// The deadline of the run, if it isn't over yet: a run that will be retried is over once its deadline has passed.
+    pub fn counting_run_deadline(&self) -> Option<Timestamp> {
+        self.run_deadline_at.filter(|_| !self.attempt.is_some_and(|attempt| attempt.overdue))
+    }
+
+    /// When this run starts, if it waits for that as a retry of the run before.
+    pub fn retry_starts_at(&self) -> Option<Timestamp> {
+        let ExecutionState::Pending(ready) = &self.state else { return None };
+        let is_retry = self.attempt.is_some_and(|attempt| attempt.number > 1);
+        Some(ready.available_at).filter(|at| is_retry && *at == self.run_started_at)
     }
 
     /// Whether no worker has ever started a turn of it.

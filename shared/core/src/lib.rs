@@ -27,6 +27,7 @@ pub mod parent;
 pub mod payload;
 pub mod policy;
 pub mod queue;
+pub mod reported;
 pub mod retry;
 pub mod size;
 pub mod task;

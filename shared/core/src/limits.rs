@@ -25,6 +25,8 @@ pub const ATTEMPTS_KEPT: usize = 3;
 pub const ATTEMPT_ERROR_BYTES: usize = 120;
 /// How many bytes of the last error's message the record keeps. When the task ends, a longer message goes to a blob.
 pub const ERROR_BYTES: usize = 240;
+/// Largest details of a heartbeat, in bytes of their JSON.
+pub const DETAILS_MAX: usize = 512;
 
 /// Longest delay of a message in SQS.
 pub const QUEUE_DELAY_MAX: Millis = Millis::from_secs(900);
@@ -65,6 +67,9 @@ pub struct Limits {
     pub batch: usize,
     /// The length of a lease if the claim gives none.
     pub lease: Millis,
+    /// A turn with a lease of at most this length doesn't need the tick for the timeouts of its inline steps: if its worker
+    /// is lost, they are found when the lease ends. Zero where an earlier due slot costs nothing.
+    pub short_lease: Millis,
     /// How long a record can be read after its end.
     pub retention: Millis,
     /// How many workers may be lost in a row before the task counts as poisoned.
@@ -111,6 +116,7 @@ impl Default for Limits {
             labels_bytes: 4 * 1024,
             batch: 100,
             lease: Millis::from_secs(60),
+            short_lease: Millis::ZERO,
             retention: Millis::from_secs(30 * 86_400),
             losses: 3,
             backstop: Millis::from_secs(600),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ExecutionId, Incarnation, Nonce};
+use crate::id::{ExecutionId, Incarnation, Nonce, StepName};
 
 /// The execution to notify when a task or an execution ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct Parent {
     /// The parent's run. A later run isn't notified either.
     #[serde(rename = "r")]
     pub run: u32,
+    /// The name of the remote step. Kept while the task's record has space for it: only people and logs read it.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepName>,
     /// Its slot in a join, if the parent waits for many together. Only the last one to end notifies the parent.
     #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Slot>,

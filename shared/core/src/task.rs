@@ -9,9 +9,8 @@ pub mod due;
 pub mod event;
 pub mod hint;
 pub mod next;
+mod status;
 mod transition;
-
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,18 +18,21 @@ use crate::due::Due;
 use crate::duration::Millis;
 use crate::flow::{Flow, Gated, Paced};
 use crate::gate::rate::Reservation;
-use crate::id::{Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind, WorkerName};
+use crate::id::{
+    ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, StepName, TaskId, TaskKind, WorkerName,
+};
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Payload};
 use crate::retry::RetryPolicy;
 use crate::time::Timestamp;
-use crate::timeout::{TimeoutKind, Timeouts};
+use crate::timeout::{Expired, TimeoutKind, Timeouts};
 use crate::trace::TraceContext;
 
 pub use crate::failure::Failure;
 pub use command::Command;
 pub use decide::decide;
 pub use decision::{Decision, Reply};
+pub use status::Status;
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
 pub const FORMAT: u8 = 1;
@@ -98,10 +100,13 @@ pub struct Task {
     /// The last progress that an attempt reported, from 0 to 1. The next attempt may continue from there.
     #[serde(rename = "pro", default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// The last details of the progress that an attempt reported. They are for the next attempt, like the progress.
+    #[serde(rename = "det", default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Payload>,
     /// When its hint was last sent again because it seemed lost.
     #[serde(rename = "hin", default, skip_serializing_if = "Option::is_none")]
     pub hinted_at: Option<Timestamp>,
-    /// Whether its hint was deleted because its queue is paused. Resuming the queue sends another hint.
+    /// Whether its hint was deleted because its queue or its execution is paused. The resume sends another hint.
     #[serde(rename = "prk", default, skip_serializing_if = "std::ops::Not::not")]
     pub parked: bool,
     /// When an operator last revived it after its end.
@@ -193,7 +198,7 @@ pub struct Running {
     /// Until when this attempt must have ended.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub start_to_close_at: Option<Timestamp>,
-    /// Until when the next heartbeat must have arrived.
+    /// Until when the next heartbeat of the work must have arrived.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_at: Option<Timestamp>,
     /// What was left of `schedule_to_start` at the claim. It continues if the worker releases the task.
@@ -293,7 +298,7 @@ pub enum Ending {
     /// Its worker released it.
     #[serde(rename = "r")]
     Released,
-    /// Its worker sent no heartbeat within the lease.
+    /// Its worker sent no sign of life within the lease.
     #[serde(rename = "l")]
     Lost,
     /// The task was cancelled while it ran.
@@ -315,67 +320,29 @@ impl Ending {
     }
 }
 
-/// A task's state without its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    Pending,
-    /// A worker has a lease on it.
-    Running,
-    Completed,
-    Failed,
-    TimedOut,
-    Cancelled,
-    /// It never runs.
-    Skipped,
-}
-
-impl Status {
-    /// Every status, in the order in which a task can have them.
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::Running,
-        Self::Completed,
-        Self::Failed,
-        Self::TimedOut,
-        Self::Cancelled,
-        Self::Skipped,
-    ];
-
-    /// The name in requests and answers.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-            Self::Skipped => "skipped",
-        }
-    }
-
-    /// The status with this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == name)
-    }
-
-    /// Whether the task has not ended.
-    pub const fn is_live(self) -> bool {
-        match self {
-            Self::Pending | Self::Running => true,
-            Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled | Self::Skipped => false,
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl Task {
+    /// The time limit that has ended it, if one did. For a heartbeat and for `schedule_to_start`, whose instants the record
+    /// no longer has, it is the instant at which the end was recorded.
+    pub fn expired(&self) -> Option<Expired> {
+        let ended = self.ended()?;
+        let kind = match ended.outcome {
+            Outcome::TimedOut { kind, .. } | Outcome::Cancelled { timeout: Some(kind) } => kind,
+            Outcome::Completed { .. }
+            | Outcome::Failed { .. }
+            | Outcome::Cancelled { timeout: None }
+            | Outcome::Skipped => return None,
+        };
+        let deadline_at = match kind {
+            TimeoutKind::ScheduleToClose => self.deadline_at,
+            TimeoutKind::StartToClose => self
+                .history
+                .last()
+                .and_then(|last| Some(last.claimed_at?.plus(self.timeouts.start_to_close?.after))),
+            TimeoutKind::ScheduleToStart | TimeoutKind::Heartbeat => None,
+        };
+        Some(Expired { kind: kind.into(), deadline_at: deadline_at.unwrap_or(ended.ended_at) })
+    }
+
     /// The gates at which it needs a place while it runs.
     pub fn gates(&self) -> &[Gated] {
         self.flow.as_ref().map_or(&[], |flow| flow.gates.as_slice())
@@ -394,6 +361,22 @@ impl Task {
     pub(crate) fn set_reserved(&mut self, start: Option<Reservation>) {
         if let Some(paced) = self.flow.as_mut().and_then(|flow| flow.paced.as_mut()) {
             paced.start = start;
+        }
+    }
+
+    /// The execution that it is a remote step of.
+    pub fn execution_id(&self) -> Option<&ExecutionId> {
+        self.parent.as_ref().map(|parent| &parent.execution)
+    }
+
+    /// Its name as a remote step, if the record has space for it.
+    pub fn step(&self) -> Option<&StepName> {
+        self.parent.as_ref()?.step.as_ref()
+    }
+
+    pub(crate) fn forget_step(&mut self) {
+        if let Some(parent) = &mut self.parent {
+            parent.step = None;
         }
     }
 
@@ -440,6 +423,15 @@ impl Task {
         self.history.iter().find(|past| past.lease.as_ref() == Some(lease))
     }
 
+    /// Whether it waits for the end of its execution's pause, and its time starts afresh then. A task that an operator
+    /// revived has no deadline at all.
+    pub const fn is_held(&self) -> bool {
+        self.parked
+            && self.deadline_at.is_none()
+            && self.timeouts.schedule_to_close.is_some()
+            && self.revived_at.is_none()
+    }
+
     /// From when on its hint is for workers, if a hint should be in its queue or on the way to it.
     pub fn hint_at(&self) -> Option<Timestamp> {
         match &self.state {
@@ -465,7 +457,7 @@ impl Task {
             Outcome::Failed { message, .. } => message.as_ref(),
             Outcome::TimedOut { .. } | Outcome::Cancelled { .. } | Outcome::Skipped => None,
         });
-        let asked = [&self.input, &self.labels];
-        asked.into_iter().filter_map(|payload| payload.as_ref().and_then(Payload::blob)).chain(closing)
+        let payloads = [&self.input, &self.labels, &self.details];
+        payloads.into_iter().filter_map(|payload| payload.as_ref().and_then(Payload::blob)).chain(closing)
     }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
+use crate::execution::DeadlineKind;
+use crate::time::Timestamp;
 
 /// Which of a task's timeouts expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -13,7 +15,7 @@ pub enum TimeoutKind {
     /// No worker claimed the attempt in time.
     #[serde(rename = "s")]
     ScheduleToStart,
-    /// The worker sent no heartbeat in time.
+    /// The work gave no sign of life in time.
     #[serde(rename = "h")]
     Heartbeat,
     /// The attempt ran too long.
@@ -29,6 +31,73 @@ impl TimeoutKind {
             Self::ScheduleToStart => "schedule_to_start",
             Self::Heartbeat => "heartbeat",
             Self::StartToClose => "start_to_close",
+        }
+    }
+}
+
+/// A time limit that has ended a step or a child, and its instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Expired {
+    #[serde(rename = "k")]
+    pub kind: ExpiredKind,
+    /// When the limit passed, or would have passed: a retry that can't start before it isn't waited for.
+    #[serde(rename = "u")]
+    pub deadline_at: Timestamp,
+}
+
+/// Which time limit has ended a step or a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ExpiredKind {
+    /// A step's timeout over all attempts: `timeout`.
+    #[serde(rename = "c")]
+    ScheduleToClose,
+    /// No worker started the attempt of a remote step in time: `schedule_to_start`.
+    #[serde(rename = "s")]
+    ScheduleToStart,
+    /// The step's code gave no sign of life in time: `heartbeat`.
+    #[serde(rename = "h")]
+    Heartbeat,
+    /// An attempt ran too long: `attempt_timeout`, or `timeout` for each attempt.
+    #[serde(rename = "r")]
+    StartToClose,
+    /// A child's timeout over all its runs.
+    #[serde(rename = "e")]
+    Execution,
+    /// The timeout of a child's run.
+    #[serde(rename = "u")]
+    Run,
+}
+
+impl ExpiredKind {
+    /// The name in answers and errors.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ScheduleToClose => TimeoutKind::ScheduleToClose.as_str(),
+            Self::ScheduleToStart => TimeoutKind::ScheduleToStart.as_str(),
+            Self::Heartbeat => TimeoutKind::Heartbeat.as_str(),
+            Self::StartToClose => TimeoutKind::StartToClose.as_str(),
+            Self::Execution => DeadlineKind::Execution.as_str(),
+            Self::Run => DeadlineKind::Run.as_str(),
+        }
+    }
+}
+
+impl From<TimeoutKind> for ExpiredKind {
+    fn from(kind: TimeoutKind) -> Self {
+        match kind {
+            TimeoutKind::ScheduleToClose => Self::ScheduleToClose,
+            TimeoutKind::ScheduleToStart => Self::ScheduleToStart,
+            TimeoutKind::Heartbeat => Self::Heartbeat,
+            TimeoutKind::StartToClose => Self::StartToClose,
+        }
+    }
+}
+
+impl From<DeadlineKind> for ExpiredKind {
+    fn from(kind: DeadlineKind) -> Self {
+        match kind {
+            DeadlineKind::Execution => Self::Execution,
+            DeadlineKind::Run => Self::Run,
         }
     }
 }
@@ -79,7 +148,7 @@ pub struct Timeouts {
     /// Each attempt, from when it may start.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub schedule_to_start: Option<AttemptTimeout>,
-    /// Each attempt, from its claim and again from each heartbeat.
+    /// Each attempt, from its claim and again from each sign of life of the work.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<AttemptTimeout>,
     /// Each attempt, from its claim.

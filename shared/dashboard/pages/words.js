@@ -16,7 +16,7 @@ const TIMEOUTS = {
   schedule_to_close: 'The deadline over all attempts passed.',
   schedule_to_start: 'No worker claimed it in time.',
   start_to_close: 'An attempt ran too long.',
-  heartbeat: 'Its worker sent no heartbeat in time.',
+  heartbeat: 'Its work gave no sign of life in time.',
   execution: 'The deadline over all its runs passed.',
   run: 'The deadline of its run passed.',
 };
@@ -37,6 +37,30 @@ export function reason(record) {
   return REASONS[status] ?? '';
 }
 
+/** A task's retry policy, if it may be tried again. */
+export function retries({ max_attempts: most, retry }) {
+  if (!retry || most === 0 || most === 1) return null;
+  const { delay, backoff, max_delay: longest, jitter, non_retryable: codes } = retry;
+  return [
+    Array.isArray(delay) ? `delays ${delay.join(', ')}` : `delay ${delay}`,
+    backoff === 1 ? null : `backoff ${backoff}`,
+    longest ? `at most ${longest}` : null,
+    jitter === 'full' ? 'full jitter' : null,
+    codes.length > 0 ? `not after ${codes.join(', ')}` : null,
+  ].filter(Boolean).join('; ');
+}
+
+/** The lengths of a task's timeouts, as facts. */
+export function timeouts({ timeouts: all = {} }) {
+  const text = (one) => one && `${one.after}${one.on_timeout === 'retry' ? ', retried' : ''}${one.error_on_timeout ? '' : ', then cancelled'}`;
+  return [
+    ['Must end within', text(all.schedule_to_close)],
+    ['An attempt must start within', text(all.schedule_to_start)],
+    ['An attempt must end within', text(all.start_to_close)],
+    ['A heartbeat at least every', text(all.heartbeat)],
+  ];
+}
+
 /** What happens next by itself, as texts and instants. */
 export function next(record) {
   const { what, at, unprovided } = record.next;
@@ -44,6 +68,7 @@ export function next(record) {
   const workers = `a worker of the queue ${record.queue}`;
   switch (what) {
     case 'becomes_available': return [`From `, when, ` on, ${workers} may take it.`];
+    case 'run_starts': return [`Run ${record.run} starts `, when, `, as attempt ${record.attempt}${record.max_attempts > 0 ? ` of ${record.max_attempts}` : ''}.`];
     case 'waits_for_rate': return [`From `, when, ` on, the rate of the key ${record.next.key} lets it start. It needs ${workers}.`];
     case 'waits_for_worker': if (unprovided) return [`No worker of the queue ${record.queue} has said that it provides ${unprovided.join(', ')}.`];
       return [`The first of its workers that asks takes it. It needs ${workers}.`];
@@ -60,7 +85,7 @@ export function next(record) {
     case 'closes': return ['The steps and children that it left open are being ended.'];
     case 'schedule_to_close_timeout': return ['Unless it has ended by ', when, ', it times out for good.'];
     case 'schedule_to_start_timeout': return ['Unless a worker claims it by ', when, ', this attempt times out.'];
-    case 'heartbeat_timeout': return ['Unless its worker sends a heartbeat by ', when, ', this attempt times out.'];
+    case 'heartbeat_timeout': return ['Unless its work gives a sign of life by ', when, ', this attempt times out.'];
     case 'start_to_close_timeout': return ['Unless this attempt has ended by ', when, ', it times out.'];
     case 'deleted': return ['Nothing. The record is deleted ', when, '.'];
     default: return [what.replaceAll('_', ' '), ' ', when];

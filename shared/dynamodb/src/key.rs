@@ -211,6 +211,7 @@ mod tests {
             incarnation: Incarnation::from_bytes([1; 8]),
             run: 3,
             slot: None,
+            step: None,
             on_close: tickover_core::execution::ParentClosePolicy::default(),
         };
         let slot = Slot { label: Nonce::from_bytes([2; 8]), item: 4, place: 5, of: 6 };

@@ -45,6 +45,16 @@ enum Argument {
     Entry(Entry),
 }
 
+/// Names of options over HTTP and in other systems, each with the key that it has here.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("timeout_scope", "scope"),
+    ("start_to_close_timeout", "attempt_timeout"),
+    ("heartbeat_timeout", "heartbeat"),
+    ("schedule_to_start_timeout", "schedule_to_start"),
+    ("retries", "retry"),
+    ("execution_timeout", "timeout"),
+];
+
 impl Attribute {
     /// Parses the arguments. `keys` has the known keys, for errors.
     pub(crate) fn read(tokens: proc_macro2::TokenStream, keys: &[&str]) -> Result<Self> {
@@ -75,7 +85,9 @@ impl Attribute {
             return Err(Error::new(entry.key.span(), message));
         }
         if !keys.contains(&key.as_str()) {
-            let message = format!("`{key}` is not known here; the keys are {}", keys.join(", "));
+            let known = OTHER_NAMES.iter().find(|(other, name)| *other == key && keys.contains(name));
+            let hint = known.map_or("; the".to_owned(), |(_, name)| format!("; did you mean `{name}`? The"));
+            let message = format!("`{key}` is not known here{hint} keys are {}", keys.join(", "));
             return Err(Error::new(entry.key.span(), message));
         }
         // A step may be limited by several keys.

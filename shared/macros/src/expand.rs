@@ -274,6 +274,7 @@ fn step_options(options: &StepOptions) -> TokenStream {
     let timeout = span(options.timeout);
     let attempt_timeout = span(options.attempt_timeout);
     let heartbeat = span(options.heartbeat);
+    let schedule_to_start = span(options.schedule_to_start);
     let on_timeout = match options.on_timeout {
         OnTimeout::Retry => quote!(Retry),
         OnTimeout::Terminal => quote!(Terminal),
@@ -287,7 +288,7 @@ fn step_options(options: &StepOptions) -> TokenStream {
             quote!(Remote { queue: ::tickover::__private::QueueName::parse(#queue).ok() })
         }
     };
-    let StepOptions { at_most_once, durable_timeout, .. } = options;
+    let at_most_once = options.at_most_once;
     quote! {
         ::tickover::StepOptions {
             retry: #retry,
@@ -295,10 +296,10 @@ fn step_options(options: &StepOptions) -> TokenStream {
             scope: ::tickover::Scope::#scope,
             attempt_timeout: #attempt_timeout,
             heartbeat: #heartbeat,
+            schedule_to_start: #schedule_to_start,
             on_timeout: ::tickover::OnTimeout::#on_timeout,
             place: ::tickover::Place::#place,
             at_most_once: #at_most_once,
-            durable_timeout: #durable_timeout,
             flow: ::core::default::Default::default(),
             given: ::tickover::__private::given(#gives_no_retry),
         }
@@ -334,11 +335,16 @@ fn workflow_settings(options: &WorkflowOptions) -> TokenStream {
     let execution_timeout = set("execution_timeout", options.timeout);
     let run_timeout = set("run_timeout", options.run_timeout);
     let on_failure_timeout = set("on_failure_timeout", options.on_failure_timeout);
+    let retry = options.retry.as_ref().map(|policy| quote!(.retry(#policy)));
+    let codes = Some(&options.non_retryable).filter(|codes| !codes.is_empty());
+    let non_retryable = codes.map(|codes| quote!(.non_retryable(&[#(#codes),*])));
     let queue = options.queue.as_ref().map(|queue| quote!(.queue(#queue)));
     let patches = Some(&options.patches).filter(|patches| !patches.is_empty());
     let patches = patches.map(|patches| quote!(.patches(&[#(#patches),*])));
     let on_drift = options.stops_on_drift.then(|| quote!(.on_drift(::tickover::OnDrift::Stop)));
-    quote!(#execution_timeout #run_timeout #on_failure_timeout #queue #patches #on_drift)
+    quote! {
+        #execution_timeout #run_timeout #retry #non_retryable #on_failure_timeout #queue #patches #on_drift
+    }
 }
 
 /// The code for an optional duration.

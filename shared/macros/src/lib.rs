@@ -38,15 +38,15 @@ use proc_macro::TokenStream;
 /// | `"print-label"` | the step's name, which comes first; without it, the function's name |
 /// | `retry = "exponential(3, 2s)"` | `none`, `fixed(retries, delay)`, `exponential(retries, base)`, `exponential(retries, base, max_delay)`; the first attempt isn't a retry |
 /// | `non_retryable("Declined")` | codes of errors that are final; the code of an enum's variant is its name |
-/// | `timeout = "5m"` | how long the step may take, over all attempts; final |
+/// | `timeout = "5m"` | how long the step may take, over all attempts; final. It counts from the first attempt, and goes on if the worker is lost; of a remote step, it counts from its scheduling |
 /// | `scope = "per_attempt"` | the timeout is final, but each attempt has its own; without it `"global"`: all attempts share it |
 /// | `attempt_timeout = "30s"` | how long each attempt may take; another one follows if any are left |
-/// | `heartbeat = "30s"` | how long an attempt of a remote step may run without a heartbeat; an inline step can't have it |
-/// | `on_timeout = "terminal"` | what follows those two timeouts: `"retry"` (the default) if attempts are left, `"terminal"` ends the step, `"cancel"` ends it as cancelled |
+/// | `heartbeat = "30s"` | how long an attempt may run without a sign of life from its code: `step_info()` has the calls for it |
+/// | `schedule_to_start = "30s"` | how long each attempt of a remote step may wait for a worker; an inline step can't have it |
+/// | `on_timeout = "terminal"` | what follows those three timeouts: `"retry"` (the default) if attempts are left, `"terminal"` ends the step, `"cancel"` ends it as cancelled |
 /// | `remote` | the step runs as a task, on any worker of its queue |
 /// | `queue = "labels"` | like `remote`, on this queue |
 /// | `at_most_once` | no attempt follows one whose worker was lost or that timed out |
-/// | `durable_timeout` | the timeouts fire even if the worker is lost |
 /// | `concurrency(key = "order.customer", limit = 5)` | at most so many tasks of the key run at once; the key is an expression of the arguments, or `constant = "smtp"`; `shards = 10` divides the limit among so many records, for hundreds of starts a second. Up to three times. This and the following are for remote steps |
 /// | `rate(constant = "smtp", limit = 100, per = "1m", burst = 20)` | at most so many tasks of the key start in each period (1 s by default), `burst` (1 by default) of them at once after a quiet time; `shards` as above |
 /// | `priority = "high"` | which tasks start first: `"high"`, `"normal"` (the default) or `"low"` |
@@ -76,8 +76,10 @@ pub fn step(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | | |
 /// |---|---|
 /// | `"order-fulfilment"` | the workflow's name, which comes first; without it, the function's name |
-/// | `timeout = "30m"` | how long an execution may take over all its runs; at least 1 s |
+/// | `timeout = "30m"` | how long an execution may take over all its runs; at least 1 s. It and the other timeouts apply from the first turn, measured from the start, if the caller doesn't know them: over HTTP, by message, by a cron |
 /// | `run_timeout = "10m"` | how long each run may take; at least 1 s |
+/// | `retry = "exponential(3, 2s)"` | a run that fails is run again, with an empty journal: the same forms as for a step; without it, not at all |
+/// | `non_retryable("Declined")` | codes of errors after which it isn't run again |
 /// | `queue = "orders"` | the queue of its turns; without it, `"workflows"` |
 /// | `on_failure = refund` | `async fn(Ctx, Input, Cause) -> Result<Option<Output>>`: runs when the workflow has failed; `Some` becomes its result |
 /// | `on_failure_timeout = "5m"` | how long `on_failure` may take; at least 1 s |

@@ -20,11 +20,11 @@ const STEP_KEYS: &[&str] = &[
     "scope",
     "attempt_timeout",
     "heartbeat",
+    "schedule_to_start",
     "on_timeout",
     "remote",
     "queue",
     "at_most_once",
-    "durable_timeout",
     "concurrency",
     "rate",
     "priority",
@@ -36,6 +36,8 @@ const STEP_KEYS: &[&str] = &[
 const WORKFLOW_KEYS: &[&str] = &[
     "timeout",
     "run_timeout",
+    "retry",
+    "non_retryable",
     "queue",
     "on_failure",
     "on_failure_timeout",
@@ -62,10 +64,10 @@ pub(crate) struct StepOptions {
     pub(crate) is_per_attempt: bool,
     pub(crate) attempt_timeout: Option<Millis>,
     pub(crate) heartbeat: Option<Millis>,
+    pub(crate) schedule_to_start: Option<Millis>,
     pub(crate) on_timeout: OnTimeout,
     pub(crate) place: Place,
     pub(crate) at_most_once: bool,
-    pub(crate) durable_timeout: bool,
     pub(crate) flow: Flow,
     pub(crate) batch: Option<Batch>,
 }
@@ -88,6 +90,8 @@ pub(crate) struct WorkflowOptions {
     pub(crate) name: Option<LitStr>,
     pub(crate) timeout: Option<Millis>,
     pub(crate) run_timeout: Option<Millis>,
+    pub(crate) retry: Option<LitStr>,
+    pub(crate) non_retryable: Vec<LitStr>,
     pub(crate) queue: Option<LitStr>,
     pub(crate) on_failure: Option<Path>,
     pub(crate) on_failure_timeout: Option<Millis>,
@@ -110,6 +114,7 @@ impl StepOptions {
                 "scope" => options.is_per_attempt = is_per_attempt(entry)?,
                 "attempt_timeout" => options.attempt_timeout = Some(duration(entry)?),
                 "heartbeat" => options.heartbeat = Some(duration(entry)?),
+                "schedule_to_start" => options.schedule_to_start = Some(duration(entry)?),
                 "on_timeout" => options.on_timeout = on_timeout(entry)?,
                 "remote" => {
                     entry.flag()?;
@@ -120,7 +125,6 @@ impl StepOptions {
                 }
                 "queue" => options.place = Place::Queue(queue(entry)?),
                 "at_most_once" => options.at_most_once = entry.flag()?,
-                "durable_timeout" => options.durable_timeout = entry.flag()?,
                 "batch" => options.batch = Some(crate::flow::batch(entry)?),
                 _ if options.flow.read(entry)? => {}
                 _ => return Err(unhandled(&entry.key)),
@@ -138,6 +142,12 @@ impl StepOptions {
             );
             return Err(Error::new(key.span(), message));
         }
+        let waits = attribute.entries.iter().find(|entry| entry.key == "schedule_to_start");
+        if let (Place::Inline, Some(entry)) = (&options.place, waits) {
+            let message = "`schedule_to_start` limits how long a task waits for a worker, and an inline step starts with \
+                           its turn: add `remote`";
+            return Err(Error::new(entry.key.span(), message));
+        }
         let batch = attribute.entries.iter().find(|entry| entry.key == "batch");
         if let (Place::Inline, Some(entry)) = (&options.place, batch) {
             let message = "`batch` is for tasks, which a worker takes together; an inline step runs in its turn: add \
@@ -145,6 +155,10 @@ impl StepOptions {
             return Err(Error::new(entry.key.span(), message));
         }
         Ok(options)
+    }
+
+    fn has_attempt_timeouts(&self) -> bool {
+        self.attempt_timeout.or(self.heartbeat).or(self.schedule_to_start).is_some()
     }
 
     /// Refuses a key that needs another key, or contradicts one.
@@ -155,9 +169,6 @@ impl StepOptions {
                 "scope" if self.timeout.is_none() => {
                     "`scope` says nothing without a timeout: add `timeout = \"5m\"`"
                 }
-                "durable_timeout" if self.timeout.or(self.attempt_timeout).is_none() => {
-                    "`durable_timeout` says nothing without a timeout: add `timeout = \"5m\"`"
-                }
                 "attempt_timeout" if is_final => {
                     "`attempt_timeout` and a timeout with the scope `per_attempt` limit the same: give only one of them"
                 }
@@ -165,9 +176,9 @@ impl StepOptions {
                     "a timeout with the scope `per_attempt` is always final; for one that is retried write \
                      `attempt_timeout` in place of `timeout` and `scope`"
                 }
-                "on_timeout" if !is_final && self.attempt_timeout.or(self.heartbeat).is_none() => {
-                    "`on_timeout` is about the timeouts of an attempt: add `attempt_timeout = \"30s\"` or \
-                     `heartbeat = \"30s\"`"
+                "on_timeout" if !is_final && !self.has_attempt_timeouts() => {
+                    "`on_timeout` is about the timeouts of an attempt: add `attempt_timeout = \"30s\"`, \
+                     `heartbeat = \"30s\"` or `schedule_to_start = \"30s\"`"
                 }
                 _ => continue,
             };
@@ -182,10 +193,19 @@ impl WorkflowOptions {
         let attribute = Attribute::read(arguments, WORKFLOW_KEYS)?;
         let mut options = Self { name: attribute.name, ..Self::default() };
         check_name(options.name.as_ref())?;
+        let (mut policy, mut excluded) = (RetryPolicy::none(), None);
         for entry in &attribute.entries {
             match entry.key.to_string().as_str() {
                 "timeout" => options.timeout = Some(workflow_timeout(entry, "execution")?),
                 "run_timeout" => options.run_timeout = Some(workflow_timeout(entry, "run")?),
+                "retry" => {
+                    policy = retry(entry)?;
+                    options.retry = Some(entry.text("exponential(3, 2s)")?.clone());
+                }
+                "non_retryable" => {
+                    excluded = Some(&entry.key);
+                    options.non_retryable = entry.list("Declined")?.to_vec();
+                }
                 "queue" => options.queue = Some(queue(entry)?),
                 "on_failure" => options.on_failure = Some(entry.path()?.clone()),
                 "on_failure_timeout" => {
@@ -196,6 +216,14 @@ impl WorkflowOptions {
                 _ if options.flow.read(entry)? => {}
                 _ => return Err(unhandled(&entry.key)),
             }
+        }
+        if let Some(key) = excluded {
+            if options.retry.is_none() {
+                let message = "`non_retryable` needs a policy: add `retry = \"exponential(3, 2s)\"`";
+                return Err(Error::new(key.span(), message));
+            }
+            policy.non_retryable = options.non_retryable.iter().map(LitStr::value).collect();
+            policy.check().map_err(|error| Error::new(key.span(), error))?;
         }
         let unlimited = attribute.entries.iter().find(|entry| entry.key == "on_failure_timeout");
         if let (Some(entry), None) = (unlimited, &options.on_failure) {

@@ -276,7 +276,7 @@ impl Client {
     /// Schedules a step as a task of its own, outside of any workflow: with its options, on its queue if it has one. A
     /// worker that serves the step runs it.
     ///
-    /// Options that only apply in a workflow are ignored: the name in a run, `at_most_once` and `durable_timeout`.
+    /// Options that only apply in a workflow are ignored: the name in a run and `at_most_once`.
     ///
     /// ```no_run
     /// # use tickover::prelude::*;

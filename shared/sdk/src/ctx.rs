@@ -34,8 +34,8 @@ use tickover_core::duration::ZeroRule;
 use tickover_core::time::Timestamp;
 
 pub use callback::{Callback, CallbackError};
+pub(crate) use child::probe_later;
 pub use child::{Child, StartChild, StartedChild};
-pub(crate) use child::{is_own_child, probe_later};
 pub(crate) use chunk::{CHUNK, chunk_workflow};
 pub use combine::{AllTasksFailed, Select, SelectOk, Settled};
 pub use event::{EventError, Within, forever, within};
@@ -189,7 +189,7 @@ impl Ctx {
     }
 
     /// Runs steps in parallel, with names as in [`Ctx::join_all`], and waits until the first one succeeds. Returns its
-    /// index and its result.
+    /// index and its result. Without any step, the execution fails: there is nothing to choose from.
     ///
     /// ```
     /// # use tickover::prelude::*;

@@ -87,7 +87,7 @@ pub use tickover_core::id::QueueName;
 pub use tickover_core::payload::Json;
 pub use tickover_core::policy::PolicyError;
 pub use tickover_core::retry::{Jitter, RetryPolicy};
-pub use tickover_core::timeout::OnTimeout;
+pub use tickover_core::timeout::{Expired, ExpiredKind, OnTimeout};
 pub use tickover_macros::{step, workflow};
 
 pub use client::Client;

@@ -21,6 +21,9 @@ use tickover_core::timeout::{AttemptTimeout, OnTimeout};
 
 use crate::turn::ON_FAILURE;
 
+/// The policy of workflows that name none.
+const NO_RETRY: &str = "none";
+
 /// The queue of workflows that name none.
 pub const DEFAULT_QUEUE: &str = "workflows";
 
@@ -28,7 +31,8 @@ pub const DEFAULT_QUEUE: &str = "workflows";
 /// allows a retry is the `attempt_timeout`. Both are limited by the deadlines of the run and the execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
-    /// From the start of the first attempt, over all attempts and the waits between them.
+    /// Over all attempts and the waits between them: from the start of an inline step's first attempt, or from the
+    /// scheduling of a remote step.
     #[default]
     Global,
     /// From the start of each attempt. When it fires, it ends the step.
@@ -60,17 +64,16 @@ pub struct StepOptions {
     pub scope: Scope,
     /// How long each attempt may take from its start; `on_timeout` says what follows.
     pub attempt_timeout: Option<Millis>,
-    /// How long an attempt of a remote step may run without a heartbeat from its worker; `on_timeout` says what
-    /// follows.
+    /// How long an attempt may run without a sign of life from its code; `on_timeout` says what follows.
     pub heartbeat: Option<Millis>,
-    /// What follows an attempt that exceeds one of those two.
+    /// How long each attempt of a remote step may wait for a worker; `on_timeout` says what follows.
+    pub schedule_to_start: Option<Millis>,
+    /// What follows an attempt that exceeds one of those three.
     pub on_timeout: OnTimeout,
     /// Where it runs.
     pub place: Place,
     /// Records each attempt before it starts. If its worker is lost or it times out, no other attempt follows.
     pub at_most_once: bool,
-    /// Records the timeouts before the step starts, so that they fire even if the worker is lost.
-    pub durable_timeout: bool,
     /// What the starts of its tasks are limited or ordered by. For remote steps only.
     pub flow: FlowRequest,
     /// Options that were given although they are equal to their absence, such as no retries: the defaults of its kind don't
@@ -94,9 +97,14 @@ impl StepOptions {
         }
     }
 
-    /// How long an attempt may run without a heartbeat, and what follows.
+    /// How long an attempt may run without a sign of life of its code, and what follows.
     pub(crate) fn heartbeat(&self) -> Option<AttemptTimeout> {
         self.attempt(self.heartbeat)
+    }
+
+    /// How long an attempt may wait for a worker, and what follows.
+    pub(crate) fn schedule_to_start(&self) -> Option<AttemptTimeout> {
+        self.attempt(self.schedule_to_start)
     }
 
     /// How long all attempts may take together.
@@ -125,6 +133,10 @@ pub struct WorkflowOptions {
     pub execution_timeout: Option<Millis>,
     /// How long each run may take; `None` means no limit.
     pub run_timeout: Option<Millis>,
+    /// How often and when a run that failed is run again: a short form such as `exponential(3, 2s)`, or `none`.
+    pub retry: &'static str,
+    /// Codes of errors after which it isn't run again.
+    pub non_retryable: &'static [&'static str],
     /// How long `on_failure` may take; `None` means the default, 15 minutes.
     pub on_failure_timeout: Option<Millis>,
     /// The queue of its turns.
@@ -147,11 +159,13 @@ pub enum OnDrift {
 }
 
 impl WorkflowOptions {
-    /// No timeout, no patch, the queue [`DEFAULT_QUEUE`].
+    /// No timeout, no retry, no patch, the queue [`DEFAULT_QUEUE`].
     pub const fn new() -> Self {
         Self {
             execution_timeout: None,
             run_timeout: None,
+            retry: NO_RETRY,
+            non_retryable: &[],
             on_failure_timeout: None,
             queue: DEFAULT_QUEUE,
             patches: &[],
@@ -161,11 +175,23 @@ impl WorkflowOptions {
 }
 
 impl WorkflowOptions {
+    /// How failed runs are retried.
+    pub(crate) fn retry_policy(&self) -> Result<RetryPolicy, PolicyError> {
+        let non_retryable = self.non_retryable.iter().map(|code| (*code).to_owned()).collect();
+        RetryPolicy { non_retryable, ..RetryPolicy::parse(self.retry)? }.into_retry()
+    }
+
+    /// The policy, if it allows any retry.
+    pub(crate) fn retries(&self) -> Option<RetryPolicy> {
+        self.retry_policy().ok().filter(|policy| policy.attempts_left(1))
+    }
+
     /// The terms of executions, for a workflow with or without `on_failure`.
     pub(crate) fn terms(&self, has_on_failure: bool) -> CodeTerms {
         let timeouts = ExecutionTimeouts { execution: self.execution_timeout, run: self.run_timeout };
         let on_failure = has_on_failure.then(|| self.on_failure_timeout.unwrap_or(ON_FAILURE));
-        CodeTerms { timeouts, on_failure }
+        let attempts = self.retries().map(|policy| policy.max_attempts);
+        CodeTerms { timeouts, on_failure, attempts }
     }
 }
 

@@ -15,6 +15,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::command::CodeTerms;
 use tickover_core::id::{NameError, QueueName, TaskKind, WorkflowName};
 use tickover_core::limits::SPAN_MAX;
+use tickover_core::policy::PolicyError;
 
 pub use erased::{ErasedStep, ErasedWorkflow, StepFailed};
 
@@ -93,6 +94,14 @@ pub enum RegistryError {
         queue: String,
         /// What is wrong with it.
         problem: NameError,
+    },
+    /// The retry policy of a workflow isn't valid.
+    #[error("workflow `{workflow}`, retry: {problem}")]
+    Retry {
+        /// The workflow.
+        workflow: String,
+        /// What is wrong with it.
+        problem: PolicyError,
     },
     /// A timeout is too short or too long.
     #[error(
@@ -249,6 +258,9 @@ impl Registry {
         if let Err(problem) = QueueName::parse(options.queue) {
             let (workflow, queue) = (name.to_owned(), options.queue.to_owned());
             self.problems.push(RegistryError::Queue { workflow, queue, problem });
+        }
+        if let Err(problem) = options.retry_policy() {
+            self.problems.push(RegistryError::Retry { workflow: name.to_owned(), problem });
         }
         for (which, timeout) in [
             ("execution", options.execution_timeout),

@@ -28,7 +28,7 @@ use tickover_core::timeout::OnTimeout;
 pub(crate) use batch::wrong_count;
 pub use batch::{BatchAttempt, BatchOutcome, BatchReturned, only_one};
 pub use handler::{Attempt, Fallible, StepHandler};
-pub(crate) use info::ProgressSender;
+pub(crate) use info::{Beat, ProgressSender};
 pub use info::{StepInfo, step_info, step_infos};
 pub use outcome::{StepError, StepResult};
 pub(crate) use state::MISSING_STATE;
@@ -164,7 +164,11 @@ impl<T, E> Step<T, E> {
     }
 
     /// Limits how long the step may take: `"5m"`, or a duration above zero. This timeout is final, even if attempts are
-    /// left.
+    /// left. It counts from the start of an inline step's first attempt, or from the scheduling of a remote step: then
+    /// the wait for a worker counts too.
+    ///
+    /// The timeout over all attempts is recorded before the first one begins, so it doesn't begin again if a worker is
+    /// lost. That costs a turn at most one write unit: what begins after another step is part of that step's write.
     pub fn timeout(mut self, timeout: impl IntoMillis) -> Self {
         self.options.timeout = self.span("timeout", timeout).or(self.options.timeout);
         self
@@ -187,19 +191,27 @@ impl<T, E> Step<T, E> {
         self
     }
 
-    /// Limits how long an attempt of a remote step may run without a heartbeat from its worker: `"30s"`, or a duration
-    /// above zero. After that, the attempt has failed, and [`Step::on_timeout`] says what follows. Workers of this
-    /// crate send heartbeats automatically, three times as often.
-    ///
-    /// An inline step can't have a heartbeat timeout: it would end with [`StepError::Invalid`]. The lease of the turn
-    /// shows that its worker is alive. Limit its attempts with [`Step::attempt_timeout`].
+    /// Limits how long an attempt may run without a sign of life from its code: `"30s"`, or a duration above zero. After
+    /// that, the attempt is stopped and has failed, and [`Step::on_timeout`] says what follows. The code gives signs of
+    /// life by [`StepInfo::heartbeat`] and [`StepInfo::beat`]. That its worker lives is another question, which the lease answers.
     pub fn heartbeat(mut self, timeout: impl IntoMillis) -> Self {
         self.options.heartbeat = self.span("heartbeat", timeout).or(self.options.heartbeat);
         self
     }
 
-    /// Sets what follows an attempt that exceeds its [`Step::attempt_timeout`] or its [`Step::heartbeat`]: another
-    /// attempt if any are left (the default), or the end of the step. [`Step::timeout`] is final in any case.
+    /// Limits how long each attempt of a remote step may wait for a worker, from the instant at which it may start:
+    /// `"30s"`, or a duration above zero. An attempt that no worker has claimed until then has failed, and
+    /// [`Step::on_timeout`] says what follows.
+    ///
+    /// An inline step starts with its turn. It would end with [`StepError::Invalid`].
+    pub fn schedule_to_start(mut self, timeout: impl IntoMillis) -> Self {
+        self.options.schedule_to_start =
+            self.span("schedule_to_start", timeout).or(self.options.schedule_to_start);
+        self
+    }
+
+    /// Sets what follows an attempt that exceeds its [`Step::attempt_timeout`], its [`Step::heartbeat`] or its
+    /// [`Step::schedule_to_start`]: another attempt if any are left (the default), or the end of the step. [`Step::timeout`] is final in any case.
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
         self.options.on_timeout = on_timeout;
         self
@@ -230,12 +242,6 @@ impl<T, E> Step<T, E> {
     /// a timeout, because it isn't known how far the attempt got.
     pub fn at_most_once(mut self) -> Self {
         self.options.at_most_once = true;
-        self
-    }
-
-    /// Records the timeouts before the step starts, so that they fire even if the worker is lost.
-    pub fn durable_timeout(mut self) -> Self {
-        self.options.durable_timeout = true;
         self
     }
 

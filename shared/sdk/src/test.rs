@@ -25,11 +25,17 @@
 //! # }
 //! ```
 //!
+//! Tokio's clock moves with the virtual one: `tokio::time::sleep` of a step takes virtual time. For that it is paused, as
+//! by [`tokio::time::pause`], while the test waits for the system, and as long as work is open. Only a current-thread
+//! runtime with timers allows this, as `#[tokio::test]` makes one. With several threads, each wait is an error.
+//!
 //! Code under test may wait for its context and for other tasks of the test. The clock can't detect a wait for
 //! something outside of the test, and would jump. [`TestEnv::real_timeout`] makes the clock wait for it.
 
 mod answers;
+mod clock;
 mod death;
+mod drive;
 mod each_death;
 mod example;
 mod ledger;
@@ -44,9 +50,8 @@ mod work;
 
 use std::fmt;
 use std::future::{Future, IntoFuture as _, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -71,6 +76,7 @@ use crate::client::{Client, ClientError, StartExecution};
 use crate::options::IntoMillis;
 use crate::registry::Registry;
 use crate::workflow::Workflow;
+use drive::{Driven, Until};
 use system::{Progress, System, World};
 
 /// The instant at which the clock of a test starts: 2026-01-01T00:00:00Z.
@@ -90,26 +96,6 @@ pub struct TestEnv {
     /// Created when the test first waits for something.
     system: Mutex<Option<System>>,
     progress: Arc<Progress>,
-}
-
-/// How far the clock may advance.
-#[derive(Clone, Copy)]
-enum Until {
-    /// Until the goal is reached.
-    Done,
-    /// Until no work is open.
-    Idle,
-    /// To an instant, including everything that happens at it.
-    Instant(Timestamp),
-}
-
-/// The outcome of a wait.
-enum Driven<T> {
-    Done(T),
-    /// The clock has advanced as far as it may.
-    Reached,
-    /// Nothing is left that could happen.
-    Stalled,
 }
 
 impl TestEnv {
@@ -394,45 +380,6 @@ impl TestEnv {
                 Ok(none.insert(system.map_err(|problem| invalid("registry", &problem))?))
             }
         }
-    }
-
-    /// Runs the system, and lets time pass, until the goal is done or the limit is reached.
-    async fn drive<F: Future>(&self, until: Until, goal: F) -> Result<Driven<F::Output>, ClientError> {
-        let mut goal = pin!(goal);
-        let mut system_guard = self.system.lock().await;
-        let system = self.started_system(&mut system_guard)?;
-        let waker = Waker::from(Arc::clone(&self.progress));
-        loop {
-            let polled = poll_fn(|_| Poll::Ready(goal.as_mut().poll(&mut Context::from_waker(&waker)))).await;
-            if let Poll::Ready(output) = polled {
-                return Ok(Driven::Done(output));
-            }
-            let progressed = system.poll_jobs(&self.progress).await;
-            // The test's own Tokio tasks run now. Futures that only yielded are woken.
-            tokio::task::yield_now().await;
-            // A job that ran may have reached the goal, and a job that was woken may run.
-            let is_busy = self.progress.take() || progressed;
-            if is_busy || (system.has_open_jobs() && self.waited_for_news().await) {
-                continue;
-            }
-            let next = system.next_instant().await;
-            let at = match (until, next) {
-                (Until::Idle, _) if system.is_idle().await => return Ok(Driven::Reached),
-                (Until::Instant(end), next) if next.is_none_or(|next| next > end) => {
-                    self.world.clock.set(end);
-                    return Ok(Driven::Reached);
-                }
-                (Until::Done | Until::Idle | Until::Instant(_), Some(next)) => next,
-                (Until::Done | Until::Idle | Until::Instant(_), None) => return Ok(Driven::Stalled),
-            };
-            self.world.clock.set(at);
-            system.tick(&self.progress).await;
-        }
-    }
-
-    async fn waited_for_news(&self) -> bool {
-        !self.real_timeout.is_zero()
-            && tokio::time::timeout(self.real_timeout, self.progress.woken.notified()).await.is_ok()
     }
 }
 

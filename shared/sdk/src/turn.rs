@@ -43,8 +43,8 @@ pub(crate) struct TurnSettings {
     pub(crate) foreign_wait_max: Millis,
     /// Waits before a retry of up to this length are spent in the turn. For longer waits the turn is suspended.
     pub(crate) in_place: Millis,
-    /// Whether heartbeats extend the lease.
-    pub(crate) heartbeats: bool,
+    /// The time between the heartbeats that extend the lease: a third of it if `None`. Zero: it isn't extended.
+    pub(crate) heartbeat: Option<Millis>,
 }
 
 impl Default for TurnSettings {
@@ -53,7 +53,7 @@ impl Default for TurnSettings {
             limit_at: None,
             foreign_wait_max: Millis::from_secs(60),
             in_place: Millis::from_secs(5),
-            heartbeats: true,
+            heartbeat: None,
         }
     }
 }

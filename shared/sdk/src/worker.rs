@@ -4,6 +4,7 @@
 
 mod in_flight;
 mod permit;
+mod pulse;
 mod serving;
 mod settings;
 mod task;

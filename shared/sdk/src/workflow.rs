@@ -29,7 +29,7 @@ pub struct Workflow<I, O> {
 }
 
 impl<I, O> Workflow<I, O> {
-    /// Creates a workflow without timeouts, on the default queue for workflows. Names aren't checked here: the
+    /// Creates a workflow without timeouts and retries, on the default queue for workflows. Names aren't checked here: the
     /// attribute checks them, and the worker's registry does too.
     pub const fn new(name: &'static str, body: Body<I, O>) -> Self {
         Self { name, options: WorkflowOptions::new(), body, on_failure: None, asks: None }
@@ -46,6 +46,20 @@ impl<I, O> Workflow<I, O> {
     #[must_use]
     pub const fn run_timeout(mut self, timeout: Millis) -> Self {
         self.options.run_timeout = Some(timeout);
+        self
+    }
+
+    /// Runs a run that failed again, as this policy says: `"exponential(3, 2s)"` or another short form.
+    #[must_use]
+    pub const fn retry(mut self, policy: &'static str) -> Self {
+        self.options.retry = policy;
+        self
+    }
+
+    /// Sets the codes of errors after which a run isn't run again.
+    #[must_use]
+    pub const fn non_retryable(mut self, codes: &'static [&'static str]) -> Self {
+        self.options.non_retryable = codes;
         self
     }
 

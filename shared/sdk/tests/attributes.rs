@@ -25,8 +25,7 @@ mod steps {
         non_retryable("declined"),
         timeout = "5m",
         scope = "per_attempt",
-        at_most_once,
-        durable_timeout
+        at_most_once
     )]
     pub(crate) async fn charge(order: Order) -> Result<u32, PaymentError> {
         if order.amount > 100 {
@@ -41,8 +40,8 @@ mod steps {
         timeout = "1h",
         attempt_timeout = "90s",
         heartbeat = "10s",
-        on_timeout = "terminal",
-        durable_timeout
+        schedule_to_start = "20s",
+        on_timeout = "terminal"
     )]
     pub(crate) async fn print_label(Order { id, .. }: Order, mut copies: u32) -> Result<String> {
         copies += 1;
@@ -107,7 +106,6 @@ fn a_steps_options_come_from_its_attribute() {
             timeout: Some(Millis::from_secs(300)),
             scope: Scope::PerAttempt,
             at_most_once: true,
-            durable_timeout: true,
             ..StepOptions::default()
         }
     );
@@ -117,9 +115,9 @@ fn a_steps_options_come_from_its_attribute() {
             timeout: Some(Millis::from_secs(3_600)),
             attempt_timeout: Some(Millis::from_secs(90)),
             heartbeat: Some(Millis::from_secs(10)),
+            schedule_to_start: Some(Millis::from_secs(20)),
             on_timeout: OnTimeout::Terminal,
             place: Place::Remote { queue: QueueName::parse("labels").ok() },
-            durable_timeout: true,
             ..StepOptions::default()
         }
     );
@@ -181,6 +179,8 @@ async fn several_arguments_are_an_array_and_a_bad_one_is_named() {
     "order-fulfilment",
     timeout = "30m",
     run_timeout = "10m",
+    retry = "fixed(2, 10s)",
+    non_retryable("Declined"),
     queue = "orders",
     on_failure = refund,
     on_failure_timeout = "1m",
@@ -210,6 +210,8 @@ fn a_workflow_is_a_value_with_the_options_of_its_attribute() {
         WorkflowOptions {
             execution_timeout: Some(Millis::from_secs(1_800)),
             run_timeout: Some(Millis::from_secs(600)),
+            retry: "fixed(2, 10s)",
+            non_retryable: &["Declined"],
             on_failure_timeout: Some(Millis::from_secs(60)),
             queue: "orders",
             patches: &["new-tax", "two-boxes"],

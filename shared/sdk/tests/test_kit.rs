@@ -334,3 +334,156 @@ async fn a_tests_worker_provides_whatever_a_step_requires() {
     let env = TestEnv::new().workflow(film).step::<render>();
     assert_eq!(env.start(&film, 1).await.unwrap().result().await.unwrap(), 2);
 }
+
+/// Works for this many seconds by Tokio's clock.
+#[tickover::step(timeout = "60s")]
+async fn work(seconds: u64) -> Result<u64> {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+#[tickover::workflow("working")]
+async fn working(ctx: Ctx, seconds: u64) -> Result<u64> {
+    Ok(ctx.step(work(seconds)).await?)
+}
+
+#[tickover::workflow("working-elsewhere")]
+async fn working_elsewhere(ctx: Ctx, seconds: u64) -> Result<u64> {
+    Ok(ctx.step(work(seconds).remote()).await?)
+}
+
+fn working_env() -> TestEnv {
+    TestEnv::new().workflow((working, working_elsewhere)).step::<work>()
+}
+
+#[tokio::test]
+async fn a_step_that_sleeps_by_tokios_clock_takes_virtual_time() {
+    for workflow in [&working, &working_elsewhere] {
+        let (env, begun) = (working_env(), std::time::Instant::now());
+        let run = env.start(workflow, 45).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), 45);
+        assert_eq!(env.now().since(BEGINNING), Millis::from_secs(45));
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?} of real time", begun.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_sleeps_too_long_by_tokios_clock_times_out_when_its_timeout_has_passed() {
+    for workflow in [&working, &working_elsewhere] {
+        let env = working_env();
+        let run = env.start(workflow, 90).await.unwrap();
+        let error = run.result().await.unwrap_err().to_string();
+        assert!(error.contains("timed out"), "{error}");
+        assert_eq!(env.now().since(BEGINNING), Millis::from_secs(60));
+    }
+}
+
+#[tickover::step(retry = "fixed(1, 5s)")]
+async fn call(seconds: u64) -> Result<String> {
+    let answer = tokio::time::sleep(Duration::from_secs(seconds));
+    let attempt = step_info().map_or(0, |info| info.attempt);
+    match tokio::time::timeout(Duration::from_secs(10), answer).await {
+        Ok(()) => Ok(format!("{seconds} s")),
+        Err(_) if attempt == 1 => Err(Error::new("slow", "no answer yet")),
+        Err(_) => Ok(format!("no answer in attempt {attempt}")),
+    }
+}
+
+#[tickover::workflow("telephoning")]
+async fn telephoning(ctx: Ctx, (): ()) -> Result<Vec<(String, u64)>> {
+    let begun = ctx.now("begun").await?;
+    let timed = async |seconds: u64| -> Result<(String, u64)> {
+        let called = ctx.step(call(seconds).named(format!("call-{seconds}"))).await?;
+        let ended = ctx.now(format!("ended-{seconds}")).await?;
+        Ok((called, ended.since(begun).as_u64()))
+    };
+    let (one, two, three) = tokio::join!(timed(3), timed(30), timed(7));
+    Ok(vec![one?, two?, three?])
+}
+
+#[tokio::test]
+async fn timers_of_steps_side_by_side_end_each_at_its_own_instant() {
+    let env = TestEnv::new().workflow(telephoning);
+    let run = env.start(&telephoning, ()).await.unwrap();
+    let expected = [("3 s", 3_000), ("no answer in attempt 2", 25_000), ("7 s", 7_000)]
+        .map(|(text, ms)| (text.to_owned(), ms));
+    assert_eq!(run.result().await.unwrap(), expected);
+    assert_eq!(env.now().since(BEGINNING), Millis::from_secs(25));
+}
+
+#[tokio::test]
+async fn a_step_that_sleeps_by_tokios_clock_goes_on_where_the_test_let_time_pass_to() {
+    let env = working_env();
+    let run = env.start(&working, 45).await.unwrap();
+    for passed in [20, 40] {
+        env.advance("20s").await.unwrap();
+        assert_eq!(env.now().since(BEGINNING), Millis::from_secs(passed));
+        assert!(run.describe().await.unwrap().is_live());
+    }
+    env.run_until_idle().await.unwrap();
+    assert_eq!(env.now().since(BEGINNING), Millis::from_secs(45));
+    assert_eq!(run.result().await.unwrap(), 45);
+}
+
+#[tokio::test]
+async fn a_task_of_the_test_that_sleeps_by_tokios_clock_acts_when_its_sleep_is_over() {
+    let env = TestEnv::new().workflow(question);
+    let run = env.submit(env.client().start(&question, ()).execution_timeout("1h")).await.unwrap();
+    let asked = env.client().handle::<String>(run.id().as_str()).unwrap();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        asked.send_event("answer", "late").await.unwrap();
+    });
+    assert_eq!(run.result().await.unwrap(), "late");
+    // It began before the clock was paused, which moves the clock by less than 25 ms.
+    let taken = env.now().since(BEGINNING).as_u64();
+    assert!((89_950..=90_000).contains(&taken), "{taken}");
+}
+
+/// Has time for a second attempt after the lease of a lost worker.
+#[tickover::workflow("working-long")]
+async fn working_long(ctx: Ctx, seconds: u64) -> Result<u64> {
+    Ok(ctx.step(work(seconds).timeout("10m")).await?)
+}
+
+#[tokio::test]
+async fn after_a_death_a_sleep_of_a_step_begins_again() {
+    let env = TestEnv::new().workflow(working_long);
+    let run = env.start(&working_long, 45).await.unwrap();
+    env.advance("20s").await.unwrap();
+    env.kill();
+    assert_eq!((run.result().await.unwrap(), env.deaths()), (45, 1));
+}
+
+#[tokio::test]
+async fn between_its_waits_a_test_has_real_time() {
+    let env = working_env();
+    env.start(&working, 45).await.unwrap().result().await.unwrap();
+    let (by_tokio, real) = (tokio::time::Instant::now(), std::time::Instant::now());
+    while real.elapsed() < Duration::from_millis(2) {}
+    assert!(by_tokio.elapsed() >= Duration::from_millis(2));
+}
+
+#[tickover::step]
+async fn count(text: String) -> Result<usize> {
+    Ok(tokio::task::spawn_blocking(move || text.len()).await?)
+}
+
+#[tickover::workflow("counting")]
+async fn counting(ctx: Ctx, text: String) -> Result<usize> {
+    Ok(ctx.step(count(text)).await?)
+}
+
+#[tokio::test]
+async fn the_clock_waits_for_a_blocking_call_of_a_step() {
+    let env = TestEnv::new().workflow(counting);
+    let run = env.start(&counting, "abc".to_owned()).await.unwrap();
+    assert_eq!((run.result().await.unwrap(), env.now()), (3, BEGINNING));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_runtime_with_several_threads_is_refused() {
+    let env = working_env();
+    let error = env.start(&working, 1).await.err().unwrap().to_string();
+    assert!(error.contains("current-thread runtime") && error.contains("#[tokio::test]"), "{error}");
+}

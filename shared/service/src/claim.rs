@@ -18,7 +18,7 @@ use tickover_core::time::{Timestamp, earliest};
 
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::executions::Work;
+use crate::executions::{MayStart, Work};
 use crate::gates::{PlacesOfClaim, PlacesTaken};
 use crate::lease::LeaseToken;
 use crate::ports::{Received, StoreError};
@@ -96,6 +96,8 @@ pub(crate) struct Found<'a> {
 pub struct ClaimedTask {
     pub task: Task,
     pub input: Option<Json>,
+    /// The last details of its progress that an earlier attempt reported.
+    pub details: Option<Json>,
     /// The token to report with.
     pub token: String,
     /// When the lease ends without a heartbeat.
@@ -308,6 +310,13 @@ impl Service {
         let began_at = self.now();
         let (mut task, mut places) = (task, PlacesOfClaim::new(lease, request.lease));
         loop {
+            let held = match self.may_start(&task).await? {
+                MayStart::Yes => false,
+                MayStart::Held => true,
+                MayStart::Ended(ended) => {
+                    return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Stale)));
+                }
+            };
             let command = Command::Claim(Claim {
                 lease,
                 worker: request.worker.clone(),
@@ -315,18 +324,20 @@ impl Service {
                 hint,
                 isolation,
                 paused,
+                held,
                 places: places.taken(),
                 start: places.start(),
                 began_at: Some(began_at),
             });
-            if let Some(ended) = self.end_if_orphaned(&task).await? {
-                return Ok(ended.outcome.ok().map(|(task, _)| (task, ClaimReply::Stale)));
-            }
             let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
             let Ok((current, Reply::Claim(reply))) = decision.outcome else {
                 self.free_unused(&mut places).await;
                 return Ok(None);
             };
+            if held && reply == ClaimReply::Parked {
+                // Boxed, because the future of each claim would contain all of this, and few executions are paused.
+                Box::pin(self.unpark_if_resumed(&current)).await?;
+            }
             match reply {
                 ClaimReply::NeedsPlaces => match self.take_places(current, &mut places).await? {
                     PlacesTaken::All(current) => task = current,
@@ -362,14 +373,15 @@ impl Service {
         }
     }
 
-    /// Returns the task with its input and the token to report with.
+    /// Returns the task with its payloads and the token to report with.
     async fn claimed_task(&self, task: Task, receipt: Option<String>) -> Result<ClaimedTask, ServiceError> {
-        let input = self.payload(task.input.as_ref()).await?;
+        let (input, details) =
+            futures::try_join!(self.payload(task.input.as_ref()), self.payload(task.details.as_ref()))?;
         let Some(running) = task.running() else { return Err(ServiceError::Contended) };
         let token = LeaseToken { incarnation: task.incarnation, lease: running.lease, receipt }.encode();
         let (lease_expires_at, deadline_at) = (running.lease_expires_at, attempt_deadline(&task));
         let task = Task { trace: self.carried(task.trace), ..task };
-        Ok(ClaimedTask { task, input, token, lease_expires_at, deadline_at })
+        Ok(ClaimedTask { task, input, details, token, lease_expires_at, deadline_at })
     }
 
     /// Releases a task that was claimed and whose input couldn't be read for now, so that the task needn't wait for the

@@ -132,6 +132,8 @@ impl Config {
                 batch: reader.number("TICKOVER_BATCH", defaults.batch, 1, 1_000),
                 losses: reader.number("TICKOVER_MAX_LOSSES", defaults.losses, 0, 1_000),
                 carry_trace: reader.is_second(TRACE, ["off", "carry"]),
+                // A move in the due index costs two write units.
+                short_lease: Millis::from_secs(60),
                 ..defaults
             },
         };

@@ -120,7 +120,7 @@ pub const SLEEP: Units = Units::of(4.0, 1.0, 1.0).held().logging(330.0).storing(
 pub const SHORT_SLEEP: Units = Units::of(2.0, 1.0, 1.0).timed().logging(330.0).storing(150.0);
 /// A remote step of a fan-out, with everything that its execution does for it, apart from [`hints_sent_together`].
 pub const REMOTE_STEP: Units =
-    Units { send_requests: 0.0, ..Units::of(6.5, 2.55, 1.0) }.logging(670.0).storing(700.0);
+    Units { send_requests: 0.0, ..Units::of(6.5, 2.55, 1.0) }.logging(840.0).storing(700.0);
 /// Waiting for remote steps that were started together, however many: suspending, the last result, and the turn after
 /// it.
 pub const JOIN: Units = Units::of(3.0, 2.0, 1.0).logging(660.0).storing(150.0);

@@ -11,7 +11,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use tickover_core::decision::{DueReply, Write};
 use tickover_core::duration::Millis;
-use tickover_core::error::Reject;
+use tickover_core::error::{Reject, TakenBy};
 use tickover_core::id::{EventName, ExecutionId, OperationId, QueueName, TaskId};
 use tickover_core::limits::{self, ERROR_BYTES};
 use tickover_core::operation::{Action, Counts, HowEnded, NewOperation, Operation, Target};
@@ -129,7 +129,8 @@ impl Service {
             let stored = self.with_retries(|| self.ports.store.operation(&id)).await?;
             if let Some(operation) = stored.as_ref().filter(|stored| !stored.is_gone(self.now())) {
                 if operation.fingerprint != fingerprint {
-                    return Err(Reject::IdConflict.into());
+                    let since = operation.created_at;
+                    return Err(Reject::IdConflict { by: TakenBy::Operation, since }.into());
                 }
                 let (operation, details) = (operation.clone(), request.details);
                 return Ok(DescribedOperation { operation, details, existing: true });

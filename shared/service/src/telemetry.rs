@@ -2,8 +2,9 @@
 
 use std::io::IsTerminal as _;
 
+use tickover_core::execution::Parent;
 use tickover_core::execution::event::{Change, ExecutionEvent};
-use tickover_core::id::WorkerName;
+use tickover_core::id::{ExecutionId, StepName, WorkerName};
 use tickover_core::task::event::{Event, EventType};
 use tickover_core::time::Timestamp;
 pub use tracing_subscriber::filter::Targets;
@@ -55,6 +56,16 @@ macro_rules! warn_unless_logged {
     };
 }
 
+/// The execution that a task is a remote step of, by the task's reference to it, for a line about the task.
+pub fn execution_of(parent: Option<&Parent>) -> Option<&str> {
+    parent.map(|parent| parent.execution.as_str())
+}
+
+/// The name of a task's step, by the task's reference to its execution, for a line about the task.
+pub fn step_of(parent: Option<&Parent>) -> Option<&str> {
+    parent?.step.as_ref().map(StepName::as_str)
+}
+
 /// Logs one line for an event of a task. Outcomes that an operator should check are warnings. The ordinary life of a task
 /// that succeeds is at `debug`: its record says the same, and each line is billed.
 pub(crate) fn log_event(event: &Event) {
@@ -63,6 +74,8 @@ pub(crate) fn log_event(event: &Event) {
             tracing::event!(
                 $level,
                 { field::TASK_ID } = %event.task_id,
+                { field::EXECUTION_ID } = event.execution_id.as_ref().map(ExecutionId::as_str),
+                { field::STEP_NAME } = event.step.as_ref().map(StepName::as_str),
                 { field::QUEUE_NAME } = %event.queue,
                 { field::ATTEMPT } = event.attempt,
                 { field::TIMEOUT_KIND } = event.what.expiry().map(|expiry| expiry.kind.as_str()),

@@ -4,7 +4,7 @@
 //! it, no work is lost: the record is in the due index like any other, and the tick finds it.
 
 use tickover_core::decision::{Decision, Effect, Write};
-use tickover_core::error::Reject;
+use tickover_core::error::{Reject, TakenBy};
 use tickover_core::execution;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, TaskId};
@@ -68,8 +68,10 @@ impl Service {
             Some(stored) => self.keyed_task(stored).await?,
             None => None,
         };
-        if keyed.as_ref().is_some_and(|task| request.id.as_ref().is_some_and(|id| *id != task.id)) {
-            return Err(Reject::IdConflict.into());
+        let other = keyed.as_ref().filter(|task| request.id.as_ref().is_some_and(|id| *id != task.id));
+        if let Some(task) = other {
+            let by = TakenBy::Key(task.id.clone());
+            return Err(Reject::IdConflict { by, since: task.created_at }.into());
         }
         let record = match (keyed, &request.id) {
             (Some(task), _) => Some(task),

@@ -27,5 +27,6 @@ pub use task::{
     AttemptOutcome, AttemptView, BatchAnswer, BatchResult, CancelAnswer, CancelOutcome, ClaimAnswer,
     ClaimedView, DeletedKindAnswer, ErrorView, Health, HealthAnswer, HeartbeatAnswer, KindAnswer, KindView,
     KindsAnswer, ListAnswer, NextView, QueueAnswer, QueueView, QueuesAnswer, TaskAnswer, TaskView,
+    TimeoutView, TimeoutsView,
 };
 pub use timeline::TimelineEntryView;

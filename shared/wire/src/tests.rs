@@ -101,7 +101,7 @@ fn requests() {
         CompleteBatchRequest = json!({"tasks": [{"id": "t", "lease": lease}]});
         FailError = json!({"code": "x".repeat(ERROR_CODE_MAX), "message": "", "retryable": false});
         FailRequest = json!({"lease": lease, "error": {"code": "c"}});
-        HeartbeatRequest = json!({"lease": lease, "progress": 1.0});
+        HeartbeatRequest = json!({"lease": lease, "progress": 1.0, "details": null, "worker_only": false});
         ReleaseRequest = json!({"lease": lease});
         CancelRequest = json!({"force": true});
         Nothing = json!({});
@@ -156,14 +156,18 @@ fn error() -> Value {
 fn task_view() -> Value {
     json!({
         "id": name(ID_MAX), "queue": name(QUEUE_NAME_MAX), "kind": name(KIND_MAX), "status": "timed_out",
-        "attempt": u32::MAX, "max_attempts": -1, "created_at": AT, "available_at": AT, "ended_at": AT,
+        "execution_id": name(EXECUTION_ID_MAX), "step": "label[3]", "attempt": u32::MAX, "max_attempts": -1,
+        "retry": retry(), "timeouts": {
+            "schedule_to_close": {"after": "1h", "on_timeout": "terminal", "error_on_timeout": false},
+            "heartbeat": {"after": "1m 30s", "on_timeout": "retry", "error_on_timeout": true},
+        }, "created_at": AT, "available_at": AT, "ended_at": AT,
         "deadline_at": AT, "schedule_to_start_at": AT, "start_to_close_at": AT, "heartbeat_at": AT,
         "lease_expires_at": AT, "timeout_kind": "heartbeat", "input": null, "output": [1.5], "error": error(),
         "attempts": [{
             "attempt": 1, "worker": name(WORKER_MAX), "claimed_at": AT, "ended_at": AT, "outcome": "lost",
             "error": error(),
         }],
-        "progress": 0.25, "labels": {"a": "b"}, "priority": "high", "fairness_key": "customer 7",
+        "progress": 0.25, "details": {"a": 1}, "labels": {"a": "b"}, "priority": "high", "fairness_key": "customer 7",
         "next": {"what": "deleted", "at": AT},
     })
 }
@@ -176,15 +180,15 @@ fn answers_about_tasks() {
     });
     let problem = json!({
         "type": "urn:x", "title": "t", "status": 413, "detail": "d", "code": "c", "field": "f", "limit": "l",
-        "value": u32::MAX, "maximum": 1, "retry_after": 1,
+        "value": u32::MAX, "maximum": 1, "since": AT, "task": name(ID_MAX), "retry_after": 1,
     });
     all! {
         answer:
         TaskAnswer = json!({"task": task_view(), "duplicate": true});
         CancelAnswer = json!({"task": task_view(), "outcome": "already_finished"});
         ClaimAnswer = json!({"tasks": [{
-            "id": name(ID_MAX), "kind": name(KIND_MAX), "input": null, "attempt": 1, "traceparent": "x", "lease": "l",
-            "lease_expires_at": AT, "deadline_at": AT, "remaining_ms": 7,
+            "id": name(ID_MAX), "kind": name(KIND_MAX), "input": null, "attempt": 1, "progress": 0.5, "details": {"a": 1.50},
+            "traceparent": "x", "lease": "l", "lease_expires_at": AT, "heartbeat_timeout_ms": 1, "deadline_at": AT, "remaining_ms": 7,
         }]});
         HeartbeatAnswer =
             json!({"lease_expires_at": AT, "deadline_at": AT, "remaining_ms": u64::MAX, "cancel_requested": true});
@@ -209,7 +213,7 @@ fn execution() -> Value {
         "waits_for": [{
             "kind": "attempt", "name": "label[3]", "task": "t", "execution": "e", "attempt": 1, "until": AT,
         }],
-        "open_steps": 1, "pending_events": 2, "cancel_requested": true, "closing": true, "stuck": error(),
+        "open_steps": 1, "completed_steps": 3, "pending_events": 2, "cancel_requested": true, "closing": true, "stuck": error(),
         "failing": {"status": "failed", "error": error(), "cause": {"category": "workflow"}, "deadline_at": AT},
         "timeout_kind": "run", "error": error(),
         "cause": {"category": "step", "kind": "execution", "step": "s", "retries_exhausted": true},
@@ -238,7 +242,7 @@ fn answers_about_executions() {
             "run_timeout": "1h", "run_deadline_at": AT, "worker": "w", "task": "t", "execution": "e",
             "parent_close": "abandon", "event": "n", "event_id": "i", "count": 1, "patches": ["p"], "output": null,
             "output_bytes": 1, "error": error(), "step_error": {"a": 1}, "cause": {"category": "terminated"},
-        }]});
+        }], "unread": 1_900});
     }
 }
 

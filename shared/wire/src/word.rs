@@ -13,7 +13,7 @@ use tickover_core::flow::{OnConflict, Priority};
 use tickover_core::operation::Action;
 use tickover_core::retry::Jitter;
 use tickover_core::task::Status;
-use tickover_core::timeout::TimeoutKind;
+use tickover_core::timeout::{ExpiredKind, TimeoutKind};
 
 use crate::answer::{
     AttemptOutcome, CancelOutcome, CauseCategory, CronStatus, Health, OperationStatus, RunState, WaitKind,
@@ -145,6 +145,14 @@ of_core! {
     ExecutionStatus, "ExecutionStatus", Self::ALL, ExecutionStatus::as_str;
     TimeoutKind, "TimeoutKind",
         [Self::ScheduleToClose, Self::ScheduleToStart, Self::Heartbeat, Self::StartToClose], TimeoutKind::as_str;
+    ExpiredKind, "StepTimeoutKind", [
+        Self::ScheduleToClose,
+        Self::ScheduleToStart,
+        Self::Heartbeat,
+        Self::StartToClose,
+        Self::Execution,
+        Self::Run,
+    ], ExpiredKind::as_str;
     DeadlineKind, "DeadlineKind", [Self::Execution, Self::Run], DeadlineKind::as_str;
     Overlap, "Overlap", Self::ALL, Overlap::as_str;
     Missed, "Missed", Self::ALL, Missed::as_str;
@@ -197,6 +205,8 @@ aliases! {
     OpenTaskStatus = Status;
     OpenExecutionStatus = ExecutionStatus;
     OpenTimeoutKind = TimeoutKind;
+    OpenStepTimeout = ExpiredKind;
+    OpenOnTimeout = OnTimeout;
     OpenDeadlineKind = DeadlineKind;
     OpenOverlap = Overlap;
     OpenMissed = Missed;

@@ -119,7 +119,10 @@ async fn executions(service: &Service, numbers: &[usize]) -> Result<()> {
         let steps = [1, 2].map(|step| -> Result<Entry> {
             let (name, outcome) =
                 (StepName::parse(format!("step-{step}"))?, StepOutcome::Completed { output: None });
-            Ok(Entry { at: service.now(), what: Happened::Step { name, outcome, attempts: Some(1) } })
+            Ok(Entry {
+                at: service.now(),
+                what: Happened::Step { name, outcome, attempts: Some(1), expired: None, errors: vec![] },
+            })
         });
         let [first, second] = steps;
         let execution = service.record_turn(&turn.execution, turn.lease, vec![first?], None).await?;

@@ -7,7 +7,7 @@ use tickover_core::error::Reject;
 use tickover_core::id::{BlobId, Incarnation, LeaseId};
 use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
-use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, HintedRecord};
+use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, HintedRecord, SignOfLife};
 use tickover_core::task::decision::{ClaimReply, Decision, Reply};
 use tickover_core::task::{Failure, State as TaskState, Task};
 use tickover_core::time::Timestamp;
@@ -111,6 +111,7 @@ impl Ask {
                     hint,
                     isolation,
                     paused: false,
+                    held: false,
                     places: None,
                     start: None,
                     began_at: None,
@@ -126,8 +127,10 @@ impl Ask {
             }
             Self::Heartbeat => Command::Heartbeat(Heartbeat {
                 lease: fence,
+                sign_of: SignOfLife::Both,
                 progress: None,
-                extends_lease: true,
+                details: None,
+                blob_id,
                 places_until: None,
             }),
             Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),

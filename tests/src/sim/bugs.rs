@@ -69,6 +69,8 @@ bugs! {
     ExpiryIgnoresStatus, "expiry-ignores-status", I6;
     /// A heartbeat moves the deadline along with the lease.
     HeartbeatMovesDeadline, "heartbeat-moves-deadline", I5;
+    /// A heartbeat of the worker alone restarts the heartbeat timeout of its work.
+    WorkerSpeaksForWork, "worker-speaks-for-work", I5;
     /// The tick sends a hint at each probe of a waiting task.
     HintAtEveryProbe, "hint-at-every-look", I9;
     /// A claim keeps the record's due slot, although a timeout comes earlier.

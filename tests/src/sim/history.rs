@@ -13,7 +13,7 @@ use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{BlobId, ExecutionId, Incarnation, LeaseId, Nonce, QueueName, TaskId};
 use tickover_core::payload::Json;
-use tickover_core::task::command::Command;
+use tickover_core::task::command::{Command, SignOfLife};
 use tickover_core::task::decision::Reply;
 use tickover_core::task::hint::Hint;
 use tickover_core::task::{Failure, Task};
@@ -143,7 +143,7 @@ pub struct Held {
 
 #[derive(Clone, Debug)]
 pub enum Report {
-    Heartbeat,
+    Heartbeat(SignOfLife),
     /// Completed, with this result.
     Complete(Json),
     /// Failed.

@@ -18,6 +18,7 @@ use tickover_service::claim::{ClaimRequest, ClaimedTask, Together};
 use tickover_service::lease::LeaseToken;
 use tickover_service::ports::{Clock as _, Received};
 use tickover_service::tasks::schedule::{ScheduleRequest, Scheduled};
+use tickover_service::tasks::work::Beat;
 use tickover_service::tick::TickReport;
 use tickover_service::{Ports, Rules, Service, ServiceError};
 
@@ -146,8 +147,8 @@ impl Process {
         let (id, token) = (&held.task, held.token.as_str());
         let carry_out = async |service: Service| {
             let closed = match report {
-                Report::Heartbeat => {
-                    let renewed = service.heartbeat(id, token, None).await?;
+                Report::Heartbeat(sign_of) => {
+                    let renewed = service.beat(id, token, Beat { sign_of, ..Beat::default() }).await?;
                     return Ok(Answer::Renewed { lease_expires_at: renewed.lease_expires_at });
                 }
                 Report::Complete(output) => service.complete(id, token, Some(output)).await?,
@@ -277,7 +278,7 @@ impl Rules for Observed {
             outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects.clone(),
         };
-        self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(ruling))));
+        self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(Box::new(ruling)))));
         decision
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use tickover_core::decision::Effect;
-use tickover_core::task::command::Command;
+use tickover_core::task::command::{Command, SignOfLife};
 use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::task::{Ending, State, Task};
 use tickover_core::time::Timestamp;
@@ -148,7 +148,9 @@ impl fmt::Display for Request {
             Self::ClaimById(task) => write!(f, "claim {task}"),
             Self::Report(held, report) => {
                 let what = match report {
-                    Report::Heartbeat => "heartbeat",
+                    Report::Heartbeat(SignOfLife::Both) => "heartbeat",
+                    Report::Heartbeat(SignOfLife::Worker) => "heartbeat of the worker",
+                    Report::Heartbeat(SignOfLife::Work) => "heartbeat of the work",
                     Report::Complete(_) => "complete",
                     Report::Fail { .. } => "fail",
                     Report::Release => "release",

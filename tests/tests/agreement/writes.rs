@@ -10,7 +10,9 @@ use tickover_core::payload::Json;
 use tickover_core::queue::QueueView;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
-use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, Key, Schedule, Start};
+use tickover_core::task::command::{
+    Claim, Command, Complete, Fail, Heartbeat, Key, Schedule, SignOfLife, Start,
+};
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_tests::scene::{queue_name, task_id};
 
@@ -182,14 +184,17 @@ impl Ask {
                 hint: None,
                 isolation: Isolation::Alone,
                 paused: false,
+                held: false,
                 places: None,
                 start: None,
                 began_at: None,
             }),
             Self::Heartbeat => Command::Heartbeat(Heartbeat {
                 lease,
+                sign_of: SignOfLife::Both,
                 progress: Some(0.25),
-                extends_lease: true,
+                details: None,
+                blob_id,
                 places_until: None,
             }),
             Self::Complete { bytes } => {

@@ -2,6 +2,8 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tickover_core::duration::Millis;
+use tickover_service::ports::Clock as _;
 
 use crate::support::{Api, Reply, send};
 
@@ -41,6 +43,43 @@ async fn the_defaults_of_a_kind_fill_in_what_a_task_leaves_open() {
     let listed = api.get("/v1/queues/q/kinds").await.ok(200);
     assert_eq!((listed["kinds"].as_array().unwrap().len(), &listed["kinds"][0]["kind"]), (1, &json!("work")));
     assert_eq!(api.get("/v1/queues/q/kinds/work").await.ok(200), set);
+}
+
+#[tokio::test]
+async fn steeps_policies_are_defaults_of_a_kind_and_a_single_task_overrides_each_of_them() {
+    let api = Api::start().await;
+    let defaults = json!({
+        "maxInactivity": "10s", "maxRuntime": "1m", "deadline": "5m", "retries": {"maxAttempts": 3},
+    });
+    api.set("work", defaults).await.ok(200);
+    let after = |seconds| json!(api.scene.clock.now().plus(Millis::from_secs(seconds)).to_rfc3339());
+    // Expected: the times of inactivity, of an attempt and of the whole task, in seconds, and the attempts.
+    for (id, own, expected) in [
+        ("none", json!({}), (10, 60, 300, 3)),
+        ("inactivity", json!({"maxInactivity": "20s"}), (20, 60, 300, 3)),
+        ("runtime", json!({"maxRuntime": "2m"}), (10, 120, 300, 3)),
+        ("deadline", json!({"deadline": "10m"}), (10, 60, 600, 3)),
+        ("retries", json!({"retries": {"maxAttempts": 7}}), (10, 60, 300, 7)),
+    ] {
+        api.schedule(id, own).await;
+        api.post(&format!("/v1/tasks/{id}/claim"), json!({"worker": "w1"})).await.ok(200);
+        let task = api.task(id).await;
+        let (inactivity, runtime, deadline, attempts) = expected;
+        let found =
+            ["heartbeat_at", "start_to_close_at", "deadline_at", "max_attempts"].map(|name| &task[name]);
+        let expected = [after(inactivity), after(runtime), after(deadline), json!(attempts)];
+        assert_eq!(found, expected.each_ref(), "{id}");
+    }
+    // Whether a timeout is an error is part of the policy.
+    for (id, own, status) in [
+        ("cancels", json!({"deadline": "5s"}), "cancelled"),
+        ("is-an-error", json!({"deadline": {"timeout": "5s", "errorOnTimeout": true}}), "timed_out"),
+    ] {
+        api.schedule(id, own).await;
+        api.advance(5_000);
+        api.scene.tick().await.unwrap();
+        assert_eq!(api.task(id).await["status"], status, "{id}");
+    }
 }
 
 #[tokio::test]

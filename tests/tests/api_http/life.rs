@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Api, keys, names};
 
 /// The fields of every answer about a task.
-const ALWAYS: &str = "id queue kind status attempt max_attempts created_at attempts next";
+const ALWAYS: &str = "id queue kind status attempt max_attempts retry created_at attempts next";
 
 #[track_caller]
 fn has_exactly(task: &Value, more: &str) {
@@ -62,7 +62,7 @@ async fn a_task_with_every_option_shows_each_instant_where_it_applies() {
         "labels": {"team": "blue"},
     });
     let task = api.schedule("t", everything).await;
-    has_exactly(&task, "available_at deadline_at schedule_to_start_at input labels");
+    has_exactly(&task, "available_at deadline_at schedule_to_start_at timeouts input labels");
     assert_eq!(task["available_at"], "2026-01-01T00:00:10.000Z");
     assert_eq!(task["schedule_to_start_at"], "2026-01-01T00:01:10.000Z");
     assert_eq!(task["deadline_at"], "2026-01-01T01:00:00.000Z");
@@ -73,7 +73,7 @@ async fn a_task_with_every_option_shows_each_instant_where_it_applies() {
     let claimed = api.claim().await;
     assert_eq!(
         keys(&claimed),
-        names("id kind input attempt lease lease_expires_at deadline_at remaining_ms")
+        names("id kind input attempt lease lease_expires_at heartbeat_timeout_ms deadline_at remaining_ms")
     );
     assert_eq!(
         (&claimed["deadline_at"], &claimed["remaining_ms"]),
@@ -92,7 +92,7 @@ async fn a_task_with_every_option_shows_each_instant_where_it_applies() {
     let running = api.task("t").await;
     has_exactly(
         &running,
-        "deadline_at start_to_close_at heartbeat_at lease_expires_at input progress labels",
+        "deadline_at start_to_close_at heartbeat_at timeouts lease_expires_at input progress labels",
     );
     assert_eq!(
         (&running["heartbeat_at"], &running["progress"]),
@@ -142,7 +142,7 @@ async fn a_late_result_is_refused_with_the_reason() {
     let late = json!({"lease": lease, "output": "too late"});
     api.post("/v1/tasks/t/complete", late.clone()).await.problem(409, "deadline_exceeded");
     let task = api.task("t").await;
-    has_exactly(&task, "deadline_at ended_at timeout_kind error");
+    has_exactly(&task, "deadline_at ended_at timeout_kind timeouts error");
     assert_eq!((&task["status"], &task["timeout_kind"]), (&json!("timed_out"), &json!("schedule_to_close")));
     assert_eq!(task["attempts"][0]["outcome"], "timed_out");
     for path in ["complete", "heartbeat", "release"] {
@@ -159,7 +159,7 @@ async fn a_timeout_that_is_no_error_ends_in_cancelled() {
     api.advance(5_000);
     api.scene.tick().await.unwrap();
     let task = api.task("t").await;
-    has_exactly(&task, "ended_at timeout_kind");
+    has_exactly(&task, "ended_at timeout_kind timeouts");
     assert_eq!((&task["status"], &task["timeout_kind"]), (&json!("cancelled"), &json!("start_to_close")));
 }
 

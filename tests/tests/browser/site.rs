@@ -146,6 +146,13 @@ impl Site {
         self.post(&format!("tasks/{id}/fail"), json!({"lease": lease, "error": error})).await;
     }
 
+    /// A task that no worker has claimed before its deadline.
+    pub(crate) async fn timed_out_task(&self, id: &str) {
+        self.task(id, &json!({"timeout": "5s"})).await;
+        self.env.advance("5s").await.unwrap();
+        assert_eq!(self.get(&format!("tasks/{id}")).await["task"]["timeout_kind"], "schedule_to_close");
+    }
+
     /// Schedules a task of which only one runs at a time.
     pub(crate) async fn limited(&self, id: &str) {
         let limits = json!([{"key": "ocr", "limit": 1}]);

@@ -130,8 +130,8 @@ async fn long(site: &Site, steps: usize) -> Server {
         });
         serde_json::from_value::<TimelineEntryView>(entry).unwrap()
     });
-    let answer =
-        TimelineAnswer { id: ExecutionId::parse("order-7").unwrap(), run: 1, entries: entries.collect() };
+    let id = ExecutionId::parse("order-7").unwrap();
+    let answer = TimelineAnswer { id, run: 1, entries: entries.collect(), unread: None };
     let answer = serde_json::to_string(&answer).unwrap();
     let timeline = get(async move || ([(CONTENT_TYPE, "application/json")], answer.clone()));
     let long = Router::new().route("/v1/executions/order-7/timeline", timeline);

@@ -63,6 +63,12 @@ const FULL: &[(&str, &[&str])] = &[
             "No worker has claimed it yet",
         ],
     ),
+    (
+        "#/tasks/mail-4",
+        &["timed out", "The deadline over all attempts passed", "schedule_to_close was", "retry mail-4"],
+    ),
+    ("#/tasks?status=timed_out", &["mail-4", "timed out"]),
+    ("#/failures?group=task+welcome++timed_out", &["mail-4", "the task's deadline passed", "Retry all"]),
     ("#/tasks/mail-2", &["Its last attempt failed", "no_such_address", "retry mail-2"]),
     ("#/failures", &["workflow order, step charge", "declined", "task welcome"]),
     ("#/failures?group=task+welcome++no_such_address", &["mail-2", "mail-3", "Retry all"]),
@@ -74,6 +80,13 @@ const FULL: &[(&str, &[&str])] = &[
     ("#/events?id=order-7", &["the event shipped, at most for a time", "Send an event"]),
     ("#/start?what=task", &["Schedule a task", "Kind"]),
 ];
+
+/// A system with data, and with a task that has timed out.
+async fn full() -> Site {
+    let site = Site::full().await;
+    site.timed_out_task("mail-4").await;
+    site
+}
 
 #[tokio::test]
 async fn each_view_of_a_new_system_says_how_to_make_the_first_one() {
@@ -90,7 +103,7 @@ async fn each_view_of_a_new_system_says_how_to_make_the_first_one() {
 
 #[tokio::test]
 async fn each_view_shows_what_there_is() {
-    let site = Site::full().await;
+    let site = full().await;
     browse(&site.url(), async |browser| {
         for (hash, texts) in FULL {
             browser.open(hash).await;
@@ -104,7 +117,7 @@ async fn each_view_shows_what_there_is() {
 
 #[tokio::test]
 async fn each_view_is_accessible_in_both_schemes_and_on_a_narrow_screen() {
-    let site = Site::full().await;
+    let site = full().await;
     browse(&site.url(), async |browser| {
         for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 400)] {
             browser.look(scheme, width).await;

@@ -32,9 +32,11 @@ async fn heartbeats_keep_a_task_longer_than_its_lease() {
 }
 
 #[tokio::test]
-async fn the_worker_meets_a_heartbeat_timeout_shorter_than_the_lease() {
+async fn what_a_command_writes_meets_a_heartbeat_timeout_shorter_than_the_lease() {
     let scene = Scene::start().await;
-    let _worker = scene.worker(&["--lease", "60s"], UNTIL_FILE);
+    // Every 100 ms it writes to its standard error, and in the end a result.
+    let script = r#"while [ ! -e "$DIR/go" ]; do echo working >&2; sleep 0.1; done; echo done"#;
+    let _worker = scene.worker(&["--lease", "60s"], script);
     let body = json!({"queue": "work", "kind": "slow", "heartbeat_timeout": "1500ms"});
     let id = scene.schedule(&body).await;
     let claimed = scene.until_status(&id, "running").await;
@@ -47,6 +49,42 @@ async fn the_worker_meets_a_heartbeat_timeout_shorter_than_the_lease() {
     scene.signal("go");
     let task = scene.until_status(&id, "completed").await;
     assert_eq!(task["attempts"].as_array().map(Vec::len), Some(1), "{task}");
+}
+
+#[tokio::test]
+async fn a_silent_command_is_ended_by_the_heartbeat_timeout_and_the_next_attempt_runs() {
+    let scene = Scene::start().await;
+    let script = format!("[ $TICKOVER_ATTEMPT = 2 ] && exec echo second\n{HANG}");
+    // The lease is renewed every 333 ms: the worker lives, and the command hangs.
+    let worker = scene.worker(&["--lease", "1s"], &script);
+    let silence = json!({"timeout": "2s", "errorOnTimeout": true});
+    let body = json!({"queue": "work", "kind": "slow", "maxInactivity": silence, "retry": "fixed(1, 0s)"});
+    let id = scene.schedule(&body).await;
+    let pid = scene.file("pid").await;
+    let task = scene.until_status(&id, "completed").await;
+    assert_eq!((&task["output"], &task["attempts"][0]["outcome"]), (&json!("second"), &json!("timed_out")));
+    is_gone(&pid).await;
+    let ended = worker.interrupt().await.expect("an end");
+    assert!(ended.stderr.contains("1 completed, 1 stopped"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_command_reports_progress_and_details_and_the_next_attempt_gets_them() {
+    let scene = Scene::start().await;
+    let script = r#"
+        if [ $TICKOVER_ATTEMPT = 2 ]; then echo "$TICKOVER_PROGRESS $TICKOVER_DETAILS"; exit 0; fi
+        echo ${TICKOVER_PROGRESS-none} > "$DIR/first"
+        echo "::progress 0.4"; echo '::details {"processed": 120}'; echo output
+        while [ ! -e "$DIR/go" ]; do echo working; sleep 0.1; done; exit 1"#;
+    let _worker = scene.worker(&[], script);
+    let body = json!({"queue": "work", "kind": "slow", "heartbeat_timeout": "3s", "retry": "fixed(1, 0s)"});
+    let id = scene.schedule(&body).await;
+    let reported = scene.until(&id, |task| task["progress"] == 0.4).await;
+    assert_eq!(reported["details"], json!({"processed": 120}));
+    assert_eq!(scene.file("first").await, "none");
+    scene.signal("go");
+    let task = scene.until_status(&id, "completed").await;
+    assert_eq!(task["output"], json!("0.4 {\"processed\": 120}"));
 }
 
 #[tokio::test]

@@ -134,6 +134,7 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         hint: None,
         isolation: Isolation::Alone,
         paused: false,
+        held: false,
         places: None,
         start: None,
         began_at: None,

@@ -4,8 +4,11 @@
 
 use serde_json::json;
 use tickover_core::execution::command::Ending;
+use tickover_core::execution::journal::Happened;
 
-use crate::worker::{Worker, completed};
+use crate::remote::remote;
+use crate::timeline::kinds;
+use crate::worker::{Worker, completed, name};
 
 #[tokio::test]
 async fn an_execution_that_waits_for_ever_times_out_at_its_deadline() {
@@ -101,4 +104,46 @@ async fn after_the_deadline_the_code_for_failures_has_its_own_time_and_may_recov
     worker.caller.pass(60).await;
     let seen = worker.seen("given-up").await;
     assert_eq!((&seen["status"], &seen["timeout_kind"]), (&json!("timed_out"), &json!("execution")));
+}
+
+#[tokio::test]
+async fn the_open_steps_and_timers_of_a_run_end_at_its_deadline_and_are_in_its_timeline() {
+    for deadline in ["execution_timeout", "run_timeout"] {
+        let worker = Worker::default();
+        worker.start("e", json!({deadline: "10m"})).await;
+        let turn = worker.take("e").await;
+        worker
+            .caller
+            .scene
+            .service
+            .start_remote(&turn.execution, vec![remote("label", None)])
+            .await
+            .all()
+            .unwrap();
+        let step = worker.entry(Happened::Remote { name: name("label") });
+        let until = step.at.plus(tickover_core::duration::Millis::from_secs(3_600));
+        let sleep = worker.entry(Happened::Until { name: name("settle"), until });
+        worker.try_suspend(&turn, vec![step, sleep], Some(until), true).await.unwrap();
+        worker.done_with(&turn).await;
+        let waits = worker.seen("e").await["waits_for"].take();
+        let task =
+            waits.as_array().unwrap().iter().find_map(|wait| wait["task"].as_str()).unwrap().to_owned();
+        worker.caller.pass(599).await;
+        assert_eq!(worker.caller.task(&task).await["status"], "pending", "{deadline}");
+
+        worker.caller.pass(1).await;
+        let ended = worker.caller.task(&task).await;
+        assert_eq!(
+            (&ended["status"], &ended["ended_at"]),
+            (&json!("cancelled"), &json!(worker.caller.now()))
+        );
+        let timeline = worker.get("/v1/executions/e/timeline").await;
+        let before = ["started", "step_started", "timer_started"];
+        let at_the_end = ["step_cancelled", "timer_cancelled", "execution_timed_out"];
+        assert_eq!(kinds(&timeline), [before, at_the_end].concat(), "{deadline}");
+        for (place, name) in [(3, "label"), (4, "settle")] {
+            let entry = &timeline["entries"][place];
+            assert_eq!((&entry["name"], &entry["at"]), (&json!(name), &json!(worker.caller.now())));
+        }
+    }
 }

@@ -174,3 +174,23 @@ async fn a_failed_step_is_retried_in_the_same_run_unless_its_deadline_has_passed
     let late = worker.caller.refused(&retry("ship%5B0%5D"), json!({})).await;
     assert_eq!(late, (409, "deadline_exceeded".to_owned()));
 }
+
+#[tokio::test]
+async fn a_rerun_has_fresh_deadlines_like_a_restart() {
+    let worker = Worker::default();
+    worker.start("e", json!({"execution_timeout": "1h", "run_timeout": "1m"})).await;
+    let turn = worker.take("e").await;
+    let entries = vec![worker.step("charge", &json!(1)), worker.exhausted("ship")];
+    worker.close(turn, entries, failed_by("ship")).await;
+    worker.caller.pass(7_200).await;
+    let rerun = worker.operate("e", "rerun").await["execution"].take();
+    assert_eq!((&rerun["run"], &rerun["status"]), (&json!(2), &json!("pending")));
+    assert_eq!(rerun["deadline_at"], worker.caller.after(3_600));
+    assert_eq!(rerun["run_deadline_at"], worker.caller.after(60));
+    // They are enforced then, and not before.
+    worker.caller.pass(59).await;
+    assert_eq!(worker.seen("e").await["status"], "pending");
+    worker.caller.pass(1).await;
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["status"], &seen["timeout_kind"]), (&json!("timed_out"), &json!("run")));
+}

@@ -3,9 +3,10 @@
 use axum::http::Method;
 use serde_json::json;
 use tickover_core::duration::Millis;
+use tickover_core::execution::Slot;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::flow::{FlowRequest, Priority};
-use tickover_core::id::{TaskId, TaskKind};
+use tickover_core::id::{Nonce, TaskId, TaskKind};
 use tickover_core::kind::Policy;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
@@ -14,7 +15,7 @@ use tickover_tests::scene::queue_name;
 
 use crate::worker::{Worker, completed, name};
 
-fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
+pub(crate) fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
     let whole = timeout.map(|seconds| LifeTimeout { after: Millis::from_secs(seconds), is_error: true });
     RemoteStep {
         any_queue: false,
@@ -63,7 +64,13 @@ async fn a_remote_step_that_completes_wakes_its_parent_with_its_result() {
     let ended = service.remote_outcomes(&turn.execution, &[name("label[0]")]).await.unwrap();
     let EndedStep { outcome, attempts, .. } = ended[&name("label[0]")].clone();
     assert!(matches!(&outcome, StepOutcome::Completed { output: Some(_) }), "{outcome:?}");
-    let entry = worker.entry(Happened::Step { name: name("label[0]"), outcome, attempts: None });
+    let entry = worker.entry(Happened::Step {
+        name: name("label[0]"),
+        outcome,
+        attempts: None,
+        expired: None,
+        errors: vec![],
+    });
     worker.close(turn, vec![entry], completed(&json!(attempts))).await;
     let seen = worker.seen("e").await;
     assert_eq!((&seen["output"], &seen["open_steps"]), (&json!(1), &json!(0)));
@@ -152,4 +159,85 @@ async fn remote_steps_get_the_defaults_of_their_kind_and_keep_their_own_options(
     // A default's timeout is no longer than the time that the execution has left.
     let late = RemoteStep { at_most: Some(second), ..remote("label", None) };
     assert_eq!(times(begun("late", late).await.timeouts).0, Some(second));
+}
+
+#[tokio::test]
+async fn each_step_of_a_fan_out_is_shown_with_its_own_end_before_its_execution_goes_on() {
+    let worker = Worker::default();
+    worker.start("e", json!({})).await;
+    let turn = worker.take("e").await;
+    let names = ["label[0]", "label[1]", "label[2]"];
+    let begun = names.map(|step| worker.entry(Happened::Remote { name: name(step) })).to_vec();
+    let slot = |place| Slot { label: Nonce::from_bytes([7; 8]), item: 0, place, of: 3 };
+    let steps = names.into_iter().zip(0..3);
+    let steps = steps.map(|(step, place)| RemoteStep { slot: Some(slot(place)), ..remote(step, None) });
+    let service = &worker.caller.scene.service;
+    service.start_remote(&turn.execution, steps.collect()).await.all().expect("steps");
+    let suspended = worker.try_suspend(&turn, begun, None, true).await.expect("a suspension");
+    assert!(matches!(suspended, Suspended::Done));
+    worker.done_with(&turn).await;
+
+    let mut expected = Vec::new();
+    for (seconds, after) in [(2, 2_000), (3, 5_000)] {
+        worker.caller.pass(seconds).await;
+        let task = worker.caller.claim().await.expect("a task");
+        let id = task["id"].as_str().unwrap();
+        worker
+            .caller
+            .ok(&format!("/v1/tasks/{id}/complete"), json!({"lease": task["lease"], "output": 7}))
+            .await;
+        let task = worker.caller.task(id).await;
+        assert_eq!(task["execution_id"], "e");
+        expected.push((task["step"].clone(), json!(after), json!(7)));
+        // All of them together wake it.
+        assert_eq!(worker.seen("e").await["status"], "waiting");
+        let timeline = worker.get("/v1/executions/e/timeline").await;
+        let ends = timeline["entries"].as_array().unwrap().iter();
+        let ends = ends.filter(|entry| entry["kind"] == "step_completed");
+        let shown: Vec<_> = ends
+            .map(|entry| (entry["name"].clone(), entry["duration_ms"].clone(), entry["output"].clone()))
+            .collect();
+        assert_eq!(shown, expected);
+        assert_eq!(timeline["unread"], json!(null));
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_ended_before_its_execution_is_not_shown_as_cancelled_with_it() {
+    let worker = Worker::default();
+    worker.waiting_for("e", remote("label", None)).await;
+    worker.caller.pass(2).await;
+    let task = worker.caller.claim().await.expect("a task");
+    let path = format!("/v1/tasks/{}/complete", task["id"].as_str().unwrap());
+    worker.caller.ok(&path, json!({"lease": task["lease"]})).await;
+    worker.caller.scene.clock.advance(Millis::from_secs(1));
+    worker.operate("e", "terminate").await;
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    let kinds: Vec<_> = timeline["entries"].as_array().unwrap().iter().map(|entry| &entry["kind"]).collect();
+    assert_eq!(kinds, ["started", "step_started", "step_completed", "execution_cancelled"]);
+}
+
+#[tokio::test]
+async fn a_timeline_says_how_many_open_steps_it_has_not_read() {
+    let worker = Worker::default();
+    worker.start("e", json!({})).await;
+    let turn = worker.take("e").await;
+    let begun = |number| worker.entry(Happened::Remote { name: name(&format!("label[{number}]")) });
+    worker.record(&turn, (0..103).map(begun).collect()).await.expect("a record");
+    assert_eq!(worker.get("/v1/executions/e/timeline").await["unread"], 3);
+}
+
+#[tokio::test]
+async fn the_policies_of_a_steps_task_can_be_read_back() {
+    let worker = Worker::default();
+    let step =
+        RemoteStep { retry: RetryPolicy::exponential(3, Millis::from_secs(2)), ..remote("label", Some(60)) };
+    worker.waiting_for("e", step).await;
+    let id = worker.seen("e").await["waits_for"][0]["task"].as_str().unwrap().to_owned();
+    let task = worker.caller.task(&id).await;
+    let retry =
+        json!({"max_attempts": 4, "delay": "2s", "backoff": 2.0, "jitter": "full", "non_retryable": []});
+    assert_eq!(task["retry"], retry);
+    let whole = json!({"after": "1m", "on_timeout": "terminal", "error_on_timeout": true});
+    assert_eq!(task["timeouts"], json!({"schedule_to_close": whole}));
 }

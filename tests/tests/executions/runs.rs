@@ -13,7 +13,7 @@ use tickover_service::memory::store::Item;
 use tickover_service::ports::Store as _;
 use tickover_tests::http::Caller;
 
-use crate::worker::{Worker, completed, failed_by, name, payload};
+use crate::worker::{Worker, completed, failed_by, failed_run, name, payload};
 
 /// After every expiry.
 const FAR: Timestamp = Timestamp::from_millis(9_999_999_999_999);
@@ -114,6 +114,45 @@ async fn the_timeline_and_the_export_of_an_earlier_run_are_those_it_had() {
     assert_eq!(names, ["a", "b"]);
 }
 
+#[tokio::test]
+async fn a_retried_run_is_shown_with_its_error_and_the_start_of_the_next_attempt() {
+    let worker = Worker::default();
+    let started =
+        worker.start("e", json!({"input": 1, "execution_timeout": "1h", "run_timeout": "5m"})).await;
+    worker.run(&["a"], failed_run()).await;
+    let starts_at = worker.caller.after(30);
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["status"], &seen["run"], &seen["input"]), (&json!("pending"), &json!(2), &json!(1)));
+    assert_eq!((&seen["attempt"], &seen["max_attempts"]), (&json!(2), &json!(3)));
+    assert_eq!(seen["next"], json!({"what": "run_starts", "at": starts_at}));
+    assert_eq!((&seen["run_started_at"], &seen["available_at"]), (&json!(starts_at), &json!(starts_at)));
+    assert_eq!(seen["deadline_at"], started["deadline_at"]);
+    assert_eq!(seen["run_deadline_at"], worker.caller.after(330));
+
+    let earlier = worker.get("/v1/executions/e/runs").await["runs"][0].clone();
+    assert_eq!((&earlier["run"], &earlier["status"]), (&json!(1), &json!("failed")));
+    assert_eq!((&earlier["error"]["code"], &earlier["retried_at"]), (&json!("payment"), &json!(starts_at)));
+    let first = worker.get("/v1/executions/e/timeline?run=1").await;
+    let last = first["entries"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["kind"], &last["until"]), (&json!("run_failed"), &json!(starts_at)));
+    assert_eq!(last["error"]["code"], "payment");
+    let second = worker.get("/v1/executions/e/timeline").await;
+    assert_eq!(kinds(&second), ["started", "retried", "run_started"]);
+
+    assert!(worker.try_take().await.is_none(), "before the policy's delay");
+    worker.caller.pass(30).await;
+    let turn = worker.take("e").await;
+    worker.close(turn, vec![], failed_run()).await;
+    worker.caller.pass(30).await;
+    let turn = worker.take("e").await;
+    worker.close(turn, vec![], failed_run()).await;
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["status"], &seen["run"], &seen["attempt"]), (&json!("failed"), &json!(3), &json!(3)));
+    worker.operate("e", "restart").await;
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["run"], &seen["attempt"], &seen["max_attempts"]), (&json!(4), &json!(1), &json!(3)));
+}
+
 /// As when a store deletes items early.
 #[tokio::test]
 async fn an_export_leaves_out_payloads_that_have_expired() {
@@ -124,7 +163,13 @@ async fn an_export_leaves_out_payloads_that_have_expired() {
     let large = Json::parse(json!("x".repeat(5_000)).to_string()).unwrap();
     let output = Some(worker.caller.scene.service.store_payload(large).await.unwrap());
     let outcome = StepOutcome::Completed { output };
-    let aside = worker.entry(Happened::Step { name: name("aside"), outcome, attempts: Some(1) });
+    let aside = worker.entry(Happened::Step {
+        name: name("aside"),
+        outcome,
+        attempts: Some(1),
+        expired: None,
+        errors: vec![],
+    });
     worker.close(turn, vec![aside, worker.step("inline", &json!(2))], completed(&json!(3))).await;
     let gone = store.delete_expired(FAR, |item| matches!(item, Item::Blob(_)));
     assert_eq!(gone.len(), 1);

@@ -2,6 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::json;
+use tickover_core::duration::Millis;
 
 use crate::worker::{Worker, completed};
 
@@ -34,8 +35,13 @@ async fn starting_with_an_id_that_exists_answers_with_what_exists_or_refuses_by_
     assert_eq!(status, StatusCode::CREATED, "{first}");
     let (status, again) = worker.caller.post("/v1/executions", start("use_existing", 2)).await;
     assert_eq!((status, &again["execution"]["input"]), (StatusCode::OK, &json!(1)));
-    let refused = worker.caller.refused("/v1/executions", start("reject_duplicate", 1)).await;
-    assert_eq!(refused, (409, "id_conflict".to_owned()));
+    worker.caller.scene.clock.advance(Millis::from_secs(60));
+    let refused = worker.caller.post("/v1/executions", start("reject_duplicate", 1)).await;
+    let since = &first["execution"]["created_at"];
+    assert_eq!((refused.0, &refused.1["code"]), (StatusCode::CONFLICT, &json!("id_conflict")));
+    assert_eq!(&refused.1["since"], since);
+    let text = format!("there is already an execution with this id, since {}", since.as_str().unwrap());
+    assert_eq!(refused.1["detail"], text);
     // However often it was started, it runs once.
     let turn = worker.take("one").await;
     worker.close(turn, vec![], completed(&json!("done"))).await;

@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::Ending;
-use tickover_core::execution::journal::Happened;
+use tickover_core::execution::journal::{FailedAttempt, Happened, StepOutcome};
+use tickover_core::failure::Failure;
+use tickover_core::timeout::{Expired, ExpiredKind};
 
 use crate::worker::{Worker, completed, name};
 
-fn kinds(timeline: &Value) -> Vec<&str> {
+pub(crate) fn kinds(timeline: &Value) -> Vec<&str> {
     let entries = timeline["entries"].as_array().expect("a list");
     entries.iter().map(|entry| entry["kind"].as_str().expect("a kind")).collect()
 }
@@ -19,7 +21,17 @@ async fn the_timeline_shows_a_lost_worker_with_its_attempt() {
     let begun = || {
         let first_at = worker.entry(Happened::Patches { names: vec![] }).at;
         let (name, attempt, error, next_at, progress) = (name("charge"), 1, None, None, Some(0.5));
-        worker.entry(Happened::Attempt { name, attempt, first_at, error, next_at, progress })
+        worker.entry(Happened::Attempt {
+            name,
+            attempt,
+            first_at,
+            error,
+            next_at,
+            progress,
+            details: None,
+            is_ongoing: false,
+            errors: vec![],
+        })
     };
     let turn = worker.take("e").await;
     worker.record(&turn, vec![begun()]).await.unwrap();
@@ -40,6 +52,8 @@ async fn the_timeline_shows_a_lost_worker_with_its_attempt() {
     let entries = timeline["entries"].as_array().unwrap();
     let ended = entries.iter().find(|entry| entry["kind"] == "step_completed").unwrap();
     assert_eq!((&ended["attempts"], &ended["lost"]), (&json!(2), &json!(1)));
+    let seen = worker.seen("e").await;
+    assert_eq!((&seen["completed_steps"], &seen["status"]), (&json!(1), &json!("completed")));
 }
 
 #[tokio::test]
@@ -59,6 +73,9 @@ async fn a_timeline_has_every_entry_in_the_order_of_time() {
         error: None,
         next_at: None,
         progress: None,
+        details: None,
+        is_ongoing: false,
+        errors: vec![],
     });
     worker.caller.scene.clock.advance(Millis::from_secs(2));
     let charge = worker.step("charge", &json!("c-1"));
@@ -90,6 +107,38 @@ async fn a_timeline_has_every_entry_in_the_order_of_time() {
     let (status, _) =
         worker.caller.send(axum::http::Method::GET, "/v1/executions/nobody/timeline", None).await;
     assert_eq!(status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn a_timeline_says_which_time_limit_ended_a_step_and_the_execution() {
+    let worker = Worker::default();
+    worker.start("e", json!({"execution_timeout": "1h"})).await;
+    let turn = worker.take("e").await;
+    let at = worker.entry(Happened::Patches { names: vec![] }).at;
+    let error = Failure::new("tls", "no certificate");
+    let ended = worker.entry(Happened::Step {
+        name: name("charge"),
+        outcome: StepOutcome::TimedOut,
+        attempts: Some(2),
+        expired: Some(Expired { kind: ExpiredKind::Heartbeat, deadline_at: at }),
+        errors: vec![FailedAttempt { at, attempt: 1, error }],
+    });
+    let until = at.plus(Millis::from_secs(86_400));
+    let sleep = worker.entry(Happened::Until { name: name("settle"), until });
+    worker.suspend(turn, vec![ended, sleep], Some(until)).await;
+    worker.caller.pass(3_600).await;
+    let timeline = worker.get("/v1/executions/e/timeline").await;
+    let entry = |kind: &str| {
+        let entries = timeline["entries"].as_array().expect("a list");
+        entries.iter().find(|entry| entry["kind"] == kind).expect("an entry").clone()
+    };
+    let failed = entry("step_attempt_failed");
+    assert_eq!((&failed["attempt"], &failed["error"]["code"]), (&json!(1), &json!("tls")));
+    let step = entry("step_timed_out");
+    assert_eq!((&step["timeout_kind"], &step["deadline_at"]), (&json!("heartbeat"), &step["at"]));
+    let end = entry("execution_timed_out");
+    assert_eq!(end["timeout_kind"], "execution");
+    assert_eq!(end["deadline_at"], timeline["entries"][0]["deadline_at"]);
 }
 
 #[tokio::test]

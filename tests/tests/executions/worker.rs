@@ -2,11 +2,13 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
+use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::id::{EventName, StepName};
 use tickover_core::payload::{Json, Payload};
+use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
 use tickover_core::time::Timestamp;
 use tickover_service::ServiceError;
@@ -34,6 +36,17 @@ pub(crate) fn payload(value: &Value) -> Payload {
 
 pub(crate) fn completed(value: &Value) -> Ending {
     Ending::Outcome(ExecutionOutcome::Completed { output: Some(payload(value)) })
+}
+
+/// An ending: the run failed, and its code has three attempts, 30 s apart.
+pub(crate) fn failed_run() -> Ending {
+    let outcome = ExecutionOutcome::Failed {
+        error: Failure::new("payment", "declined"),
+        step: None,
+        retries_exhausted: false,
+    };
+    let retry = RetryPolicy::fixed(2, Millis::from_secs(30));
+    Ending::FailedRun { outcome, retry, events: vec![] }
 }
 
 /// An ending: a failure by this step.
@@ -93,14 +106,26 @@ impl Worker {
     /// An inline step that has completed.
     pub(crate) fn step(&self, step: &str, output: &Value) -> Entry {
         let outcome = StepOutcome::Completed { output: Some(payload(output)) };
-        self.entry(Happened::Step { name: name(step), outcome, attempts: Some(1) })
+        self.entry(Happened::Step {
+            name: name(step),
+            outcome,
+            attempts: Some(1),
+            expired: None,
+            errors: vec![],
+        })
     }
 
     /// An inline step that has used up its attempts.
     pub(crate) fn exhausted(&self, step: &str) -> Entry {
         let error = payload(&json!({"code": "payment", "message": "declined"}));
         let outcome = StepOutcome::Exhausted { error };
-        self.entry(Happened::Step { name: name(step), outcome, attempts: Some(3) })
+        self.entry(Happened::Step {
+            name: name(step),
+            outcome,
+            attempts: Some(3),
+            expired: None,
+            errors: vec![],
+        })
     }
 
     /// A wait that has taken an event of its own name.

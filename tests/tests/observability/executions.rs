@@ -67,7 +67,10 @@ pub(crate) async fn close(
 
 fn step(service: &Service, name: &str, outcome: StepOutcome) -> Entry {
     let name = StepName::parse(name).unwrap();
-    Entry { at: service.now(), what: Happened::Step { name, outcome, attempts: Some(1) } }
+    Entry {
+        at: service.now(),
+        what: Happened::Step { name, outcome, attempts: Some(1), expired: None, errors: vec![] },
+    }
 }
 
 /// Suspends a turn in which a remote step was started.
@@ -171,9 +174,15 @@ async fn a_waiting_parent_is_woken_by_a_timeout_exactly_as_by_a_completion() {
         );
         close(service, &second, vec![], ExecutionOutcome::Completed { output: None }).await;
     }
-    let resuming: Vec<Value> =
-        Log::lines("resuming").iter().map(|line| line["execution.id"].clone()).collect();
-    assert_eq!(resuming, ["completed", "timed-out"]);
+    let resuming = Log::lines("resuming");
+    let ids: Vec<_> = resuming.iter().map(|line| &line["execution.id"]).collect();
+    assert_eq!(ids, ["completed", "timed-out"]);
+    for line in &resuming {
+        assert_eq!((&line["level"], &line["step.name"]), (&json!("INFO"), &json!("label")));
+        assert!(line["task.id"].as_str().is_some_and(|id| id.starts_with("s-")), "{line}");
+    }
+    let expired = &Log::lines("TaskTimedOut")[0];
+    assert_eq!((&expired["execution.id"], &expired["step.name"]), (&json!("timed-out"), &json!("label")));
 }
 
 #[tokio::test]

@@ -57,6 +57,29 @@ async fn tasks_and_attempts_are_counted_and_timed_by_how_they_ended() {
 }
 
 #[tokio::test]
+async fn the_duration_of_a_task_that_timed_out_is_measured_as_such() {
+    let recorder = DebuggingRecorder::new();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let caller = Caller::default();
+    // From its scheduling, whether it was claimed or not, and over all its attempts.
+    caller.schedule("unclaimed", json!({"timeout": "10s"})).await;
+    caller.pass(10).await;
+    assert!(caller.claim().await.is_none());
+    caller.schedule("twice", json!({"start_to_close_timeout": "5s", "retry": "fixed(1, 2s)"})).await;
+    for waits in [4, 2] {
+        caller.pass(waits).await;
+        caller.lease().await;
+        caller.pass(5).await;
+    }
+
+    let found = found(&recorder);
+    has(&found, "tickover_task_duration_seconds work timed_out", "10 16");
+    has(&found, "tickover_attempt_duration_seconds work timed_out", "5 5");
+    let others = found.keys().filter(|key| key.starts_with("tickover_task_duration_seconds "));
+    assert_eq!(others.count(), 1, "{found:#?}");
+}
+
+#[tokio::test]
 async fn every_enforced_timeout_is_counted_and_its_lateness_measured_by_kind() {
     let recorder = DebuggingRecorder::new();
     let _recording = metrics::set_default_local_recorder(&recorder);

@@ -74,6 +74,11 @@ fn a_heartbeat_that_moves_the_deadline_is_caught() {
 }
 
 #[test]
+fn a_worker_that_speaks_for_its_work_is_caught() {
+    is_caught(Bug::WorkerSpeaksForWork);
+}
+
+#[test]
 fn a_hint_at_every_probe_is_caught() {
     is_caught(Bug::HintAtEveryProbe);
 }

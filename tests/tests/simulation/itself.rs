@@ -212,7 +212,7 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
                 vec!["attempt given up"]
             }
             Err(Reject::TurnLost) => vec!["turn lost"],
-            Err(Reject::IdConflict) => vec!["start refused"],
+            Err(Reject::IdConflict { .. }) => vec!["start refused"],
             Ok(_) | Err(_) => vec![],
         },
         Happening::Sealed { .. } => vec!["sealed"],

@@ -41,6 +41,50 @@ async fn heartbeats_extend_a_lease() {
 }
 
 #[tokio::test]
+async fn work_that_hangs_times_out_although_its_worker_keeps_the_lease() {
+    let caller = Caller::default();
+    caller.schedule("a", json!({"heartbeat_timeout": "20s", "retry": "fixed(1, 0s)"})).await;
+    let claimed = caller.claim_for("10s").await.unwrap();
+    assert_eq!(claimed["heartbeat_timeout_ms"], 20_000);
+    let alone = || json!({"lease": claimed["lease"], "worker_only": true});
+    for _ in 0..2 {
+        caller.pass(9).await;
+        caller.ok("/v1/tasks/a/heartbeat", alone()).await;
+    }
+    caller.pass(2).await;
+    assert_eq!(caller.refused("/v1/tasks/a/heartbeat", alone()).await, (409, "deadline_exceeded".to_owned()));
+    let task = caller.task("a").await;
+    assert_eq!((outcomes(&task), &task["status"]), (vec!["timed_out"], &json!("pending")));
+    // What comes from the work isn't the worker's alone.
+    let lease = caller.lease().await;
+    for value in [json!({"progress": 0.5}), json!({"details": 1})] {
+        let mut both = json!({"lease": lease, "worker_only": true});
+        both.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+        assert_eq!(caller.refused("/v1/tasks/a/heartbeat", both).await.0, 400);
+    }
+}
+
+#[tokio::test]
+async fn the_next_claim_has_the_progress_and_the_details_also_of_a_lost_worker() {
+    let caller = Caller::default();
+    // Beside this input, the second details have no space in the record.
+    caller.schedule("a", json!({"input": "x".repeat(200)})).await;
+    let mut claimed = caller.claim_for("10s").await.unwrap();
+    assert_eq!((claimed.get("progress"), claimed.get("details")), (None, None));
+    for details in [json!({"processed": 120}), json!({"seen": "x".repeat(490)})] {
+        let beat = json!({"lease": claimed["lease"], "progress": 0.5, "details": details});
+        caller.ok("/v1/tasks/a/heartbeat", beat).await;
+        caller.ok("/v1/tasks/a/heartbeat", json!({"lease": claimed["lease"]})).await;
+        assert_eq!(caller.task("a").await["details"], details);
+        caller.pass(10).await;
+        claimed = caller.claim_for("10s").await.unwrap();
+        assert_eq!((&claimed["progress"], &claimed["details"]), (&json!(0.5), &details));
+    }
+    let large = json!({"lease": claimed["lease"], "details": "x".repeat(511)});
+    assert_eq!(caller.refused("/v1/tasks/a/heartbeat", large).await, (413, "limit_exceeded".to_owned()));
+}
+
+#[tokio::test]
 async fn a_released_task_is_pending_at_once_and_the_attempt_does_not_count() {
     let caller = Caller::default();
     caller.schedule("a", json!({})).await;

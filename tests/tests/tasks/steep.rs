@@ -98,6 +98,88 @@ async fn steeps_backoff_grows_to_its_maximum_exactly() {
 }
 
 #[tokio::test]
+async fn steeps_delays_grow_without_a_maximum_and_stay_without_a_factor() {
+    let caller = Caller::default();
+    for (id, retries, delays) in [
+        ("grows", json!({"maxAttempts": 6, "delay": "1s", "exponentialBackoff": 2}), [1, 2, 4, 8, 16]),
+        ("stays", json!({"maxAttempts": 6, "delay": "1s"}), [1; 5]),
+    ] {
+        caller.schedule(id, json!({"retries": retries})).await;
+        for seconds in delays {
+            let lease = caller.lease().await;
+            assert_eq!(caller.fail(id, &lease, "boom").await["available_at"], caller.after(seconds), "{id}");
+            caller.pass(seconds).await;
+        }
+        let lease = caller.lease().await;
+        assert_eq!(caller.fail(id, &lease, "boom").await["status"], "failed", "{id}");
+    }
+}
+
+#[tokio::test]
+async fn steeps_deadline_ends_the_task_at_once_whatever_retries_are_left() {
+    let caller = Caller::default();
+    for (is_error, status) in [(false, "cancelled"), (true, "timed_out")] {
+        let fields = |delay: &str| {
+            json!({
+                "deadline": {"timeout": "10s", "errorOnTimeout": is_error},
+                "retries": {"maxAttempts": 9, "delay": delay},
+            })
+        };
+        let ended = async |id: &str, attempt: u32| {
+            let task = caller.task(id).await;
+            let found = [&task["status"], &task["attempt"], &task["max_attempts"], &task["ended_at"]];
+            let expected = [json!(status), json!(attempt), json!(9), json!(caller.now())];
+            assert_eq!(found, expected.each_ref(), "{id}, {status}");
+        };
+        let runs = format!("runs-{status}");
+        caller.schedule(&runs, fields("1s")).await;
+        let lease = caller.lease().await;
+        caller.fail(&runs, &lease, "boom").await;
+        caller.pass(1).await;
+        caller.lease().await;
+        caller.pass(8).await;
+        assert_eq!(caller.task(&runs).await["status"], "running");
+        caller.pass(1).await;
+        ended(&runs, 2).await;
+
+        let waits = format!("waits-{status}");
+        caller.schedule(&waits, fields("9s")).await;
+        let lease = caller.lease().await;
+        assert_eq!(caller.fail(&waits, &lease, "boom").await["status"], "pending");
+        caller.pass(9).await;
+        assert_eq!(caller.task(&waits).await["status"], "pending");
+        caller.pass(1).await;
+        ended(&waits, 1).await;
+
+        // It doesn't wait for a retry that can't start before the deadline.
+        let doomed = format!("doomed-{status}");
+        caller.schedule(&doomed, fields("10s")).await;
+        let lease = caller.lease().await;
+        caller.pass(1).await;
+        caller.fail(&doomed, &lease, "boom").await;
+        ended(&doomed, 1).await;
+    }
+}
+
+#[tokio::test]
+async fn steeps_maximum_doesnt_cut_a_constant_delay_and_ours_does() {
+    let caller = Caller::default();
+    for (id, fields, seconds) in [
+        ("steep", json!({"retries": {"maxAttempts": 3, "delay": "2s", "maxDelay": "1s"}}), 2),
+        ("ours", json!({"retry": {"max_attempts": 3, "delay": "2s", "max_delay": "1s"}}), 1),
+    ] {
+        caller.schedule(id, fields).await;
+        for _ in 0..2 {
+            let lease = caller.lease().await;
+            assert_eq!(caller.fail(id, &lease, "boom").await["available_at"], caller.after(seconds), "{id}");
+            caller.pass(seconds).await;
+        }
+        let lease = caller.lease().await;
+        assert_eq!(caller.fail(id, &lease, "boom").await["status"], "failed");
+    }
+}
+
+#[tokio::test]
 async fn durations_are_read_in_every_notation() {
     let caller = Caller::default();
     for (number, (text, seconds)) in [

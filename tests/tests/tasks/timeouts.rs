@@ -23,6 +23,37 @@ async fn schedule_to_start_limits_the_wait_of_each_attempt_from_when_it_may_star
 }
 
 #[tokio::test]
+async fn the_time_to_start_is_fresh_after_an_attempt_that_timed_out() {
+    for (of_attempt, kind) in
+        [("start_to_close_timeout", "start_to_close"), ("heartbeat_timeout", "heartbeat")]
+    {
+        let caller = Caller::default();
+        let fields = json!({"schedule_to_start_timeout": "20s", of_attempt: "10s", "retry": "fixed(2, 5s)"});
+        let task = caller.schedule("a", fields).await;
+        assert_eq!(task["schedule_to_start_at"], caller.after(20));
+        caller.pass(15).await;
+        caller.lease().await;
+        caller.pass(10).await;
+        let task = caller.task("a").await;
+        assert_eq!((&task["status"], outcomes(&task)), (&json!("pending"), vec!["timed_out"]), "{kind}");
+        assert_eq!(task["available_at"], caller.after(5), "{kind}");
+        assert_eq!(task["schedule_to_start_at"], caller.after(25), "{kind}");
+
+        caller.pass(24).await;
+        assert_eq!(caller.task("a").await["attempt"], 1, "{kind}");
+        caller.pass(1).await;
+        let task = caller.task("a").await;
+        assert_eq!((&task["status"], &task["attempt"]), (&json!("pending"), &json!(2)), "{kind}");
+        assert_eq!(task["schedule_to_start_at"], caller.after(25), "{kind}");
+        caller.pass(24).await;
+        caller.lease().await;
+        caller.pass(10).await;
+        let task = caller.task("a").await;
+        assert_eq!((&task["status"], &task["timeout_kind"]), (&json!("timed_out"), &json!(kind)));
+    }
+}
+
+#[tokio::test]
 async fn start_to_close_counts_from_the_claim_and_is_fresh_for_each_attempt() {
     let caller = Caller::default();
     caller.schedule("a", json!({"start_to_close_timeout": "10s", "retry": "fixed(1, 0s)"})).await;

@@ -1,15 +1,18 @@
 //! Many records that are due at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
-use tickover_core::task::Status;
+use tickover_core::task::command::Command;
+use tickover_core::task::decision::Decision;
+use tickover_core::task::{Status, Task};
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{Queue as _, Store, TaskFilter};
 use tickover_service::system::SystemIds;
-use tickover_service::{Ports, Service};
+use tickover_service::{Ports, Rules, Service};
 use tickover_tests::meter::Meter;
 use tickover_tests::scene::{LeapClock, Scene};
 
@@ -94,6 +97,61 @@ async fn after_an_hour_without_ticks_one_tick_processes_the_backlog() {
     // No timer was ever sent: each deadline was too far ahead for its write to send one.
     assert_eq!(scene.fire().await, 0);
     assert_eq!(tick_of(&scene, 65, 0).await.timed_out, 600);
+}
+
+/// The rules, with a list of the tasks that the tick decided on, in order.
+#[derive(Default)]
+struct Noting(Mutex<Vec<String>>);
+
+impl Noting {
+    fn noted(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Rules for Noting {
+    fn decide_task(&self, task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
+        if let (Some(task), Command::Due(_)) = (task, command) {
+            self.0.lock().unwrap().push(task.id.to_string());
+        }
+        tickover_core::task::decide(task, command, context)
+    }
+}
+
+/// A shard with so many tasks, most of which were not scheduled in the order of their deadlines. All deadlines have
+/// passed. Returns the tasks in the order of their deadlines.
+async fn mixed(noting: &Arc<Noting>, count: u64) -> (Scene, Vec<String>) {
+    let scene = alone(1);
+    let scene = Scene { service: scene.service.with_rules(noting.clone()), ..scene };
+    for number in 0..count {
+        let seconds = 5 + number * 37 % 100;
+        scene.service.schedule(with_deadline(&format!("at-{seconds:03}-{number}"), seconds)).await.unwrap();
+    }
+    scene.clock.advance(Millis::from_secs(200));
+    scene.lose_messages(&QueueName::timers()).await;
+    let all = scene.service.list(&TaskFilter::default(), 10_000, None).await.unwrap().items;
+    let mut ids: Vec<String> = all.iter().map(|task| task.id.to_string()).collect();
+    ids.sort();
+    (scene, ids)
+}
+
+#[tokio::test]
+async fn a_shard_is_swept_in_the_order_of_the_deadlines() {
+    let noting = Arc::<Noting>::default();
+    let (scene, in_order) = mixed(&noting, 25).await;
+    assert_eq!(tick_of(&scene, 4, 0).await.timed_out, 25);
+    assert_eq!(noting.noted(), in_order);
+
+    // Of many, a tick takes the earliest 500.
+    let noting = Arc::<Noting>::default();
+    let (scene, in_order) = mixed(&noting, 700).await;
+    assert_eq!(tick_of(&scene, 4, 0).await.timed_out, 500);
+    let mut first = noting.noted();
+    first.sort();
+    assert_eq!(first.len(), 500);
+    // Tasks with the same deadline have no order.
+    let deadline = |id: &String| id[..6].to_owned();
+    assert!(first.iter().map(deadline).eq(in_order[..500].iter().map(deadline)));
 }
 
 #[tokio::test]

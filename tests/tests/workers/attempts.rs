@@ -92,6 +92,21 @@ async fn an_example_workers_heartbeats_keep_a_task_longer_than_its_lease() {
 }
 
 #[tokio::test]
+async fn a_handler_that_hangs_times_out_although_its_worker_lives_and_the_next_attempt_gets_its_values() {
+    for language in Language::ALL {
+        let scene = Scene::start(language).await;
+        let silence = json!({"timeout": "2s", "errorOnTimeout": true});
+        let task =
+            json!({"queue": "work", "kind": "reports", "maxInactivity": silence, "retry": "fixed(1, 0s)"});
+        let id = scene.post("tasks", &task).await["task"]["id"].as_str().expect("a task").to_owned();
+        let _worker = scene.worker(1);
+        let task = scene.until_status(&id, "completed").await;
+        assert_eq!(task["output"], json!([0.5, {"row": 7}]), "{language:?}");
+        assert_eq!(task["attempts"][0]["outcome"], "timed_out", "{language:?}: {task}");
+    }
+}
+
+#[tokio::test]
 async fn a_cancellation_stops_the_handler_and_ends_the_task() {
     for language in Language::ALL {
         let scene = Scene::start(language).await;

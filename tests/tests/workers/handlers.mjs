@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const { DIR, WORKER } = process.env;
-const { work } = await import(WORKER);
+const { alive, work } = await import(WORKER);
 // A test's server has the name of an API on AWS. Every name is this machine's here.
 const lookUp = dns.lookup;
 dns.lookup = (host, ...more) => lookUp("127.0.0.1", ...more);
@@ -24,6 +24,14 @@ const handlers = {
   "until-go": async () => {
     while (!existsSync(`${DIR}/go`)) await sleep(20);
     return "done";
+  },
+  // Says how far it is and hangs in the first attempt. Returns what it finds in the next one.
+  reports: async (task, stop) => {
+    if (task.attempt === 1) {
+      await alive(task, { progress: 0.5, details: { row: 7 } });
+      await once(stop, "abort");
+    }
+    return [task.progress, task.details];
   },
   "until-stopped": async (task, stop) => {
     await once(stop, "abort");

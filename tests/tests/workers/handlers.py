@@ -46,5 +46,13 @@ def large(task, stop):
     return "x" * task["input"]["bytes"] if task["attempt"] == 1 else "small"
 
 
-handlers = {"flaky": flaky, "final": final, "until-go": until_go, "until-stopped": until_stopped, "large": large}
+def reports(task, stop):
+    """Says how far it is and hangs in the first attempt. Returns what it finds in the next one."""
+    if task["attempt"] == 1:
+        worker.alive(task, progress=0.5, details={"row": 7})
+        stop.wait()
+    return [task.get("progress"), task.get("details")]
+
+
+handlers = {"reports": reports, "flaky": flaky, "final": final, "until-go": until_go, "until-stopped": until_stopped, "large": large}
 worker.work(sys.argv[1], handlers, int(sys.argv[2]))

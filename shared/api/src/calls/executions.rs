@@ -13,7 +13,7 @@ use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::id::ExecutionId;
 use tickover_core::payload::Json;
-use tickover_service::executions::{Described, StartRequest, Started};
+use tickover_service::executions::{Described, StartRequest, Started, UnrecordedEnds};
 use tickover_service::ports::ExecutionCount;
 use tickover_service::transact::Prepared;
 use tickover_service::{Service, ServiceError};
@@ -129,12 +129,18 @@ pub async fn timeline_of(service: &Service, id: &str, query: &[(String, String)]
     let TimelineQuery { run } = read::query(query)?;
     let described = service.execution(&id).await?;
     let Some(Described { execution, output, .. }) = described else { return Err(Reject::NoExecution.into()) };
-    let (execution, run) = service.run(execution, run.map(Into::into)).await?;
+    let (execution, mut run) = service.run(execution, run.map(Into::into)).await?;
+    let closed_at = execution.closed().map(|closed| closed.ended_at);
+    let over_at = run.end.as_ref().and_then(|end| end.continued_at).or(closed_at);
+    let UnrecordedEnds { entries, unread } =
+        service.unrecorded_ends(&execution, &run.journal, over_at).await?;
+    run.journal.extend(entries);
     let inline = Described::inline(execution);
     // Payloads of an earlier run in items of their own aren't read: they may have expired.
     let described = if run.end.is_some() { inline } else { Described { output, ..inline } };
     let entries = view::timeline(&described, &run, service.now());
-    Answer::ok(&TimelineAnswer { id, run: described.execution.run, entries })
+    let unread = u32::try_from(unread).ok().filter(|unread| *unread > 0);
+    Answer::ok(&TimelineAnswer { id, run: described.execution.run, entries, unread })
 }
 
 /// A page of the earlier runs of an execution.

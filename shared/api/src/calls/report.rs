@@ -1,9 +1,10 @@
 //! The reports of workers.
 
 use futures::stream::{self, StreamExt as _};
+use tickover_core::task::command::SignOfLife;
 use tickover_service::Service;
 use tickover_service::tasks::describe::Described;
-use tickover_service::tasks::work::Closed;
+use tickover_service::tasks::work::{Beat, Closed};
 
 use tickover_wire::answer::{BatchAnswer, HeartbeatAnswer, TaskAnswer};
 use tickover_wire::request::{
@@ -52,11 +53,17 @@ pub async fn fail(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Pr
     Answer::ok(&answer(service, closed).await?)
 }
 
-/// Extends the lease and the heartbeat timeout, and answers with the time that is left.
+/// Extends the lease, restarts the heartbeat timeout unless the worker speaks for itself alone, and answers with the time
+/// that is left.
 pub async fn heartbeat(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::task_id(id)?;
-    let HeartbeatRequest { lease: LeaseToken(lease), progress } = body::read(body)?;
-    let renewed = service.heartbeat(&id, &lease, progress.map(|Progress(part)| part)).await?;
+    let HeartbeatRequest { lease: LeaseToken(lease), progress, details, worker_only } = body::read(body)?;
+    let beat = Beat {
+        sign_of: if worker_only == Some(true) { SignOfLife::Worker } else { SignOfLife::Both },
+        progress: progress.map(|Progress(part)| part),
+        details: request::payload(details),
+    };
+    let renewed = service.beat(&id, &lease, beat).await?;
     let now = service.now();
     Answer::ok(&HeartbeatAnswer {
         lease_expires_at: renewed.lease_expires_at.into(),

@@ -114,7 +114,8 @@ pub(super) async fn fail(
 
 /// Send a heartbeat.
 ///
-/// It extends the lease and the heartbeat timeout. The answer has the time that is left and whether the task is to be
+/// It says that the worker and its work are alive: it extends the lease and restarts the heartbeat timeout. A worker that
+/// sends heartbeats by a timer sets `worker_only`: they extend the lease alone, so work that hangs is found. The answer has the time that is left and whether the task is to be
 /// cancelled. It never moves the deadline.
 #[cfg_attr(feature = "schema", utoipa::path(
     post,

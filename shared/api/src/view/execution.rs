@@ -14,7 +14,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::executions::Described;
 
 use tickover_wire::answer::{EarlierRunView, ErrorView, ExecutionView, NextView, ParentView};
-use tickover_wire::{Instant, Verbatim};
+use tickover_wire::{Attempts, Instant, Verbatim};
 
 use super::attempt;
 
@@ -41,6 +41,8 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         queue: execution.queue.clone(),
         status: execution.status().into(),
         run: execution.run,
+        attempt: execution.attempt.map(|attempt| attempt.number),
+        max_attempts: execution.attempt.map(|attempt| Attempts(attempt.of)),
         created_at: execution.created_at.into(),
         run_started_at: execution.run_started_at.into(),
         available_at: at(available_at),
@@ -57,6 +59,7 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         wakes_at: at(wakes_at),
         waits_for: journal.map(|journal| waits::of(execution, journal, now)),
         open_steps: execution.open_steps,
+        completed_steps: execution.completed_steps(),
         pending_events: execution.pending_events,
         cancel_requested: execution.cancel_requested.then_some(true),
         closing: closing.then_some(true),
@@ -84,7 +87,7 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
 
 /// The view of an earlier run.
 pub fn run(end: &RunEnd) -> EarlierRunView {
-    let RunEnd { record, continued_at } = end;
+    let RunEnd { record, continued_at, retried_at } = end;
     let closed = record.closed();
     EarlierRunView {
         run: record.run,
@@ -95,6 +98,7 @@ pub fn run(end: &RunEnd) -> EarlierRunView {
             .unwrap_or(record.run_started_at)
             .into(),
         error: closed.and_then(|closed| outcome::error(&closed.outcome)),
+        retried_at: retried_at.map(Into::into),
         journal_entries: record.sealed.map_or(0, |sealed| sealed.entries),
     }
 }

@@ -12,6 +12,7 @@ use tickover_wire::answer::{ClaimedView, ErrorView, NextView, TaskView};
 use tickover_wire::{Attempts, Instant, LeaseToken, Verbatim};
 
 use super::attempt::{self, attempts};
+use super::policy;
 
 /// The view of a task. Only `next` depends on `now`.
 pub fn task(described: &Described, now: Timestamp) -> TaskView {
@@ -30,8 +31,12 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         queue: task.queue.clone(),
         kind: task.kind.clone(),
         status: task.status().into(),
+        execution_id: task.execution_id().cloned(),
+        step: task.step().cloned(),
         attempt: task.attempt,
         max_attempts: Attempts(task.retry.max_attempts),
+        retry: policy::retry(&task.retry),
+        timeouts: policy::timeouts(&task.timeouts),
         created_at: task.created_at.into(),
         available_at: at(pending.map(|pending| pending.available_at)),
         ended_at: at(task.ended().map(|ended| ended.ended_at)),
@@ -46,6 +51,7 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         error: error(described),
         attempts: attempts(task),
         progress: task.progress,
+        details: described.details.clone().map(Verbatim),
         labels: described.labels.clone().map(Verbatim),
         traceparent: task.trace.map(|trace| trace.traceparent()),
         priority: Some(task.lane().priority).filter(|priority| *priority != Priority::Normal).map(Into::into),
@@ -97,9 +103,12 @@ pub fn claimed(claimed: ClaimedTask, now: Timestamp) -> ClaimedView {
         kind: claimed.task.kind,
         input: claimed.input.map(Verbatim),
         attempt: claimed.task.attempt,
+        progress: claimed.task.progress,
+        details: claimed.details.map(Verbatim),
         traceparent: claimed.task.trace.map(|trace| trace.traceparent()),
         lease: LeaseToken(claimed.token),
         lease_expires_at: claimed.lease_expires_at.into(),
+        heartbeat_timeout_ms: claimed.task.timeouts.heartbeat.map(|timeout| timeout.after.as_u64()),
         deadline_at: claimed.deadline_at.map(Instant),
         remaining_ms: claimed.deadline_at.map(|deadline| deadline.since(now).as_u64()),
     }

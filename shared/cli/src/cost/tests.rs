@@ -114,7 +114,8 @@ fn remote_steps_that_start_together_have_one_request_for_ten_hints() {
 fn the_guides_prices_are_kept() {
     assert!(usd(&[]) < 2.50, "{}", usd(&[]));
     let orders = usd(&ORDERS);
-    assert!(orders < 40.0, "{orders}");
+    // A step's log lines name its execution: $0.17.
+    assert!(orders < 40.25, "{orders}");
 }
 
 #[test]

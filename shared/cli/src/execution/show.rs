@@ -29,9 +29,12 @@ pub(crate) fn execution(execution: &ExecutionView) -> String {
     line("status", &status(execution));
     line("run", &execution.run.to_string());
     for (name, at, length) in instants(execution) {
-        if let Some(at) = at {
-            let length = length.map(|length| format!(" ({length})")).unwrap_or_default();
-            line(name, &format!("{}{length}", at.to_rfc3339()));
+        match (at, length) {
+            (Some(at), Some(length)) => line(name, &format!("{} ({length})", at.to_rfc3339())),
+            (Some(at), None) => line(name, &at.to_rfc3339()),
+            // The record had no space for the instant.
+            (None, Some(length)) => line(name, &length.to_string()),
+            (None, None) => {}
         }
     }
     let texts = [
@@ -47,6 +50,9 @@ pub(crate) fn execution(execution: &ExecutionView) -> String {
     }
     if let Some(parent) = &execution.parent {
         line("parent", &format!("{} (run {})", parent.id, parent.run));
+    }
+    if let Some(completed) = execution.completed_steps.filter(|completed| *completed > 0) {
+        line("completed steps", &completed.to_string());
     }
     if execution.pending_events > 0 {
         line("pending events", &execution.pending_events.to_string());

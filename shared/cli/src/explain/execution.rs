@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tickover_core::execution::{DeadlineKind, ExecutionStatus};
 use tickover_core::id::{EventName, TaskId, WorkerName};
 use tickover_core::natural;
+use tickover_core::retry::MaxAttempts;
 use tickover_core::time::Timestamp;
-use tickover_wire::OpenEnum;
 use tickover_wire::answer::{CauseCategory, ExecutionView, TimelineEntryView};
+use tickover_wire::{Attempts, Instant, Length, OpenEnum};
 
 use super::moment;
 use super::task::held_back;
@@ -98,6 +99,9 @@ fn pending_reason(execution: &ExecutionView, now: Timestamp) -> String {
         let at = moment(at, now);
         return match &execution.next.key {
             Some(key) => format!("by the rate of the key {key:?}, it can't start before {at}"),
+            None if execution.next.what == "run_starts" => {
+                format!("its run {} failed, and another one follows", execution.run.saturating_sub(1))
+            }
             None => format!("its next turn can't start before {at}"),
         };
     }
@@ -166,6 +170,7 @@ fn next(execution: &ExecutionView, now: Timestamp) -> String {
     let (id, queue) = (&execution.id, &execution.queue);
     match next.what.as_str() {
         "becomes_available" => format!("Next: from {at} on a worker of queue {queue} may take it."),
+        "run_starts" => format!("Next: run {} starts {at}{}.", execution.run, attempt(execution)),
         "waits_for_worker" => {
             format!("Next: the first worker of queue {queue} that asks takes its next turn.")
         }
@@ -192,6 +197,17 @@ fn next(execution: &ExecutionView, now: Timestamp) -> String {
         "closes" => "Next: the steps and children it left open are ended.".to_owned(),
         "deleted" => format!("Next: nothing, until the record is deleted {at}.{}", revival(execution)),
         other => format!("Next: {} {at}.", words(other)),
+    }
+}
+
+/// Which attempt its run is.
+fn attempt(execution: &ExecutionView) -> String {
+    let (Some(attempt), Some(Attempts(attempts))) = (execution.attempt, execution.max_attempts) else {
+        return String::new();
+    };
+    match attempts {
+        MaxAttempts::Limited(limit) => format!(", as attempt {attempt} of {limit}"),
+        MaxAttempts::Skip | MaxAttempts::Unlimited => format!(", as attempt {attempt}"),
     }
 }
 
@@ -229,7 +245,15 @@ fn bounds(execution: &ExecutionView, now: Timestamp) -> Vec<String> {
     .filter_map(|(what, at)| at.map(|at| (at, what)))
     .collect();
     if !execution.is_live() {
-        return Vec::new();
+        let were = [
+            ("Its deadline over all runs was", execution.deadline_at, execution.execution_timeout),
+            ("The deadline of its last run was", execution.run_deadline_at, execution.run_timeout),
+        ];
+        let line = |(what, at, length): (&str, Option<Instant>, Option<Length>)| {
+            let after = length.map(|length| format!(", after {length}")).unwrap_or_default();
+            Some(format!("{what} {}{after}.", at?.to_rfc3339()))
+        };
+        return were.into_iter().filter_map(line).collect();
     }
     if bounds.is_empty() {
         return vec!["No deadline binds it.".to_owned()];
@@ -287,6 +311,18 @@ mod tests {
                 "open: timer settle until 2026-01-31T12:30:00.000Z",
                 "Next: it goes on by itself 2026-01-31T12:30:00.000Z (in 30m).",
                 "(in 1h): all its runs together must have ended",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_ended_execution_still_says_its_deadlines_and_their_lengths() {
+        assert_says(
+            &json!({"status": "completed", "ended_at": NOW, "deadline_at": "2026-01-31T13:00:00.000Z",
+                "execution_timeout": "1h", "run_deadline_at": "2026-01-31T12:30:00.000Z"}),
+            &[
+                "Its deadline over all runs was 2026-01-31T13:00:00.000Z, after 1h.",
+                "The deadline of its last run was 2026-01-31T12:30:00.000Z.",
             ],
         );
     }
@@ -358,6 +394,22 @@ mod tests {
                 "No deadline binds it.",
             ],
         );
+    }
+
+    #[test]
+    fn a_retried_run_has_its_attempt_and_its_start() {
+        let at = "2026-01-31T12:00:04.000Z";
+        let fields = |attempts: i32| {
+            json!({"status": "pending", "available_at": at, "run_started_at": at, "attempt": 2,
+                "max_attempts": attempts, "next": {"what": "run_starts", "at": at}})
+        };
+        let starts = "Next: run 2 starts 2026-01-31T12:00:04.000Z (in 4s), as attempt 2";
+        let of_four = format!("{starts} of 4.");
+        assert_says(
+            &fields(4),
+            &["is pending in its run 2: its run 1 failed, and another one follows.", &of_four],
+        );
+        assert_says(&fields(-1), &[&format!("{starts}.")]);
     }
 
     #[test]

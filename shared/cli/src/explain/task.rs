@@ -10,6 +10,7 @@ use tickover_wire::{OpenEnum, OpenTimeoutKind, Words as _};
 
 use super::moment;
 use crate::limits::waiting;
+use crate::policy;
 use crate::show::{count, error_line, words};
 
 /// Most holders of places that are named.
@@ -18,16 +19,33 @@ const HOLDERS_NAMED: usize = 5;
 /// The explanation, one sentence in a line, and below it the instants that apply to the task.
 pub(crate) fn text(task: &TaskView, now: Timestamp) -> String {
     let mut lines = vec![why(task, now)];
+    lines.extend(owner(task));
     lines.push(next(task, now));
     lines.push(attempts(task));
+    lines.extend(policy::retry(task).map(|policy| format!("Retries: {policy}.")));
     lines.extend(last_error(task, now));
     lines.extend(bounds(task, now));
+    lines.extend(lengths(task));
     lines.join("\n") + "\n"
 }
 
 fn why(task: &TaskView, now: Timestamp) -> String {
     let name = format!("Task {} (kind {}, queue {}) is {}", task.id, task.kind, task.queue, task.status);
     format!("{name}: {}.", reason(task, now))
+}
+
+/// The step that it is of an execution.
+fn owner(task: &TaskView) -> Option<String> {
+    let id = task.execution_id.as_ref()?;
+    let step = task.step.as_ref().map_or_else(|| "a step".to_owned(), |step| format!("the step {step}"));
+    Some(format!("It is {step} of the execution {id}; `tickover explain {id}` explains that."))
+}
+
+/// The lengths of its timeouts.
+fn lengths(task: &TaskView) -> Option<String> {
+    let all: Vec<_> =
+        policy::timeouts(task).into_iter().map(|(name, length)| format!("{name} {length}")).collect();
+    (!all.is_empty()).then(|| format!("Timeouts: {}.", all.join("; ")))
 }
 
 /// The reason for its state, as part of a sentence.
@@ -119,7 +137,9 @@ fn running_reason(task: &TaskView, now: Timestamp) -> String {
     let since = current.and_then(|attempt| attempt.claimed_at);
     let since = since.map(|at| format!(" since {}", at.to_rfc3339())).unwrap_or_default();
     let progress = task.progress.map(|part| format!(" and says it is {:.0} % done", part * 100.0));
-    let has = format!("{worker} has had it{since}{}", progress.unwrap_or_default());
+    let details = task.details.as_ref().map(|details| format!(", with the details {}", details.as_str()));
+    let has =
+        format!("{worker} has had it{since}{}{}", progress.unwrap_or_default(), details.unwrap_or_default());
     match task.lease_expires_at {
         Some(at) if at.0 <= now => {
             format!("{has}, but its lease ran out {}: it may be lost", moment(at, now))
@@ -134,7 +154,7 @@ fn overrun(timeout_kind: Option<&OpenTimeoutKind>) -> String {
             "its deadline over all attempts passed".to_owned()
         }
         Some(OpenEnum::Known(TimeoutKind::ScheduleToStart)) => "no worker claimed it in time".to_owned(),
-        Some(OpenEnum::Known(TimeoutKind::Heartbeat)) => "its worker gave no sign of life in time".to_owned(),
+        Some(OpenEnum::Known(TimeoutKind::Heartbeat)) => "its work gave no sign of life in time".to_owned(),
         Some(OpenEnum::Known(TimeoutKind::StartToClose)) => "an attempt ran too long".to_owned(),
         Some(OpenEnum::Other(other)) => format!("its timeout {other} passed"),
         None => "a timeout passed".to_owned(),

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::show::say;
 
-use super::lease::{self, StopReason};
+use super::lease::{self, LeaseState, StopReason};
 use super::process::{End, Process};
 use super::report::Report;
 use super::stop::Stop;
@@ -45,15 +45,22 @@ impl Attempt {
                 return Ending::Unstartable(error);
             }
         };
+        let signs = process.signs();
+        let mut state = LeaseState::new(&self.worker, &self.task, self.claimed_at);
+        let alive = lease::keep(&self.worker, &self.task, &mut state, signs.clone());
         let wait_end = tokio::select! {
             // If the command has ended, that counts first, even if another branch is ready at the same time.
             biased;
             end = process.end() => WaitEnd::Ended(end),
-            reason = lease::keep(&self.worker, &self.task, self.claimed_at) => WaitEnd::Stopped(reason),
+            reason = alive => WaitEnd::Stopped(reason),
             () = self.stop.aborting() => WaitEnd::Aborted,
         };
         if let WaitEnd::Ended(End::Exited(status)) = wait_end {
             let report = result::report(status, &process.stdout(), &process.stderr_tail());
+            if let Report::Fail(_) = report {
+                let signs = signs.borrow().clone();
+                state.send_values(&self.worker, &self.task, &signs).await;
+            }
             return self.report(report).await;
         }
         process.terminate(self.worker.grace).await;
@@ -136,6 +143,7 @@ impl Attempt {
             StopReason::Cancelled => "cancelled".to_owned(),
             StopReason::Refused(error) => error.clone(),
             StopReason::DeadlinePassed => "its deadline passed".to_owned(),
+            StopReason::Silent => "its command gave no sign of life within the heartbeat timeout".to_owned(),
             StopReason::LeaseExpired => "its lease couldn't be extended in time".to_owned(),
         };
         self.say("stopped", &why);

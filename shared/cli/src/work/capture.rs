@@ -1,4 +1,5 @@
-//! One output stream of a running command: it is read as it is written, and partly kept.
+//! One output stream of a running command: it is read as it is written, and partly kept. Lines that report progress are
+//! taken out.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+
+use super::sign::{Reports, Signs};
 
 const CHUNK_BYTES: usize = 8 * 1024;
 
@@ -47,12 +50,16 @@ impl Drop for Capture {
 
 impl Capture {
     /// Starts reading.
-    pub(super) fn of(stream: impl AsyncRead + Unpin + Send + 'static, keep: Keep) -> Self {
+    pub(super) fn of(
+        stream: impl AsyncRead + Unpin + Send + 'static,
+        keep: Keep,
+        signs: Arc<watch::Sender<Signs>>,
+    ) -> Self {
         let kept = Arc::new(Mutex::new(Kept::default()));
         let (sender, reading) = watch::channel(Reading::Open);
         let shared = Arc::clone(&kept);
         let reader = tokio::spawn(async move {
-            sender.send_replace(read(stream, keep, &shared).await);
+            sender.send_replace(read(stream, keep, &shared, &signs).await);
         });
         Self { kept, reading, reader: reader.abort_handle() }
     }
@@ -90,25 +97,40 @@ impl Capture {
     }
 }
 
-async fn read(mut stream: impl AsyncRead + Unpin, keep: Keep, kept: &Mutex<Kept>) -> Reading {
-    let mut chunk = vec![0; CHUNK_BYTES];
+async fn read(
+    mut stream: impl AsyncRead + Unpin,
+    keep: Keep,
+    kept: &Mutex<Kept>,
+    signs: &watch::Sender<Signs>,
+) -> Reading {
+    let (mut chunk, mut reports) = (vec![0; CHUNK_BYTES], Reports::default());
     loop {
         // A read error counts as the end of the stream.
-        let Ok(length @ 1..) = stream.read(&mut chunk).await else { return Reading::Ended };
-        let chunk = &chunk[..length];
-        if let Keep::Tail(_) = keep {
-            copy_to_stderr(chunk.to_vec()).await;
+        let Ok(length @ 1..) = stream.read(&mut chunk).await else {
+            let rest = reports.rest(signs);
+            return if keep_bytes(rest, keep, kept).await { Reading::Ended } else { Reading::TooLarge };
+        };
+        let output = reports.take(&chunk[..length], signs);
+        if !keep_bytes(output, keep, kept).await {
+            return Reading::TooLarge;
         }
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.bytes.extend_from_slice(chunk);
-        match keep {
-            Keep::All(most) if kept.bytes.len() > most => return Reading::TooLarge,
-            Keep::All(_) => {}
-            Keep::Tail(most) => {
-                let surplus = kept.bytes.len().saturating_sub(most);
-                kept.is_cut |= surplus > 0;
-                kept.bytes.drain(..surplus);
-            }
+    }
+}
+
+/// Keeps these bytes of the output. Returns whether they may be kept.
+async fn keep_bytes(output: Vec<u8>, keep: Keep, kept: &Mutex<Kept>) -> bool {
+    if let Keep::Tail(_) = keep {
+        copy_to_stderr(output.clone()).await;
+    }
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.bytes.extend(output);
+    match keep {
+        Keep::All(most) => kept.bytes.len() <= most,
+        Keep::Tail(most) => {
+            let surplus = kept.bytes.len().saturating_sub(most);
+            kept.is_cut |= surplus > 0;
+            kept.bytes.drain(..surplus);
+            true
         }
     }
 }
@@ -126,14 +148,14 @@ mod tests {
     #[tokio::test]
     async fn a_tail_begins_with_a_whole_character() {
         let text = "é".repeat(100);
-        let capture = Capture::of(std::io::Cursor::new(text.into_bytes()), Keep::Tail(7));
+        let capture = Capture::of(std::io::Cursor::new(text.into_bytes()), Keep::Tail(7), Arc::default());
         capture.ended().await;
         assert_eq!(capture.text(), "ééé");
     }
 
     #[tokio::test]
     async fn reading_ends_where_too_much_comes() {
-        let capture = Capture::of(tokio::io::repeat(b'y'), Keep::All(100_000));
+        let capture = Capture::of(tokio::io::repeat(b'y'), Keep::All(100_000), Arc::default());
         capture.overflowed().await;
         assert!(capture.is_too_large());
         assert!(capture.bytes().len() <= 100_000 + CHUNK_BYTES);
@@ -141,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_fits_exactly_is_kept_whole() {
-        let capture = Capture::of(std::io::Cursor::new(vec![b'x'; 50]), Keep::All(50));
+        let capture = Capture::of(std::io::Cursor::new(vec![b'x'; 50]), Keep::All(50), Arc::default());
         capture.ended().await;
         assert_eq!((capture.bytes().len(), capture.is_too_large()), (50, false));
     }

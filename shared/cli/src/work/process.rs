@@ -5,6 +5,7 @@
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -14,10 +15,12 @@ use tickover_core::limits::Limits;
 use tickover_wire::answer::ClaimedView;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::Worker;
 use super::capture::{Capture, Keep};
+use super::sign::Signs;
 
 /// Bytes of standard error that a failed attempt reports.
 const ERROR_TAIL_BYTES: usize = 2 * 1024;
@@ -33,6 +36,8 @@ pub(super) struct Process {
     group: Pid,
     stdout: Capture,
     stderr: Capture,
+    /// It stays open when the command closes its output.
+    signs: Arc<watch::Sender<Signs>>,
 }
 
 /// How a command ended.
@@ -75,12 +80,19 @@ impl Process {
                 drop(stdin.write_all(input.as_bytes()).await);
             });
         }
+        let signs = Arc::new(watch::Sender::new(Signs::default()));
         Ok(Self {
             child,
             group: Pid::from_raw(pid),
-            stdout: Capture::of(stdout, Keep::All(Limits::default().payload_bytes)),
-            stderr: Capture::of(stderr, Keep::Tail(ERROR_TAIL_BYTES)),
+            stdout: Capture::of(stdout, Keep::All(Limits::default().payload_bytes), Arc::clone(&signs)),
+            stderr: Capture::of(stderr, Keep::Tail(ERROR_TAIL_BYTES), Arc::clone(&signs)),
+            signs,
         })
+    }
+
+    /// A receiver of its signs of life.
+    pub(super) fn signs(&self) -> watch::Receiver<Signs> {
+        self.signs.subscribe()
     }
 
     /// Waits for its end. May be cancelled and called again.
@@ -148,7 +160,14 @@ fn environment(command: &mut Command, worker: &Worker, task: &ClaimedView) {
         .env_remove("TICKOVER_STACK")
         .envs(worker.place.variables());
     let deadline_at = task.deadline_at.map(|at| at.to_rfc3339());
-    let optional = [("TICKOVER_DEADLINE_AT", &deadline_at), ("TRACEPARENT", &task.traceparent)];
+    let progress = task.progress.map(|progress| progress.to_string());
+    let details = task.details.as_ref().map(|details| details.as_str().to_owned());
+    let optional = [
+        ("TICKOVER_DEADLINE_AT", &deadline_at),
+        ("TICKOVER_PROGRESS", &progress),
+        ("TICKOVER_DETAILS", &details),
+        ("TRACEPARENT", &task.traceparent),
+    ];
     for (name, value) in optional {
         match value {
             Some(value) => command.env(name, value),

@@ -3,7 +3,9 @@
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::Execution;
-use crate::execution::journal::{Entry, Happened, RunEnd, SEGMENT_BYTES, Sealed, Segment, SegmentKey};
+use crate::execution::journal::{
+    Entry, Happened, RunEnd, SEGMENT_BYTES, Sealed, Segment, SegmentKey, completed_steps,
+};
 use crate::limits;
 
 /// The kind of the note about a turn whose worker was lost, or didn't report the timeout of an attempt.
@@ -50,6 +52,15 @@ pub(super) fn note(execution: &mut Execution, kind: &str, context: &Context<'_>)
 pub(super) fn count(execution: &Execution) -> usize {
     let sealed = execution.sealed.map_or(0, |sealed| sealed.entries);
     usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(execution.journal.len())
+}
+
+impl Execution {
+    /// How many steps and children of this run have ended with a result. `None` if its journal has segments of a build
+    /// that didn't count them.
+    pub fn completed_steps(&self) -> Option<u32> {
+        let sealed = self.sealed.map_or(Some(0), |sealed| sealed.completed)?;
+        Some(sealed.saturating_add(completed_steps(&self.journal)))
+    }
 }
 
 /// How an entry changes the number of open remote steps and children. The end of an inline step has its number of
@@ -111,7 +122,7 @@ pub(super) fn seal_run(execution: &Execution, context: &Context<'_>) -> Vec<(Seg
     record.due = None;
     record.hinted_at = None;
     record.progress = None;
-    last.end = Some(Box::new(RunEnd { record, continued_at }));
+    last.end = Some(Box::new(RunEnd { record, continued_at, retried_at: None }));
     segments.push((key, last));
     segments
 }
@@ -122,8 +133,13 @@ fn segment(execution: &mut Execution, entries: Vec<Entry>, context: &Context<'_>
     let before = execution.sealed.map(|sealed| sealed.last);
     let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
     let known = execution.sealed.map_or(0, |sealed| sealed.entries);
-    execution.sealed =
-        Some(Sealed { segments: number, last: context.nonce, entries: known.saturating_add(count) });
+    let completed = execution.sealed.map_or(Some(0), |sealed| sealed.completed);
+    execution.sealed = Some(Sealed {
+        segments: number,
+        last: context.nonce,
+        entries: known.saturating_add(count),
+        completed: completed.map(|known| known.saturating_add(completed_steps(&entries))),
+    });
     let (incarnation, run) = (execution.incarnation, execution.run);
     let key = SegmentKey { incarnation, run, number, mark: context.nonce };
     (key, Segment { before, entries, end: None })

@@ -1,4 +1,5 @@
-//! Attempts of inline steps that were recorded before they ran, with their timeouts.
+//! Attempts of inline steps that were recorded before they ran, with their timeouts: those of steps with a timeout over
+//! all attempts, and of steps that are `at_most_once`.
 //!
 //! The journal has them too, but those entries may be in a segment, and the tick reads only the control record.
 
@@ -9,6 +10,7 @@ use crate::duration::Millis;
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{Execution, ExecutionState, Turn};
 use crate::id::StepName;
+use crate::limits::Limits;
 use crate::time::Timestamp;
 
 /// How long the tick and the timers wait after an attempt's timeout, so that a live worker can record it first.
@@ -37,14 +39,14 @@ impl TimedAttempt {
 }
 
 /// Replaces the record's list by the attempts that a turn reports as in progress.
-pub(super) fn list(execution: &mut Execution, timed_attempts: &[TimedAttempt]) {
+pub(super) fn list(execution: &mut Execution, timed_attempts: &[TimedAttempt], limits: &Limits) {
     let ExecutionState::Running(turn) = &mut execution.state else { return };
     turn.timed_attempts = timed_attempts.to_vec();
-    keep_earliest(turn);
+    keep_earliest(turn, limits);
 }
 
 /// Updates the list from a turn's entries: attempts that started with a timeout, or ended.
-pub(super) fn note(execution: &mut Execution, new_entries: &[Entry]) {
+pub(super) fn note(execution: &mut Execution, new_entries: &[Entry], limits: &Limits) {
     let ExecutionState::Running(turn) = &mut execution.state else { return };
     for entry in new_entries {
         match &entry.what {
@@ -68,10 +70,15 @@ pub(super) fn note(execution: &mut Execution, new_entries: &[Entry]) {
             | Happened::Note { .. } => {}
         }
     }
-    keep_earliest(turn);
+    keep_earliest(turn, limits);
 }
 
-fn keep_earliest(turn: &mut Turn) {
+/// Only a lease that is longer than `short_lease` needs the list: the end of a shorter one comes soon enough, and the next
+/// turn then finds the timeout in the journal. So such a turn's due slot needn't move, which would cost two index writes.
+fn keep_earliest(turn: &mut Turn, limits: &Limits) {
+    if turn.lease_length <= limits.short_lease {
+        turn.timed_attempts.clear();
+    }
     turn.timed_attempts.sort_by_key(|attempt| attempt.timeout_at);
     turn.timed_attempts.truncate(KEPT);
 }

@@ -3,8 +3,8 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::execution::{
-    Admission, Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, due,
-    retention,
+    Admission, Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Failing, Ready, RunAttempt,
+    due, retention,
 };
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::time::Timestamp;
@@ -17,16 +17,34 @@ pub(super) fn expire(execution: &Execution, context: &Context<'_>) -> Option<Exe
     let outcome = match &execution.failing {
         Some(failing) if failing.deadline_at <= context.now => failing.outcome.clone(),
         Some(_) => return None,
-        None => ExecutionOutcome::TimedOut { kind: passed_deadline(execution, context.now)? },
+        None => {
+            let kind = passed_deadline(execution, context.now)?;
+            if let (DeadlineKind::Run, Some(attempt)) = (kind, execution.attempt)
+                && attempt.may_be_retried()
+            {
+                return Some(retry_soon(execution, attempt, context));
+            }
+            ExecutionOutcome::TimedOut { kind }
+        }
     };
     let mut after = execution.clone();
     conclude(&mut after, outcome, context);
     Some(after)
 }
 
+/// The deadline of the run has passed, and the run will be run again. Only a turn can end it: it knows the policy, and
+/// brings all events that no wait has taken.
+fn retry_soon(execution: &Execution, attempt: RunAttempt, context: &Context<'_>) -> Execution {
+    let mut after = execution.clone();
+    after.attempt = Some(RunAttempt { overdue: true, ..attempt });
+    make_pending(&mut after, context.now, context.now);
+    after
+}
+
 /// The deadline that has passed. If both have, the execution's counts.
 pub(super) fn passed_deadline(execution: &Execution, now: Timestamp) -> Option<DeadlineKind> {
-    [(DeadlineKind::Execution, execution.deadline_at), (DeadlineKind::Run, execution.run_deadline_at)]
+    let run_deadline_at = execution.counting_run_deadline();
+    [(DeadlineKind::Execution, execution.deadline_at), (DeadlineKind::Run, run_deadline_at)]
         .into_iter()
         .find_map(|(kind, at)| at.is_some_and(|at| at <= now).then_some(kind))
 }

@@ -17,6 +17,7 @@ use crate::lane::Lane;
 use crate::parent::Parent;
 use crate::payload::{Json, Payload};
 use crate::queue::QueueView;
+use crate::retry::{MaxAttempts, RetryPolicy};
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
@@ -54,6 +55,8 @@ pub enum Command {
     Heartbeat {
         /// The lease of the turn.
         lease: LeaseId,
+        /// The journal entries since its last write, as with [`Command::Record`].
+        entries: Vec<Entry>,
     },
     /// Release the turn before it is finished. Another worker may continue after a delay.
     Release {
@@ -198,6 +201,8 @@ pub struct CodeTerms {
     pub timeouts: ExecutionTimeouts,
     /// How long the `on_failure` code may take, if the workflow has such code.
     pub on_failure: Option<Millis>,
+    /// How many attempts a run has, if the workflow's code retries failed runs.
+    pub attempts: Option<MaxAttempts>,
 }
 
 /// The journal entries of a turn since its last write.
@@ -250,6 +255,14 @@ pub enum Ending {
     /// The execution ends with the run. A failure first goes to the `on_failure` code, if the workflow has it and it
     /// isn't this code that ends here.
     Outcome(ExecutionOutcome),
+    /// The run failed or its deadline passed. If the policy and the execution's deadline allow it, the run is run again:
+    /// in a new run with the same input. Otherwise the execution ends as with [`Ending::Outcome`].
+    FailedRun {
+        outcome: ExecutionOutcome,
+        retry: RetryPolicy,
+        /// As with [`Ending::ContinueAsNew`].
+        events: Vec<Entry>,
+    },
     /// The execution continues in a new run.
     ContinueAsNew {
         input: Option<Payload>,
@@ -328,10 +341,10 @@ impl Command {
             Self::Record(record) => &record.entries,
             Self::Suspend(suspend) => &suspend.entries,
             Self::Close(close) => &close.entries,
+            Self::Heartbeat { entries, .. } => entries,
             Self::Start(_)
             | Self::Bounce(_)
             | Self::StartTurn(_)
-            | Self::Heartbeat { .. }
             | Self::Release { .. }
             | Self::SendEvent(_)
             | Self::ClearEvents { .. }

@@ -13,6 +13,7 @@ mod pause;
 mod record;
 mod release;
 mod restart;
+mod retry_run;
 mod retry_step;
 mod send_event;
 mod start;
@@ -69,7 +70,9 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Record(record) => known(&|execution| record::decide(execution, record, context)),
         Command::Suspend(suspend) => known(&|execution| suspend::decide(execution, suspend, context)),
         Command::Close(close) => known(&|execution| close::decide(execution, close, context)),
-        Command::Heartbeat { lease } => known(&|execution| heartbeat::decide(execution, lease, context)),
+        Command::Heartbeat { lease, entries } => {
+            known(&|execution| heartbeat::decide(execution, lease, entries, context))
+        }
         Command::Release { lease, after, reason } => {
             known(&|execution| release::decide(execution, lease, *after, reason, context))
         }

@@ -3,10 +3,13 @@
 use crate::due::{Due, DueKind, SLEEP_PROBE, START_LEAD, shard_of_name};
 use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
-use crate::execution::{Execution, ExecutionState, Waiting, attempts, retention};
+use crate::execution::{
+    DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Waiting, attempts, retention,
+};
 use crate::id::RecordId;
 use crate::limits::{Limits, QUEUE_DELAY_MAX};
 use crate::time::{Timestamp, earliest};
+use crate::timeout::Expired;
 
 /// The last turn may have missed the end of a step or child that came less than this before it was suspended. It saw
 /// all earlier ends.
@@ -37,7 +40,7 @@ fn deadlines(execution: &Execution) -> [Option<Timestamp>; 2] {
             Some(failing),
         ) => [Some(failing.deadline_at), None],
         (ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_), None) => {
-            [execution.deadline_at, execution.run_deadline_at]
+            [execution.deadline_at, execution.counting_run_deadline()]
         }
     }
 }
@@ -267,6 +270,19 @@ pub(crate) fn later_hint_at(execution: &Execution) -> Option<Timestamp> {
             waiting.until.filter(|_| waiting.hint_later && !waiting.has_extra_hint(execution))
         }
         ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => None,
+    }
+}
+
+impl Execution {
+    /// The deadline that has ended it, if one did.
+    pub fn expired(&self) -> Option<Expired> {
+        let closed = self.closed()?;
+        let ExecutionOutcome::TimedOut { kind } = closed.outcome else { return None };
+        let deadline_at = match kind {
+            DeadlineKind::Execution => self.deadline_at,
+            DeadlineKind::Run => self.run_deadline_at,
+        };
+        Some(Expired { kind: kind.into(), deadline_at: deadline_at.unwrap_or(closed.ended_at) })
     }
 }
 

@@ -50,8 +50,15 @@ pub enum Change {
         #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
         run_deadline_at: Option<Timestamp>,
     },
-    /// A further run was started: by `continue_as_new`, or by an operator's restart or rerun.
+    /// A further run was started: by `continue_as_new`, by the retry of a run that failed, or by an operator's restart or
+    /// rerun.
     ExecutionRunStarted {
+        /// Which attempt it is, if it is a retry.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
+        /// From when a worker may start it, if it is a retry.
+        #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
+        retry_at: Option<Timestamp>,
         /// The deadline of that run.
         #[serde(serialize_with = "wire::maybe_instant", skip_serializing_if = "Option::is_none")]
         run_deadline_at: Option<Timestamp>,
@@ -139,7 +146,9 @@ pub fn events(before: Option<&Execution>, after: &Execution, now: Timestamp) -> 
         None => changes.push(Change::ExecutionStarted { deadline_at, run_deadline_at }),
         Some(before) => {
             if after.run != before.run {
-                changes.push(Change::ExecutionRunStarted { run_deadline_at });
+                let retry_at = after.retry_starts_at();
+                let attempt = retry_at.and(after.attempt).map(|attempt| attempt.number);
+                changes.push(Change::ExecutionRunStarted { attempt, retry_at, run_deadline_at });
             }
             if after.failing.is_some() && before.failing.is_none() {
                 changes.push(Change::ExecutionFailing);

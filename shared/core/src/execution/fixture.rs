@@ -8,8 +8,8 @@ use crate::duration::Millis;
 use crate::execution::journal::{Entry, Happened, Sealed, StepOutcome};
 use crate::execution::{
     Admission, Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, FORMAT,
-    Failing, Held, Parent, ParentClosePolicy, Progress, Ready, Recheck, Slot, Stuck, TimedAttempt, Turn,
-    Waiting,
+    Failing, Held, Parent, ParentClosePolicy, Progress, Ready, Recheck, RunAttempt, Slot, Stuck,
+    TimedAttempt, Turn, Waiting,
 };
 use crate::flow::{
     CONCURRENCY_MAX, Gated, Pace, Paced, Priority, RATE_MAX, RATE_PERIOD_MAX, SHARDS_MAX, Shards,
@@ -26,6 +26,7 @@ use crate::limits::{
     WORKFLOW_MAX,
 };
 use crate::payload::{BlobRef, Json, Payload};
+use crate::retry::MaxAttempts;
 use crate::task::Failure;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
@@ -58,6 +59,7 @@ pub fn pending(now: Timestamp) -> Execution {
         sealed: None,
         open_steps: 0,
         pending_events: 0,
+        attempt: None,
         on_failure: None,
         failing: None,
         cancel_requested: false,
@@ -99,9 +101,19 @@ pub fn full(now: Timestamp) -> Execution {
         wakes: 9_999_999_999,
         idle_turns: u32::MAX,
         journal: every_entry(now),
-        sealed: Some(Sealed { segments: u32::MAX, last: Nonce::from_bytes([0xff; 8]), entries: u32::MAX }),
+        sealed: Some(Sealed {
+            segments: u32::MAX,
+            last: Nonce::from_bytes([0xff; 8]),
+            entries: u32::MAX,
+            completed: Some(u32::MAX),
+        }),
         open_steps: u32::MAX,
         pending_events: u32::MAX,
+        attempt: Some(RunAttempt {
+            number: u32::MAX,
+            of: MaxAttempts::Limited(NonZeroU32::MAX),
+            overdue: true,
+        }),
         on_failure: Some(SPAN_MAX),
         failing: Some(Failing { outcome, deadline_at: later(now, 5) }),
         cancel_requested: true,
@@ -185,6 +197,8 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
         name: step(&format!("charge[{number}]")),
         outcome,
         attempts: (number == 0).then_some(2),
+        expired: None,
+        errors: vec![],
     });
     let others = [
         Happened::Attempt {
@@ -194,6 +208,9 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
             error: Some(Failure::new("smtp", "later")),
             next_at: Some(later(now, 3)),
             progress: Some(0.25),
+            details: None,
+            is_ongoing: false,
+            errors: vec![],
         },
         Happened::Remote { name: step(&"r".repeat(STEP_NAME_MAX)) },
         Happened::Child {
@@ -230,6 +247,7 @@ fn parent() -> Parent {
             place: u16::MAX,
             of: u16::MAX,
         }),
+        step: None,
         on_close: ParentClosePolicy::RequestCancel,
     }
 }

@@ -14,13 +14,18 @@ use crate::execution::Execution;
 use crate::failure::Failure;
 use crate::id::{EventId, EventName, ExecutionId, Incarnation, Nonce, StepName};
 use crate::parent::ParentClosePolicy;
-use crate::payload::Payload;
+use crate::payload::{Json, Payload};
 use crate::time::Timestamp;
+use crate::timeout::Expired;
 
 /// Slots in one join item: as many as fit into one write unit.
 pub const JOIN_MAX: u16 = 100;
 /// The kind of the note that follows the entries which a rerun kept from the run before.
 pub const RESTARTED: &str = "restarted";
+/// The kind of the note about an operator's resume.
+pub const RESUMED: &str = "resumed";
+/// The kind of the note with which a run starts that is a retry of the run before.
+pub const RETRIED: &str = "retried";
 /// The kind of a note that names a journal entry which the code doesn't ask for.
 pub const DRIFT: &str = "drift";
 /// Maximum bytes of entries in a segment, as JSON.
@@ -38,6 +43,9 @@ pub struct Sealed {
     /// How many entries the segments have together.
     #[serde(rename = "c")]
     pub entries: u32,
+    /// How many of them are ends of steps and children with a result. Absent if an older build wrote a segment.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<u32>,
 }
 
 /// The key of a segment within its execution's partition.
@@ -75,14 +83,37 @@ pub struct RunEnd {
     /// When its code continued in the next run, if it did.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub continued_at: Option<Timestamp>,
+    /// When the next run starts, if that is a retry of this one.
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub retried_at: Option<Timestamp>,
 }
 
 /// The prefix of the names of steps that undo others after a run's code has failed: `undo:refund`.
 pub const UNDO_PREFIX: &str = "undo:";
 
+/// The prefix of the names of children: `child:` and the execution's id.
+pub const CHILD_PREFIX: &str = "child:";
+/// The prefix before [`CHILD_PREFIX`] of the name under which only the child's start is awaited. People know it by the
+/// child's name, so no view shows it.
+pub const START_PREFIX: &str = "start:";
+
+/// Whether the execution with this id was started as a child under this name. The failure handler's names have another
+/// prefix before that.
+pub fn is_own_child(name: &StepName, id: &ExecutionId) -> bool {
+    name.as_str().strip_suffix(id.as_str()).is_some_and(|before| before.ends_with(CHILD_PREFIX))
+}
+
+/// Whether a name is that of a wait for a child's start.
+pub fn is_start_of_child(name: &StepName) -> bool {
+    let (_, rest) = name.as_str().split_once(START_PREFIX).unwrap_or_default();
+    rest.starts_with(CHILD_PREFIX)
+}
+
 /// A journal entry: something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
+    /// When it happened. The end of a remote step or child is recorded when a turn reads it, with the instant at which
+    /// it ended: so it may be earlier than that of the entry before.
     #[serde(rename = "t")]
     pub at: Timestamp,
     #[serde(flatten)]
@@ -92,8 +123,8 @@ pub struct Entry {
 /// What a journal entry records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Happened {
-    /// An attempt of an inline step that is recorded before it runs (`at_most_once`, `durable_timeout`), or that failed
-    /// and will be retried.
+    /// An attempt of an inline step that is recorded before it runs (a step with a `timeout` over all attempts, with a
+    /// `heartbeat`, or that is `at_most_once`), or that failed and will be retried.
     #[serde(rename = "a")]
     Attempt {
         #[serde(rename = "n")]
@@ -109,9 +140,18 @@ pub enum Happened {
         /// After a failure: when the next attempt may start. Before the attempt runs: when it times out.
         #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
         next_at: Option<Timestamp>,
-        /// The last progress that this failed attempt, or one before it, has reported: from 0 to 1.
+        /// The last progress that this attempt, or one before it, has reported: from 0 to 1.
         #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
         progress: Option<f64>,
+        /// The last details that it, or one before it, has reported with a heartbeat.
+        #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+        details: Option<Json>,
+        /// Whether the attempt had begun before: only what it has reported is new.
+        #[serde(rename = "g", default, skip_serializing_if = "std::ops::Not::not")]
+        is_ongoing: bool,
+        /// The attempts that failed before it and have no entry of their own.
+        #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
+        errors: Vec<FailedAttempt>,
     },
     /// A remote step was started: a task whose id follows from the execution, its run and this name.
     #[serde(rename = "r")]
@@ -141,6 +181,12 @@ pub enum Happened {
         /// How many attempts it took; absent for a remote step or child.
         #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
         attempts: Option<u32>,
+        /// The time limit that ended it, if one did.
+        #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+        expired: Option<Expired>,
+        /// The failed attempts of an inline step that have no entry of their own.
+        #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
+        errors: Vec<FailedAttempt>,
     },
     /// An operator has a step run again: its earlier entries no longer count.
     #[serde(rename = "o")]
@@ -216,6 +262,18 @@ pub enum Happened {
         #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
         name: Option<StepName>,
     },
+}
+
+/// An attempt that failed and was followed by another one in the same turn, so that it needed no entry of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedAttempt {
+    #[serde(rename = "t")]
+    pub at: Timestamp,
+    #[serde(rename = "i")]
+    pub attempt: u32,
+    /// Its message is cut.
+    #[serde(rename = "x")]
+    pub error: Failure,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -383,6 +441,13 @@ impl Entry {
             | Happened::Note { .. } => None,
         }
     }
+}
+
+/// How many of these entries are ends of steps and children with a result.
+pub fn completed_steps(entries: &[Entry]) -> u32 {
+    let is_result =
+        |entry: &&Entry| matches!(entry.what, Happened::Step { outcome: StepOutcome::Completed { .. }, .. });
+    u32::try_from(entries.iter().filter(is_result).count()).unwrap_or(u32::MAX)
 }
 
 /// The remote steps and children of a journal that have started and haven't ended. The latest entry of a name counts.

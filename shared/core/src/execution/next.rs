@@ -17,6 +17,8 @@ pub struct Next {
 pub enum NextStep {
     /// Its next turn may start from then on.
     Available,
+    /// This run starts then, as a retry of the run before, which failed.
+    Retry,
     /// By the rate of its key, its first turn may start from then on.
     Rate,
     /// A worker has to start its next turn. No deadline limits that wait.
@@ -47,6 +49,7 @@ impl NextStep {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Available => "becomes_available",
+            Self::Retry => "run_starts",
             Self::Rate => "waits_for_rate",
             Self::Turn => "waits_for_worker",
             Self::LeaseExpiry => "lease_expires",
@@ -85,7 +88,13 @@ pub fn next(execution: &Execution, now: Timestamp) -> Next {
         ExecutionState::Pending(ready) => {
             let available = Some(ready.available_at).filter(|available| *available > now);
             let by_rate = rate_waited_for(execution, now).is_some();
-            let step = if by_rate { NextStep::Rate } else { NextStep::Available };
+            let step = if by_rate {
+                NextStep::Rate
+            } else if execution.retry_starts_at().is_some() {
+                NextStep::Retry
+            } else {
+                NextStep::Available
+            };
             first_of(&[at(step, available)], NextStep::Turn)
         }
         ExecutionState::Waiting(waiting) if is_woken(execution, waiting, now) => {
@@ -116,7 +125,7 @@ fn deadlines(execution: &Execution) -> [Option<Next>; 2] {
     }
     [
         at(NextStep::Deadline(DeadlineKind::Execution), execution.deadline_at),
-        at(NextStep::Deadline(DeadlineKind::Run), execution.run_deadline_at),
+        at(NextStep::Deadline(DeadlineKind::Run), execution.counting_run_deadline()),
     ]
 }
 
@@ -134,6 +143,7 @@ mod tests {
     use crate::execution::journal::{Entry, Happened};
     use crate::execution::{Closed, ExecutionOutcome, Failing, Ready, Turn, attempts, fixture};
     use crate::id::{LeaseId, StepName};
+    use crate::limits::Limits;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -224,8 +234,11 @@ mod tests {
             error: None,
             next_at: Some(later(30)),
             progress: None,
+            details: None,
+            is_ongoing: false,
+            errors: vec![],
         };
-        attempts::note(&mut running, &[Entry { at: NOW, what }]);
+        attempts::note(&mut running, &[Entry { at: NOW, what }], &Limits::default());
         says(&running, NextStep::StepTimeout, Some(later(31)));
         let outcome = ExecutionOutcome::Cancelled { terminated: false };
         let closed = Closed { outcome, ended_at: NOW, expires_at: later(90) };

@@ -11,6 +11,7 @@ impl Parent {
             incarnation: execution.incarnation,
             run: execution.run,
             slot: None,
+            step: None,
             on_close: ParentClosePolicy::default(),
         }
     }

@@ -18,7 +18,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Reject;
-use crate::execution::journal::{Entry, Happened};
+use crate::execution::journal::{Entry, Happened, RESUMED};
 use crate::id::{EventName, ExecutionId, StepName};
 use crate::limits::{self, Limits};
 use crate::time::Timestamp;
@@ -146,7 +146,7 @@ impl Replay {
         self.in_flight.iter().chain(&self.fresh)
     }
 
-    /// The write failed: its entries are written with the next write.
+    /// The last write, if there was one, failed: its entries are written with the next write.
     pub fn put_back(&mut self) {
         self.fresh.splice(0..0, self.in_flight.drain(..));
     }
@@ -247,6 +247,9 @@ impl Replay {
                 return;
             }
             Happened::Note { kind, name } => {
+                if kind == RESUMED {
+                    self.name_states.values_mut().for_each(|name_state| name_state.start_afresh(entry.at));
+                }
                 self.drift.note(kind, name.as_ref(), &self.name_states);
                 return;
             }

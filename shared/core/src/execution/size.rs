@@ -138,12 +138,13 @@ const fn drop_trace(execution: &mut Execution) {
     execution.trace = None;
 }
 
-/// Deadlines that don't count any more; and if it has no more turns, their order, and how many shards its keys have, which
-/// only an operator's view and limit of a key need. If it is restarted, it has new deadlines, and no order.
+/// Deadlines and attempts that don't count any more; and if it has no more turns, their order, and how many shards its keys have, which
+/// only an operator's view and limit of a key need. If it is restarted, it has new deadlines and attempts, and no order.
 fn drop_past(execution: &mut Execution) {
     let is_closed = execution.closed().is_some();
     if is_closed || execution.failing.is_some() {
         (execution.deadline_at, execution.run_deadline_at) = (None, None);
+        execution.attempt = None;
     }
     if is_closed {
         execution.lane = Lane::default();

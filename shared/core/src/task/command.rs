@@ -42,7 +42,7 @@ pub enum Command {
     },
     /// Revive it after its end. Operators do this.
     Retry,
-    /// Send its hint again if it is parked, because its queue was resumed.
+    /// Send its hint again if it is parked, because its queue or its execution was resumed.
     Unpark,
     /// Handle whatever has become due, called by the tick.
     Due(QueueView),
@@ -128,6 +128,9 @@ pub struct Claim {
     pub isolation: Isolation,
     /// Whether the task's queue is paused. Then no lease is granted, and the task is parked.
     pub paused: bool,
+    /// Whether the execution that it is a remote step of is paused. Then no lease is granted either, and the time of the
+    /// task starts afresh when it is unparked.
+    pub held: bool,
     /// The places that were taken for this attempt, if the task needs some.
     pub places: Option<Places>,
     /// The start that was reserved for this attempt, if the task starts by a rate and its record has none that counts.
@@ -145,14 +148,48 @@ pub struct HintedRecord {
     pub version: u64,
 }
 
+/// What is alive, as a heartbeat says. The lease asks whether the worker lives, the heartbeat timeout whether the work
+/// does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SignOfLife {
+    /// The worker and the work: it extends the lease and restarts the heartbeat timeout.
+    #[default]
+    Both,
+    /// The worker alone: it extends the lease. The work may hang.
+    Worker,
+    /// The work alone: it restarts the heartbeat timeout. The lease may be meant to end with its worker's process.
+    Work,
+}
+
+impl SignOfLife {
+    /// Whether it extends the lease.
+    pub const fn extends_lease(self) -> bool {
+        match self {
+            Self::Both | Self::Worker => true,
+            Self::Work => false,
+        }
+    }
+
+    /// Whether it restarts the heartbeat timeout.
+    pub const fn is_of_work(self) -> bool {
+        match self {
+            Self::Both | Self::Work => true,
+            Self::Worker => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     /// The fence of the attempt.
     pub lease: LeaseId,
-    /// Its progress, from 0 to 1.
+    pub sign_of: SignOfLife,
+    /// The attempt's progress, from 0 to 1.
     pub progress: Option<f64>,
-    /// Whether it extends the lease. Otherwise it only reports progress.
-    pub extends_lease: bool,
+    /// Details of the progress, at most [`crate::limits::DETAILS_MAX`] bytes.
+    pub details: Option<Json>,
+    /// Random key for details that don't fit into the record.
+    pub blob_id: BlobId,
     /// When the first of its places ends, if the task needs some. The lease isn't extended beyond that.
     pub places_until: Option<Timestamp>,
 }

@@ -11,7 +11,7 @@ mod tests;
 use serde::Serialize;
 
 use crate::duration::Millis;
-use crate::id::{Incarnation, QueueName, TaskId, TaskKind, WorkerName};
+use crate::id::{ExecutionId, Incarnation, QueueName, StepName, TaskId, TaskKind, WorkerName};
 use crate::task::{Ending, Status};
 use crate::time::Timestamp;
 use crate::timeout::TimeoutKind;
@@ -38,6 +38,12 @@ pub struct Event {
     pub queue: QueueName,
     /// The kind of work.
     pub task_kind: TaskKind,
+    /// The execution that it is a remote step of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+    /// Its name in that execution, if the record had space for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepName>,
     /// Number of the attempt that the event is about; 0 before the first.
     pub attempt: u32,
     /// The trace that it belongs to, as in a `traceparent` header, if traces are kept.

@@ -61,7 +61,7 @@ fn timeout_error(task: &Task, kind: TimeoutKind, expired_at: Timestamp) -> Failu
     let what = match kind {
         TimeoutKind::ScheduleToClose => "the task's deadline passed",
         TimeoutKind::ScheduleToStart => "no worker claimed it in time",
-        TimeoutKind::Heartbeat => "the worker gave no sign of life in time",
+        TimeoutKind::Heartbeat => "the work gave no sign of life in time",
         TimeoutKind::StartToClose => "the attempt ran too long",
     };
     let message = format!("{what}: {} was {}", kind.as_str(), expired_at.to_rfc3339());
@@ -180,6 +180,7 @@ fn doomed(task: &Task, error: &Failure, start: Timestamp, deadline: Timestamp) -
 /// Makes the task wait for a worker from `available_at` on.
 pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp) {
     let available_at = available_at.max(now);
+    start_time(task, now);
     task.hinted_at = None;
     task.parked = false;
     task.state = State::Pending(Pending {
@@ -208,8 +209,37 @@ pub(crate) fn resume_wait(task: &mut Task, now: Timestamp) {
     }
 }
 
+/// While its execution is paused, a task that waits has no deadline.
+pub(crate) const fn stop_time(task: &mut Task) {
+    task.deadline_at = None;
+    if let State::Pending(pending) = &mut task.state {
+        pending.schedule_to_start_at = None;
+    }
+}
+
+/// After that, its time starts afresh.
+fn start_time(task: &mut Task, now: Timestamp) {
+    if task.is_held() {
+        task.deadline_at = task.timeouts.schedule_to_close.map(|timeout| now.plus(timeout.after));
+    }
+    if let State::Pending(pending) = &mut task.state
+        && task.parked
+        && pending.schedule_to_start_at.is_none()
+    {
+        pending.schedule_to_start_at = task.timeouts.schedule_to_start.map(|timeout| now.plus(timeout.after));
+    }
+}
+
+/// A parked task waits for a worker again.
+pub(crate) fn unpark(task: &mut Task, now: Timestamp) {
+    start_time(task, now);
+    task.parked = false;
+    task.hinted_at = Some(now);
+}
+
 /// Grants a worker the lease on the task.
 pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
+    start_time(task, now);
     let start_left = match &task.state {
         State::Pending(pending) => pending.schedule_to_start_at.map(|at| at.since(now)),
         State::Running(running) => running.start_left,
@@ -261,33 +291,59 @@ pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
     });
 }
 
-/// Cuts texts that only people read until the record is within its byte budget.
+/// Bytes that a running task's record may still grow by until its next attempt runs: the attempt that has ended, a lost
+/// worker, a hint that was sent again, a start that is reserved by a rate.
+const NEXT_ATTEMPT_BYTES: usize = 110;
+const NEXT_START_BYTES: usize = 60;
+/// Bytes of the details in the record without their text.
+const DETAILS_NAME_BYTES: usize = 9;
+
+/// What is cut until the record is within its byte budget, in this order.
+const CUTS: [fn(&mut Task); 14] = [
+    |task| cut_history(task, 60),
+    |task| cut_history(task, 20),
+    |task| cut_history(task, 0),
+    |task| task.history.iter_mut().for_each(|past| past.worker = None),
+    |task| task.history.iter_mut().for_each(|past| past.error = None),
+    drop_oldest,
+    drop_oldest,
+    // Before the last error's message, which would be stored again as a whole if it were cut.
+    Task::forget_step,
+    |task| cut_outcome(task, 60),
+    |task| task.flow.iter_mut().for_each(|flow| flow.fairness_text.clear()),
+    drop_worker,
+    |task| task.progress = None,
+    |task| task.history.iter_mut().for_each(|past| past.claimed_at = None),
+    |task| task.trace = None,
+];
+
+/// Cuts texts that only people read until the record is within its byte budget. Details are dropped only after the task
+/// has ended: [`space_for_details`] leaves space for everything before.
 ///
 /// The shortest form fits every task that scheduling accepts.
 pub(crate) fn fit(task: &mut Task) {
     cut_outcome(task, ERROR_BYTES);
-    let steps: [fn(&mut Task); 14] = [
-        |task| cut_history(task, 60),
-        |task| cut_history(task, 20),
-        |task| cut_history(task, 0),
-        |task| task.history.iter_mut().for_each(|past| past.worker = None),
-        |task| task.history.iter_mut().for_each(|past| past.error = None),
-        drop_oldest,
-        drop_oldest,
-        |task| cut_outcome(task, 60),
-        |task| task.flow.iter_mut().for_each(|flow| flow.fairness_text.clear()),
-        drop_worker,
-        |task| task.progress = None,
-        |task| task.history.iter_mut().for_each(|past| past.claimed_at = None),
-        |task| task.trace = None,
-        |task| cut_outcome(task, 0),
-    ];
-    for step in steps {
+    let last: [fn(&mut Task); 2] = [|task| task.details = None, |task| cut_outcome(task, 0)];
+    for cut in CUTS.into_iter().chain(last) {
         if size::of(task) <= CONTROL_RECORD_BYTES {
             return;
         }
-        step(task);
+        cut(task);
     }
+}
+
+/// How many bytes of details the record has space for, from now until the task ends, if everything else that may be cut
+/// is cut.
+pub(crate) fn space_for_details(task: &Task) -> usize {
+    let mut shortest = task.clone();
+    for cut in CUTS {
+        cut(&mut shortest);
+    }
+    shortest.details = None;
+    shortest.history.clear();
+    let start = if task.paced().is_some() { NEXT_START_BYTES } else { 0 };
+    let taken = size::of(&shortest) + DETAILS_NAME_BYTES + NEXT_ATTEMPT_BYTES + start;
+    CONTROL_RECORD_BYTES.saturating_sub(taken)
 }
 
 fn cut_history(task: &mut Task, bytes: usize) {

@@ -20,7 +20,7 @@ const RUNS = 20;
 
 export function show(page) {
   const { root, id } = page;
-  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'timeline', 'runs', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
+  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'timeline', 'unread', 'runs', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
   const timeline = new Timeline(id);
   // The earlier run whose timeline is shown.
   const run = page.query.run;
@@ -29,29 +29,30 @@ export function show(page) {
   const load = async (signal) => {
     const { execution } = await get(['executions', id], {}, signal);
     const isKept = known && (run || (isSame(known, execution) && known.entries.length > LONG));
-    const [entries, events, runs] = await Promise.all([
-      isKept ? known.entries : get(['executions', id, 'timeline'], { run }, signal).then((answer) => answer.entries),
+    const [{ entries, unread }, events, runs] = await Promise.all([
+      isKept ? known : get(['executions', id, 'timeline'], { run }, signal),
       execution.pending_events > 0 ? get(['executions', id, 'events'], {}, signal).then((answer) => answer.counts) : {},
       execution.run === (known?.execution.run ?? 1) ? known?.runs : get(['executions', id, 'runs'], { limit: RUNS }, signal),
     ]);
-    return { execution, entries, events, runs };
+    return { execution, entries, unread, events, runs };
   };
 
   const draw = (data) => {
     if (data instanceof Problem) return refused(data);
-    const { execution, entries, events, runs } = data;
+    const { execution, entries, unread, events, runs } = data;
     const isFirst = known === null;
     known = data;
     if (isFirst) {
       remember(execution.workflow);
-      replace(root, Object.values(parts));
-      parts.timeline.replaceChildren(section(run ? `Timeline of run ${run}` : 'Timeline', timeline.element));
+      replace(root, Object.values(parts).filter((part) => part !== parts.unread));
+      parts.timeline.replaceChildren(section(run ? `Timeline of run ${run}` : 'Timeline', timeline.element, parts.unread));
       parts.export.replaceChildren(exporting(id, run));
     }
     parts.gone.replaceChildren();
     replace(parts.state, state(execution));
     replace(parts.next, section('What happens next', h('p', { class: 'next' }, next(execution), execution.waits_at ? [' ', keyLink(execution.waits_at.limit.key, 'Who has the places')] : null), waits(execution), pending(execution, events)));
     replace(parts.actions, section('Calls', panel('execution', execution, refresh)));
+    replace(parts.unread, unread ? h('p', { class: 'quiet' }, `${unread.toLocaleString()} more open steps and children weren’t read: some of them may have ended.`) : null);
     timeline.update(run ? { created_at: entries[0].at, ended_at: entries.at(-1).at } : execution, entries);
     replace(parts.runs, runs ? runsOf(execution, runs, run) : null);
     replace(parts.payloads, payloads(execution));
@@ -143,14 +144,22 @@ function state(execution) {
       ['Started', both(execution.created_at)],
       ['Ended', both(execution.ended_at)],
       ['Took', execution.ended_at ? length(millis(execution.ended_at) - millis(execution.created_at)) : null],
-      ['Deadline', execution.ended_at ? null : deadline(execution.deadline_at)],
-      ['Deadline of this run', execution.ended_at ? null : deadline(execution.run_deadline_at)],
+      ['Deadline', limit(execution, execution.deadline_at, execution.execution_timeout)],
+      ['Deadline of this run', limit(execution, execution.run_deadline_at, execution.run_timeout)],
+      ['Failure handler', execution.on_failure_timeout ? `at most ${execution.on_failure_timeout}` : null],
+      ['Completed steps', execution.completed_steps || null],
       ['Run', execution.run > 1 ? [`${execution.run}, since `, at(execution.run_started_at)] : null],
       ['Worker', execution.worker],
       ['Parent', execution.parent ? link(['executions', execution.parent.id]) : null],
       ['Labels', labels(execution.labels)],
       ['Trace', trace(execution)],
     ]));
+}
+
+/** A deadline with its length. Of an ended execution it is past, whatever the time. */
+function limit({ ended_at: ended }, instant, span) {
+  const shown = ended ? at(instant) : deadline(instant);
+  return instant ? [shown, span ? `, after ${span}` : ''] : span;
 }
 
 /** A deadline with the time that is left. */

@@ -8,7 +8,7 @@ import { payload } from '../payload.js';
 import { problem, refused } from '../problem.js';
 import { both, length, millis } from '../time.js';
 import { attempts } from '../timeline/details.js';
-import { next, reason } from '../words.js';
+import { next, reason, retries, timeouts } from '../words.js';
 import { deadline, labels } from './execution.js';
 import { keyLink } from './limits.js';
 
@@ -44,8 +44,12 @@ function state(task) {
     facts([
       ['Kind', task.kind],
       ['Queue', h('a', { href: `#/tasks?queue=${encodeURIComponent(task.queue)}` }, task.queue)],
+      ['Execution', task.execution_id ? link(['executions', task.execution_id]) : null],
+      ['Step', task.step],
       ['Attempt', `${task.attempt} of ${most}`],
+      ['Retries', retries(task)],
       ['Progress', task.progress === undefined ? null : h('span', {}, h('progress', { value: task.progress, 'aria-label': 'Progress' }), ` ${Math.round(task.progress * 100)} %`)],
+      ['Details', task.details === undefined ? null : h('code', {}, JSON.stringify(task.details))],
       ['Scheduled', both(task.created_at)],
       ['Available', isLive ? both(task.available_at) : null],
       ['Ended', both(task.ended_at)],
@@ -54,6 +58,7 @@ function state(task) {
       ['A worker must claim it by', deadline(task.schedule_to_start_at)],
       ['This attempt must end by', deadline(task.start_to_close_at)],
       ['Next heartbeat by', deadline(task.heartbeat_at)],
+      ...timeouts(task),
       ['Lease until', isLive ? both(task.lease_expires_at) : null],
       ['Priority', task.priority],
       ['Fairness key', task.fairness_key],

@@ -16,7 +16,7 @@ use tickover_core::queue::QueueView;
 use tickover_core::retry::{Delay, Jitter, MAX_CODES_BYTES, MAX_LISTED_DELAYS, MaxAttempts, RetryPolicy};
 use tickover_core::size;
 use tickover_core::task::command::{
-    Claim, Command, Complete, Fail, Heartbeat, Key as IdempotencyKey, Schedule, Start,
+    Claim, Command, Complete, Fail, Heartbeat, Key as IdempotencyKey, Schedule, SignOfLife, Start,
 };
 use tickover_core::task::decide;
 use tickover_core::task::decision::Reply;
@@ -201,6 +201,7 @@ fn parent() -> Parent {
         incarnation: Incarnation::from_bytes([0xff; 8]),
         run: 9_999,
         slot: Some(Slot { label, item: 99, place: JOIN_MAX - 1, of: JOIN_MAX }),
+        step: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
     }
 }
@@ -216,6 +217,7 @@ fn claim(attempt: u8) -> Command {
         hint: None,
         isolation: Isolation::Alone,
         paused: false,
+        held: false,
         places: None,
         start: None,
         began_at: None,
@@ -257,8 +259,10 @@ fn life(scheduled: Task) -> Vec<Task> {
         &mut states,
         &Command::Heartbeat(Heartbeat {
             lease,
+            sign_of: SignOfLife::Both,
             progress: Some(0.123_456_789_012_345_67),
-            extends_lease: true,
+            details: None,
+            blob_id,
             places_until: None,
         }),
         now,

@@ -12,6 +12,7 @@ fn parent() -> Parent {
         incarnation: Incarnation::from_bytes([1; 8]),
         run: 1,
         slot: None,
+        step: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
     }
 }

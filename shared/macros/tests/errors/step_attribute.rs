@@ -165,4 +165,14 @@ async fn too_many_shards() -> tickover::Result<()> {
     Ok(())
 }
 
+#[tickover::step(schedule_to_start = "30s")]
+async fn inline_wait_for_a_worker() -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::step(timeout = "5m", timeout_scope = "per_attempt")]
+async fn name_of_another_system() -> tickover::Result<()> {
+    Ok(())
+}
+
 fn main() {}

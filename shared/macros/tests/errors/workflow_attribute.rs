@@ -1,6 +1,6 @@
 //! Attributes of workflows with invalid options.
 
-#[tickover::workflow(retry = "fixed(3, 2s)")]
+#[tickover::workflow(heartbeat = "fixed(3, 2s)")]
 async fn unknown_key(ctx: tickover::Ctx) -> tickover::Result<()> {
     Ok(())
 }
@@ -62,6 +62,16 @@ async fn key_of_no_field(_ctx: tickover::Ctx, _order: String) -> tickover::Resul
 
 #[tickover::workflow(requires("gpu"))]
 async fn capability(ctx: tickover::Ctx) -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::workflow(retry = "often")]
+async fn no_policy(ctx: tickover::Ctx) -> tickover::Result<()> {
+    Ok(())
+}
+
+#[tickover::workflow(non_retryable("Declined"))]
+async fn codes_of_no_policy(ctx: tickover::Ctx) -> tickover::Result<()> {
     Ok(())
 }
 

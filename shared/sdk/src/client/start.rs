@@ -38,7 +38,8 @@ impl<O> StartExecution<O> {
         start.asked = workflow.asked(input);
         start.change(|request| {
             // The start has the timeouts, so that they apply even if no worker starts the first turn in time.
-            let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
+            let CodeTerms { timeouts, on_failure, attempts: _ } =
+                options.terms(workflow.failure_handler().is_some());
             request.execution_timeout = timeouts.execution.map(Into::into);
             request.run_timeout = timeouts.run.map(Into::into);
             request.on_failure_timeout = on_failure.map(Into::into);

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
-use tickover_core::execution::journal::Happened;
+use tickover_core::execution::journal::{CHILD_PREFIX, Happened, START_PREFIX};
 use tickover_core::execution::replay::NameState;
 use tickover_core::execution::{ExecutionTimeouts, Parent, ParentClosePolicy};
 use tickover_core::flow::Priority;
@@ -45,7 +45,8 @@ impl<O: Stored> Child<O> {
         input: &I,
     ) -> Self {
         let options = workflow.options();
-        let CodeTerms { timeouts, on_failure } = options.terms(workflow.failure_handler().is_some());
+        let CodeTerms { timeouts, on_failure, attempts: _ } =
+            options.terms(workflow.failure_handler().is_some());
         let asked = workflow.asked(input);
         let input = codec::encode(input).map_err(|error| format!("its input can't be written: {error}"));
         let operation = ChildOperation {
@@ -217,19 +218,8 @@ impl<O: Stored> Future for Child<O> {
     }
 }
 
-/// Prefix of a child's name.
-const STARTED: &str = "child:";
-/// Prefix before [`STARTED`] where only the child's start is awaited.
-const START: &str = "start:";
 /// Prefix of the name of an execution that this one didn't start.
 const FOUND: &str = "execution:";
-
-/// Whether this execution started the one with this name as its child.
-pub(crate) fn is_own_child(name: &StepName, id: &ExecutionId) -> bool {
-    let before = name.as_str().strip_suffix(id.as_str());
-    // The failure handler's names have another prefix before that.
-    before.is_some_and(|before| before.ends_with(STARTED))
-}
 
 /// A wait for the end of another execution.
 pub(super) struct ChildOperation<O> {
@@ -272,7 +262,7 @@ impl<O> ChildOperation<O> {
     /// Its name in the journal, without the failure handler's prefix.
     fn text(&self) -> String {
         match &self.origin {
-            Origin::Started { .. } | Origin::Begun => format!("{STARTED}{}", self.id),
+            Origin::Started { .. } | Origin::Begun => format!("{CHILD_PREFIX}{}", self.id),
             Origin::Found => format!("{FOUND}{}", self.id),
         }
     }
@@ -310,6 +300,7 @@ impl<O> ChildOperation<O> {
             incarnation: state.facts.incarnation,
             run: state.facts.run,
             slot: None,
+            step: None,
             on_close: *policy,
         };
         Ok(StartRequest {
@@ -390,11 +381,12 @@ impl<O: Stored> Operation for ChildOperation<O> {
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
-        let NameState::Ended { outcome, attempts } = state.replay.name_state(self.name.as_ref()?).clone()
+        let NameState::Ended { outcome, attempts, expired } =
+            state.replay.name_state(self.name.as_ref()?).clone()
         else {
             return Some(Err(self.invalid("the journal has no outcome of it")));
         };
-        read_outcome(state, &self.text(), &outcome, attempts.unwrap_or(1))
+        read_outcome(state, &self.text(), &outcome, (attempts.unwrap_or(1), expired))
     }
 }
 
@@ -407,12 +399,16 @@ pub(super) struct StartOperation<O> {
 
 impl<O> StartOperation<O> {
     fn names(&mut self, state: &mut State) -> Result<(StepName, StepName), FirstPoll<StepError<Failure>>> {
+        // The child's name first: an error should have the name that people know.
+        let child = self.child.claimed(state)?;
         let start =
-            state.claim(&format!("{START}{}", self.child.text())).map_err(|problem| match problem {
-                ClaimProblem::Refused(problem) => FirstPoll::Ready(self.child.invalid(problem)),
-                ClaimProblem::Over => FirstPoll::Over,
-            })?;
-        Ok((start, self.child.claimed(state)?))
+            state.claim(&format!("{START_PREFIX}{}", self.child.text())).map_err(
+                |problem| match problem {
+                    ClaimProblem::Refused(problem) => FirstPoll::Ready(self.child.invalid(problem)),
+                    ClaimProblem::Over => FirstPoll::Over,
+                },
+            )?;
+        Ok((start, child))
     }
 }
 
@@ -442,8 +438,8 @@ impl<O: Stored> Operation for StartOperation<O> {
         let text = self.child.text();
         match state.replay.name_state(child).clone() {
             // The start failed: only the entry of a failed start has a number of attempts.
-            NameState::Ended { outcome, attempts: Some(attempts) } => {
-                let ended: Result<O, _> = read_outcome(state, &text, &outcome, attempts)?;
+            NameState::Ended { outcome, attempts: Some(attempts), expired } => {
+                let ended: Result<O, _> = read_outcome(state, &text, &outcome, (attempts, expired))?;
                 Some(ended.and_then(|_| Err(self.child.invalid("it wasn't started"))))
             }
             _ => Some(Ok(self.child.to_await())),

@@ -119,9 +119,9 @@ impl<O> Drop for Awaited<O> {
         };
         // An inline attempt whose future was dropped is stopped.
         if let Some(Need::Inline(inline)) = dropped
-            && let Stage::Running(handle) = inline.stage
+            && let Stage::Running(running) = inline.stage
         {
-            handle.abort();
+            running.handle.abort();
         }
     }
 }

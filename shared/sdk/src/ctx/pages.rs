@@ -175,7 +175,7 @@ impl Operation for Reread {
                 format!("the journal has no outcome of {}", self.name),
             )));
         };
-        let read = read_outcome::<Outcomes, Failure>(state, self.name.as_str(), &outcome, 1)?;
+        let read = read_outcome::<Outcomes, Failure>(state, self.name.as_str(), &outcome, (1, None))?;
         state.forget_text(&self.name);
         Some(read.map_err(Error::from))
     }

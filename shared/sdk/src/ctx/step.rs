@@ -14,10 +14,11 @@ use tickover_core::execution::replay::{NameState, StepPolicy};
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{QueueName, StepName, TaskKind};
 use tickover_core::payload::{Json, Payload};
+use tickover_core::reported::Reported;
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task;
 use tickover_core::time::Timestamp;
-use tickover_core::timeout::{LifeTimeout, Timeouts};
+use tickover_core::timeout::{Expired, LifeTimeout, Timeouts};
 use tickover_service::executions::RemoteStep;
 
 use super::operation::{Awaited, FirstPoll, Operation};
@@ -116,7 +117,7 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
         let name = self.name.clone()?;
-        let NameState::Ended { outcome, attempts } = state.replay.name_state(&name).clone() else {
+        let NameState::Ended { outcome, attempts, expired } = state.replay.name_state(&name).clone() else {
             return Some(Err(self.step.invalid("the journal has no outcome of it")));
         };
         // The journal has no number of attempts for a remote step. An exhausted step has used all attempts of its
@@ -125,7 +126,7 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
             MaxAttempts::Limited(limit) => limit.get(),
             MaxAttempts::Skip | MaxAttempts::Unlimited => 1,
         };
-        read_outcome(state, &self.step.name, &outcome, attempts.unwrap_or_else(all))
+        read_outcome(state, &self.step.name, &outcome, (attempts.unwrap_or_else(all), expired))
     }
 }
 
@@ -172,21 +173,21 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
                  step remotely with `.remote()`",
             ));
         }
-        if options.heartbeat.is_some() {
+        if options.schedule_to_start.is_some() {
             return Err(self.step.invalid(
-                "heartbeat: an inline step has no heartbeat; run it remotely with `.remote()`, or limit its \
-                 attempts with `attempt_timeout`",
+                "schedule_to_start limits how long a task waits for a worker; run the step remotely with `.remote()`",
             ));
         }
         Ok(Need::Inline(Box::new(Inline {
             name,
             given_name: self.step.name.clone(),
             policy: policy_of(options),
-            recorded_first: options.at_most_once || options.durable_timeout,
             runner,
             stage: Stage::Unknown,
-            progress: None,
+            reported: Reported::default(),
+            recording: None,
             unwritten: None,
+            failures: vec![],
         })))
     }
 
@@ -223,6 +224,7 @@ fn policy_of(options: &StepOptions) -> StepPolicy {
         retry: options.retry.clone(),
         timeout: options.all_attempts(),
         attempt_timeout: options.each_attempt(),
+        heartbeat: options.heartbeat(),
         at_most_once: options.at_most_once,
     }
 }
@@ -231,7 +233,7 @@ fn policy_of(options: &StepOptions) -> StepPolicy {
 fn timeouts_of(options: &StepOptions) -> Timeouts {
     Timeouts {
         schedule_to_close: options.all_attempts().map(|after| LifeTimeout { after, is_error: true }),
-        schedule_to_start: None,
+        schedule_to_start: options.schedule_to_start(),
         heartbeat: options.heartbeat(),
         start_to_close: options.each_attempt(),
     }
@@ -288,12 +290,12 @@ fn unwritable(code: &str, message: &str) -> Attempted {
     Attempted::Unwritable(task::Failure::new(code, message))
 }
 
-/// Converts a stored outcome to the step's types. `None` if it can't be read: then the execution waits for an operator.
+/// Converts a stored outcome, with its number of attempts and the time limit that ended it, to the step's types. `None` if it can't be read: then the execution waits for an operator.
 pub(crate) fn read_outcome<T: Stored, E: Stored>(
     state: &mut State,
     step: &str,
     outcome: &StepOutcome,
-    attempts: u32,
+    (attempts, expired): (u32, Option<Expired>),
 ) -> Option<Result<T, StepError<E>>> {
     let step = step.to_owned();
     let error = match outcome {
@@ -309,9 +311,9 @@ pub(crate) fn read_outcome<T: Stored, E: Stored>(
             Ok(last_error) => StepError::RetryExhausted { step, attempts, last_error },
             Err(failure) => StepError::Broken { step, attempts, failure },
         },
-        StepOutcome::TimedOut => StepError::TimedOut { step },
+        StepOutcome::TimedOut => StepError::TimedOut { step, expired },
         StepOutcome::DeadlineExceeded => StepError::DeadlineExceeded { step },
-        StepOutcome::Cancelled => StepError::Cancelled { step },
+        StepOutcome::Cancelled => StepError::Cancelled { step, expired },
         StepOutcome::ResultExpired => StepError::ResultExpired { step },
     };
     Some(Err(error))

@@ -164,7 +164,7 @@ mod tests {
             }
             service.wait_for_execution(&id, Millis::from_secs(20)).await.unwrap();
         };
-        system.work(ended).await.unwrap();
+        Box::pin(system.work(ended)).await.unwrap();
         assert_eq!(statuses, ["200", "404"]);
         let described = service.execution(&id).await.unwrap().unwrap();
         assert_eq!(described.output.unwrap().as_str(), "true");

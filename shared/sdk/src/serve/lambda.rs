@@ -2,8 +2,8 @@
 //! goes back to its queue, without the others of its batch. If the process dies, it isn't known which message caused
 //! the death: each of them is then processed alone.
 //!
-//! Leases last as long as the invocation. So the worker sends heartbeats only for tasks with a heartbeat timeout. It
-//! starts no work for which too little time is left.
+//! Leases last as long as the invocation. So the worker sends no heartbeats of its own, only what the steps' code
+//! reports. It starts no work for which too little time is left.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -24,7 +24,7 @@ use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
 use tickover_lambda::{App, Event, Failure, Invocation, answer, sqs};
 use tickover_service::claim::{ClaimRequest, Delivered, Hinted, Isolation};
-use tickover_service::telemetry::field;
+use tickover_service::telemetry::{execution_of, field, step_of};
 
 use super::ServeError;
 use crate::registry::Registry;
@@ -48,7 +48,7 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
         .await
         .map_err(|error| ServeError::Environment { problem: error.to_string() })?;
     let at_once = settings.concurrency;
-    let settings = WorkerSettings { heartbeat: false, ..settings };
+    let settings = WorkerSettings { heartbeat: Some(Millis::ZERO), ..settings };
     let worker = Arc::new(Worker::new(app.service.clone(), registry, settings)?);
     let announced = Arc::new(AtomicBool::new(false));
     let handle = move |app: App, invocation: Invocation| {
@@ -248,9 +248,13 @@ impl InvocationWork<'_> {
     ) -> Result<bool, Problem> {
         let hint = Hint::parse(message.body).map_err(|error| Reject::field("body", error))?;
         // If this worker claimed and released the task, its message would come back at once, and again without end.
-        if !self.worker.knows(hint.task.kind.as_str()) {
-            let kind = &hint.task.kind;
-            tracing::warn!({ field::TASK_ID } = %hint.task.id, %kind, "this worker has no step of this kind");
+        let is_unknown = !self.worker.knows(hint.task.kind.as_str());
+        if is_unknown && !(message.receives > 1 && self.app.service.is_over(&hint.task).await) {
+            let (id, kind, of) = (&hint.task.id, &hint.task.kind, hint.task.parent.as_ref());
+            tracing::warn!(
+                { field::TASK_ID } = %id, { field::EXECUTION_ID } = execution_of(of), { field::STEP_NAME } = step_of(of),
+                %kind, "this worker has no step of this kind"
+            );
             self.app.service.leave_to_others(message).await?;
             return Ok(false);
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use tickover_core::timeout::Expired;
 
 use crate::error::{Failure, failure_of};
 
@@ -34,6 +35,9 @@ pub enum StepError<E> {
     TimedOut {
         /// The step's name in the run.
         step: String,
+        /// Which time limit passed, and when. Absent in results of earlier versions.
+        #[serde(default)]
+        expired: Option<Expired>,
     },
     /// The deadline of the run or of the execution leaves no time for the step.
     DeadlineExceeded {
@@ -45,6 +49,9 @@ pub enum StepError<E> {
     Cancelled {
         /// The step's name in the run.
         step: String,
+        /// The time limit that cancelled it, if one did.
+        #[serde(default)]
+        expired: Option<Expired>,
     },
     /// The step has ended, but its result isn't known: the workflow didn't read it within the retention time, and it
     /// was deleted. The step may have done its work. `retry_step` of [`Handle`](crate::client::Handle) runs it again.
@@ -86,9 +93,9 @@ impl<E> StepError<E> {
         match self {
             Self::Failed { step, .. }
             | Self::RetryExhausted { step, .. }
-            | Self::TimedOut { step }
+            | Self::TimedOut { step, .. }
             | Self::DeadlineExceeded { step }
-            | Self::Cancelled { step }
+            | Self::Cancelled { step, .. }
             | Self::ResultExpired { step }
             | Self::Broken { step, .. }
             | Self::Unreadable { step, .. }
@@ -153,9 +160,9 @@ impl<E> StepError<E> {
             Self::RetryExhausted { step, attempts, last_error } => {
                 StepError::RetryExhausted { step, attempts, last_error: turn(last_error) }
             }
-            Self::TimedOut { step } => StepError::TimedOut { step },
+            Self::TimedOut { step, expired } => StepError::TimedOut { step, expired },
             Self::DeadlineExceeded { step } => StepError::DeadlineExceeded { step },
-            Self::Cancelled { step } => StepError::Cancelled { step },
+            Self::Cancelled { step, expired } => StepError::Cancelled { step, expired },
             Self::ResultExpired { step } => StepError::ResultExpired { step },
             Self::Broken { step, attempts, failure } => StepError::Broken { step, attempts, failure },
             Self::Unreadable { step, type_name, problem } => {
@@ -193,7 +200,11 @@ impl<E: fmt::Display> fmt::Display for StepError<E> {
             Self::RetryExhausted { attempts, last_error, .. } => {
                 write!(formatter, "failed {attempts} times, the last time with: {last_error}")
             }
-            Self::TimedOut { .. } => formatter.write_str("timed out"),
+            Self::TimedOut { expired: None, .. } => formatter.write_str("timed out"),
+            Self::TimedOut { expired: Some(expired), .. } => {
+                let (kind, at) = (expired.kind.as_str(), expired.deadline_at.to_rfc3339());
+                write!(formatter, "timed out ({kind}) at {at}")
+            }
             Self::DeadlineExceeded { .. } => {
                 formatter.write_str("has no time left before the deadline of its run or execution")
             }
@@ -249,7 +260,7 @@ mod tests {
     }
 
     fn timed_out() -> Result<u32, StepError<Failure>> {
-        Err(StepError::TimedOut { step: "charge".to_owned() })
+        Err(StepError::TimedOut { step: "charge".to_owned(), expired: None })
     }
 
     fn exhausted() -> Result<u32, StepError<Failure>> {

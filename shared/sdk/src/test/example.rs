@@ -15,7 +15,7 @@ pub fn outcome<I: Serialize, O>(workflows: impl Register, start: &Workflow<I, O>
 where
     O: serde::de::DeserializeOwned + Send + 'static,
 {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let env = TestEnv::new().workflow(workflows);
     runtime.block_on(async {
         let run = env.start(start, input).await.expect("a start");

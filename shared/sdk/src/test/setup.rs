@@ -151,7 +151,11 @@ impl TestEnv {
     }
 
     /// Sets a timeout in real time for code that waits for something outside of the test: a thread, a file, a server.
-    /// Before each jump, the clock of the test waits up to this long for such code. Zero by default.
+    /// Before each jump, the clock of the test waits up to this long for such code, while Tokio's timers stand still. Zero
+    /// by default.
+    ///
+    /// Code that sleeps by Tokio's clock doesn't need it, and neither does `tokio::task::spawn_blocking`, for which the
+    /// clock waits in any case.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -159,7 +163,9 @@ impl TestEnv {
     /// # use tickover::test::{BEGINNING, TestEnv};
     /// #[tickover::step]
     /// async fn count(text: String) -> Result<usize> {
-    ///     Ok(tokio::task::spawn_blocking(move || text.len()).await?) // a real thread
+    ///     let (sender, answer) = tokio::sync::oneshot::channel();
+    ///     std::thread::spawn(move || sender.send(text.len())); // a real thread
+    ///     Ok(answer.await?)
     /// }
     /// # #[tickover::workflow]
     /// # async fn measure(ctx: Ctx, text: String) -> Result<usize> { Ok(ctx.step(count(text)).await?) }

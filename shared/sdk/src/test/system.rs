@@ -16,12 +16,13 @@ use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task::hint::Hint;
 use tickover_core::tick::SLOT_END;
 use tickover_core::time::{Timestamp, earliest};
-use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
+use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{Clock as _, DueEntry, DueRange, Queue as _, Received, Store as _};
 use tickover_service::{Ports, Service};
 use tokio::sync::Notify;
 
 use super::answers::Answers;
+use super::clock::{Standstill, TestClock};
 use super::death::{Death, DeathHook, completed};
 use super::ledger::{Ledger, Life};
 use super::ports::{Counted, Mortal, Repeatable};
@@ -40,7 +41,7 @@ const UNANSWERED_VISIBILITY: Millis = Millis::from_secs(12 * 3_600);
 
 /// The parts that survive each death of the system.
 pub(super) struct World {
-    pub(super) clock: Arc<ManualClock>,
+    pub(super) clock: Arc<TestClock>,
     pub(super) store: Arc<MemoryStore>,
     pub(super) queue: Arc<MemoryQueue>,
     pub(super) ids: Arc<Repeatable>,
@@ -61,7 +62,7 @@ pub(super) struct UnansweredTask {
 
 impl World {
     pub(super) fn new(beginning: Timestamp) -> Self {
-        let clock = Arc::new(ManualClock::new(beginning));
+        let clock = Arc::new(TestClock::new(beginning));
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         Self {
             clock,
@@ -128,6 +129,8 @@ pub(super) struct System {
     /// The messages of tasks that wait for others of their batch.
     batches: BTreeMap<QueueName, Gathering<(TaskId, Received)>>,
     ticked_at: Timestamp,
+    /// While jobs are open, their timers stand still with the clock, also between two waits of the test.
+    pub(super) standstill: Option<Standstill>,
 }
 
 struct Job {
@@ -160,6 +163,10 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    pub(super) fn is_made(&self) -> bool {
+        self.made.load(Ordering::SeqCst)
+    }
+
     pub(super) fn take(&self) -> bool {
         self.made.swap(false, Ordering::SeqCst)
     }
@@ -181,7 +188,8 @@ impl System {
     pub(super) fn new(world: Arc<World>, registry: Registry) -> Result<Self, RegistryError> {
         let life = world.ledger.life();
         let (job_context, ticked_at) = (world.job_context(&life, &registry)?, world.clock.now());
-        Ok(Self { world, registry, job_context, life, jobs: vec![], batches: BTreeMap::new(), ticked_at })
+        let (jobs, batches, standstill) = (vec![], BTreeMap::new(), None);
+        Ok(Self { world, registry, job_context, life, jobs, batches, ticked_at, standstill })
     }
 
     /// Replaces the code of workflows. The next life starts with it.

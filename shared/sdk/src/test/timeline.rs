@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome, is_start_of_child};
 use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
@@ -12,16 +12,16 @@ const SHOWN_CHARS: usize = 60;
 
 /// The timeline of an execution's last run.
 pub(super) fn timeline(execution: &Execution, journal: &[Entry]) -> String {
-    let mut text = String::new();
+    let mut lines: Vec<(Timestamp, String)> = Vec::new();
     let from = execution.run_started_at;
-    let mut line = |at: Timestamp, what: &str| {
-        // Writing to a text never fails.
-        let _ = writeln!(text, "{:>14}  {what}", format!("+{}", at.since(from)));
-    };
+    let mut line = |at: Timestamp, what: &str| lines.push((at, what.to_owned()));
     let started =
         if execution.run == 1 { "started".to_owned() } else { format!("run {} began", execution.run) };
     line(from, &format!("{} {} {started}", execution.workflow, execution.id));
     for entry in journal {
+        if matches!(&entry.what, Happened::Fired { name } if is_start_of_child(name)) {
+            continue;
+        }
         line(entry.at, &happened(&entry.what, from));
     }
     if let Some(failing) = &execution.failing {
@@ -31,12 +31,23 @@ pub(super) fn timeline(execution: &Execution, journal: &[Entry]) -> String {
     if let Some(closed) = execution.closed() {
         line(closed.ended_at, &ending(&closed.outcome));
     }
+    // The journal has the end of a remote step where a turn has read it. The sort is stable.
+    lines.sort_by_key(|(at, _)| *at);
+    let mut text = String::new();
+    for (at, what) in lines {
+        // Writing to a text never fails.
+        let _ = writeln!(text, "{:>14}  {what}", format!("+{}", at.since(from)));
+    }
     text
 }
 
 fn happened(what: &Happened, from: Timestamp) -> String {
     let after = |at: Timestamp| format!("+{}", at.since(from));
     match what {
+        Happened::Attempt { name, attempt, error: None, is_ongoing: true, progress, .. } => {
+            let done = progress.map(|part| format!(": {:.0} %", part * 100.0)).unwrap_or_default();
+            format!("step {name}: attempt {attempt} goes on{done}")
+        }
         Happened::Attempt { name, attempt, error: None, .. } => {
             format!("step {name}: attempt {attempt} begins")
         }
@@ -47,9 +58,10 @@ fn happened(what: &Happened, from: Timestamp) -> String {
         }
         Happened::Remote { name } => format!("step {name}: sent to other workers"),
         Happened::Child { name, execution, .. } => format!("{name}: child {execution} begun"),
-        Happened::Step { name, outcome, attempts } => {
+        Happened::Step { name, outcome, attempts, expired, .. } => {
             let times = attempts.filter(|times| *times > 1).map(|times| format!(" in {times} attempts"));
-            format!("step {name}: {}{}", step_outcome(outcome), times.unwrap_or_default())
+            let limit = expired.map(|expired| format!(" ({})", expired.kind.as_str())).unwrap_or_default();
+            format!("step {name}: {}{limit}{}", step_outcome(outcome), times.unwrap_or_default())
         }
         Happened::Reopened { name } => format!("step {name}: to run again"),
         Happened::Captured { name, value } => format!("{name} = {}", shown(value)),

@@ -2,10 +2,11 @@
 
 use futures::StreamExt as _;
 use futures::future::join_all;
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome, is_own_child};
 use tickover_core::execution::{Execution, ParentClosePolicy};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::task;
+use tickover_core::time::Timestamp;
 use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, remote_id};
 use tickover_service::telemetry::field;
 use tickover_service::{Service, ServiceError};
@@ -13,11 +14,9 @@ use tickover_service::{Service, ServiceError};
 use super::drive::{Done, Driver, Halt};
 use super::inline::failure_payload;
 use super::need::Need;
-use crate::ctx::is_own_child;
 use crate::error::Error;
 
 /// The remote steps and children that were started.
-#[derive(Default)]
 pub(super) struct StartedWork {
     remote: Vec<StepName>,
     children: Vec<Started>,
@@ -25,6 +24,8 @@ pub(super) struct StartedWork {
     refused: Option<Error>,
     /// Why others weren't started.
     trouble: Option<ServiceError>,
+    /// When their start began. None of them can have ended before.
+    began_at: Timestamp,
 }
 
 /// The outcomes of remote steps and other executions that have ended.
@@ -84,33 +85,34 @@ impl Driver {
             let names = steps.iter().map(|step| step.name.clone());
             names.filter(|name| state.replay.was_reopened(name)).collect()
         };
+        let work = StartedWork::new(self.service.now());
         self.jobs.push(Box::pin(async move {
             Done::Started(match revive(&service, &record, &again).await {
-                Ok(()) => begin(&service, &record, steps, children).await,
-                Err(error) => StartedWork { trouble: Some(error), ..StartedWork::default() },
+                Ok(()) => begin(&service, &record, steps, children, work).await,
+                Err(error) => StartedWork { trouble: Some(error), ..work },
             })
         }));
     }
 
     /// Notes what was started. An error says that not everything was.
     pub(super) fn work_started(&mut self, started: StartedWork) -> Result<(), Halt> {
-        let now = self.service.now();
+        let (now, began_at) = (self.service.now(), started.began_at);
         let mut state = self.shared.lock();
         for name in started.remote {
-            state.replay.push(now, Happened::Remote { name });
+            state.replay.push(began_at, Happened::Remote { name });
         }
         if let Some(error) = started.refused {
             state.fail(error);
         }
         for Started { name, execution, policy, awaited_as, result } in started.children {
-            let what = match result {
-                Ok(()) => Happened::Child { name, execution, policy },
+            match result {
+                Ok(()) => state.replay.push(began_at, Happened::Child { name, execution, policy }),
                 Err(failure) => {
                     let outcome = StepOutcome::Failed { error: failure_payload(&failure) };
-                    Happened::Step { name, outcome, attempts: Some(1) }
+                    let (attempts, expired, errors) = (Some(1), None, vec![]);
+                    state.replay.push(now, Happened::Step { name, outcome, attempts, expired, errors });
                 }
-            };
-            state.replay.push(now, what);
+            }
             if let Some(name) = awaited_as {
                 state.replay.push(now, Happened::Fired { name });
             }
@@ -176,7 +178,9 @@ impl Driver {
         let mut state = self.shared.lock();
         for name in names {
             let outcome = StepOutcome::Cancelled;
-            state.replay.push(now, Happened::Step { name, outcome, attempts: None });
+            state
+                .replay
+                .push(now, Happened::Step { name, outcome, attempts: None, expired: None, errors: vec![] });
         }
     }
 
@@ -218,15 +222,26 @@ impl Driver {
         }
     }
 
+    /// Adds each end with its own instant, which may be before that of an entry which is in the journal already.
     pub(super) fn outcomes_read(&mut self, read: ReadOutcomes) {
         let now = self.service.now();
         self.seen_wakes = self.seen_wakes.max(read.wakes);
         let mut state = self.shared.lock();
-        for (name, EndedStep { outcome, .. }) in read.outcomes {
+        for (name, EndedStep { outcome, expired, ended_at, .. }) in read.outcomes {
             if state.replay.name_state(&name).is_open() {
-                state.replay.push(now, Happened::Step { name, outcome, attempts: None });
+                // When a deleted record ended is unknown. Another process's clock may be ahead.
+                let is_known = outcome != StepOutcome::ResultExpired;
+                let at = if is_known { ended_at.min(now) } else { now };
+                let (attempts, errors) = (None, vec![]);
+                state.replay.push(at, Happened::Step { name, outcome, attempts, expired, errors });
             }
         }
+    }
+}
+
+impl StartedWork {
+    const fn new(began_at: Timestamp) -> Self {
+        Self { remote: vec![], children: vec![], refused: None, trouble: None, began_at }
     }
 }
 
@@ -252,8 +267,8 @@ async fn begin(
     record: &Execution,
     steps: Vec<RemoteStep>,
     children: Vec<ToStart>,
+    mut work: StartedWork,
 ) -> StartedWork {
-    let mut work = StartedWork::default();
     if !steps.is_empty() {
         let begun = service.start_remote(record, steps).await;
         work.remote = begun.names;

@@ -211,7 +211,7 @@ impl Driver {
                 return Err(Halt::Lost);
             }
             if let Some(kind) = self.overdue(now) {
-                return self.close(timed_out(&self.record, kind)).await;
+                return self.close_overdue(kind).await;
             }
             if self.is_out_of_time(now) {
                 return self.break_off().await;
@@ -378,6 +378,14 @@ impl Driver {
         }
     }
 
+    /// Ends the run, whose deadline has passed.
+    async fn close_overdue(&mut self, kind: DeadlineKind) -> Result<TurnEnd, Halt> {
+        match &self.record.failing {
+            Some(failing) => self.close(Ending::Outcome(failing.outcome.clone())).await,
+            None => self.close_failed(ExecutionOutcome::TimedOut { kind }).await,
+        }
+    }
+
     fn is_out_of_time(&self, now: Timestamp) -> bool {
         self.settings.limit_at.is_some_and(|at| at <= now)
     }
@@ -456,12 +464,4 @@ pub(super) async fn yield_once() {
         Poll::Pending
     })
     .await;
-}
-
-/// How a run ends when its deadline has passed.
-fn timed_out(record: &Execution, kind: DeadlineKind) -> Ending {
-    match &record.failing {
-        Some(failing) => Ending::Outcome(failing.outcome.clone()),
-        None => Ending::Outcome(ExecutionOutcome::TimedOut { kind }),
-    }
 }

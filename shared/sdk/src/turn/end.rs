@@ -137,6 +137,7 @@ impl Driver {
     /// Ends the run with the output of the code.
     pub(super) async fn close_with(&mut self, answer: Result<Option<Json>, Error>) -> Result<TurnEnd, Halt> {
         let failing = self.record.failing.as_ref().map(|failing| failing.outcome.clone());
+        let has_failed = answer.is_err() && failing.is_none();
         let outcome = match (answer, failing) {
             (Ok(Some(output)), _) => self.completed(output).await?,
             (Ok(None), Some(outcome)) => outcome,
@@ -150,7 +151,21 @@ impl Driver {
                 outcome
             }
         };
+        if has_failed {
+            return self.close_failed(outcome).await;
+        }
         self.close(Ending::Outcome(outcome)).await
+    }
+
+    /// Ends a run that failed or whose deadline passed. The workflow's policy decides whether it is run again.
+    pub(super) async fn close_failed(&mut self, outcome: ExecutionOutcome) -> Result<TurnEnd, Halt> {
+        let Some(retry) = self.workflow.options.retries() else {
+            return self.close(Ending::Outcome(outcome)).await;
+        };
+        self.stop_steps();
+        self.finish_jobs().await?;
+        let events = self.shared.lock().replay.free_events();
+        self.close(Ending::FailedRun { outcome, retry, events }).await
     }
 
     async fn completed(&mut self, output: Json) -> Result<ExecutionOutcome, Halt> {

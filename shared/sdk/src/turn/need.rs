@@ -5,15 +5,17 @@ use std::task::Waker;
 
 use futures::future::{AbortHandle, BoxFuture};
 use tickover_core::execution::ParentClosePolicy;
-use tickover_core::execution::journal::Happened;
+use tickover_core::execution::journal::{FailedAttempt, Happened};
 use tickover_core::execution::replay::StepPolicy;
 use tickover_core::id::{EventName, StepName};
 use tickover_core::payload::Json;
+use tickover_core::reported::Reported;
 use tickover_core::task;
 use tickover_core::time::Timestamp;
+use tickover_core::timeout::Expired;
 use tickover_service::executions::{RemoteStep, StartRequest};
 
-use crate::step::StepInfo;
+use crate::step::{ProgressSender, StepInfo};
 
 /// A future of the context that the code waits for.
 pub(crate) struct Waiting {
@@ -118,14 +120,23 @@ pub(crate) struct Inline {
     /// The name that the code gave it.
     pub(crate) given_name: String,
     pub(crate) policy: StepPolicy,
-    /// Whether an attempt is recorded before it runs.
-    pub(crate) recorded_first: bool,
     pub(crate) runner: Runner,
     pub(crate) stage: Stage,
-    /// The last progress that any of its attempts reported.
-    pub(crate) progress: Option<f64>,
+    /// What its attempts have reported last.
+    pub(crate) reported: Reported,
+    /// That this turn has recorded the step's begin.
+    pub(crate) recording: Option<Recording>,
     /// The last failed attempt, if it is followed by another one in this turn and isn't recorded.
     pub(crate) unwritten: Option<Failed>,
+    /// The failed attempts that no entry has yet: the next one takes them.
+    pub(crate) failures: Vec<FailedAttempt>,
+}
+
+/// What a turn has recorded of a step before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Recording {
+    /// From then on the step, or the attempt of one that is `at_most_once`, counts as timed out.
+    pub(crate) timeout_at: Option<Timestamp>,
 }
 
 /// A failed attempt that is followed by another one.
@@ -136,19 +147,75 @@ pub(crate) struct Failed {
     pub(crate) error: task::Failure,
     /// The earliest start of the next attempt.
     pub(crate) at: Timestamp,
-    /// The last progress that it or an earlier attempt reported.
-    pub(crate) progress: Option<f64>,
+    /// What it or an earlier attempt reported last.
+    pub(crate) reported: Reported,
+    /// The attempts that failed before it and have no entry.
+    pub(crate) before: Vec<FailedAttempt>,
 }
 
 impl Failed {
     /// Its journal entry.
     pub(crate) fn entry(self, name: StepName) -> Happened {
-        let Self { attempt, first_at, error, at, progress } = self;
-        Happened::Attempt { name, attempt, first_at, error: Some(error), next_at: Some(at), progress }
+        let Self { attempt, first_at, error, at, reported: Reported { progress, details }, before: errors } =
+            self;
+        let (error, next_at) = (Some(error), Some(at));
+        let is_ongoing = false;
+        Happened::Attempt { name, attempt, first_at, error, next_at, progress, details, is_ongoing, errors }
     }
 }
 
+/// Most texts of failed attempts in one entry: the latest.
+const FAILURES_MAX: usize = 10;
+/// How many bytes their messages have together.
+const FAILURES_BYTES: usize = 400;
+
 impl Inline {
+    /// From when on another worker may record that the step has timed out, if this turn has recorded that.
+    pub(crate) fn watched_until(&self) -> Option<Timestamp> {
+        self.recording.and_then(|recording| recording.timeout_at)
+    }
+
+    /// Keeps a failed attempt for the step's next entry. The more there are, the shorter are their messages.
+    pub(crate) fn note_failure(&mut self, failed: FailedAttempt) {
+        self.failures.push(failed);
+        let excess = self.failures.len().saturating_sub(FAILURES_MAX);
+        self.failures.drain(..excess);
+        let bytes = FAILURES_BYTES / self.failures.len().max(1);
+        for failed in &mut self.failures {
+            failed.error = failed.error.cut(bytes);
+        }
+    }
+
+    /// The entry of an attempt that is about to run, or that goes on.
+    pub(crate) fn in_progress(
+        &self,
+        attempt: u32,
+        first_at: Timestamp,
+        errors: Vec<FailedAttempt>,
+        is_ongoing: bool,
+    ) -> Happened {
+        let (name, next_at) = (self.name.clone(), self.watched_until());
+        let Reported { progress, details } = self.reported.clone();
+        Happened::Attempt {
+            name,
+            attempt,
+            first_at,
+            error: None,
+            next_at,
+            progress,
+            details,
+            is_ongoing,
+            errors,
+        }
+    }
+
+    /// Notes that the step has ended. Returns the failed attempts that no entry has.
+    pub(crate) fn end(&mut self) -> Vec<FailedAttempt> {
+        self.stage = Stage::Ended;
+        self.unwritten = None;
+        std::mem::take(&mut self.failures)
+    }
+
     /// The earliest start of its next attempt, if it waits for one.
     pub(crate) const fn next_at(&self) -> Option<Timestamp> {
         match &self.stage {
@@ -163,13 +230,22 @@ pub(crate) enum Stage {
     /// Not decided yet in this turn: the journal says what follows.
     Unknown,
     /// Runs when all earlier entries are stored.
-    Due { attempt: u32, first_at: Timestamp },
+    Due { attempt: u32, first_at: Timestamp, limit: Option<Expired> },
     /// Running.
-    Running(AbortHandle),
+    Running(Running),
     /// An attempt failed. The next one may start at an instant.
     Retry { attempt: u32, first_at: Timestamp, error: task::Failure, at: Timestamp, in_place: bool },
     /// Ended. The code hasn't received the outcome yet.
     Ended,
+}
+
+/// An attempt that runs.
+pub(crate) struct Running {
+    pub(crate) handle: AbortHandle,
+    pub(crate) attempt: u32,
+    pub(crate) first_at: Timestamp,
+    /// Where it reports to.
+    pub(crate) progress_sender: ProgressSender,
 }
 
 /// Runs an attempt of an inline step, with JSON instead of its types.

@@ -8,7 +8,7 @@ use tickover_core::time::Timestamp;
 
 use super::drive::{Done, Driver};
 use super::inline::failure_payload;
-use super::need::{Failed, Inline, Need, Stage};
+use super::need::{Failed, Inline, Need, Recording, Stage};
 use super::state::State;
 use crate::ctx::probe_later;
 
@@ -144,28 +144,30 @@ impl Driver {
             Stage::Unknown => state.replay.name_state(&inline.name).clone(),
             Stage::Retry { attempt, first_at, error, at, .. } if *at <= now => {
                 let (attempt, first_at, next_at) = (*attempt, *first_at, *at);
-                let (error, progress) = (error.clone(), inline.progress);
-                NameState::Failed { attempt, first_at, error, next_at, progress }
+                let (error, reported) = (error.clone(), inline.reported.clone());
+                NameState::Failed { attempt, first_at, error, next_at, reported }
             }
             Stage::Retry { .. } | Stage::Due { .. } | Stage::Running(_) | Stage::Ended => return false,
         };
-        if let NameState::InProgress { progress, .. } | NameState::Failed { progress, .. } = &name_state {
-            inline.progress = *progress;
+        if let NameState::InProgress { reported, .. } | NameState::Failed { reported, .. } = &name_state {
+            inline.reported = reported.clone();
         }
-        let (outcome, attempts) = match inline.policy.next(&name_state, now) {
-            Next::Run { attempt, first_at, timeout_at } => {
+        let (outcome, attempts, expired) = match inline.policy.next(&name_state, now) {
+            Next::Run { attempt, first_at, limit } => {
                 if !self.fits(inline, now) {
                     self.is_short_of_time = true;
                     return false;
                 }
-                inline.stage = Stage::Due { attempt, first_at };
-                if inline.recorded_first {
+                inline.stage = Stage::Due { attempt, first_at, limit };
+                // Once in a turn: what bounds the step is the same for its next attempts.
+                let is_recorded = inline.recording.is_some() && !inline.policy.at_most_once;
+                if inline.policy.is_recorded_first() && !is_recorded {
                     // This entry has the number of the attempt, so the failures before it need no entry.
                     inline.unwritten = None;
-                    let (name, progress) = (inline.name.clone(), inline.progress);
-                    let (error, next_at) = (None, timeout_at);
-                    let noted = Happened::Attempt { name, attempt, first_at, error, next_at, progress };
-                    state.replay.push(now, noted);
+                    let timeout_at = inline.policy.recorded_timeout_at(first_at, now);
+                    inline.recording = Some(Recording { timeout_at });
+                    let errors = std::mem::take(&mut inline.failures);
+                    state.replay.push(now, inline.in_progress(attempt, first_at, errors, false));
                 }
                 return false;
             }
@@ -175,13 +177,15 @@ impl Driver {
                 }
                 return false;
             }
-            Next::TimedOut { attempt, first_at, timeout_at } => {
+            Next::TimedOut { attempt, first_at, expired } => {
                 let ended = EndedAttempt { attempt, first_at, seed: state.seed_of(&inline.name), now };
-                match inline.policy.after_timeout(&ended, state.bounds()) {
-                    AfterFailure::End(outcome) => (outcome, attempt),
+                match inline.policy.after_timeout(&ended, expired, state.bounds()) {
+                    AfterFailure::End(outcome) => (outcome, attempt, None),
+                    AfterFailure::TimedOut(expired) => (StepOutcome::TimedOut, attempt, Some(expired)),
+                    AfterFailure::Cancelled(expired) => (StepOutcome::Cancelled, attempt, Some(expired)),
                     AfterFailure::Retry { at } => {
-                        let (error, progress) = (timed_out(timeout_at), inline.progress);
-                        let failed = Failed { attempt, first_at, error, at, progress };
+                        let (error, reported) = (timed_out(expired), inline.reported.clone());
+                        let failed = Failed { attempt, first_at, error, at, reported, before: vec![] };
                         self.try_again(&mut state.replay, inline, failed, now);
                         return self.prepare_step(state, inline, now);
                     }
@@ -190,14 +194,13 @@ impl Driver {
             Next::Interrupted { attempt } => {
                 let text = "its worker was lost, and the step is `at_most_once`";
                 let error = failure_payload(&task::Failure::new("interrupted", text));
-                (StepOutcome::Failed { error }, attempt)
+                (StepOutcome::Failed { error }, attempt, None)
             }
-            Next::End { outcome, attempts } => (outcome, attempts),
+            Next::Skip { attempts } => (StepOutcome::Cancelled, attempts, None),
+            Next::Over { attempts, expired } => (StepOutcome::TimedOut, attempts, Some(expired)),
         };
-        inline.stage = Stage::Ended;
-        inline.unwritten = None;
-        let name = inline.name.clone();
-        state.replay.push(now, Happened::Step { name, outcome, attempts: Some(attempts) });
+        let (name, errors) = (inline.name.clone(), inline.end());
+        state.replay.push(now, Happened::Step { name, outcome, attempts: Some(attempts), expired, errors });
         true
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{DRIFT, Entry, Happened};
 use tickover_core::execution::{Execution, ExecutionState, Ready};
 use tickover_core::id::{LeaseId, StepName};
@@ -63,7 +64,7 @@ pub(crate) async fn retrace(
     };
     let lease = LeaseId::from_bytes([0; 16]);
     let taken = StartedTurn { execution, journal, input, lease, receipt: None };
-    let settings = TurnSettings { heartbeats: false, ..TurnSettings::default() };
+    let settings = TurnSettings { heartbeat: Some(Millis::ZERO), ..TurnSettings::default() };
     match Driver::new(service, registry, taken, &settings) {
         Ok(driver) => driver.retrace(&noted).await,
         Err(_unknown) => Retraced::Unknown,

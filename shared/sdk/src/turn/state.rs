@@ -263,11 +263,12 @@ impl State {
     pub(crate) fn under_way(&self) -> Vec<TimedAttempt> {
         let inline = self.needs.values().filter_map(|waiting| waiting.need.inline());
         let runs = inline.filter(|inline| match inline.stage {
-            Stage::Due { .. } | Stage::Running(_) => inline.recorded_first,
-            Stage::Unknown | Stage::Retry { .. } | Stage::Ended => false,
+            Stage::Due { .. } | Stage::Running(_) => true,
+            // Its time over all attempts goes on. An attempt's own has ended with it.
+            Stage::Retry { in_place, .. } => in_place && !inline.policy.at_most_once,
+            Stage::Unknown | Stage::Ended => false,
         });
-        let over_at = |name| self.replay.name_state(name).attempt_timeout_at();
-        runs.filter_map(|inline| Some(TimedAttempt::of(&inline.name, over_at(&inline.name)?))).collect()
+        runs.filter_map(|inline| Some(TimedAttempt::of(&inline.name, inline.watched_until()?))).collect()
     }
 
     /// The inline step with this number.

@@ -2,6 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::Record;
+use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::replay::Merged;
 use tickover_core::execution::{Execution, Turn};
 use tickover_core::time::Timestamp;
@@ -10,6 +11,9 @@ use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
 
 use super::drive::{Done, Driver, Halt};
+use super::inline::reported_to;
+use super::need::{Need, Stage};
+use super::state::State;
 
 impl Driver {
     /// The timeout of `on_failure`, if the workflow has one.
@@ -24,6 +28,8 @@ impl Driver {
         }
         let (entries, timed_attempts) = {
             let mut state = self.shared.lock();
+            state.replay.put_back();
+            note_reports(&mut state, self.service.now());
             (state.replay.take_fresh(), Some(state.under_way()))
         };
         self.busy.writing = true;
@@ -53,14 +59,17 @@ impl Driver {
 
     /// When the next heartbeat is due.
     pub(super) fn heartbeat_due_at(&self) -> Option<Timestamp> {
-        let turn = self.record.turn().filter(|_| self.settings.heartbeats)?;
+        let turn = self.record.turn().filter(|_| self.settings.heartbeat != Some(Millis::ZERO))?;
         // A lease that ends at the deadline or later can't be extended.
         if super::facts::deadline_of(&self.record).is_some_and(|at| at <= turn.lease_expires_at) {
             return None;
         }
-        let third = third_of(turn);
-        let at = turn.lease_expires_at.minus(turn.lease_length.saturating_sub(third));
+        let at = turn.lease_expires_at.minus(turn.lease_length.saturating_sub(self.heartbeat_interval(turn)));
         Some(self.busy.next_heartbeat_at.map_or(at, |after| after.max(at)))
+    }
+
+    fn heartbeat_interval(&self, turn: &Turn) -> Millis {
+        self.settings.heartbeat.unwrap_or(Millis::new(turn.lease_length.as_u64() / 3))
     }
 
     /// When the lease ends.
@@ -78,22 +87,30 @@ impl Driver {
             return;
         }
         self.busy.writing = true;
+        let entries = {
+            let mut state = self.shared.lock();
+            // All that is new: if an event that a wait has taken was cleared meanwhile, the write is refused.
+            state.replay.put_back();
+            note_reports(&mut state, now);
+            state.replay.take_fresh()
+        };
         let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
         let receipt = self.receipt.clone();
         self.jobs.push(Box::pin(async move {
-            let result = service.heartbeat_turn(&record, lease, receipt.as_deref()).await;
+            let result = service.heartbeat_turn(&record, lease, entries, receipt.as_deref()).await;
             Done::Heartbeat(result.map(Box::new))
         }));
     }
 
-    /// Applies the result of a heartbeat. One that failed temporarily is retried before the lease ends.
+    /// Applies the result of a heartbeat. One that failed temporarily is retried before the lease ends, and its entries are
+    /// part of the next write. Reports alone wait for that; anything else is written before something new begins.
     pub(super) fn heartbeat_done(
         &mut self,
         result: Result<Box<Execution>, ServiceError>,
     ) -> Result<(), Halt> {
         match result {
             Ok(record) => {
-                let pause = record.turn().map_or(Millis::ZERO, third_of);
+                let pause = record.turn().map_or(Millis::ZERO, |turn| self.heartbeat_interval(turn));
                 self.busy.next_heartbeat_at = Some(self.service.now().plus(pause));
                 self.stored(*record);
                 Ok(())
@@ -104,12 +121,33 @@ impl Driver {
                 let length = self.record.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
                 let pause = Millis::new((length.as_u64() / 10).max(1));
                 self.busy.next_heartbeat_at = Some(self.service.now().plus(pause));
+                let mut state = self.shared.lock();
+                if state.replay.unwritten().any(|entry| !is_report(entry)) {
+                    state.replay.put_back();
+                }
                 Ok(())
             }
         }
     }
 }
 
-const fn third_of(turn: &Turn) -> Millis {
-    Millis::new(turn.lease_length.as_u64() / 3)
+/// Whether an entry only says what a running attempt has reported.
+const fn is_report(entry: &Entry) -> bool {
+    matches!(entry.what, Happened::Attempt { is_ongoing: true, .. })
+}
+
+/// Adds an entry for each running attempt that has reported something since its last entry. It is part of a write that is
+/// made anyway, and the next attempt gets it though this worker may be lost.
+fn note_reports(state: &mut State, now: Timestamp) {
+    let State { needs, replay, .. } = state;
+    for waiting in needs.values_mut() {
+        let Need::Inline(inline) = &mut waiting.need else { continue };
+        let Stage::Running(running) = &inline.stage else { continue };
+        let (attempt, first_at) = (running.attempt, running.first_at);
+        let reported = reported_to(&running.progress_sender).or(&inline.reported);
+        if reported != inline.reported {
+            inline.reported = reported;
+            replay.push(now, inline.in_progress(attempt, first_at, vec![], true));
+        }
+    }
 }

@@ -73,7 +73,7 @@ impl Scene {
         let turn = self.take(length).await;
         let settings = TurnSettings {
             limit_at: Some(limit_at.minus(Millis::from_secs(1))),
-            heartbeats: false,
+            heartbeat: Some(Millis::ZERO),
             ..TurnSettings::default()
         };
         Box::pin(self.clock.drive(run_turn(&self.service, registry, *turn, &settings))).await

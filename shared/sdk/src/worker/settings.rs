@@ -29,9 +29,10 @@ pub struct WorkerSettings {
     pub interval: Millis,
     /// The length of its leases: how long it counts as alive without a heartbeat.
     pub lease: Millis,
-    /// Whether it extends its leases by heartbeats, each after a third of its length. Without them, nothing may run
-    /// longer than a lease. The heartbeats for the heartbeat timeout of a remote step are sent in any case.
-    pub heartbeat: bool,
+    /// The time between the heartbeats by which it extends its leases; by default a third of a lease. Zero: it sends
+    /// none, and nothing may run longer than a lease. They say that the worker is alive. That a step's work is alive, the
+    /// step's code says itself: see [`StepInfo::heartbeat`](crate::StepInfo::heartbeat).
+    pub heartbeat: Option<Millis>,
     /// How long it continues after it was stopped.
     pub grace: Millis,
     /// Waits before an inline step's next attempt of up to this length are spent in the worker.
@@ -52,7 +53,7 @@ impl Default for WorkerSettings {
             wait: Millis::from_secs(20),
             interval: Millis::ZERO,
             lease: Millis::from_secs(60),
-            heartbeat: true,
+            heartbeat: None,
             grace: Millis::from_secs(20),
             in_place: turn.in_place,
             foreign_wait_max: turn.foreign_wait_max,
@@ -78,12 +79,18 @@ impl WorkerSettings {
         self
     }
 
+    /// The time between the heartbeats by which it extends its leases. `None` if it sends none.
+    pub(super) fn heartbeat_interval(&self) -> Option<Millis> {
+        let third = Millis::new((self.lease.as_u64() / 3).max(1));
+        Some(self.heartbeat.unwrap_or(third)).filter(|interval| !interval.is_zero())
+    }
+
     pub(super) fn turn(&self) -> TurnSettings {
         TurnSettings {
             limit_at: None,
             foreign_wait_max: self.foreign_wait_max,
             in_place: self.in_place,
-            heartbeats: self.heartbeat,
+            heartbeat: self.heartbeat,
         }
     }
 }

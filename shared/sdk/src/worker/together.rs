@@ -15,10 +15,11 @@ use tickover_core::time::Timestamp;
 use tickover_service::claim::ClaimedTask;
 
 use super::Worker;
-use super::task::{ProgressReceiver, Ran, TaskEnd, info_of, unsent};
+use super::pulse::Pulse;
+use super::task::{Ran, TaskEnd, info_of};
 use crate::busy::watch;
 use crate::registry::{ErasedStep, StepFailed};
-use crate::step::{ProgressSender, StepInfo};
+use crate::step::StepInfo;
 use crate::turn::panics;
 
 /// Reports of a batch that are in progress at the same time.
@@ -27,10 +28,7 @@ const REPORTS_AT_ONCE: usize = 50;
 /// A task of a batch that has started.
 struct Member {
     claimed: ClaimedTask,
-    /// When its lease ends.
-    ends_at: Timestamp,
-    progress_sender: ProgressSender,
-    progress_receiver: ProgressReceiver,
+    pulse: Pulse,
     left: Left,
 }
 
@@ -66,7 +64,7 @@ impl Worker {
                 continue;
             };
             let info = info_of(step, &claimed);
-            members.push(Member::new(claimed, &info));
+            members.push(Member::new(claimed, &info, self.service.now()));
             tasks.push((input, info));
         }
         // The others start meanwhile: their leases may end before these are given back.
@@ -88,8 +86,7 @@ impl Worker {
         let outcome = self.run_members(step, tasks, &mut members).await;
         let results = outcome.by_member(&members);
         let reports = members.iter().zip(results).map(|(member, ran)| async {
-            let unsent = unsent(&member.progress_sender, &member.progress_receiver);
-            let end = self.report_end(&member.claimed, ran, unsent).await;
+            let end = self.report_end(&member.claimed, ran, member.pulse.unsent_values()).await;
             (member.claimed.task.id.clone(), end)
         });
         let reports: Vec<_> = reports.collect();
@@ -143,8 +140,8 @@ impl Worker {
         member: &'m mut Member,
     ) -> BoxFuture<'m, (usize, Left, &'m mut Member)> {
         async move {
-            let Member { claimed, ends_at, progress_receiver, .. } = &mut *member;
-            let left = match self.keep_alive(claimed, ends_at, progress_receiver).await {
+            let Member { claimed, pulse, .. } = &mut *member;
+            let left = match self.keep_alive(claimed, pulse).await {
                 Ran::Cancelled => Left::Asked,
                 Ran::Lost | Ran::Done(_) | Ran::Panicked(_) => Left::Lost,
             };
@@ -155,10 +152,9 @@ impl Worker {
 }
 
 impl Member {
-    fn new(claimed: ClaimedTask, info: &StepInfo) -> Self {
-        let progress_sender = info.progress_sender.clone();
-        let (progress_receiver, ends_at) = (progress_sender.listen(), claimed.lease_expires_at);
-        Self { claimed, ends_at, progress_sender, progress_receiver, left: Left::No }
+    fn new(claimed: ClaimedTask, info: &StepInfo, now: Timestamp) -> Self {
+        let pulse = Pulse::new(&claimed, info, now);
+        Self { claimed, pulse, left: Left::No }
     }
 }
 

@@ -10,7 +10,7 @@ use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::task;
 
 use crate::fencing::run_for;
-use crate::scene::{Count, Ended, START, Scene, clock, settings};
+use crate::scene::{Count, Ended, START, Scene, clock, settings, shown};
 
 /// Takes too long in its first `times` attempts, and then returns the number of the attempt.
 #[tickover::step]
@@ -43,7 +43,7 @@ async fn in_place(ctx: Ctx, (): ()) -> Result<Vec<String>> {
     for (index, step) in steps.into_iter().enumerate() {
         let outcome = ctx.step(step).await;
         let end = ctx.now(format!("t[{index}]")).await?;
-        seen.push(format!("{} {outcome:?}", end.since(begin).as_u64() / 1_000));
+        seen.push(format!("{} {}", end.since(begin).as_u64() / 1_000, shown(outcome)));
         begin = end;
     }
     Ok(seen)
@@ -65,12 +65,12 @@ async fn an_inline_attempt_that_times_out_follows_the_policy_of_its_step() {
     let ended = scene.inside(scene.finish(&worker, "in-place")).await;
     let expected = [
         "64 Ok(3)",
-        r#"94 Err(TimedOut { step: "never" })"#,
-        r#"30 Err(TimedOut { step: "terminal" })"#,
-        r#"30 Err(Cancelled { step: "cancel" })"#,
-        r#"40 Err(TimedOut { step: "all" })"#,
-        r#"30 Err(TimedOut { step: "doomed" })"#,
-        r#"30 Err(TimedOut { step: "once" })"#,
+        "94 never timed out: start_to_close",
+        "30 terminal timed out: start_to_close",
+        "30 cancel was cancelled: start_to_close",
+        "40 all timed out: schedule_to_close",
+        "30 doomed timed out: schedule_to_close",
+        "30 once timed out: start_to_close",
     ];
     assert_eq!(ended.output::<Vec<String>>(), expected);
     for (step, attempts) in [("third", 3), ("never", 3), ("terminal", 1), ("all", 2), ("once", 1)] {
@@ -92,7 +92,7 @@ async fn elsewhere_too(ctx: Ctx, (): ()) -> Result<Vec<String>> {
     for (index, step) in steps.into_iter().enumerate() {
         let outcome = ctx.step(step.on_queue("elsewhere")).await;
         let end = ctx.now(format!("t[{index}]")).await?;
-        seen.push(format!("{} {outcome:?}", end.since(begin).as_u64() / 1_000));
+        seen.push(format!("{} {}", end.since(begin).as_u64() / 1_000, shown(outcome)));
         begin = end;
     }
     Ok(seen)
@@ -107,10 +107,10 @@ async fn a_remote_attempt_that_times_out_follows_the_policy_of_its_step() {
     let ended = scene.inside(scene.with(&elsewhere, scene.finish(&worker, "elsewhere"))).await;
     let expected = [
         "64 Ok(3)",
-        r#"94 Err(TimedOut { step: "never" })"#,
-        r#"30 Err(TimedOut { step: "terminal" })"#,
-        r#"30 Err(Cancelled { step: "cancel" })"#,
-        r#"40 Err(TimedOut { step: "all" })"#,
+        "94 never timed out: start_to_close",
+        "30 terminal timed out: start_to_close",
+        "30 cancel was cancelled: start_to_close",
+        "40 all timed out: schedule_to_close",
     ];
     assert_eq!(ended.output::<Vec<String>>(), expected);
 }
@@ -149,12 +149,12 @@ async fn watched(ctx: Ctx, (): ()) -> Result<u32> {
     TURNS.add();
     // The wait before the retry is longer than the time for which only the worker itself may record that the attempt
     // has timed out.
-    let step = slow_at_first(2).attempt_timeout("30s").retry("fixed(2, 5s)").durable_timeout();
+    let step = slow_at_first(2).attempt_timeout("30s").retry("fixed(2, 5s)").timeout("10m");
     Ok(ctx.step(step).await?)
 }
 
 #[tokio::test]
-async fn a_worker_that_waits_for_a_retry_does_not_count_as_lost_under_a_durable_timeout() {
+async fn a_worker_that_waits_for_a_retry_does_not_count_as_lost_under_a_timeout_over_all_attempts() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(watched));
     let other = scene.worker(Registry::new().with(watched));
@@ -178,8 +178,8 @@ async fn endless() -> Result<(), Failure> {
 async fn lost(ctx: Ctx, kind: String) -> Result<String> {
     let step = endless().attempt_timeout("30s").retry("fixed(2, 10s)");
     let step = match kind.as_str() {
-        "durable" => step.durable_timeout(),
-        "once" => step.durable_timeout().at_most_once(),
+        "window" => step.timeout("100s"),
+        "once" => step.at_most_once(),
         _ => step,
     };
     Ok(ctx.step(step).await.unwrap_err().to_string())
@@ -200,13 +200,13 @@ async fn lose_a_worker_of(kind: &str) -> (Ended, u32) {
 }
 
 #[tokio::test]
-async fn an_attempt_of_a_lost_worker_counts_if_its_timeout_was_recorded_and_has_passed() {
+async fn the_time_of_a_lost_attempt_counts_under_a_timeout_over_all_attempts() {
     // All cases are in one test because they share the counter `RUNS`.
-    let (ended, begun) = lose_a_worker_of("durable").await;
-    assert!(ended.output::<String>().contains("timed out"));
-    assert_eq!((attempts_of(&ended, "endless"), begun), (Some(3), 3));
-    // The timeout is recorded one second late. Two more attempts follow, with waits of ten seconds.
-    assert!((110_000..113_000).contains(&ended.took()), "{}", ended.took());
+    let (ended, begun) = lose_a_worker_of("window").await;
+    assert!(ended.output::<String>().contains("timed out (schedule_to_close)"));
+    // The lost attempt doesn't count, but its time does: after the next one there is none left.
+    assert_eq!((attempts_of(&ended, "endless"), begun), (Some(1), 2));
+    assert!((90_000..101_000).contains(&ended.took()), "{}", ended.took());
 
     // The step is not started again.
     let (ended, begun) = lose_a_worker_of("once").await;
@@ -240,13 +240,13 @@ async fn blocking(ctx: Ctx, (): ()) -> Result<Vec<String>> {
         busy(30).named("at-once").timeout("30s"),
         busy(31).named("late").timeout("30s"),
         busy(31).named("late-attempt").attempt_timeout("30s").retry("fixed(1, 0s)"),
-        busy(31).named("noted").timeout("30s").durable_timeout(),
+        busy(31).named("noted").timeout("30s").at_most_once(),
         busy_and_bad(31).named("bad").timeout("30s").retry("fixed(1, 0s)"),
         busy(31).named("free"),
     ];
     let mut seen = Vec::new();
     for step in steps {
-        seen.push(format!("{:?}", ctx.step(step).await));
+        seen.push(shown(ctx.step(step).await));
     }
     Ok(seen)
 }
@@ -257,12 +257,16 @@ async fn a_result_after_the_timeout_is_discarded_even_if_the_step_could_not_be_s
     let worker = scene.worker(Registry::new().with(blocking));
     scene.start(&blocking, "blocking", &()).await;
     let ended = scene.inside(scene.finish(&worker, "blocking")).await;
-    let timed_out = |step: &str| format!("Err(TimedOut {{ step: {step:?} }})");
-    let expected = ["Ok(1)".to_owned()]
-        .into_iter()
-        .chain(["at-once", "late", "late-attempt", "noted", "bad"].map(timed_out))
-        .chain(["Ok(1)".to_owned()]);
-    assert_eq!(ended.output::<Vec<String>>(), expected.collect::<Vec<_>>());
+    let expected = [
+        "Ok(1)",
+        "at-once timed out: schedule_to_close",
+        "late timed out: schedule_to_close",
+        "late-attempt timed out: start_to_close",
+        "noted timed out: schedule_to_close",
+        "bad timed out: schedule_to_close",
+        "Ok(1)",
+    ];
+    assert_eq!(ended.output::<Vec<String>>(), expected);
     assert_eq!(attempts_of(&ended, "late-attempt"), Some(2));
 }
 
@@ -291,11 +295,14 @@ async fn timeouts_and_sleeps_count_from_when_the_code_asks_for_them() {
     assert!(slept >= 30_000, "{slept}");
 }
 
-/// Takes 200 s. Its worker sends heartbeats meanwhile.
+/// Takes 200 s, and reports every 5 s that it is alive.
 #[tickover::step(queue = "elsewhere", heartbeat = "9s", retry = "fixed(1, 1s)")]
 async fn long() -> Result<u32, Failure> {
     let attempt = step_info().map_or(0, |info| info.attempt);
-    clock().after(Millis::from_secs(200)).await;
+    for _ in 0..40 {
+        clock().after(Millis::from_secs(5)).await;
+        step_info().iter().for_each(tickover::StepInfo::beat);
+    }
     Ok(attempt)
 }
 
@@ -305,9 +312,9 @@ async fn heartbeats(ctx: Ctx, (): ()) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn a_live_worker_sends_heartbeats_as_often_as_a_remote_step_asks_for() {
-    // The lease is far longer than the heartbeat timeout. On Lambda the worker sends no other heartbeats.
-    for heartbeat in [true, false] {
+async fn code_that_reports_every_few_seconds_stays_within_its_heartbeat_timeout() {
+    // The lease is far longer than the heartbeat timeout. On Lambda the worker sends no heartbeats of its own.
+    for heartbeat in [None, Some(Millis::ZERO)] {
         let scene = Scene::new();
         let worker = scene.worker_of(Registry::new().with(heartbeats), "workflows");
         let settings = WorkerSettings {
@@ -342,23 +349,6 @@ async fn a_remote_step_whose_worker_sends_no_heartbeat_is_retried() {
     assert!((211_000..223_000).contains(&ended.took()), "{}", ended.took());
 }
 
-#[tickover::workflow("heartbeat-in-place")]
-async fn heartbeat_in_place(ctx: Ctx, (): ()) -> Result<String> {
-    let Err(error) = ctx.step(slow_at_first(0).heartbeat("10s")).await else { return Ok(String::new()) };
-    Ok(error.to_string())
-}
-
-#[tokio::test]
-async fn an_inline_step_with_a_heartbeat_fails_with_advice() {
-    let scene = Scene::new();
-    let worker = scene.worker(Registry::new().with(heartbeat_in_place));
-    scene.start(&heartbeat_in_place, "in-place", &()).await;
-    let said = scene.inside(scene.finish(&worker, "in-place")).await.output::<String>();
-    for part in ["`slow_at_first` can't be run", "heartbeat", "`.remote()`", "`attempt_timeout`"] {
-        assert!(said.contains(part), "{part} in {said}");
-    }
-}
-
 static LATE: Count = Count::new();
 
 #[tickover::step(queue = "elsewhere", attempt_timeout = "5s", retry = "fixed(1, 1s)")]
@@ -370,7 +360,7 @@ async fn late() -> Result<(), Failure> {
 
 #[tickover::workflow("stopped")]
 async fn stopped(ctx: Ctx, (): ()) -> Result<String> {
-    Ok(format!("{:?}", ctx.step(late()).await))
+    Ok(shown(ctx.step(late()).await))
 }
 
 #[tokio::test]
@@ -380,7 +370,7 @@ async fn a_worker_stops_a_remote_step_when_its_attempt_times_out() {
     let elsewhere = scene.worker_of(Registry::new().with_step::<late>(), "elsewhere");
     scene.start(&stopped, "stopped", &()).await;
     let ended = scene.inside(scene.with(&elsewhere, scene.finish(&worker, "stopped"))).await;
-    assert_eq!(ended.output::<String>(), r#"Err(TimedOut { step: "late" })"#);
+    assert_eq!(ended.output::<String>(), "late timed out: start_to_close");
     scene.inside(scene.with(&elsewhere, scene.pass(&worker, Millis::from_secs(60)))).await;
     assert_eq!(LATE.get(), 0);
 }

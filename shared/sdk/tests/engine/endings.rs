@@ -3,6 +3,7 @@
 use tickover::prelude::*;
 use tickover::{Failure, Registry, forever};
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::execution::{DeadlineKind, ExecutionOutcome};
 
 use crate::scene::{Count, Scene, clock, execution_id};
@@ -179,4 +180,115 @@ async fn a_terminated_execution_loses_its_worker() {
     scene.inside(scene.until(&worker, terminate)).await;
     let ended = scene.inside(scene.finish(&worker, "terminated")).await;
     assert_eq!(ended.outcome(), &ExecutionOutcome::Cancelled { terminated: true });
+}
+
+static DOOMED: Count = Count::new();
+
+/// Each attempt fails after 40 minutes.
+#[tickover::step(timeout = "2h", retry = "fixed(9, 1s)")]
+async fn doomed() -> Result<(), Failure> {
+    DOOMED.add();
+    clock().after(Millis::from_secs(2_400)).await;
+    Err(Failure::new("doomed", "after 40 minutes"))
+}
+
+/// Arguments: whether all attempts of its step share the step's timeout, and whether the step runs elsewhere.
+#[tickover::workflow("short-lived", timeout = "1h")]
+async fn short_lived(ctx: Ctx, (is_shared, is_remote): (bool, bool)) -> Result<()> {
+    let step = doomed().scope(if is_shared { Scope::Global } else { Scope::PerAttempt });
+    ctx.step(if is_remote { step.on_queue("elsewhere") } else { step }).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_steps_timeout_of_either_scope_ends_at_the_executions_deadline() {
+    // All cases are in one test because they share the counter `DOOMED`.
+    for case in [(true, false), (false, false), (true, true), (false, true)] {
+        let scene = Scene::new();
+        let worker = scene.worker_of(Registry::new().with(short_lived), "workflows");
+        let elsewhere = scene.worker_of(Registry::new().with_step::<doomed>(), "elsewhere");
+        let before = DOOMED.get();
+        scene.start(&short_lived, "short-lived", &case).await;
+        let ended = scene.inside(scene.with(&elsewhere, scene.finish(&worker, "short-lived"))).await;
+        assert_eq!(
+            ended.outcome(),
+            &ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution },
+            "{case:?}"
+        );
+        assert!((3_600_000..3_601_000).contains(&ended.took()), "{case:?}: {}", ended.took());
+        // The second attempt was running. No other one begins.
+        let later = scene.pass(&worker, Millis::from_secs(10_000));
+        scene.inside(scene.with(&elsewhere, later)).await;
+        assert_eq!(DOOMED.get() - before, 2, "{case:?}");
+        if case.1 {
+            let status = scene.remote_status(&ended.described.execution, "doomed").await;
+            assert!(["timed_out", "cancelled"].contains(&status), "{case:?}: {status}");
+        }
+    }
+}
+
+#[tickover::workflow("oversleeps", timeout = "1h")]
+async fn oversleeps(ctx: Ctx, (): ()) -> Result<()> {
+    ctx.sleep("long", "2h").await
+}
+
+#[tokio::test]
+async fn a_sleep_does_not_outlast_the_executions_deadline() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(oversleeps));
+    scene.start(&oversleeps, "oversleeps", &()).await;
+    let ended = scene.finish(&worker, "oversleeps").await;
+    assert_eq!(ended.outcome(), &ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution });
+    assert!((3_600_000..3_601_000).contains(&ended.took()), "{}", ended.took());
+    // The end of the sleep changes nothing.
+    let version = crate::fencing::version(&scene, "oversleeps").await;
+    scene.pass(&worker, Millis::from_secs(7_200)).await;
+    assert_eq!(crate::fencing::version(&scene, "oversleeps").await, version);
+}
+
+static KEPT: Count = Count::new();
+
+#[tickover::step]
+async fn kept(seconds: u64) -> Result<u64, Failure> {
+    KEPT.add();
+    clock().after(Millis::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+#[tickover::workflow("three-steps")]
+async fn three_steps(ctx: Ctx, (): ()) -> Result<()> {
+    for index in 0..3 {
+        ctx.step(kept(60 + index).named(format!("kept[{index}]"))).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cancellation_lets_the_running_step_end_and_keeps_its_result() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(three_steps));
+    scene.start(&three_steps, "three-steps", &()).await;
+    let id = execution_id("three-steps");
+    let cancel = async {
+        scene.after(Millis::from_secs(90)).await;
+        scene.service.cancel_execution(&id).await.unwrap();
+        assert_eq!(scene.status("three-steps").await.as_str(), "running");
+        scene.after(Millis::from_secs(1_000)).await;
+    };
+    scene.inside(scene.until(&worker, cancel)).await;
+    let ended = scene.finish(&worker, "three-steps").await;
+    assert_eq!(ended.outcome(), &ExecutionOutcome::Cancelled { terminated: false });
+    // The second step has taken its whole 61 s, and the third one has not begun.
+    assert_eq!((ended.took(), KEPT.get()), (121_000, 2));
+    let results = ended.journal.iter().filter_map(|entry| match &entry.what {
+        Happened::Step { name, outcome: StepOutcome::Completed { output: Some(output) }, .. } => {
+            Some(format!("{name} {output:?}"))
+        }
+        _ => None,
+    });
+    let results: Vec<String> = results.collect();
+    assert_eq!(results.len(), 2, "{results:?}");
+    for (result, expected) in results.iter().zip([("kept[0]", "60"), ("kept[1]", "61")]) {
+        assert!(result.contains(expected.0) && result.contains(expected.1), "{result}");
+    }
 }

@@ -140,3 +140,27 @@ async fn another_executions_result_can_be_waited_for() {
     let somebody = scene.service.execution(&execution_id("somebody")).await.unwrap().unwrap();
     assert!(somebody.execution.closed().is_some());
 }
+
+/// Starts a child in its first run.
+#[tickover::workflow("renewed")]
+async fn renewed(ctx: Ctx, run: u32) -> Result<u32> {
+    if run == 1 {
+        ctx.child(&nap, "outlives", &7_200).policy(ParentClosePolicy::Terminate).start().await?;
+        return ctx.continue_as_new(2).await;
+    }
+    ctx.sleep("s", "3h").await?;
+    Ok(run)
+}
+
+#[tokio::test]
+async fn a_child_goes_on_though_its_parent_continues_as_new() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with((renewed, nap)));
+    scene.start(&renewed, "renewed", &1).await;
+    scene.pass(&worker, Millis::from_secs(600)).await;
+    let second = scene.service.execution(&execution_id("renewed")).await.unwrap().unwrap().execution;
+    assert_eq!((second.run, second.status().as_str()), (2, "waiting"));
+    assert_eq!(scene.status("outlives").await.as_str(), "waiting");
+    assert_eq!(scene.finish(&worker, "outlives").await.output::<u64>(), 7_200);
+    assert_eq!(scene.finish(&worker, "renewed").await.output::<u32>(), 2);
+}

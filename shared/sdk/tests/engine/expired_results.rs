@@ -29,7 +29,7 @@ async fn forgiving(ctx: Ctx, text: String) -> Result<String> {
     }
 }
 
-/// Pauses an execution for this many days. Its step, or child, ends meanwhile.
+/// Pauses an execution for this many days. Its step has ended before, and no turn has read that.
 async fn pause_for<O>(
     scene: &Scene,
     (workflow, other): (&tickover::Worker, &tickover::Worker),
@@ -38,8 +38,9 @@ async fn pause_for<O>(
 ) -> Ended {
     scene.start(what, "neglected", &"x".repeat(2_000)).await;
     workflow.run_once().await.unwrap();
-    scene.service.pause(&execution_id("neglected")).await.unwrap();
+    // Its step runs before the pause: during a pause none starts.
     scene.pass(other, Millis::from_secs(60)).await;
+    scene.service.pause(&execution_id("neglected")).await.unwrap();
     scene.clock.advance(Millis::from_days(days));
     scene.service.resume(&execution_id("neglected")).await.unwrap();
     scene.with(other, scene.finish(workflow, "neglected")).await

@@ -3,7 +3,8 @@
 use tickover::prelude::*;
 use tickover::{Failure, ParentClosePolicy, Registry};
 use tickover_core::duration::Millis;
-use tickover_core::execution::journal::Happened;
+use tickover_core::execution::command::{Close, Ending};
+use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Execution, Parent};
 use tickover_core::id::{QueueName, StepName, TaskKind, WorkflowName};
 use tickover_core::payload::Json;
@@ -233,4 +234,40 @@ async fn a_child_started_after_its_parents_end_runs_only_if_its_policy_allows_it
         scene.finish(&worker, "minor").await;
         assert_eq!(scene.status("minor").await.as_str(), expected);
     }
+}
+
+/// A child that ends with its parent, and the parent's turn that has started it and hasn't recorded that yet.
+async fn begun_child(scene: &Scene) -> (Execution, Vec<Entry>) {
+    scene.start(&buys, "buys", &()).await;
+    let taken = scene.work("workflows", Millis::from_secs(60)).await.pop();
+    let Some(Work::Turn(turn)) = taken else { unreachable!("{taken:?}") };
+    let (child, policy) = (execution_id("minor"), ParentClosePolicy::Terminate);
+    let mut request =
+        StartRequest::new(WorkflowName::parse("minor").unwrap(), QueueName::parse("minors").unwrap());
+    request.id = Some(child.clone());
+    request.parent = Some(Parent { on_close: policy, ..Parent::of(&turn.execution) });
+    scene.service.start(request).await.unwrap();
+    let what = Happened::Child { name: StepName::parse("minor").unwrap(), execution: child, policy };
+    (turn.execution, vec![Entry { at: crate::scene::START, what }])
+}
+
+#[tokio::test]
+async fn a_child_of_a_lost_turn_is_ended_with_its_run_and_stays_if_the_run_continued_as_new() {
+    let scene = Scene::new();
+    let (lost, entries) = begun_child(&scene).await;
+    scene.service.terminate(&lost.id).await.unwrap();
+    scene.service.restart(&lost.id).await.unwrap();
+    scene.service.end_started(&lost, &entries).await.unwrap();
+    assert_eq!(scene.status("minor").await.as_str(), "cancelled");
+
+    let scene = Scene::new();
+    let (lost, entries) = begun_child(&scene).await;
+    scene.clock.advance(Millis::from_secs(61));
+    let taken = scene.work("workflows", Millis::from_secs(60)).await.pop();
+    let Some(Work::Turn(turn)) = taken else { unreachable!("{taken:?}") };
+    let ending = Ending::ContinueAsNew { input: None, events: vec![] };
+    let close = Close { lease: turn.lease, entries: entries.clone(), ending, on_failure: None };
+    scene.service.close_turn(&turn.execution, close).await.unwrap();
+    scene.service.end_started(&lost, &entries).await.unwrap();
+    assert_eq!(scene.status("minor").await.as_str(), "pending");
 }

@@ -44,7 +44,7 @@ async fn an_inline_attempt_continues_at_the_progress_of_the_one_before() {
     assert_eq!(ended.output::<serde_json::Value>(), 0.75);
     // The wait of one minute ends the turn, so the next attempt reads the progress from the journal.
     let told = ended.journal.iter().filter_map(|entry| match &entry.what {
-        Happened::Attempt { progress, .. } => *progress,
+        Happened::Attempt { error: Some(_), progress, .. } => *progress,
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), [0.25, 0.5, 0.75]);
@@ -72,8 +72,11 @@ async fn a_remote_attempts_progress_is_visible_and_the_next_one_continues_at_it(
 #[tokio::test]
 async fn progress_extends_no_lease_that_ends_with_the_worker() {
     let scene = Scene::new();
-    let settings =
-        WorkerSettings { heartbeat: false, lease: Millis::from_secs(60), ..WorkerSettings::default() };
+    let settings = WorkerSettings {
+        heartbeat: Some(Millis::ZERO),
+        lease: Millis::from_secs(60),
+        ..WorkerSettings::default()
+    };
     let registry = Registry::new().with(imports).with_step::<import>();
     let worker = Worker::new(scene.service.clone(), registry, settings).unwrap();
     scene.start(&imports, "fixed", &true).await;
@@ -91,6 +94,24 @@ async fn progress_extends_no_lease_that_ends_with_the_worker() {
     let seen = scene.inside(scene.until(&worker, seen)).await;
     assert_eq!([seen[0].0, seen[1].0], [None, Some(0.125)]);
     assert_eq!(seen[0].1, seen[1].1);
+}
+
+#[tokio::test]
+async fn progress_of_an_inline_attempt_outlives_its_worker() {
+    let scene = Scene::new();
+    let registry = Registry::new().with(imports);
+    scene.start(&imports, "here", &false).await;
+    // The lease is a minute, so it is extended after 20 s. That write has the progress from before.
+    scene.inside(scene.pass(&scene.worker(registry.clone()), Millis::from_secs(22))).await;
+    let told = scene.service.execution(&execution_id("here")).await.unwrap().unwrap().execution.journal;
+    let progress = told.iter().map(|entry| match &entry.what {
+        Happened::Attempt { error: None, is_ongoing: true, progress, .. } => *progress,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(progress.collect::<Vec<_>>(), [Some(0.125)]);
+    let ended = scene.inside(scene.finish(&scene.worker(registry), "here")).await;
+    // The lost attempt doesn't count. The next one began at 0.125.
+    assert_eq!(ended.output::<serde_json::Value>(), 0.875);
 }
 
 static LIVES: Count = Count::new();

@@ -61,7 +61,8 @@ async fn typed_results_errors_and_timeouts_come_back_from_other_workers() {
     let expected = concat!(
         "4 0 ",
         r#"RetryExhausted { step: "jam", attempts: 2, last_error: Jam { tray: 2 } } "#,
-        r#"TimedOut { step: "late" } "#,
+        r#"TimedOut { step: "late", expired: Some(Expired { kind: ScheduleToClose, "#,
+        "deadline_at: Timestamp(1767225861000) }) } ",
         r#"Failed { step: "once", error: Jam { tray: 2 } }"#,
     );
     assert_eq!(ended.output::<String>(), expected);
@@ -202,4 +203,55 @@ async fn a_remote_step_is_not_started_under_an_expired_lease() {
     assert_eq!(scene.remote_status(&execution, "stamp").await, "pending");
     let healthy = scene.worker(stamps());
     assert_eq!(scene.with(&healthy, scene.finish(&worker, "stamped")).await.output::<u32>(), 0);
+}
+
+#[tickover::step(queue = "printers")]
+async fn bind(seconds: u64) -> Result<u64, PrintError> {
+    clock().after(Millis::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+#[tickover::workflow("binds")]
+async fn binds(ctx: Ctx, (): ()) -> Result<Vec<u64>> {
+    Ok(ctx.join_all("bind", [2, 6, 4].map(bind)).await?)
+}
+
+#[tokio::test]
+async fn the_end_of_each_step_of_a_fan_out_has_its_own_instant() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(binds), "workflows");
+    let binder = scene.worker(Registry::new().with_step::<bind>());
+    scene.start(&binds, "binds", &()).await;
+    let ended = scene.inside(scene.with(&binder, scene.finish(&worker, "binds"))).await;
+    let started: Vec<_> =
+        ended.journal.iter().filter(|entry| matches!(entry.what, Happened::Remote { .. })).collect();
+    let ends: Vec<(&str, u64)> = ended
+        .journal
+        .iter()
+        .filter_map(|entry| match &entry.what {
+            Happened::Step { name, .. } => {
+                Some((name.as_str(), entry.at.since(started[0].at).as_u64() / 1_000))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [("bind[0]", 2), ("bind[2]", 4), ("bind[1]", 6)]);
+}
+
+#[tickover::workflow("unknown-kind")]
+async fn unknown_kind(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.step(remote::<u32>("engrave", 3).on_queue("printers")).await?)
+}
+
+#[tokio::test]
+async fn the_message_of_a_kind_that_a_worker_does_not_know_goes_once_its_task_has_ended() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(unknown_kind), "workflows");
+    let printer = scene.worker_of(Registry::new().with_step::<print>(), "printers");
+    scene.start(&unknown_kind, "engraving", &()).await;
+    scene.inside(scene.with(&printer, scene.pass(&worker, Millis::from_secs(40)))).await;
+    assert!(!scene.depth("printers").await.is_empty(), "it is left to others");
+    scene.service.terminate(&execution_id("engraving")).await.unwrap();
+    scene.inside(scene.with(&printer, scene.pass(&worker, Millis::from_secs(61)))).await;
+    assert!(scene.depth("printers").await.is_empty());
 }

@@ -116,6 +116,28 @@ async fn children_are_joined_in_the_order_of_their_list() {
     assert!(error.to_string().contains("nothing to choose from"), "{error}");
 }
 
+/// Chooses from no steps at all, and would go on without an error.
+#[tickover::workflow("chooses")]
+async fn chooses(ctx: Ctx, how: String) -> Result<usize> {
+    let none = Vec::<Step<u32>>::new;
+    Ok(match how.as_str() {
+        "select" => ctx.select("nobody", none()).await.0,
+        "select_ok" => ctx.select_ok("nobody", none()).await.map_or(0, |(winner, _)| winner),
+        _ => ctx.race_all("nobody", none()).await.0,
+    })
+}
+
+#[tokio::test]
+async fn a_race_of_no_steps_fails_the_run_with_the_reason() {
+    for how in ["select", "select_ok", "race_all"] {
+        let env = TestEnv::new().workflow(chooses);
+        let run = env.start(&chooses, how.to_owned()).await.unwrap();
+        let error = run.result().await.unwrap_err().to_string();
+        assert!(error.contains("nobody: there is nothing to choose from"), "{how}: {error}");
+        assert_eq!(env.now(), tickover::test::BEGINNING, "{how} fails at once");
+    }
+}
+
 /// Books three items, the last of which may fail. It keeps the first one in any case.
 #[tickover::workflow("trip", on_failure = apologise)]
 async fn trip(ctx: Ctx, last: String) -> Result<()> {

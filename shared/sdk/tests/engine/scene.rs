@@ -1,12 +1,13 @@
 //! A whole system in one future and in virtual time: a service in memory, a tick, timers and a worker.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::{Either, join3, pending, select};
 use serde::de::DeserializeOwned;
 use tickover::prelude::*;
-use tickover::{Registry, Worker, WorkerSettings};
+use tickover::{Expired, Registry, Worker, WorkerSettings};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionStatus, Stuck};
@@ -25,6 +26,19 @@ use tickover_service::{Ports, Service};
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 /// How often the tests check whether an execution has ended.
 const LOOK: Millis = Millis::from_secs(10);
+
+/// A step's result, or the step and the time limit that ended it.
+pub(crate) fn shown<T: Debug>(outcome: Result<T, StepError<Failure>>) -> String {
+    match outcome {
+        Err(StepError::TimedOut { step, expired: Some(Expired { kind, .. }) }) => {
+            format!("{step} timed out: {}", kind.as_str())
+        }
+        Err(StepError::Cancelled { step, expired: Some(Expired { kind, .. }) }) => {
+            format!("{step} was cancelled: {}", kind.as_str())
+        }
+        outcome => format!("{outcome:?}"),
+    }
+}
 
 /// The system without a worker.
 pub(crate) struct Scene {

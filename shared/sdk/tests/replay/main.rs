@@ -28,7 +28,7 @@ const UNDISTURBED: u32 = 200;
 /// Runs a case with its own virtual time on a thread of its own.
 fn block_on(case: impl Future<Output = Result<(), String>>) -> Result<(), TestCaseError> {
     let case = tokio::task::unconstrained(case);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(case).map_err(TestCaseError::fail)
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn job(prefix: &str, name: &str, spec: Spec) -> Step<String> {
     match place {
         Place::Inline => step,
         Place::AtMostOnce => step.at_most_once(),
-        Place::DurableTimeout => step.durable_timeout(),
+        Place::Watched => step.heartbeat("1h"),
         Place::Remote => step.remote(),
     }
 }

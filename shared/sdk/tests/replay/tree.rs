@@ -128,7 +128,7 @@ pub(crate) struct Spec {
 pub(crate) enum Place {
     Inline,
     AtMostOnce,
-    DurableTimeout,
+    Watched,
     Remote,
 }
 
@@ -188,7 +188,7 @@ fn spec() -> impl Strategy<Value = Spec> {
     let place = prop_oneof![
         5 => Just(Place::Inline),
         1 => Just(Place::AtMostOnce),
-        1 => Just(Place::DurableTimeout),
+        1 => Just(Place::Watched),
         3 => Just(Place::Remote),
     ];
     (seconds(), fails, bytes(), pause, timeout, place).prop_map(

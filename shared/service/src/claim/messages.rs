@@ -17,7 +17,7 @@ use crate::executions::Work;
 use crate::ports::{Outgoing, Received};
 use crate::queues::provides::fulfils;
 use crate::service::Service;
-use crate::telemetry::field;
+use crate::telemetry::{execution_of, field, step_of};
 use crate::warn_unless_logged;
 
 /// After this many receives, a message that led to nothing yet is replaced by a fresh one. Each receive brings it
@@ -124,7 +124,8 @@ impl Service {
         message: &Received,
         wanted: Wanted<'_>,
     ) -> Result<TaskMessage, ServiceError> {
-        if wanted.knows.is_some_and(|knows| !knows(hint.task.kind.as_str())) {
+        let is_unknown = wanted.knows.is_some_and(|knows| !knows(hint.task.kind.as_str()));
+        if is_unknown && !(message.receive_count > 1 && self.is_over(&hint.task).await) {
             self.leave_unknown(queue, &hint, message).await;
             return Ok(TaskMessage::Nothing);
         }
@@ -132,10 +133,14 @@ impl Service {
             self.put_back(queue, message, unknown_after(message.receive_count)).await;
             return Ok(TaskMessage::Nothing);
         }
-        let (id, request) = (hint.task.id.clone(), wanted.request);
+        let (id, parent, request) = (hint.task.id.clone(), hint.task.parent.clone(), wanted.request);
         let claimed = self.claim_hint(queue, hint, message, wanted).await;
         if let Err(error) = &claimed {
-            warn_unless_logged!(error; { field::TASK_ID } = %id, { field::QUEUE_NAME } = %queue, %error, "claim failed");
+            let of = parent.as_ref();
+            warn_unless_logged!(
+                error; { field::TASK_ID } = %id, { field::EXECUTION_ID } = execution_of(of),
+                { field::STEP_NAME } = step_of(of), { field::QUEUE_NAME } = %queue, %error, "claim failed"
+            );
             // A record that can't be read won't be readable soon: its message stays hidden for the lease.
             if !matches!(error, ServiceError::Corrupt { .. }) {
                 // Longer each time, or an outage would use up the receives that are left before the dead-letter queue.
@@ -147,11 +152,24 @@ impl Service {
         claimed
     }
 
+    /// Whether a message's task has ended, or was deleted, since the message was sent. A task that can't be read now
+    /// counts as open.
+    pub async fn is_over(&self, hinted: &Task) -> bool {
+        match self.load(&hinted.id).await {
+            Ok(Some(task)) => task.incarnation != hinted.incarnation || task.ended().is_some(),
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+
     /// Leaves a task of an unknown kind to other workers. Claimed and released, it would be here again at once, and so
     /// for ever.
     async fn leave_unknown(&self, queue: &QueueName, hint: &Hint, message: &Received) {
-        let (id, kind) = (&hint.task.id, &hint.task.kind);
-        tracing::warn!({ field::TASK_ID } = %id, %kind, "no step of this kind here; left to others");
+        let (id, kind, of) = (&hint.task.id, &hint.task.kind, hint.task.parent.as_ref());
+        tracing::warn!(
+            { field::TASK_ID } = %id, { field::EXECUTION_ID } = execution_of(of), { field::STEP_NAME } = step_of(of),
+            %kind, "no step of this kind here; left to others"
+        );
         self.put_back(queue, message, unknown_after(message.receive_count)).await;
     }
 

@@ -4,14 +4,15 @@ use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionState, Parent, ahead_of_journal, due};
-use tickover_core::id::QueueName;
+use tickover_core::id::{QueueName, TaskId};
 use tickover_core::time::Timestamp;
 
+use super::remote_id;
 use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX, turning};
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
-use crate::telemetry::field;
+use crate::telemetry::{field, step_of};
 use crate::warn_unless_logged;
 
 impl Service {
@@ -46,7 +47,7 @@ impl Service {
             return Ok(());
         }
         match self.open_parent(parent).await? {
-            Some(execution) => self.wake(execution).await,
+            Some(execution) => self.wake(execution, parent).await,
             None => Ok(()),
         }
     }
@@ -60,7 +61,7 @@ impl Service {
     ) -> Result<(), ServiceError> {
         let Some(execution) = self.open_parent(parent).await? else { return Ok(()) };
         if due::may_have_missed(&execution, ended_at) && self.is_last_of_its_join(parent).await? {
-            return self.wake(execution).await;
+            return self.wake(execution, parent).await;
         }
         Ok(())
     }
@@ -84,13 +85,20 @@ impl Service {
         Ok(execution.filter(|execution| is_same(execution) && execution.closed().is_none()))
     }
 
-    async fn wake(&self, execution: Execution) -> Result<(), ServiceError> {
+    /// Wakes an execution. `ended` is the reference to it of the step or child that has ended.
+    async fn wake(&self, execution: Execution, ended: &Parent) -> Result<(), ServiceError> {
         // First, because after the wake no other message would show that its hint was lost.
         let execution = self.probe_soon(execution).await?;
         let writes = [Write::Wake { id: execution.id.clone(), incarnation: execution.incarnation }];
         self.with_retries(|| self.ports.store.commit(&writes)).await?;
         if is_asleep(&execution) {
-            tracing::debug!({ field::EXECUTION_ID } = %execution.id, "resuming");
+            let task = ended.step.as_ref().map(|step| remote_id(&execution, step));
+            tracing::info!(
+                { field::EXECUTION_ID } = %execution.id,
+                { field::STEP_NAME } = step_of(Some(ended)),
+                { field::TASK_ID } = task.as_ref().map(TaskId::as_str),
+                "resuming"
+            );
         }
         self.send_turn(&execution.queue, TurnHint::of(&execution), Millis::ZERO).await;
         Ok(())

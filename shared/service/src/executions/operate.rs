@@ -44,9 +44,12 @@ impl Service {
         self.change(id, &Command::Pause).await
     }
 
-    /// Resumes a paused execution. Returns whether that changed anything.
+    /// Resumes a paused execution, with its remote steps. Returns whether that changed anything.
     pub async fn resume(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
-        self.change(id, &Command::Resume).await
+        let (execution, changed) = self.change(id, &Command::Resume).await?;
+        // Also if nothing has changed: this may be the same call, repeated.
+        self.unpark_steps(&execution).await?;
+        Ok((execution, changed))
     }
 
     /// Starts a new run of an execution that has ended, with the same input and fresh deadlines.

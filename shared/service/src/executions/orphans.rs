@@ -1,34 +1,67 @@
-//! Remote steps and children that their execution doesn't know of, because it has ended or is in another run.
+//! Remote steps and children that their execution doesn't know of, because it has ended or is in another run. And those
+//! that may not start, because it is paused.
 //!
 //! A task is started before the journal says so. If the turn that started it is lost in between, nothing that follows
 //! from the journal ever ends the task. So each claim of such a task reads its parent first, and so does each heartbeat
 //! of a running attempt.
 
+use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::Effect;
-use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::{Execution, Parent, ParentClosePolicy};
-use tickover_core::id::StepName;
+use tickover_core::id::{StepName, TaskId};
 use tickover_core::task::{Command, Decision, State, Task};
 
 use super::drive::CALLER_WAITS;
+use super::remote::{AT_ONCE, remote_id};
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
 use crate::telemetry::field;
 
+/// Whether a task that could be started now may start, by the execution that it is a remote step of.
+pub(crate) enum MayStart {
+    Yes,
+    /// The execution is paused.
+    Held,
+    /// No execution waits for it any more, so it was ended.
+    Ended(Box<Decision>),
+}
+
+/// What the code of a parent is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ParentState {
+    Open,
+    Paused,
+    /// It has ended, is in another run by now, or was deleted.
+    Over,
+}
+
+impl ParentState {
+    fn of(parent: &Parent, found: Option<&Execution>) -> Self {
+        match found.filter(|_| parent.is_open_in(found)) {
+            Some(execution) if execution.paused => Self::Paused,
+            Some(_) => Self::Open,
+            None => Self::Over,
+        }
+    }
+}
+
 impl Service {
-    /// Ends a task that could be started now, if no execution waits for it any more. Returns `None` if it may start.
-    pub(crate) async fn end_if_orphaned(&self, task: &Task) -> Result<Option<Box<Decision>>, ServiceError> {
+    /// Whether a task may start. One that no execution waits for is ended.
+    pub(crate) async fn may_start(&self, task: &Task) -> Result<MayStart, ServiceError> {
         let now = self.now();
         let may_start = match &task.state {
             State::Pending(pending) => pending.available_at <= now,
             State::Running(running) => running.lease_expires_at <= now,
             State::Ended(_) => false,
         };
-        let Some(parent) = task.parent.as_ref().filter(|_| may_start) else { return Ok(None) };
-        if !self.is_orphaned(parent).await? {
-            return Ok(None);
+        let Some(parent) = task.parent.as_ref().filter(|_| may_start) else { return Ok(MayStart::Yes) };
+        match self.parent_state(parent).await? {
+            ParentState::Open => return Ok(MayStart::Yes),
+            ParentState::Paused => return Ok(MayStart::Held),
+            ParentState::Over => {}
         }
         tracing::info!({ field::TASK_ID } = %task.id, "not started: its execution is over");
         let (known, command) = (Known::Record(Box::new(task.clone())), Command::Cancel { force: true });
@@ -36,7 +69,42 @@ impl Service {
         // No execution waits for a notification.
         decision.effects.retain(|effect| !matches!(effect, Effect::NotifyParent(_)));
         self.publish(std::mem::take(&mut decision.effects)).await;
-        Ok(Some(decision))
+        Ok(MayStart::Ended(decision))
+    }
+
+    /// Unparks a task that was put on hold, if its execution was resumed meanwhile: that call may have come too early to
+    /// find the task on hold.
+    pub(crate) async fn unpark_if_resumed(&self, task: &Task) -> Result<(), ServiceError> {
+        let Some(parent) = &task.parent else { return Ok(()) };
+        if self.parent_state(parent).await? == ParentState::Paused {
+            return Ok(());
+        }
+        self.drive(&task.id, Known::Record(Box::new(task.clone())), &Command::Unpark).await.map(drop)
+    }
+
+    /// Unparks the remote steps of an execution that was resumed.
+    pub(super) async fn unpark_steps(&self, execution: &Execution) -> Result<(), ServiceError> {
+        if execution.open_steps == 0 || execution.closed().is_some() {
+            return Ok(());
+        }
+        let journal = self.journal_of(execution).await?;
+        let mut tasks: Vec<TaskId> = Vec::new();
+        for entry in open_steps(&journal) {
+            if let Happened::Remote { name } = &entry.what {
+                tasks.push(remote_id(execution, name));
+            }
+        }
+        let unparked: Vec<_> =
+            stream::iter(tasks).map(|id| self.unpark_step(id)).buffered(AT_ONCE).collect().await;
+        unparked.into_iter().collect()
+    }
+
+    async fn unpark_step(&self, id: TaskId) -> Result<(), ServiceError> {
+        match Box::pin(self.drive(&id, Known::Unread, &Command::Unpark)).await {
+            // It may have ended and been deleted.
+            Ok(_) | Err(ServiceError::Rejected(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Asks an attempt of a remote step to stop, if its execution doesn't wait for it any more. Returns whether it did.
@@ -59,13 +127,13 @@ impl Service {
     }
 
     /// Ends a child that hasn't started to run, if it must end with its parent and the parent has ended. Returns
-    /// whether it did.
+    /// whether it did. A child of a run that continued as new goes on.
     pub(crate) async fn end_if_parent_ended(&self, child: &Execution) -> Result<bool, ServiceError> {
         let Some(parent) = &child.parent else { return Ok(false) };
         if parent.on_close == ParentClosePolicy::Abandon || !child.is_untouched() {
             return Ok(false);
         }
-        if !self.is_orphaned(parent).await? {
+        if !self.is_orphaned(parent).await? || self.has_continued(parent).await? {
             return Ok(false);
         }
         tracing::info!({ field::EXECUTION_ID } = %child.id, "not started: its parent is over");
@@ -75,26 +143,49 @@ impl Service {
     }
 
     /// Whether the parent has ended, is in another run by now, or was deleted.
-    ///
-    /// The first read costs half and may be out of date: its result may be from before the parent was started, moved to
-    /// this run or was reopened. So this read may only show that the parent is open.
     async fn is_orphaned(&self, parent: &Parent) -> Result<bool, ServiceError> {
+        Ok(self.parent_state(parent).await? == ParentState::Over)
+    }
+
+    /// The first read costs half and may be out of date: its result may be from before the parent was started, moved to
+    /// this run, was reopened or resumed. So this read may only show that the parent is open.
+    async fn parent_state(&self, parent: &Parent) -> Result<ParentState, ServiceError> {
         let peeked = self.with_retries(|| self.ports.store.peek_execution(&parent.execution)).await;
         let found = match peeked {
-            Ok(found) if parent.is_open_in(found.as_ref()) => return Ok(false),
+            Ok(found) if ParentState::of(parent, found.as_ref()) == ParentState::Open => {
+                return Ok(ParentState::Open);
+            }
             Ok(_) => self.with_retries(|| self.ports.store.execution(&parent.execution)).await,
             Err(error) => Err(error),
         };
         match found {
-            Ok(found) => Ok(!parent.is_open_in(found.as_ref())),
+            Ok(found) => Ok(ParentState::of(parent, found.as_ref())),
             // The parent exists, though it can't be read.
-            Err(StoreError::Corrupt { .. }) => Ok(false),
+            Err(StoreError::Corrupt { .. }) => Ok(ParentState::Open),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// Ends the steps and children that a run left open, which is run again. If that fails, a claim or heartbeat of such
+    /// a task ends it.
+    pub(super) async fn end_left_open(&self, execution: &Execution, last: &[Entry]) {
+        if execution.open_steps == 0 && open_steps(last).is_empty() {
+            return;
+        }
+        let ended = async {
+            let mut journal = self.journal_of(execution).await?;
+            journal.extend_from_slice(last);
+            let open: Vec<Entry> = open_steps(&journal).into_iter().cloned().collect();
+            self.end_started(execution, &open).await
+        };
+        if let Err(error) = ended.await {
+            tracing::debug!({ field::EXECUTION_ID } = %execution.id, %error, "what its run left open wasn't ended");
+        }
+    }
+
     /// Ends the steps and children that a lost turn had started and not recorded, if the run is over. If the run
-    /// continues, its next turn starts them again, or has them in its journal.
+    /// continues, its next turn starts them again, or has them in its journal. Children stay if the run has continued as
+    /// new: the turn that did so had them in its journal.
     pub async fn end_started(&self, execution: &Execution, begun: &[Entry]) -> Result<(), ServiceError> {
         let parent = Parent::of(execution);
         let mut remote: Vec<StepName> = Vec::new();
@@ -113,6 +204,9 @@ impl Service {
             return Ok(());
         }
         self.cancel_remote(execution, &remote).await?;
+        if children.is_empty() || self.has_continued(&parent).await? {
+            return Ok(());
+        }
         let stop_at = self.now().plus(CALLER_WAITS);
         for (child, policy) in children {
             let found = self.load_execution(child).await?;

@@ -13,6 +13,7 @@ use tickover_core::payload::{BlobRef, Json, Payload};
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::{Failure, Outcome, Task};
 use tickover_core::time::Timestamp;
+use tickover_core::timeout::Expired;
 
 use super::remote::{AT_ONCE, remote_id};
 use crate::error::ServiceError;
@@ -21,6 +22,8 @@ use crate::service::Service;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedStep {
     pub outcome: StepOutcome,
+    /// The time limit that ended it, if one did.
+    pub expired: Option<Expired>,
     /// The number of its attempts; 0 if that isn't known, and for a child.
     pub attempts: u32,
     /// When it ended. If it was deleted, the Unix epoch: earlier than any that still exists.
@@ -29,7 +32,7 @@ pub struct EndedStep {
 
 impl EndedStep {
     const fn gone() -> Self {
-        Self { outcome: StepOutcome::ResultExpired, attempts: 0, ended_at: Timestamp::EPOCH }
+        Self { outcome: StepOutcome::ResultExpired, expired: None, attempts: 0, ended_at: Timestamp::EPOCH }
     }
 }
 
@@ -96,11 +99,12 @@ impl Service {
         let outcome = match &ended.outcome {
             Outcome::Completed { output } => self.completed(output.as_ref()).await?,
             Outcome::Failed { error, message } => self.failed(task, error, message.as_ref()).await?,
-            Outcome::TimedOut { .. } => StepOutcome::TimedOut,
-            Outcome::Cancelled { .. } => StepOutcome::Cancelled,
-            Outcome::Skipped => StepOutcome::Completed { output: None },
+            outcome @ (Outcome::TimedOut { .. } | Outcome::Cancelled { .. } | Outcome::Skipped) => {
+                as_recorded(task, outcome)
+            }
         };
-        Ok(Some(EndedStep { outcome, attempts: task.attempt, ended_at: ended.ended_at }))
+        let (expired, attempts) = (task.expired(), task.attempt);
+        Ok(Some(EndedStep { outcome, expired, attempts, ended_at: ended.ended_at }))
     }
 
     /// A result, copied for the journal: its own item may be deleted before the execution ends.
@@ -150,7 +154,7 @@ impl Service {
     ) -> Result<BTreeMap<StepName, EndedStep>, ServiceError> {
         let is_ours = |child: &Execution| child.parent.as_ref().is_some_and(|of| of.is(parent));
         self.outcomes_of(children, |found| match found {
-            Some(child) if is_ours(child) => child.closed().map(Some),
+            Some(child) if is_ours(child) => child.closed().map(|closed| Some((child, closed))),
             Some(_) | None => Some(None),
         })
         .await
@@ -162,13 +166,17 @@ impl Service {
         &self,
         others: &[(StepName, ExecutionId)],
     ) -> Result<BTreeMap<StepName, EndedStep>, ServiceError> {
-        self.outcomes_of(others, |found| Some(Some(found?.closed()?))).await
+        self.outcomes_of(others, |found| {
+            let other = found?;
+            Some(Some((other, other.closed()?)))
+        })
+        .await
     }
 
     async fn outcomes_of(
         &self,
         children: &[(StepName, ExecutionId)],
-        see: impl Fn(Option<&Execution>) -> Option<Option<&Closed>>,
+        see: impl Fn(Option<&Execution>) -> Option<Option<(&Execution, &Closed)>>,
     ) -> Result<BTreeMap<StepName, EndedStep>, ServiceError> {
         let mut outcomes = BTreeMap::new();
         for children in children.chunks(READ_MAX) {
@@ -188,17 +196,47 @@ impl Service {
     }
 
     /// `None` for a child that was deleted.
-    async fn outcome_of_child(&self, closed: Option<&Closed>) -> Result<EndedStep, ServiceError> {
-        let Some(closed) = closed else { return Ok(EndedStep::gone()) };
+    async fn outcome_of_child(
+        &self,
+        ended: Option<(&Execution, &Closed)>,
+    ) -> Result<EndedStep, ServiceError> {
+        let Some((child, closed)) = ended else { return Ok(EndedStep::gone()) };
         let outcome = match &closed.outcome {
             ExecutionOutcome::Completed { output } => self.completed(output.as_ref()).await?,
             ExecutionOutcome::Failed { error, .. } => {
                 StepOutcome::Failed { error: self.store_payload(error_json(error)).await? }
             }
-            ExecutionOutcome::TimedOut { .. } => StepOutcome::TimedOut,
-            ExecutionOutcome::Cancelled { .. } => StepOutcome::Cancelled,
+            outcome @ (ExecutionOutcome::TimedOut { .. } | ExecutionOutcome::Cancelled { .. }) => {
+                child_as_recorded(outcome)
+            }
         };
-        Ok(EndedStep { outcome, attempts: 0, ended_at: closed.ended_at })
+        Ok(EndedStep { outcome, expired: child.expired(), attempts: 0, ended_at: closed.ended_at })
+    }
+}
+
+/// A task's outcome as a step's, with no more than what its record has of payloads and messages.
+pub(super) fn as_recorded(task: &Task, outcome: &Outcome) -> StepOutcome {
+    match outcome {
+        Outcome::Completed { output } => StepOutcome::Completed { output: output.clone() },
+        Outcome::Failed { error, .. } => {
+            let error = Payload::Inline(error_json(error));
+            if is_used_up(task) { StepOutcome::Exhausted { error } } else { StepOutcome::Failed { error } }
+        }
+        Outcome::TimedOut { .. } => StepOutcome::TimedOut,
+        Outcome::Cancelled { .. } => StepOutcome::Cancelled,
+        Outcome::Skipped => StepOutcome::Completed { output: None },
+    }
+}
+
+/// The same of a child.
+pub(super) fn child_as_recorded(outcome: &ExecutionOutcome) -> StepOutcome {
+    match outcome {
+        ExecutionOutcome::Completed { output } => StepOutcome::Completed { output: output.clone() },
+        ExecutionOutcome::Failed { error, .. } => {
+            StepOutcome::Failed { error: Payload::Inline(error_json(error)) }
+        }
+        ExecutionOutcome::TimedOut { .. } => StepOutcome::TimedOut,
+        ExecutionOutcome::Cancelled { .. } => StepOutcome::Cancelled,
     }
 }
 

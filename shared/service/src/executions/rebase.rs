@@ -26,11 +26,11 @@ impl Service {
         let (lease, entries, ending) = match &mut command {
             Command::Record(record) => (record.lease, &mut record.entries, None),
             Command::Suspend(suspend) => (suspend.lease, &mut suspend.entries, None),
+            Command::Heartbeat { lease, entries } => (*lease, entries, None),
             Command::Close(close) => (close.lease, &mut close.entries, Some(&mut close.ending)),
             Command::Start(_)
             | Command::Bounce(_)
             | Command::StartTurn(_)
-            | Command::Heartbeat { .. }
             | Command::Release { .. }
             | Command::SendEvent(_)
             | Command::ClearEvents { .. }
@@ -48,7 +48,7 @@ impl Service {
             | Command::Timer { .. } => return Ok(None),
         };
         let events = match ending {
-            Some(Ending::ContinueAsNew { events, .. }) => Some(events),
+            Some(Ending::ContinueAsNew { events, .. } | Ending::FailedRun { events, .. }) => Some(events),
             Some(Ending::Outcome(_)) | None => None,
         };
         if !is_held(current, lease) || (entries.is_empty() && events.is_none()) {

@@ -159,7 +159,7 @@ impl Service {
         start: Option<Paced>,
     ) -> Result<Vec<tickover_core::decision::Effect>, ServiceError> {
         let id = remote_id(execution, &step.name);
-        let parent = Parent { slot: step.slot, ..Parent::of(execution) };
+        let parent = Parent { step: Some(step.name), slot: step.slot, ..Parent::of(execution) };
         let command = Command::Schedule(Box::new(Schedule {
             id: id.clone(),
             incarnation: self.new_incarnation(),

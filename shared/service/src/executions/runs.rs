@@ -5,8 +5,8 @@
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::error::Reject;
-use tickover_core::execution::Execution;
 use tickover_core::execution::journal::{Entry, RunEnd, Segment, SegmentKey};
+use tickover_core::execution::{Execution, Parent};
 use tickover_core::id::ExecutionId;
 
 use super::retention::chain;
@@ -73,6 +73,17 @@ impl Service {
         let items: Vec<RunEnd> = runs.into_iter().map_while(|run| run?.end).collect();
         let next = (first > 1 && items.len() == read).then(|| (first - 1).to_string());
         Ok((execution, Page { items, next }))
+    }
+
+    /// Whether the code of this run of a parent continued in another run. If the run isn't kept any more, the answer is
+    /// no.
+    pub(super) async fn has_continued(&self, parent: &Parent) -> Result<bool, ServiceError> {
+        let found = self.load_execution(&parent.execution).await?;
+        let Some(execution) = found.filter(|found| found.incarnation == parent.incarnation) else {
+            return Ok(false);
+        };
+        let run = self.earlier_run(&execution, parent.run).await?;
+        Ok(run.and_then(|run| run.end).is_some_and(|end| end.continued_at.is_some()))
     }
 
     /// An earlier run of the execution; `None` if it isn't kept any more.

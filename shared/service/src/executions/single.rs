@@ -147,7 +147,7 @@ impl Service {
         match decision.outcome {
             Ok((execution, _)) => Ok(is_fence(&execution)),
             // Another execution has this id, so the late process is refused anyway.
-            Err(refusal) if refusal.reject == Reject::IdConflict => Ok(true),
+            Err(refusal) if matches!(refusal.reject, Reject::IdConflict { .. }) => Ok(true),
             Err(refusal) => Err(refusal.into()),
         }
     }

@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Command, Record, ReleaseReason, StartTurn, Suspend};
+use tickover_core::execution::command::{Close, Command, Ending, Record, ReleaseReason, StartTurn, Suspend};
 use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{HintedTurn, TurnHint};
@@ -212,17 +212,24 @@ impl Service {
 
     /// Ends a run, with its open steps and children.
     pub async fn close_turn(&self, execution: &Execution, close: Close) -> Result<Execution, ServiceError> {
-        self.drive_turn(execution, &Command::Close(close)).await
+        let may_be_retried = matches!(close.ending, Ending::FailedRun { .. });
+        let command = Command::Close(close);
+        let closed = self.drive_turn(execution, &command).await?;
+        if may_be_retried && closed.run > execution.run {
+            Box::pin(self.end_left_open(execution, command.entries())).await;
+        }
+        Ok(closed)
     }
 
-    /// Heartbeat of a turn's worker; its message stays hidden as long as its lease.
+    /// Heartbeat of a turn's worker, with its new journal entries; its message stays hidden as long as its lease.
     pub async fn heartbeat_turn(
         &self,
         execution: &Execution,
         lease: LeaseId,
+        entries: Vec<Entry>,
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
-        let renewed = self.drive_turn(execution, &Command::Heartbeat { lease }).await?;
+        let renewed = self.drive_turn(execution, &Command::Heartbeat { lease, entries }).await?;
         if let (Some(receipt), Some(turn)) = (receipt, renewed.turn()) {
             let hidden = self.ports.queue.change_visibility(&renewed.queue, receipt, turn.lease_length).await;
             if let Err(error) = hidden {

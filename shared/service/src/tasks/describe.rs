@@ -29,6 +29,8 @@ pub struct Described {
     pub task: Task,
     pub input: Option<Json>,
     pub labels: Option<Json>,
+    /// The last details of its progress.
+    pub details: Option<Json>,
     pub output: Option<Json>,
     /// The message of its last error as a JSON string, where the record has only its beginning.
     pub error_message: Option<Json>,
@@ -44,8 +46,8 @@ impl Described {
             Some(Payload::Blob(_)) | None => None,
         };
         let (input, labels) = (json(task.input.as_ref()), json(task.labels.as_ref()));
-        let output = json(output(&task));
-        Self { task, input, labels, output, error_message: None, waits_at: None }
+        let (details, output) = (json(task.details.as_ref()), json(output(&task)));
+        Self { task, input, labels, details, output, error_message: None, waits_at: None }
     }
 }
 
@@ -94,13 +96,14 @@ impl Service {
             | Outcome::Cancelled { .. }
             | Outcome::Skipped => None,
         });
-        let (input, labels, output, error_message) = futures::try_join!(
+        let (input, labels, details, output, error_message) = futures::try_join!(
             self.payload(task.input.as_ref()),
             self.payload(task.labels.as_ref()),
+            self.payload(task.details.as_ref()),
             self.payload(output(&task)),
             self.payload(message.as_ref()),
         )?;
-        Ok(Described { task, input, labels, output, error_message, waits_at: None })
+        Ok(Described { task, input, labels, details, output, error_message, waits_at: None })
     }
 
     /// Tasks that match a filter, a page at a time.

@@ -4,7 +4,7 @@ use futures::stream::{self, StreamExt as _};
 use sha2::{Digest as _, Sha256};
 use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
-use tickover_core::error::Reject;
+use tickover_core::error::{Reject, TakenBy};
 use tickover_core::flow::{FlowRequest, Paced};
 use tickover_core::id::{Fingerprint, QueueName, TaskId, TaskKind};
 use tickover_core::kind::{Policies, Policy};
@@ -211,7 +211,8 @@ impl Service {
             let (schedule, task) = match known {
                 Some(task) => {
                     if request.id.as_ref().is_some_and(|id| *id != task.id) {
-                        return Err(Reject::IdConflict.into());
+                        let by = TakenBy::Key(task.id.clone());
+                        return Err(Reject::IdConflict { by, since: task.created_at }.into());
                     }
                     (first.clone(), Some(task))
                 }

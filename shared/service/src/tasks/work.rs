@@ -3,9 +3,9 @@
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::TaskId;
-use tickover_core::limits::{self, ERROR_CODE_MAX};
+use tickover_core::limits::{self, DETAILS_MAX, ERROR_CODE_MAX};
 use tickover_core::payload::{Json, cut_to_fit};
-use tickover_core::task::command::{Command, Complete, Fail, Heartbeat};
+use tickover_core::task::command::{Command, Complete, Fail, Heartbeat, SignOfLife};
 use tickover_core::task::decision::Reply;
 use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
@@ -18,11 +18,23 @@ use crate::metric;
 use crate::service::Service;
 use crate::telemetry::field;
 
+/// What a heartbeat says. By default that the worker and its work are alive, and nothing else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Beat {
+    pub sign_of: SignOfLife,
+    /// The attempt's progress, from 0 to 1. The next attempt gets it.
+    pub progress: Option<f64>,
+    /// Details of the progress, at most [`DETAILS_MAX`] bytes. The next attempt gets them.
+    pub details: Option<Json>,
+}
+
 /// The answer to a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewed {
     /// When the lease ends without another heartbeat.
     pub lease_expires_at: Timestamp,
+    /// By when the work must give its next sign of life.
+    pub heartbeat_at: Option<Timestamp>,
     /// By when the attempt must end.
     pub deadline_at: Option<Timestamp>,
     /// Whether the worker should cancel the task.
@@ -41,44 +53,44 @@ pub struct Closed {
 }
 
 impl Service {
-    /// Extends a lease and the heartbeat timeout.
+    /// Records that the worker and its work are alive: extends the lease and restarts the heartbeat timeout.
     pub async fn heartbeat(
         &self,
         id: &TaskId,
         lease: &str,
         progress: Option<f64>,
     ) -> Result<Renewed, ServiceError> {
-        let answer = self.renew(id, lease, progress, true).await;
-        metric::heartbeat(&answer);
+        self.beat(id, lease, Beat { progress, ..Beat::default() }).await
+    }
+
+    /// Records a heartbeat of the worker, of its work, or of both.
+    pub async fn beat(&self, id: &TaskId, lease: &str, beat: Beat) -> Result<Renewed, ServiceError> {
+        let extends_lease = beat.sign_of.extends_lease();
+        let answer = self.renew(id, lease, beat).await;
+        if extends_lease {
+            metric::heartbeat(&answer);
+        }
         answer
     }
 
-    /// Records the progress of an attempt, from 0 to 1. It counts as a heartbeat for the heartbeat timeout, but doesn't
-    /// extend the lease: the lease may be meant to end with its worker's process.
-    pub async fn report_progress(
-        &self,
-        id: &TaskId,
-        lease: &str,
-        progress: f64,
-    ) -> Result<Renewed, ServiceError> {
-        self.renew(id, lease, Some(progress), false).await
-    }
-
-    async fn renew(
-        &self,
-        id: &TaskId,
-        lease: &str,
-        progress: Option<f64>,
-        extends_lease: bool,
-    ) -> Result<Renewed, ServiceError> {
+    async fn renew(&self, id: &TaskId, lease: &str, beat: Beat) -> Result<Renewed, ServiceError> {
+        let Beat { sign_of, progress, details } = beat;
         if progress.is_some_and(|progress| !(0.0..=1.0).contains(&progress)) {
             return Err(Reject::field("progress", "must be a number from 0 to 1").into());
         }
+        if !sign_of.is_of_work() && (progress.is_some() || details.is_some()) {
+            let reason = "can't be true beside `progress` or `details`: they are a sign of life of the work";
+            return Err(Reject::field("worker_only", reason).into());
+        }
+        limits::check("details", details.as_ref().map_or(0, Json::len), DETAILS_MAX)?;
+        limits::check("json_depth", details.as_ref().map_or(0, Json::depth), limits::JSON_DEPTH_MAX)?;
+        let extends_lease = sign_of.extends_lease();
         let token = self.token(id, lease).await?;
         let task = self.reported(id, &token).await?;
         let places_until = if extends_lease { self.extend_places(&task, token.lease).await? } else { None };
+        let (lease, blob_id) = (token.lease, self.new_blob_id());
         let command =
-            Command::Heartbeat(Heartbeat { lease: token.lease, progress, extends_lease, places_until });
+            Command::Heartbeat(Heartbeat { lease, sign_of, progress, details, blob_id, places_until });
         let (task, _) = self.drive(id, Known::Record(Box::new(task)), &command).await?.outcome?;
         let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
         self.notifications.live_leases.renewed(running.lease, running.lease_expires_at, self.now());
@@ -87,6 +99,7 @@ impl Service {
         }
         Ok(Renewed {
             lease_expires_at: running.lease_expires_at,
+            heartbeat_at: running.heartbeat_at,
             deadline_at: attempt_deadline(&task),
             cancel_requested: running.cancel_requested || self.ask_orphan_to_stop(&task).await,
         })

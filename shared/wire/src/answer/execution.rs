@@ -11,8 +11,8 @@ use super::{ErrorView, NextView, TimelineEntryView, WaitsAtView};
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{
-    Cursor, Instant, Length, OpenCancelOutcome, OpenCauseCategory, OpenDeadlineKind, OpenExecutionStatus,
-    OpenPriority, OpenWaitKind, Verbatim,
+    Attempts, Cursor, Instant, Length, OpenCancelOutcome, OpenCauseCategory, OpenDeadlineKind,
+    OpenExecutionStatus, OpenPriority, OpenWaitKind, Verbatim,
 };
 
 words! {
@@ -24,7 +24,8 @@ words! {
         Child = "child",
         /// A sleep, or a wait with a timeout.
         Timer = "timer",
-        /// A running attempt of an inline step that was recorded before it started (`at_most_once`, `durable_timeout`).
+        /// A running attempt of an inline step that was recorded before it started: a step with a `timeout` or a
+        /// `heartbeat`, or one that is `at_most_once`.
         Attempt = "attempt",
         /// A step's next attempt.
         Retry = "retry",
@@ -59,11 +60,18 @@ pub struct ExecutionView {
     pub queue: QueueName,
     /// Its status.
     pub status: OpenExecutionStatus,
-    /// Number of the run, from 1. Continuing as new, a restart and a rerun each start another run.
+    /// Number of the run, from 1. Continuing as new, a retry of a failed run, a restart and a rerun each start another run.
     pub run: u32,
+    /// If the workflow's code retries failed runs (`retry`): which attempt this run is, from 1. Known once a worker has
+    /// started a turn. It starts anew with continuing as new, a restart and a rerun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The same: how many attempts there are; -1 for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<Attempts>,
     /// When it was started.
     pub created_at: Instant,
-    /// When this run started.
+    /// When this run started; or when it will, if it is a retry or has a delay.
     pub run_started_at: Instant,
     /// While pending: from when a worker may start its next turn.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,6 +114,10 @@ pub struct ExecutionView {
     pub waits_for: Option<Vec<WaitView>>,
     /// Remote steps and children that have started and haven't ended.
     pub open_steps: u32,
+    /// Steps and children of this run that have ended with a result. Absent if an older version of the system has
+    /// written a part of its history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_steps: Option<u32>,
     /// Events that wait for it.
     pub pending_events: u32,
     /// `true` after a request to cancel it.
@@ -175,8 +187,8 @@ pub struct ParentView {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct WaitView {
     /// `step`, a remote one; `child`; `timer`, of a sleep or of a wait with a timeout; `attempt`, a running attempt of
-    /// an inline step that was recorded before it started (`at_most_once`, `durable_timeout`); `retry`, a step's next
-    /// attempt; or `event`, if the execution waits for nothing else.
+    /// an inline step that was recorded before it started (with a `timeout` or a `heartbeat`, or `at_most_once`);
+    /// `retry`, a step's next attempt; or `event`, if the execution waits for nothing else.
     pub kind: OpenWaitKind,
     /// Its name in the run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -377,8 +389,12 @@ pub struct TimelineAnswer {
     pub id: ExecutionId,
     /// The run of this timeline.
     pub run: u32,
-    /// What happened, in order of time.
+    /// What happened, in order of time. Steps and children that have ended since the last turn are shown as ended.
     pub entries: Vec<TimelineEntryView>,
+    /// The number of open steps and children beyond the first 100, if there are more: their records weren't read, so
+    /// those that have ended since the last turn are shown as open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<u32>,
 }
 
 /// A page of the earlier runs of an execution.
@@ -412,6 +428,9 @@ pub struct EarlierRunView {
     /// The error it ended with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
+    /// When its retry started, or was to start: the next run is another attempt at the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried_at: Option<Instant>,
     /// The number of entries in its journal.
     pub journal_entries: u32,
 }

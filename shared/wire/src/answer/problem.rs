@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use tickover_core::id::TaskId;
+
+use crate::Instant;
 
 /// Why a call has no result: problem details (RFC 9457) with a stable `code`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +43,12 @@ pub struct Problem {
     /// `limit_exceeded`: the allowed value, in the limit's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<u32>,
+    /// `id_conflict`: when the record that has the id or the idempotency key was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Instant>,
+    /// `id_conflict` of an idempotency key: the task that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
     /// The call can be repeated safely after this many seconds, and may then succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u16>,

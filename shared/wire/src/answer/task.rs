@@ -1,18 +1,20 @@
 //! Tasks, answers for workers, queues, and the server's health.
 
 use serde::{Deserialize, Serialize};
-use tickover_core::id::{Capability, QueueName, TaskId, TaskKind, WorkerName, WorkflowName};
+use tickover_core::id::{
+    Capability, ExecutionId, QueueName, StepName, TaskId, TaskKind, WorkerName, WorkflowName,
+};
 use tickover_core::task::Ending;
 
 use super::Problem;
 use crate::answer::WaitsAtView;
 #[cfg(feature = "schema")]
-use crate::request::KindDefaults;
+use crate::request::{KindDefaults, Retry};
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{
-    Attempts, Cursor, Instant, LeaseToken, OpenAttemptOutcome, OpenCancelOutcome, OpenHealth, OpenPriority,
-    OpenTaskStatus, OpenTimeoutKind, Verbatim,
+    Attempts, Cursor, Instant, LeaseToken, Length, OpenAttemptOutcome, OpenCancelOutcome, OpenHealth,
+    OpenOnTimeout, OpenPriority, OpenTaskStatus, OpenTimeoutKind, Verbatim,
 };
 
 words! {
@@ -94,10 +96,23 @@ pub struct TaskView {
     pub kind: TaskKind,
     /// Its status.
     pub status: OpenTaskStatus,
+    /// The execution that it is a remote step of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+    /// The name of that step, if the record has space for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepName>,
     /// Number of the running or last attempt; 0 before the first.
     pub attempt: u32,
     /// The number of attempts it may have, including the first; 0 skips it, -1 is no limit.
     pub max_attempts: Attempts,
+    /// Its retry policy with all fields, in the form of a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<Retry>))]
+    pub retry: Option<Verbatim>,
+    /// Its timeouts: how long each is, and what happens after it. Absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<TimeoutsView>,
     /// When it was scheduled.
     pub created_at: Instant,
     /// While pending: from when a worker may claim it.
@@ -115,7 +130,7 @@ pub struct TaskView {
     /// While running: when this attempt must have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_to_close_at: Option<Instant>,
-    /// While running: when the next heartbeat must have arrived.
+    /// While running: when the next sign of life of the work must have arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_at: Option<Instant>,
     /// While running: when the worker's lease expires.
@@ -139,6 +154,9 @@ pub struct TaskView {
     /// The last progress that an attempt reported, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// The last details of the progress that an attempt reported, as they were sent; left out like the input.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub details: Option<Verbatim>,
     /// Its labels, an object of strings.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<std::collections::BTreeMap<String, String>>))]
@@ -159,6 +177,36 @@ pub struct TaskView {
     pub next: NextView,
 }
 
+/// The timeouts of a task. One that it doesn't have is absent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TimeoutsView {
+    /// Of the whole task, from its scheduling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_to_close: Option<TimeoutView>,
+    /// Of each attempt's wait for a worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule_to_start: Option<TimeoutView>,
+    /// Of each attempt, from its claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_to_close: Option<TimeoutView>,
+    /// Between two heartbeats of an attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<TimeoutView>,
+}
+
+/// A timeout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TimeoutView {
+    /// How long it is.
+    pub after: Length,
+    /// What it does: `retry` while attempts are left, or `terminal`.
+    pub on_timeout: OpenOnTimeout,
+    /// Whether it counts as an error. If not, the task ends as `cancelled`.
+    pub error_on_timeout: bool,
+}
+
 /// A task that a worker has claimed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -172,6 +220,12 @@ pub struct ClaimedView {
     pub input: Option<Verbatim>,
     /// Number of this attempt, from 1.
     pub attempt: u32,
+    /// The last progress that an earlier attempt reported, from 0 to 1: this one may continue from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// The last details of the progress that an earlier attempt reported, as they were sent.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub details: Option<Verbatim>,
     /// The trace that it belongs to, if the server carries traces: W3C's trace context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
@@ -179,6 +233,9 @@ pub struct ClaimedView {
     pub lease: LeaseToken,
     /// When the lease expires. A heartbeat extends it.
     pub lease_expires_at: Instant,
+    /// The heartbeat timeout in milliseconds: the attempt ends if its work gives no sign of life for so long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout_ms: Option<u64>,
     /// When the attempt must have ended: the task's deadline or the attempt's own, whichever is sooner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Instant>,

@@ -5,7 +5,7 @@ use tickover_core::id::{EventId, EventName, ExecutionId, TaskId, WorkerName};
 
 use super::{CauseView, ErrorView};
 use crate::verbatim::present;
-use crate::{Instant, Length, OpenParentClose, Verbatim};
+use crate::{Instant, Length, OpenParentClose, OpenStepTimeout, Verbatim};
 
 /// An entry of the timeline. A field that doesn't apply to its kind is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -14,8 +14,10 @@ pub struct TimelineEntryView {
     /// When.
     pub at: Instant,
     /// What: `started`, `run_continued` (an earlier run ended, and the next one started), `run_started`,
+    /// `run_failed` (the end of a run that is retried), `retried` (the run before failed, and this one is another attempt),
     /// `turn_started`, `turn_lost` (its worker was lost, or an attempt timed out; only as far as the record has space
-    /// for it), `patched`, `step_attempt_started`, `step_attempt_failed`, `step_attempt_lost` (lost with its worker or
+    /// for it), `patched`, `step_attempt_started`, `step_progress` (a running attempt reported
+    /// something), `step_attempt_failed`, `step_attempt_lost` (lost with its worker or
     /// at the end of its invocation; recorded when the loss is found), `step_started`, `step_completed`, `step_failed`,
     /// `step_exhausted`, `step_timed_out`, `step_deadline_exceeded`, `step_cancelled`, `step_result_expired` (its
     /// result was deleted before the workflow read it), `step_reopened`, the same with `child_` instead of `step_`,
@@ -32,7 +34,7 @@ pub struct TimelineEntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<u32>,
     /// Number of the attempt. Lost attempts count if the journal has them: attempts of inline steps that were recorded
-    /// before they started (`at_most_once`, `durable_timeout`).
+    /// before they started (those with a `timeout` or a `heartbeat`, or `at_most_once`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// The number of a step's attempts, counted in the same way.
@@ -41,19 +43,26 @@ pub struct TimelineEntryView {
     /// How many of them were lost, if any. They don't count for the retry policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<u32>,
-    /// The last progress that a failed attempt, or one before it, reported, from 0 to 1.
+    /// The last progress that an attempt, or one before it, reported, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// The last details that an attempt, or one before it, reported.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub details: Option<Verbatim>,
     /// Milliseconds from the start to this end, if the journal has the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// When a timer fires, an attempt times out, or the next attempt may start.
+    /// When a timer fires, an attempt times out, or the next attempt may start, of a step or of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Instant>,
     /// `started`: the time limit of all runs together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_timeout: Option<Length>,
-    /// `started`: when the execution must have ended. `on_failure_started`: when the failure handler must have ended.
+    /// At the end of a step, a child or the execution by a time limit: which one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_kind: Option<OpenStepTimeout>,
+    /// `started`: when the execution must have ended. `on_failure_started`: when the failure handler must have ended. At
+    /// an end by a time limit: the instant of the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Instant>,
     /// At the start of a run: its time limit.

@@ -10,6 +10,14 @@ use tickover_core::error::Reject;
 /// How similar two names must be, from 0 to 1, so that the error suggests one for the other.
 const ALIKE: f64 = 0.8;
 
+/// Options of attributes in code, with their names in requests.
+const IN_CODE: [(&str, &str); 4] = [
+    ("scope", "timeout_scope"),
+    ("attempt_timeout", "start_to_close_timeout"),
+    ("heartbeat", "heartbeat_timeout"),
+    ("schedule_to_start", "schedule_to_start_timeout"),
+];
+
 /// An error. Each enclosing object and list adds its own part at the front of the path.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem:?}")]
@@ -145,10 +153,12 @@ impl Error for Fault {
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
         let alike = known.iter().map(|known| (likeness(name, known), *known));
-        let nearest = alike
+        let alike = alike
             .filter(|(alike, _)| *alike >= ALIKE)
             .max_by(|(one, _), (other, _)| one.total_cmp(other))
             .map(|(_, known)| known);
+        let in_code = IN_CODE.iter().find(|(word, field)| *word == name && known.contains(field));
+        let nearest = in_code.map(|(_, field)| *field).or(alike);
         Self { path: Some(excerpt(name)), problem: Problem::Unknown { nearest }, found: None }
     }
 

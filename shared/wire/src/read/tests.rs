@@ -64,6 +64,8 @@ fn a_wrong_value_is_refused_with_what_belongs_there_and_its_own_text() {
         ("deadline", "{}", "deadline.timeout: required; expected a duration"),
         ("qeue", "1", "qeue: unknown field; did you mean `queue`?"),
         ("colour", "1", "colour: unknown field"),
+        ("scope", "\"global\"", "scope: unknown field; did you mean `timeout_scope`?"),
+        ("attempt_timeout", "1", "attempt_timeout: unknown field; did you mean `start_to_close_timeout`?"),
     ] {
         assert_eq!(refused(field, value), expected);
     }

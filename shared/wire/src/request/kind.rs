@@ -43,7 +43,7 @@ pub struct KindDefaults {
     /// The same in whole milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_to_close_timeout_ms: Option<TimeoutMilliseconds>,
-    /// The longest time between two heartbeats of an attempt.
+    /// The longest time between two signs of life of an attempt's work: heartbeats that aren't of the worker alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_timeout: Option<Timeout>,
     /// The same in whole seconds.
@@ -78,7 +78,7 @@ pub struct KindDefaults {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(max_items = 8))]
     pub requires: Option<Vec<Capability>>,
-    /// Steep's heartbeat timeout.
+    /// Steep's heartbeat timeout: it restarts with each sign of life.
     #[serde(rename = "maxInactivity", skip_serializing_if = "Option::is_none")]
     pub max_inactivity: Option<SteepTimeout>,
     /// Steep's start-to-close timeout.

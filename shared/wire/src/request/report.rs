@@ -100,7 +100,7 @@ pub struct FailError {
     pub retryable: Option<bool>,
 }
 
-/// A heartbeat.
+/// A heartbeat: the worker and its work are alive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -110,6 +110,13 @@ pub struct HeartbeatRequest {
     /// The attempt's progress, from 0 to 1. The next attempt gets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// Details of the progress: any JSON of at most 512 bytes. The next attempt gets them.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub details: Option<Verbatim>,
+    /// Whether it says only that the worker is alive, and nothing about its work: it extends the lease, and the
+    /// heartbeat timeout isn't restarted. For heartbeats that a worker sends by a timer. `false` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker_only: Option<bool>,
 }
 
 /// The release of a task.

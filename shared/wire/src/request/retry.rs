@@ -66,7 +66,8 @@ pub struct SteepRetries {
     /// The factor by which a delay grows.
     #[serde(rename = "exponentialBackoff", skip_serializing_if = "Option::is_none")]
     pub exponential_backoff: Option<f64>,
-    /// The longest delay.
+    /// The longest delay. It only applies if `exponentialBackoff` is larger than 1, so otherwise the stored policy
+    /// doesn't have it.
     #[serde(rename = "maxDelay", skip_serializing_if = "Option::is_none")]
     pub max_delay: Option<Timeout>,
 }
@@ -102,7 +103,7 @@ impl TryFrom<Retry> for RetryPolicy {
 }
 
 fn in_steeps_spelling(steep: SteepRetries) -> Result<RetryPolicy, PolicyError> {
-    let policy = RetryPolicy::from(RetryObject {
+    let mut policy = RetryPolicy::from(RetryObject {
         max_attempts: steep.max_attempts,
         delay: steep.delay,
         backoff: steep.exponential_backoff,
@@ -116,6 +117,10 @@ fn in_steeps_spelling(steep: SteepRetries) -> Result<RetryPolicy, PolicyError> {
         "max_delay" => PolicyError { path: "maxDelay".to_owned(), ..error },
         _ => error,
     })?;
+    // Steep's `maxDelay` bounds a growing delay only.
+    if policy.backoff <= 1.0 {
+        policy.max_delay = None;
+    }
     Ok(policy)
 }
 

@@ -312,7 +312,10 @@ fn new_entries(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> 
     }
     if ended && !has_ended {
         let outcome = StepOutcome::Completed { output: None };
-        entries.push(Entry { at, what: Happened::Step { name, outcome, attempts: None } });
+        entries.push(Entry {
+            at,
+            what: Happened::Step { name, outcome, attempts: None, expired: None, errors: vec![] },
+        });
     }
     entries
 }

@@ -198,7 +198,7 @@ impl RunningTurn<'_> {
         let outcomes = self.process.outcomes(&self.execution, &remote, &children).await?;
         self.seen_wakes = wakes;
         for (name, outcome) in outcomes {
-            self.push(Happened::Step { name, outcome, attempts: None });
+            self.push(Happened::Step { name, outcome, attempts: None, expired: None, errors: vec![] });
         }
         Ok(())
     }
@@ -296,8 +296,8 @@ impl RunningTurn<'_> {
 
     async fn renew(&mut self) -> Result<(), Stop> {
         let before = self.execution.version;
-        let receipt = self.receipt.as_deref();
-        let execution = self.process.heartbeat_turn(&self.turn, &self.execution, receipt).await?;
+        let (entries, receipt) = (std::mem::take(&mut self.fresh), self.receipt.as_deref());
+        let execution = self.process.heartbeat_turn(&self.turn, &self.execution, entries, receipt).await?;
         self.saw(execution, before).await
     }
 

@@ -5,6 +5,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::WorkerName;
 use tickover_core::payload::Json;
 use tickover_core::task::Failure;
+use tickover_core::task::command::SignOfLife;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 
 use crate::sim::history::{Held, Report};
@@ -131,7 +132,9 @@ pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> 
             for _ in 0..dice.between(1, 8) {
                 let lease = task.lease_expires_at.since(process.now()).as_u64();
                 process.sleep(dice.millis(1, lease.clamp(3_000, 30_000) / 2)).await;
-                if process.report(held, Report::Heartbeat).await.is_err() && dice.chance(700) {
+                let sign =
+                    dice.pick([SignOfLife::Both, SignOfLife::Both, SignOfLife::Worker, SignOfLife::Work]);
+                if process.report(held, Report::Heartbeat(sign)).await.is_err() && dice.chance(700) {
                     return false;
                 }
             }
@@ -164,11 +167,17 @@ async fn on_the_dot(process: &Process, task: &ClaimedTask, held: &Held) -> bool 
     while process.now() < deadline {
         let left = deadline.since(process.now());
         process.sleep(left.min(Millis::from_secs(4))).await;
-        if process.now() < deadline && process.report(held, Report::Heartbeat).await.is_err() {
+        if process.now() < deadline
+            && process.report(held, Report::Heartbeat(SignOfLife::Both)).await.is_err()
+        {
             process.sleep_until(deadline).await;
         }
     }
-    let last = if process.gate.dice.chance(300) { Report::Heartbeat } else { complete(process, held) };
+    let last = if process.gate.dice.chance(300) {
+        Report::Heartbeat(SignOfLife::Both)
+    } else {
+        complete(process, held)
+    };
     close(process, held, last).await
 }
 

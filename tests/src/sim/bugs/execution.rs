@@ -3,7 +3,7 @@
 use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::{Effect, NewItem, Write};
 use tickover_core::duration::Millis;
-use tickover_core::error::Reject;
+use tickover_core::error::{Reject, TakenBy};
 use tickover_core::execution::command::{Close, Command, Record, SendEvent, StartTurn, Suspend};
 use tickover_core::execution::decide;
 use tickover_core::execution::decision::{Decision, Reply, SuspendReply};
@@ -27,7 +27,10 @@ pub fn decide_execution(
     if let (Some(Bug::LateExecutionNotFenced), Command::Start(start)) = (world.bug, command)
         && start.is_fence
     {
-        return Decision::refuse(execution, Reject::IdConflict);
+        return Decision::refuse(
+            execution,
+            Reject::IdConflict { by: TakenBy::Execution, since: context.now },
+        );
     }
     let (Some(bug), Some(execution)) = (world.bug, execution) else { return core(command, context) };
     let before = Before { execution, command, context };
@@ -96,6 +99,7 @@ pub fn decide_execution(
         | Bug::HintBeforeCommit
         | Bug::ExpiryIgnoresStatus
         | Bug::HeartbeatMovesDeadline
+        | Bug::WorkerSpeaksForWork
         | Bug::HintAtEveryProbe
         | Bug::ClaimKeepsItsSlot
         | Bug::NoNonce

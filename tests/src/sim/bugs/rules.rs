@@ -8,7 +8,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::gate::rate::Reservation;
 use tickover_core::payload::Payload;
-use tickover_core::task::command::{Claim, Command, Complete, Fail};
+use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, SignOfLife};
 use tickover_core::task::decision::{ClaimReply, Decision, Reply};
 use tickover_core::task::hint::Hint;
 use tickover_core::task::{Ended, Failure, Outcome, State, Task};
@@ -63,6 +63,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         Bug::RetryWithoutDue => before.retry_without_due(core(command, context)),
         Bug::ExpiryIgnoresStatus => before.expire_the_ended(core(command, context)),
         Bug::HeartbeatMovesDeadline => before.move_deadline(core(command, context)),
+        Bug::WorkerSpeaksForWork => core(&before.of_worker_and_work(), context),
         Bug::DeadlinePerAttempt => before.renew_deadline(core(command, context)),
         Bug::HintAtEveryProbe => before.hint_at_every_probe(core(command, context)),
         Bug::ClaimKeepsItsSlot => before.keep_due_slot(core(command, context)),
@@ -175,6 +176,15 @@ impl<'a> Before<'a> {
     fn alone(&self) -> Command {
         match self.command {
             Command::Claim(claim) => Command::Claim(Claim { isolation: Isolation::Alone, ..claim.clone() }),
+            other => other.clone(),
+        }
+    }
+
+    fn of_worker_and_work(&self) -> Command {
+        match self.command {
+            Command::Heartbeat(heartbeat) if heartbeat.sign_of == SignOfLife::Worker => {
+                Command::Heartbeat(Heartbeat { sign_of: SignOfLife::Both, ..heartbeat.clone() })
+            }
             other => other.clone(),
         }
     }

@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use tickover_core::command::Context;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::error::Reject;
+use tickover_core::error::{Reject, TakenBy};
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::Task;
 use tickover_core::task::command::{Bounce, Command};
@@ -26,7 +26,7 @@ pub(super) fn decide_single(
         let is_fence =
             schedule.retry.max_attempts == MaxAttempts::Skip && KeyUse::of(&schedule.kind).is_some();
         return (bug == Bug::LateTaskNotFenced && is_fence)
-            .then(|| Decision::refuse(task, Reject::IdConflict));
+            .then(|| Decision::refuse(task, Reject::IdConflict { by: TakenBy::Task, since: context.now }));
     }
     let Command::Bounce(bounce) = command else { return None };
     if bug == Bug::FirstOfBurstRuns {

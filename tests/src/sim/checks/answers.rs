@@ -124,7 +124,7 @@ fn closes(step: &Step<'_>, held: &Held, report: &Report) -> bool {
     let Some(decided) = step.decided else { return false };
     let Some(past) = step.after.past_attempt(&held.lease) else { return false };
     let ending = match report {
-        Report::Heartbeat => return false,
+        Report::Heartbeat(_) => return false,
         Report::Complete(_) => Ending::Completed,
         Report::Fail { .. } => Ending::Failed,
         Report::Release => Ending::Released,

@@ -1,6 +1,7 @@
 //! What must hold of deadlines and timeouts: they are fixed, exactly one of expiry and report wins, and each instant
 //! that passes is noticed.
 
+use tickover_core::task::command::{Command, SignOfLife};
 use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::task::{Ending, Outcome, State, Task};
 use tickover_core::time::Timestamp;
@@ -20,6 +21,7 @@ pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
         i5_nothing_times_out_early(step, decided),
         i5_each_attempt_has_its_full_time(step, decided),
         i5_a_heartbeat_moves_nothing_else(step, decided),
+        i5_a_heartbeat_renews_only_what_is_alive(step, decided),
     ]
     .into_iter()
     .flatten()
@@ -35,6 +37,11 @@ fn i5_the_deadline_is_fixed_at_scheduling(step: &Step<'_>, decided: &Decided) ->
     let expected = match step.before {
         None => after.timeouts.schedule_to_close.map(|timeout| decided.now.plus(timeout.after)),
         Some(before) if before.revived_at != after.revived_at => None,
+        // While its execution is paused, a step that waits has none, and then its time starts afresh.
+        Some(_) if after.is_held() && after.parent.is_some() => None,
+        Some(before) if before.is_held() && after.ended().is_none() => {
+            after.timeouts.schedule_to_close.map(|timeout| decided.now.plus(timeout.after))
+        }
         Some(before) => before.deadline_at,
     };
     let moved = after.deadline_at != expected;
@@ -111,6 +118,21 @@ fn i5_a_heartbeat_moves_nothing_else(step: &Step<'_>, decided: &Decided) -> Opti
             == (before.lease, before.claimed_at, before.start_to_close_at)
     });
     (!kept).then(|| found(step, "a heartbeat changed the attempt"))
+}
+
+/// The worker's own heartbeats say nothing about its work, and those of the work nothing about the lease.
+fn i5_a_heartbeat_renews_only_what_is_alive(step: &Step<'_>, decided: &Decided) -> Option<Violation> {
+    let (before, after) = (step.before?.running()?, step.after.running()?);
+    let Command::Heartbeat(heartbeat) = &decided.command else { return None };
+    if decided.outcome != Ok(Reply::Extended) {
+        return None;
+    }
+    let kept = match heartbeat.sign_of {
+        SignOfLife::Both => true,
+        SignOfLife::Worker => after.heartbeat_at == before.heartbeat_at,
+        SignOfLife::Work => after.lease_expires_at == before.lease_expires_at,
+    };
+    (!kept).then(|| found(step, "a heartbeat renewed what it says nothing about"))
 }
 
 fn times_out(step: &Step<'_>) -> bool {

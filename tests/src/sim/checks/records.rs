@@ -76,7 +76,8 @@ fn i4_no_due_slot_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Opti
         State::Pending(pending) if pending.hint_later => pending.available_at.minus(START_LEAD),
         State::Pending(pending) => {
             let needed = pending.available_at.max(step.after.hinted_at.unwrap_or(Timestamp::EPOCH));
-            let grows = step.is_rearm() || was_waiting(step.before);
+            // A parked one has no hint that may be lost.
+            let grows = step.is_rearm() || was_waiting(step.before) || step.after.parked;
             if grows { needed.max(by_now).plus(limits.backstop_max) } else { needed.plus(limits.backstop) }
         }
         // Its message is its backstop: the slot is unchanged, or one that the tick has set.

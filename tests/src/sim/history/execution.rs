@@ -15,7 +15,7 @@ use super::act::Act;
 #[derive(Clone, Debug)]
 pub enum Happening {
     /// The rules made a decision.
-    Decided(Ruling),
+    Decided(Box<Ruling>),
     /// A record changed.
     Stored(Box<Change>),
     /// A segment of a journal was written; it counts only if the record points to it.

@@ -211,15 +211,17 @@ impl Process {
         self.of_turn(turn, asked, told, async |service| service.close_turn(execution, close).await).await
     }
 
-    /// Sends a heartbeat for a turn.
+    /// Sends a heartbeat for a turn, with its new entries.
     pub async fn heartbeat_turn(
         &self,
         turn: &HeldTurn,
         execution: &Execution,
+        entries: Vec<Entry>,
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
         let told = |after: &Execution| ExecutionCallAnswer::Written(after.version);
-        let renew = async |service: Service| service.heartbeat_turn(execution, turn.lease, receipt).await;
+        let renew =
+            async |service: Service| service.heartbeat_turn(execution, turn.lease, entries, receipt).await;
         self.of_turn(turn, TurnCall::Heartbeat, told, renew).await
     }
 

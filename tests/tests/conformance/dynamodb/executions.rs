@@ -147,6 +147,7 @@ async fn a_hundred_places_of_a_fan_out_are_one_unit_each() {
         incarnation: one.execution.incarnation,
         run: 1,
         slot: None,
+        step: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
     };
     let before = one.store.usage();

@@ -37,13 +37,13 @@ pub(super) async fn a_visibility_of_zero_shows_a_message_at_once(subject: &Subje
 
 pub(super) async fn a_longer_visibility_keeps_a_message_hidden(subject: &Subject<'_>) -> Outcome {
     subject.send(&["a"], Millis::ZERO).await?;
-    let received = subject.receive_one(Millis::from_secs(2)).await?;
+    let received = subject.receive_one(Millis::from_secs(4)).await?;
     let changed_at = subject.now();
-    subject.change_visibility(&received.receipt, Millis::from_secs(4)).await?;
-    subject.expect_nothing(Millis::from_secs(3)).await?;
+    subject.change_visibility(&received.receipt, Millis::from_secs(10)).await?;
+    subject.expect_nothing(Millis::from_secs(5)).await?;
     subject.receive_one(LONG).await?;
     let hidden = subject.now().since(changed_at);
-    ensure!(hidden >= Millis::from_secs(4), "it was hidden for {hidden} instead of 4s");
+    ensure!(hidden >= Millis::from_secs(10), "it was hidden for {hidden} instead of 10s");
     Ok(())
 }
 

@@ -92,6 +92,7 @@ impl World {
             hint: None,
             isolation: Isolation::Alone,
             paused: false,
+            held: false,
             places: None,
             start: None,
             began_at: None,

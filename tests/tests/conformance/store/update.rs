@@ -4,8 +4,10 @@ use futures::future::join_all;
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
+use tickover_core::id::BlobId;
+use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Task;
-use tickover_core::task::command::{Command, Heartbeat, Schedule};
+use tickover_core::task::command::{Command, Heartbeat, Schedule, SignOfLife};
 use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 
 use super::fixture::{NOW, SHARD, World, conflicting, deadline, later, look, place, present, retried};
@@ -18,11 +20,14 @@ pub(super) async fn every_step_of_a_life_is_read_as_it_was_written(world: World)
     assert_eq!(world.stored(&task).await?, task);
     let beat = Command::Heartbeat(Heartbeat {
         lease: lease(&task),
+        sign_of: SignOfLife::Both,
         progress: Some(0.1),
-        extends_lease: true,
+        details: Json::parse(r#"{"processed":120}"#),
+        blob_id: BlobId::from_bytes([5; 16]),
         places_until: None,
     });
     task = world.drive(&task, &beat, later(1)).await?;
+    assert!(matches!(task.details, Some(Payload::Inline(_))));
     assert_eq!(world.stored(&task).await?, task);
     task = world.drive(&task, &Command::Release { lease: lease(&task) }, later(2)).await?;
     assert_eq!(world.stored(&task).await?, task);

@@ -17,20 +17,24 @@ pub(super) struct Role {
 const ALL_WORK: &[&str] = &["work-orders", "work-emails"];
 const SENT: &[&str] = &["work-orders", "work-emails", "timers"];
 const DECIDED: &[&str] = &["task", "exec", "queue", "key"];
-const DECIDED_AND_BLOB: &[&str] = &["task", "exec", "queue", "key", "blob"];
+const DECIDED_AND_GATE: &[&str] = &["task", "exec", "queue", "key", "gate"];
+const DECIDED_GATE_AND_BLOB: &[&str] = &["task", "exec", "queue", "key", "gate", "blob"];
+/// What waits at a limit is deleted when it has its place. The time to live deletes everything else.
+const DELETED: (&str, &[&str]) = ("dynamodb:DeleteItem", &["gate"]);
 const CHANGED: &[&str] = &["task", "exec", "join", "key", "blob"];
-const ALL: &[&str] = &["task", "exec", "queue", "key", "cron", "op", "join", "tick", "blob"];
+const ALL: &[&str] = &["task", "exec", "queue", "key", "cron", "op", "join", "gate", "tick", "blob"];
 
 /// As `infra/SECURITY.md` says in words.
 pub(super) const ROLES: [Role; 6] = [
     Role {
         function: "schedule",
         may: &[
-            ("dynamodb:GetItem", DECIDED_AND_BLOB),
+            ("dynamodb:GetItem", DECIDED_GATE_AND_BLOB),
             ("dynamodb:BatchGetItem", DECIDED),
-            ("dynamodb:PutItem", DECIDED_AND_BLOB),
+            ("dynamodb:PutItem", DECIDED_GATE_AND_BLOB),
             ("dynamodb:UpdateItem", CHANGED),
-            ("dynamodb:Query", &["exec", "list:queue"]),
+            DELETED,
+            ("dynamodb:Query", &["exec", "gate", "list:queue"]),
             ("sqs:SendMessage", SENT),
             ("sqs:ReceiveMessage", &["ingress"]),
             ("sqs:DeleteMessage", &["work-orders", "work-emails", "ingress"]),
@@ -44,10 +48,11 @@ pub(super) const ROLES: [Role; 6] = [
     Role {
         function: "claim",
         may: &[
-            ("dynamodb:GetItem", DECIDED_AND_BLOB),
+            ("dynamodb:GetItem", DECIDED_GATE_AND_BLOB),
             ("dynamodb:BatchGetItem", DECIDED),
-            ("dynamodb:PutItem", &["queue"]),
+            ("dynamodb:PutItem", &["queue", "gate"]),
             ("dynamodb:UpdateItem", CHANGED),
+            DELETED,
             ("sqs:SendMessage", SENT),
             ("sqs:ReceiveMessage", ALL_WORK),
             ("sqs:DeleteMessage", ALL_WORK),
@@ -60,10 +65,11 @@ pub(super) const ROLES: [Role; 6] = [
     Role {
         function: "complete",
         may: &[
-            ("dynamodb:GetItem", DECIDED),
+            ("dynamodb:GetItem", DECIDED_AND_GATE),
             ("dynamodb:BatchGetItem", DECIDED),
-            ("dynamodb:PutItem", &["blob"]),
+            ("dynamodb:PutItem", &["blob", "gate"]),
             ("dynamodb:UpdateItem", CHANGED),
+            DELETED,
             ("sqs:SendMessage", SENT),
             ("sqs:ReceiveMessage", &["completions"]),
             ("sqs:DeleteMessage", &["work-orders", "work-emails", "completions"]),
@@ -76,11 +82,15 @@ pub(super) const ROLES: [Role; 6] = [
     Role {
         function: "tick",
         may: &[
-            ("dynamodb:GetItem", &["task", "exec", "queue", "key", "cron", "op", "tick", "blob"]),
+            ("dynamodb:GetItem", &["task", "exec", "queue", "key", "cron", "op", "gate", "tick", "blob"]),
             ("dynamodb:BatchGetItem", DECIDED),
-            ("dynamodb:PutItem", &["task", "exec", "queue", "key", "cron", "op", "tick", "blob"]),
+            ("dynamodb:PutItem", &["task", "exec", "queue", "key", "cron", "op", "gate", "tick", "blob"]),
             ("dynamodb:UpdateItem", CHANGED),
-            ("dynamodb:Query", &["exec", "due:0", "list:queue", "list:wf", "list:dead", "all:failed"]),
+            DELETED,
+            (
+                "dynamodb:Query",
+                &["exec", "gate", "due:0", "list:queue", "list:wf", "list:dead", "all:failed"],
+            ),
             ("sqs:SendMessage", SENT),
             ("sqs:ReceiveMessage", &["timers"]),
             ("sqs:DeleteMessage", &["timers"]),
@@ -97,6 +107,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("dynamodb:BatchGetItem", ALL),
             ("dynamodb:PutItem", ALL),
             ("dynamodb:UpdateItem", ALL),
+            DELETED,
             (
                 "dynamodb:Query",
                 &[
@@ -107,6 +118,7 @@ pub(super) const ROLES: [Role; 6] = [
                     "cron",
                     "op",
                     "join",
+                    "gate",
                     "tick",
                     "blob",
                     "due:0",
@@ -131,11 +143,12 @@ pub(super) const ROLES: [Role; 6] = [
     Role {
         function: "worker-orders",
         may: &[
-            ("dynamodb:GetItem", DECIDED_AND_BLOB),
+            ("dynamodb:GetItem", DECIDED_GATE_AND_BLOB),
             ("dynamodb:BatchGetItem", DECIDED),
-            ("dynamodb:PutItem", DECIDED_AND_BLOB),
+            ("dynamodb:PutItem", DECIDED_GATE_AND_BLOB),
             ("dynamodb:UpdateItem", CHANGED),
-            ("dynamodb:Query", &["exec", "list:queue"]),
+            DELETED,
+            ("dynamodb:Query", &["exec", "gate", "list:queue"]),
             ("sqs:SendMessage", SENT),
             ("sqs:ReceiveMessage", &["work-orders"]),
             ("sqs:DeleteMessage", &["work-orders"]),

@@ -14,7 +14,7 @@ pub(super) const METRICS: &str = "shared/service/src/metric.rs";
 /// The file that writes them for `CloudWatch`.
 pub(super) const EMBEDDED: &str = "shared/lambda/src/metrics.rs";
 /// The files with the names of kinds of timeouts.
-pub(super) const VALUES: [&str; 2] = ["shared/core/src/timeout.rs", "shared/core/src/execution.rs"];
+pub(super) const VALUES: [&str; 2] = ["shared/core/src/timeout.rs", "shared/core/src/execution/outcome.rs"];
 /// The list of the metrics that are written by default.
 const ESSENTIAL: &str = "ESSENTIAL";
 const MACROS: [&str; 3] = ["counter", "gauge", "histogram"];

@@ -44,8 +44,11 @@ impl<'a> Attempts<'a> {
     /// Reads the next entry. Returns the attempt that was lost, if the entry shows that one was.
     pub(super) fn apply(&mut self, entry: &'a Entry) -> Option<Shown<'a>> {
         match &entry.what {
-            Happened::Attempt { name, attempt, error: None, next_at, .. } => {
+            Happened::Attempt { name, attempt, error: None, next_at, is_ongoing, .. } => {
                 let known = self.steps.entry(name).or_default();
+                if *is_ongoing && known.open.is_some_and(|open| open.attempt == *attempt) {
+                    return None;
+                }
                 // If the number is higher, the attempt before it failed or timed out and was retried at once: it wasn't
                 // lost.
                 let lost = known.open.filter(|open| open.attempt == *attempt);

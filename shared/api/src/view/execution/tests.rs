@@ -76,7 +76,10 @@ fn remote(seconds: u64, name: &str) -> Entry {
 
 fn completed(seconds: u64, name: &str) -> Entry {
     let outcome = StepOutcome::Completed { output: Some(Payload::Inline(Json::string("done"))) };
-    entry(seconds, Happened::Step { name: step(name), outcome, attempts: None })
+    entry(
+        seconds,
+        Happened::Step { name: step(name), outcome, attempts: None, expired: None, errors: vec![] },
+    )
 }
 
 fn until(seconds: u64, name: &str, end: u64) -> Entry {
@@ -213,6 +216,7 @@ fn a_later_run_shows_its_own_beginning_and_the_end_closes_the_timeline() {
         incarnation: Incarnation::from_bytes([2; Incarnation::LEN]),
         run: 3,
         slot: None,
+        step: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
     };
     let outcome = ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution };
@@ -235,7 +239,7 @@ fn an_earlier_run_ends_with_its_outcome_or_where_the_next_one_continues() {
         (failed, None, "timed_out", vec!["execution_timed_out"]),
         (second(attempts::running(4)), Some(later(9)), "continued", vec!["turn_started", "run_continued"]),
     ] {
-        let end = RunEnd { record: record.clone(), continued_at };
+        let end = RunEnd { record: record.clone(), continued_at, retried_at: None };
         let shown = run(&end);
         assert_eq!((shown.run, shown.status.as_str(), shown.ended_at), (2, status, later(9).into()));
         let run = Run { end: Some(end), journal: vec![] };
@@ -263,4 +267,24 @@ fn work_that_ended_with_an_execution_is_listed_before_its_end() {
     let expected = ["child_abandoned", "step_cancelled", "child_terminated", "timer_cancelled"];
     assert_eq!(told[5..9], expected);
     assert_eq!(told[9], "execution_timed_out");
+}
+
+#[test]
+fn the_start_of_a_child_is_shown_once_under_the_childs_name() {
+    let child = Happened::Child {
+        name: step("child:t"),
+        execution: ExecutionId::parse("t").unwrap(),
+        policy: ParentClosePolicy::Abandon,
+    };
+    let started = |name: &str| entry(1, Happened::Fired { name: step(name) });
+    let journal = [entry(1, child), started("start:child:t"), started("on_failure:start:child:t")];
+    assert_eq!(kinds(pending(), &journal, later(9)), ["started", "child_started"]);
+}
+
+#[test]
+fn an_end_by_a_clock_that_is_behind_is_not_shown_before_its_start() {
+    let entries = current(pending(), &[remote(5, "label"), completed(4, "label")], later(9));
+    let kinds: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
+    assert_eq!(kinds, ["started", "step_started", "step_completed"]);
+    assert_eq!(entries[2].duration_ms, Some(0));
 }

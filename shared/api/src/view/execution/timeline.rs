@@ -2,7 +2,7 @@
 
 mod steps;
 
-use tickover_core::execution::journal::{Entry, Happened, RESTARTED};
+use tickover_core::execution::journal::{Entry, Happened, RESTARTED, RETRIED, RunEnd};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::natural;
 use tickover_core::payload::Payload;
@@ -45,7 +45,7 @@ pub fn timeline(described: &Described, run: &Run, now: Timestamp) -> Vec<Timelin
     let mut all_entries: Vec<(Timestamp, TimelineEntryView)> = start_entries(execution, journal);
     let mut steps = Steps::of(execution, journal);
     for entry in journal {
-        all_entries.extend(steps.entries(entry).into_iter().map(|view| (entry.at, view)));
+        all_entries.extend(steps.entries(entry).into_iter().map(|view| (view.at.0, view)));
     }
     all_entries.extend(steps.lost_since());
     let ended_at = execution.closed().map(|closed| closed.ended_at);
@@ -53,7 +53,7 @@ pub fn timeline(described: &Described, run: &Run, now: Timestamp) -> Vec<Timelin
         all_entries.extend(steps.ended_with_execution(journal, ended_at));
     }
     all_entries.extend(awaited(execution, journal, now));
-    all_entries.extend(end_entries(described));
+    all_entries.extend(end_entries(described, run.end.as_ref()));
     let continued_at = run.end.as_ref().and_then(|end| end.continued_at);
     all_entries.extend(continued_at.map(|at| (at, continued(execution.run, at))));
     // The sort is stable: entries of the same instant keep the order of the journal.
@@ -77,7 +77,7 @@ fn start_entries(execution: &Execution, journal: &[Entry]) -> Vec<(Timestamp, Ti
     };
     let mut entries = vec![(execution.created_at, started)];
     if execution.run > 1 {
-        if !was_restarted(journal) {
+        if !follows_an_end(journal) {
             let at = execution.run_started_at;
             entries.push((at, continued(execution.run - 1, at)));
         }
@@ -97,9 +97,11 @@ fn continued(run: u32, at: Timestamp) -> TimelineEntryView {
     TimelineEntryView { run: Some(run), ..new(at, "run_continued") }
 }
 
-/// Whether an operator started the last run after the one before had ended. The journal has an entry for that.
-fn was_restarted(journal: &[Entry]) -> bool {
-    journal.iter().any(|entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == RESTARTED))
+/// Whether the run before had an outcome, because it failed and is retried, or because an operator started another one
+/// after it. The journal has an entry for that.
+fn follows_an_end(journal: &[Entry]) -> bool {
+    let is_said = |kind: &str| kind == RESTARTED || kind == RETRIED;
+    journal.iter().any(|entry| matches!(&entry.what, Happened::Note { kind, .. } if is_said(kind)))
 }
 
 /// A wait without a timeout has no journal entry before it ends.
@@ -115,7 +117,7 @@ fn awaited(
 }
 
 /// The current turn, the handling of a failure, and the outcome.
-fn end_entries(described: &Described) -> Vec<(Timestamp, TimelineEntryView)> {
+fn end_entries(described: &Described, end: Option<&RunEnd>) -> Vec<(Timestamp, TimelineEntryView)> {
     let execution = &described.execution;
     let mut entries = Vec::new();
     if let Some(turn) = execution.turn() {
@@ -134,11 +136,16 @@ fn end_entries(described: &Described) -> Vec<(Timestamp, TimelineEntryView)> {
         entries.push((at, view));
     }
     if let Some(closed) = execution.closed() {
+        let retried_at = end.and_then(|end| end.retried_at);
+        let kind = if retried_at.is_some() { "run_failed" } else { ending(&closed.outcome) };
         let view = TimelineEntryView {
+            until: retried_at.map(Into::into),
             error: outcome::error(&closed.outcome),
             cause: outcome::cause(&closed.outcome),
+            timeout_kind: execution.expired().map(|expired| OpenEnum::Known(expired.kind)),
+            deadline_at: execution.expired().map(|expired| expired.deadline_at.into()),
             output: described.output.clone().map(Verbatim),
-            ..new(closed.ended_at, ending(&closed.outcome))
+            ..new(closed.ended_at, kind)
         };
         entries.push((closed.ended_at, view));
     }

@@ -85,12 +85,13 @@ fn a_task_in_its_backoff_says_which_attempt_failed_why_and_when_the_next_may_sta
 
 #[test]
 fn a_running_task_names_its_worker_and_its_instants_soonest_first() {
-    let explained = explained(&json!({"status": "running", "attempt": 3, "progress": 0.5,
+    let explained =
+        explained(&json!({"status": "running", "attempt": 3, "progress": 0.5, "details": {"row": 7},
         "deadline_at": "2026-01-31T12:10:00.000Z", "lease_expires_at": "2026-01-31T12:00:40.000Z",
         "next": {"what": "lease_expires", "at": "2026-01-31T12:00:40.000Z"},
         "attempts": [{"attempt": 3, "worker": "laptop-1", "claimed_at": "2026-01-31T11:59:40.000Z"}]}));
     assert!(
-        explained.contains("laptop-1 has had it since 2026-01-31T11:59:40.000Z and says it is 50 % done.")
+        explained.contains("laptop-1 has had it since 2026-01-31T11:59:40.000Z and says it is 50 % done, with the details {\"row\":7}.")
     );
     assert!(explained.contains("another worker takes the task over"));
     assert!(explained.contains("3 of 3 used, this is the last one."));
@@ -146,4 +147,18 @@ fn an_ended_task_says_how_it_can_be_revived_unless_it_has_its_result() {
         &["`tickover retry t1` gives it another life."],
     );
     assert!(!explained(&json!({"status": "completed", "next": deleted})).contains("retry"));
+}
+
+#[test]
+fn a_steps_task_names_its_execution_and_its_policies() {
+    assert_says(
+        &json!({"status": "timed_out", "execution_id": "order-7", "step": "label[3]",
+            "retry": {"max_attempts": 3, "delay": "2s", "backoff": 2.0},
+            "timeouts": {"start_to_close": {"after": "30s", "on_timeout": "retry", "error_on_timeout": true}}}),
+        &[
+            "It is the step label[3] of the execution order-7; `tickover explain order-7` explains that.",
+            "Retries: 3 attempts; delay 2s; backoff 2.",
+            "Timeouts: closes within 30s, retried.",
+        ],
+    );
 }

@@ -8,7 +8,7 @@ use crate::cron::due_slot::KEPT_FOR;
 use crate::cron::run::{IdTemplate, RunState, Skip};
 use crate::cron::{Cron, FORMAT, State};
 use crate::decision::NewItem;
-use crate::error::Reject;
+use crate::error::{Reject, TakenBy};
 use crate::id::Incarnation;
 use crate::limits::CONTROL_RECORD_BYTES;
 use crate::payload::{BlobRef, Json, Payload};
@@ -26,7 +26,10 @@ pub(super) fn create(record: Option<&Cron>, definition: &Definition, context: &C
         Some(record) if record.fingerprint == definition.fingerprint => {
             Decision::unchanged(record, Ok(Reply::Created { existed: true }))
         }
-        Some(record) => Decision::refuse(Some(record), Reject::IdConflict),
+        Some(record) => {
+            let reject = Reject::IdConflict { by: TakenBy::Cron, since: record.created_at };
+            Decision::refuse(Some(record), reject)
+        }
         None => create_record(record, definition, context),
     }
 }

@@ -7,7 +7,7 @@ use crate::cron::plan::Overlap;
 use crate::cron::run::{IdTemplate, Occurrence, PLACEHOLDER, RunState, Skip, TEMPLATE_MAX, Target};
 use crate::cron::{LIVE_MAX, State};
 use crate::due::DueKind;
-use crate::error::Reject;
+use crate::error::{Reject, TakenBy};
 use crate::id::{CronId, Fingerprint, Incarnation, WorkflowName};
 
 /// Another caller's request, with other content if `content` differs.
@@ -35,7 +35,7 @@ fn the_same_request_again_finds_it_and_another_one_is_refused() {
     let mut scene = Scene::of(every("1h"), |_| {});
     let ask = |scene: &mut Scene, content| scene.ask(&Command::Create(another(every("1h"), content)));
     assert_eq!(ask(&mut scene, 2), Ok(Reply::Created { existed: true }));
-    assert_eq!(ask(&mut scene, 7), Err(Reject::IdConflict));
+    assert!(matches!(ask(&mut scene, 7), Err(Reject::IdConflict { by: TakenBy::Cron, .. })));
     // A repetition of the call that created it, whose answer was lost.
     let own = Command::Create(Box::new(definition(every("1h"))));
     assert_eq!(scene.ask(&own), Ok(Reply::Created { existed: false }));

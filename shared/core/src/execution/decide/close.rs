@@ -6,10 +6,12 @@ use crate::execution::command::{Close, Ending};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
 use crate::execution::update::{expired_or_unchanged, new_segments, turn_with_lease, update};
-use crate::execution::{Execution, ExecutionOutcome, append, closing, retention};
+use crate::execution::{Execution, ExecutionOutcome, RunAttempt, append, closing, retention};
 use crate::payload::Payload;
+use crate::time::Timestamp;
 
 use super::record;
+use super::retry_run::{self, FailedRun};
 
 pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>) -> Decision {
     let after_expiry = closing::expire(execution, context);
@@ -19,12 +21,15 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
     let mut after = execution.clone();
     // This doesn't check the limits: a run that has reached them must be able to end.
     append::append(&mut after, &close.entries);
-    record::apply_progress(&mut after, &close.entries, close.on_failure);
+    record::apply_progress(&mut after, &close.entries, close.on_failure, context.limits);
     let closed = Ok(Reply::Closed { duplicate: false });
     match &close.ending {
         Ending::Outcome(outcome) => {
             closing::conclude(&mut after, outcome.clone(), context);
             update(execution, after, context, closed)
+        }
+        Ending::FailedRun { outcome, retry, events } => {
+            retry_run::decide(execution, after, &FailedRun { outcome, retry, events }, context)
         }
         Ending::ContinueAsNew { .. } if execution.cancel_requested => {
             // Its code stops here: the next run wouldn't start anything.
@@ -54,7 +59,7 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
 
 /// Whether a turn brings as many events as are pending in the record. The turn counts them in the whole journal, again
 /// after each write of another caller. If it missed some all the same, they must not be lost.
-fn has_all_pending(events: &[Entry], execution: &Execution) -> bool {
+pub(super) fn has_all_pending(events: &[Entry], execution: &Execution) -> bool {
     u32::try_from(events.len()).is_ok_and(|count| count == execution.pending_events)
 }
 
@@ -71,16 +76,17 @@ fn start_next_run(
     let idle_turns = if execution.input.as_ref() == input { execution.idle_turns } else { 0 };
     execution.input = input.cloned();
     execution.failing = None;
-    new_run(execution, events, context);
+    new_run(execution, events, context.now);
     closing::make_pending(execution, context.now, context.now);
     execution.idle_turns = idle_turns;
 }
 
 /// Sets the fields of the record that belong to a run, as a run starts with them.
-pub(super) fn new_run(execution: &mut Execution, begins_with: &[Entry], context: &Context<'_>) {
+pub(super) fn new_run(execution: &mut Execution, begins_with: &[Entry], starts_at: Timestamp) {
     execution.run += 1;
-    execution.run_started_at = context.now;
-    execution.run_deadline_at = execution.timeouts.run.map(|timeout| context.now.plus(timeout));
+    execution.run_started_at = starts_at;
+    execution.run_deadline_at = execution.timeouts.run.map(|timeout| starts_at.plus(timeout));
+    execution.attempt = execution.attempt.map(|attempt| RunAttempt::first_of(attempt.of));
     execution.journal.clear();
     execution.sealed = None;
     execution.open_steps = 0;

@@ -1,22 +1,38 @@
-//! heartbeat: the turn's worker is alive, and its lease is extended.
+//! heartbeat: the turn's worker is alive, and its lease is extended. The write may carry journal entries too.
 
+use super::record;
 use crate::command::Context;
 use crate::due_slot::SlotChange;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
+use crate::execution::journal::Entry;
 use crate::execution::update::{expired_or_unchanged, turn_with_lease, update_in_slot};
-use crate::execution::{Execution, ExecutionState, Turn, closing};
+use crate::execution::{Execution, ExecutionState, closing};
 use crate::id::LeaseId;
 
-pub(super) fn decide(execution: &Execution, lease: &LeaseId, context: &Context<'_>) -> Decision {
+pub(super) fn decide(
+    execution: &Execution,
+    lease: &LeaseId,
+    entries: &[Entry],
+    context: &Context<'_>,
+) -> Decision {
     let after_expiry = closing::expire(execution, context);
-    match turn_with_lease(execution, lease).filter(|_| after_expiry.is_none()) {
-        Some(turn) => {
-            let lease_expires_at = closing::lease_end(execution, turn.lease_length, context.now);
-            let mut after = execution.clone();
-            after.state = ExecutionState::Running(Turn { lease_expires_at, ..turn.clone() });
-            update_in_slot(execution, after, SlotChange::Keep, context, Ok(Reply::Renewed))
+    if after_expiry.is_some() || turn_with_lease(execution, lease).is_none() {
+        return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
+    }
+    let after = if entries.is_empty() {
+        Ok(execution.clone())
+    } else {
+        record::with(execution, entries, None, context)
+    };
+    match after {
+        Ok(mut after) => {
+            if let ExecutionState::Running(turn) = &mut after.state {
+                turn.lease_expires_at = closing::lease_end(execution, turn.lease_length, context.now);
+            }
+            let slot = if entries.is_empty() { SlotChange::Keep } else { SlotChange::KeepOrLower };
+            update_in_slot(execution, after, slot, context, Ok(Reply::Renewed))
         }
-        None => expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost)),
+        Err(reject) => Decision::refuse(Some(execution), reject),
     }
 }

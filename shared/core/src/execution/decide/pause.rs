@@ -3,6 +3,7 @@
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
+use crate::execution::journal::RESUMED;
 use crate::execution::update::{expired_or_unchanged, turn, update};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, closing, due, size};
 
@@ -27,7 +28,7 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
         let mut after = current.clone();
         let was_stuck = after.stuck.take().is_some();
         after.paused = false;
-        append::note(&mut after, "resumed", context);
+        append::note(&mut after, RESUMED, context);
         catch_up(&mut after, was_stuck, context);
         Some(after)
     });

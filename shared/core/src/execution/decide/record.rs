@@ -8,6 +8,7 @@ use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
 use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, append, attempts, closing};
+use crate::limits::Limits;
 
 pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> Decision {
     let after_expiry = closing::expire(execution, context);
@@ -17,7 +18,7 @@ pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'
     match with(execution, &record.entries, record.on_failure, context) {
         Ok(mut after) => {
             if let Some(timed_attempts) = &record.timed_attempts {
-                attempts::list(&mut after, timed_attempts);
+                attempts::list(&mut after, timed_attempts, context.limits);
             }
             update(execution, after, context, Ok(Reply::Recorded))
         }
@@ -34,16 +35,21 @@ pub(super) fn with(
 ) -> Result<Execution, Reject> {
     let mut after = execution.clone();
     append::record(&mut after, new_entries, context)?;
-    apply_progress(&mut after, new_entries, on_failure);
+    apply_progress(&mut after, new_entries, on_failure, context.limits);
     Ok(after)
 }
 
 /// A worker that knows the workflow is making progress: the execution isn't stuck. If there are new entries, the turn
 /// isn't idle.
-pub(super) fn apply_progress(execution: &mut Execution, new_entries: &[Entry], on_failure: Option<Millis>) {
+pub(super) fn apply_progress(
+    execution: &mut Execution,
+    new_entries: &[Entry],
+    on_failure: Option<Millis>,
+    limits: &Limits,
+) {
     execution.on_failure = on_failure.or(execution.on_failure);
     execution.stuck = None;
-    attempts::note(execution, new_entries);
+    attempts::note(execution, new_entries, limits);
     if !new_entries.is_empty() {
         execution.idle_turns = 0;
     }

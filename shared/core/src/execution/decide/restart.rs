@@ -43,7 +43,7 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decisio
     after.failing = None;
     after.cancel_requested = false;
     closing::make_pending(&mut after, context.now, context.now);
-    new_run(&mut after, &rerun.preserved, context);
+    new_run(&mut after, &rerun.preserved, context.now);
     append::note(&mut after, RESTARTED, context);
     let sealed = new_segments(execution, append::seal_run(execution, context), context);
     let mut decision = reopened(execution, after, context);

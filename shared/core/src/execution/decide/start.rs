@@ -4,7 +4,7 @@ use crate::command::Context;
 use crate::decision::{Effect, NewItem, Write};
 use crate::due::Due;
 use crate::due_slot;
-use crate::error::Reject;
+use crate::error::{Reject, TakenBy};
 use crate::execution::command::{Given, Start, StartPolicy};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::size as record_size;
@@ -32,7 +32,10 @@ fn repeat(execution: &Execution, start: &Start) -> Decision {
     // The id is taken if the execution is of another workflow, whatever the policy says.
     let is_another = start.policy == StartPolicy::Reject || execution.workflow != start.workflow;
     if !ours && is_another {
-        return Decision::refuse(Some(execution), Reject::IdConflict);
+        let is_same = execution.workflow == start.workflow;
+        let by =
+            if is_same { TakenBy::Execution } else { TakenBy::OtherWorkflow(execution.workflow.clone()) };
+        return Decision::refuse(Some(execution), Reject::IdConflict { by, since: execution.created_at });
     }
     let reply = Reply::Started { existed: !ours };
     let mut decision = Decision::unchanged(execution, Ok(reply));
@@ -94,6 +97,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         sealed: None,
         open_steps: 0,
         pending_events: 0,
+        attempt: None,
         on_failure: start.on_failure,
         failing: None,
         cancel_requested: false,

@@ -7,8 +7,8 @@ use crate::execution::decision::{Decision, Reply, StartTurnReply};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{expired_or_unchanged, update};
 use crate::execution::{
-    Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, Stuck, Turn, append, attempts, closing,
-    due, size,
+    Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, RunAttempt, Stuck, Turn, append,
+    attempts, closing, due, size,
 };
 use crate::failure::Failure;
 use crate::gate::rate::Reservation;
@@ -173,12 +173,13 @@ fn apply_terms(execution: &mut Execution, terms: &CodeTerms) {
     if execution.run > 1 || has_begun || execution.failing.is_some() {
         return;
     }
-    let CodeTerms { timeouts: ExecutionTimeouts { execution: whole, run }, on_failure } = terms;
+    let CodeTerms { timeouts: ExecutionTimeouts { execution: whole, run }, on_failure, attempts } = terms;
     let timeouts = &mut execution.timeouts;
     *timeouts = ExecutionTimeouts { execution: timeouts.execution.or(*whole), run: timeouts.run.or(*run) };
     execution.deadline_at = timeouts.execution.map(|timeout| execution.created_at.plus(timeout));
     execution.run_deadline_at = timeouts.run.map(|timeout| execution.run_started_at.plus(timeout));
     execution.on_failure = execution.on_failure.or(*on_failure);
+    execution.attempt = execution.attempt.or(attempts.map(RunAttempt::first_of));
 }
 
 /// Whether the code caused this entry, and not a call from outside.

@@ -11,6 +11,7 @@ mod lifecycle;
 mod lost;
 mod operators;
 mod random;
+mod run_retries;
 mod size;
 mod terms;
 mod turns;

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::payload::Payload;
 use crate::retry::{MaxAttempts, RetryPolicy};
 use crate::time::{Timestamp, earliest};
-use crate::timeout::{AttemptTimeout, OnTimeout};
+use crate::timeout::{AttemptTimeout, Expired, ExpiredKind, OnTimeout};
 
 /// The policy of an inline step.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub struct StepPolicy {
     pub timeout: Option<Millis>,
     /// The timeout of each attempt from its start, and what follows when it passes.
     pub attempt_timeout: Option<AttemptTimeout>,
+    /// How long an attempt may run without a sign of life from its code, and what follows then.
+    pub heartbeat: Option<AttemptTimeout>,
     /// Whether an attempt that started and whose end is unknown, or that timed out, is the last one.
     pub at_most_once: bool,
 }
@@ -39,7 +41,7 @@ pub enum Next {
         /// When the step first started.
         first_at: Timestamp,
         /// When this attempt times out, by its own timeout or by the one over all attempts.
-        timeout_at: Option<Timestamp>,
+        limit: Option<Expired>,
     },
     /// It may run from then on.
     Wait { next_at: Timestamp },
@@ -48,19 +50,24 @@ pub enum Next {
         attempt: u32,
         /// When the step first started.
         first_at: Timestamp,
-        /// When it timed out.
-        timeout_at: Timestamp,
+        /// By what, and when.
+        expired: Expired,
     },
     /// An attempt started and its end is unknown, and the step must not run twice.
     Interrupted {
         /// The attempt that was lost.
         attempt: u32,
     },
-    /// It has ended without running.
-    End {
-        outcome: StepOutcome,
+    /// Its policy allows no attempt: it ends as cancelled.
+    Skip {
         /// How many attempts were made.
         attempts: u32,
+    },
+    /// The timeout over all attempts has passed before it could run.
+    Over {
+        /// How many attempts were made.
+        attempts: u32,
+        expired: Expired,
     },
 }
 
@@ -74,6 +81,10 @@ pub enum AfterFailure {
     },
     /// No further attempt: the step ends with this outcome.
     End(StepOutcome),
+    /// No further attempt: this time limit ends the step.
+    TimedOut(Expired),
+    /// No further attempt: this time limit cancels the step.
+    Cancelled(Expired),
 }
 
 impl StepPolicy {
@@ -84,8 +95,10 @@ impl StepPolicy {
             NameState::InProgress { attempt, first_at, timeout_at: Some(timeout_at), .. }
                 if *timeout_at <= now && self.is_bound(*first_at, now) =>
             {
-                let (attempt, first_at, timeout_at) = (*attempt, *first_at, *timeout_at);
-                return Next::TimedOut { attempt, first_at, timeout_at };
+                let expired = self.total(*first_at).filter(|total| total.deadline_at <= now);
+                let own = Expired { kind: ExpiredKind::StartToClose, deadline_at: *timeout_at };
+                let (attempt, first_at) = (*attempt, *first_at);
+                return Next::TimedOut { attempt, first_at, expired: expired.unwrap_or(own) };
             }
             NameState::InProgress { attempt, .. } if self.at_most_once => {
                 return Next::Interrupted { attempt: *attempt };
@@ -106,21 +119,39 @@ impl StepPolicy {
         };
         let made = attempt.saturating_sub(1);
         if self.retry.max_attempts == MaxAttempts::Skip {
-            return Next::End { outcome: StepOutcome::Cancelled, attempts: made };
+            return Next::Skip { attempts: made };
         }
-        if self.is_over(first_at, now) {
-            return Next::End { outcome: StepOutcome::TimedOut, attempts: made };
+        if let Some(expired) = self.total(first_at).filter(|total| total.deadline_at <= now) {
+            return Next::Over { attempts: made, expired };
         }
         match next_at.filter(|at| *at > now) {
             Some(next_at) => Next::Wait { next_at },
-            None => Next::Run { attempt, first_at, timeout_at: self.timeout_at(first_at, now) },
+            None => Next::Run { attempt, first_at, limit: self.limit(first_at, now) },
         }
     }
 
-    /// When an attempt that starts at `begins_at` times out: by its own timeout, or by the one over all attempts.
-    pub fn timeout_at(&self, first_at: Timestamp, begins_at: Timestamp) -> Option<Timestamp> {
-        let own = self.attempt_timeout.map(|timeout| begins_at.plus(timeout.after));
-        earliest([self.total_timeout_at(first_at), own])
+    /// When and by what an attempt that starts at `begins_at` times out: by its own timeout, or by the one over all
+    /// attempts. If both pass at one instant, the latter counts.
+    pub fn limit(&self, first_at: Timestamp, begins_at: Timestamp) -> Option<Expired> {
+        let own = self.attempt_timeout.map(|timeout| Expired {
+            kind: ExpiredKind::StartToClose,
+            deadline_at: begins_at.plus(timeout.after),
+        });
+        [self.total(first_at), own].into_iter().flatten().min_by_key(|limit| limit.deadline_at)
+    }
+
+    /// Whether an attempt is recorded before it runs: its step's window must not begin again if its worker is lost, or
+    /// it must not run twice.
+    pub const fn is_recorded_first(&self) -> bool {
+        self.at_most_once || self.timeout.is_some() || self.heartbeat.is_some()
+    }
+
+    /// The instant that is recorded with an attempt: from then on it counts as timed out, though its worker says
+    /// nothing. An attempt that may be followed by another one in the same turn has only the timeout over all attempts,
+    /// because those aren't recorded each.
+    pub fn recorded_timeout_at(&self, first_at: Timestamp, begins_at: Timestamp) -> Option<Timestamp> {
+        let limit = if self.at_most_once { self.limit(first_at, begins_at) } else { self.total(first_at) };
+        limit.map(|limit| limit.deadline_at)
     }
 
     /// The maximum duration of one attempt.
@@ -152,14 +183,16 @@ impl StepPolicy {
 
     /// What follows an attempt that timed out, as with tasks. The step has no error of its own then, so a step whose
     /// last attempt timed out has timed out.
-    pub fn after_timeout(&self, ended: &EndedAttempt, bounds: Bounds) -> AfterFailure {
-        let timed_out = AfterFailure::End(StepOutcome::TimedOut);
+    pub fn after_timeout(&self, ended: &EndedAttempt, expired: Expired, bounds: Bounds) -> AfterFailure {
         // The timeout over all attempts ends the step.
-        if self.is_over(ended.first_at, ended.now) {
-            return timed_out;
+        if let Some(total) = self.total(ended.first_at).filter(|total| total.deadline_at <= ended.now) {
+            return AfterFailure::TimedOut(total);
         }
-        match self.attempt_timeout.map(|timeout| timeout.on_timeout) {
-            Some(OnTimeout::Cancel) => AfterFailure::End(StepOutcome::Cancelled),
+        let timed_out = AfterFailure::TimedOut(expired);
+        let timeout =
+            if expired.kind == ExpiredKind::Heartbeat { self.heartbeat } else { self.attempt_timeout };
+        match timeout.map(|timeout| timeout.on_timeout) {
+            Some(OnTimeout::Cancel) => AfterFailure::Cancelled(expired),
             // It is unknown how far the attempt had come when it was stopped.
             Some(OnTimeout::Retry) if !self.at_most_once && self.retry.attempts_left(ended.attempt) => {
                 self.again(ended, bounds)
@@ -172,8 +205,8 @@ impl StepPolicy {
     fn again(&self, ended: &EndedAttempt, bounds: Bounds) -> AfterFailure {
         let at = ended.now.plus(self.retry.delay_before_next(ended.attempt, ended.seed));
         // A retry that can't start in time fails at once instead of waiting for the deadline.
-        if self.is_over(ended.first_at, at) {
-            return AfterFailure::End(StepOutcome::TimedOut);
+        if let Some(total) = self.total(ended.first_at).filter(|total| total.deadline_at <= at) {
+            return AfterFailure::TimedOut(total);
         }
         if bounds.deadline_at.is_some_and(|deadline_at| deadline_at <= at) {
             return AfterFailure::End(StepOutcome::DeadlineExceeded);
@@ -183,17 +216,14 @@ impl StepPolicy {
 
     /// Whether the timeout that the journal has for an attempt still applies. The code may allow more time by now.
     fn is_bound(&self, first_at: Timestamp, now: Timestamp) -> bool {
-        self.attempt_timeout.is_some() || self.is_over(first_at, now)
+        let has_own = self.at_most_once && self.attempt_timeout.is_some();
+        has_own || self.total(first_at).is_some_and(|total| total.deadline_at <= now)
     }
 
-    /// When the timeout over all attempts passes.
-    fn total_timeout_at(&self, first_at: Timestamp) -> Option<Timestamp> {
-        self.timeout.map(|timeout| first_at.plus(timeout))
-    }
-
-    /// Whether the timeout over all attempts has passed.
-    fn is_over(&self, first_at: Timestamp, now: Timestamp) -> bool {
-        self.total_timeout_at(first_at).is_some_and(|at| at <= now)
+    /// The timeout over all attempts.
+    fn total(&self, first_at: Timestamp) -> Option<Expired> {
+        let kind = ExpiredKind::ScheduleToClose;
+        self.timeout.map(|timeout| Expired { kind, deadline_at: first_at.plus(timeout) })
     }
 }
 
@@ -210,8 +240,17 @@ pub struct EndedAttempt {
 }
 
 /// The failure recorded for an attempt that timed out and is retried. It has the same code as with tasks.
-pub fn timed_out(timeout_at: Timestamp) -> Failure {
-    let message = format!("the attempt ran too long: it timed out at {}", timeout_at.to_rfc3339());
+pub fn timed_out(expired: Expired) -> Failure {
+    let what = match expired.kind {
+        ExpiredKind::Heartbeat => "the attempt gave no sign of life",
+        ExpiredKind::ScheduleToClose
+        | ExpiredKind::ScheduleToStart
+        | ExpiredKind::StartToClose
+        | ExpiredKind::Execution
+        | ExpiredKind::Run => "the attempt ran too long",
+    };
+    let message =
+        format!("{what}: it timed out ({}) at {}", expired.kind.as_str(), expired.deadline_at.to_rfc3339());
     Failure::new("timed_out", message)
 }
 

@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::id::{ExecutionId, StepName};
 use crate::parent::ParentClosePolicy;
 use crate::payload::Payload;
+use crate::reported::Reported;
 use crate::time::Timestamp;
+use crate::timeout::Expired;
 
 /// The state of a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +22,8 @@ pub enum NameState {
         first_at: Timestamp,
         /// When it times out, if it has a timeout.
         timeout_at: Option<Timestamp>,
-        /// The last progress that an earlier attempt reported, from 0 to 1.
-        progress: Option<f64>,
+        /// What it or an earlier attempt reported last.
+        reported: Reported,
     },
     /// An attempt of an inline step failed and will be retried.
     Failed {
@@ -32,8 +34,8 @@ pub enum NameState {
         error: Failure,
         /// When the next attempt may start.
         next_at: Timestamp,
-        /// The last progress that it reported, from 0 to 1.
-        progress: Option<f64>,
+        /// What it or an earlier attempt reported last.
+        reported: Reported,
     },
     /// A remote step has started.
     Remote,
@@ -49,6 +51,8 @@ pub enum NameState {
         outcome: StepOutcome,
         /// How many attempts it took; absent for a remote step or child.
         attempts: Option<u32>,
+        /// The time limit that ended it, if one did.
+        expired: Option<Expired>,
     },
     /// A captured value.
     Captured(Payload),
@@ -101,6 +105,22 @@ impl NameState {
         }
     }
 
+    /// Lets the timeout over all attempts of an inline step count from now, if it hasn't ended: a pause doesn't use up
+    /// its time. Attempts and the time of the next one stay.
+    pub(super) const fn start_afresh(&mut self, now: Timestamp) {
+        match self {
+            Self::InProgress { first_at, .. } | Self::Failed { first_at, .. } => *first_at = now,
+            Self::Fresh
+            | Self::Remote
+            | Self::Child { .. }
+            | Self::Ended { .. }
+            | Self::Captured(_)
+            | Self::Until(_)
+            | Self::Fired
+            | Self::Waited(_) => {}
+        }
+    }
+
     /// Whether the journal has no entry of it.
     pub const fn is_fresh(&self) -> bool {
         matches!(self, Self::Fresh)
@@ -139,23 +159,25 @@ impl NameState {
     /// for entries whose effect depends on the state before.
     pub(super) fn after(what: &Happened) -> Option<(StepName, Self)> {
         match what {
-            Happened::Attempt { name, attempt, first_at, error, next_at, progress } => {
+            Happened::Attempt { name, attempt, first_at, error, next_at, progress, details, .. } => {
                 let (attempt, first_at) = (*attempt, *first_at);
+                let reported = Reported { progress: *progress, details: details.clone() };
                 let name_state = match error {
-                    None => Self::InProgress { attempt, first_at, timeout_at: *next_at, progress: *progress },
+                    None => Self::InProgress { attempt, first_at, timeout_at: *next_at, reported },
                     Some(error) => Self::Failed {
                         attempt,
                         first_at,
                         error: error.clone(),
                         next_at: next_at.unwrap_or(first_at),
-                        progress: *progress,
+                        reported,
                     },
                 };
                 Some((name.clone(), name_state))
             }
             Happened::Remote { name } => Some((name.clone(), Self::Remote)),
-            Happened::Step { name, outcome, attempts } => {
-                Some((name.clone(), Self::Ended { outcome: outcome.clone(), attempts: *attempts }))
+            Happened::Step { name, outcome, attempts, expired, errors: _ } => {
+                let (outcome, attempts, expired) = (outcome.clone(), *attempts, *expired);
+                Some((name.clone(), Self::Ended { outcome, attempts, expired }))
             }
             Happened::Captured { name, value } => Some((name.clone(), Self::Captured(value.clone()))),
             Happened::Until { name, until } => Some((name.clone(), Self::Until(*until))),

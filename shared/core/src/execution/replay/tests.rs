@@ -4,7 +4,10 @@ use crate::execution::journal::StepOutcome;
 use crate::failure::Failure;
 use crate::parent::ParentClosePolicy;
 use crate::payload::{Json, Payload};
+use crate::reported::Reported;
 use crate::retry::RetryPolicy;
+
+mod policy;
 
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
@@ -26,7 +29,7 @@ fn at(ms: u64) -> Timestamp {
 
 fn completed(step: &str) -> Happened {
     let outcome = StepOutcome::Completed { output: Some(text(step)) };
-    Happened::Step { name: name(step), outcome, attempts: Some(1) }
+    Happened::Step { name: name(step), outcome, attempts: Some(1), expired: None, errors: vec![] }
 }
 
 fn sent(event: &str, payload: &str) -> Happened {
@@ -50,6 +53,9 @@ fn the_latest_entry_of_a_name_is_its_state() {
         error: Some(Failure::new("net", "down")),
         next_at: Some(at(5)),
         progress: None,
+        details: None,
+        is_ongoing: false,
+        errors: vec![],
     };
     let replay =
         replay([failed(1), failed(2), Happened::Remote { name: name("label[0]") }, completed("pack")]);
@@ -61,17 +67,57 @@ fn the_latest_entry_of_a_name_is_its_state() {
 }
 
 #[test]
+fn the_time_of_a_step_that_has_not_ended_starts_afresh_at_a_resume() {
+    let attempt = |step: &str, error: Option<Failure>| Happened::Attempt {
+        name: name(step),
+        attempt: 2,
+        first_at: NOW,
+        error,
+        next_at: Some(at(5)),
+        progress: None,
+        details: None,
+        is_ongoing: false,
+        errors: vec![],
+    };
+    let note = |kind: &str| Happened::Note { kind: kind.to_owned(), name: None };
+    let mut entries = journal([attempt("waits", Some(Failure::new("net", "down"))), attempt("lost", None)]);
+    entries.push(Entry { at: at(1_000), what: note("paused") });
+    let first_at = |entries: &[Entry], step: &str| match Replay::new(entries, &Limits::default())
+        .name_state(&name(step))
+    {
+        NameState::Failed { attempt: 2, first_at, next_at, .. } if *next_at == at(5) => *first_at,
+        NameState::InProgress { attempt: 2, first_at, timeout_at, .. } if *timeout_at == Some(at(5)) => {
+            *first_at
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((first_at(&entries, "waits"), first_at(&entries, "lost")), (NOW, NOW));
+    entries.push(Entry { at: at(60_000), what: note(RESUMED) });
+    assert_eq!((first_at(&entries, "waits"), first_at(&entries, "lost")), (at(60_000), at(60_000)));
+}
+
+#[test]
 fn attempts_that_an_earlier_build_wrote_down_are_read_as_they_were_meant() {
     let read =
         |text: &str| Replay::new(&serde_json::from_str::<Vec<Entry>>(text).unwrap(), &Limits::default());
     let begun = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,"u":1767225600150}}]"#;
-    let name_state =
-        NameState::InProgress { attempt: 2, first_at: NOW, timeout_at: Some(at(150)), progress: None };
+    let name_state = NameState::InProgress {
+        attempt: 2,
+        first_at: NOW,
+        timeout_at: Some(at(150)),
+        reported: Reported::default(),
+    };
     assert_eq!(read(begun).name_state(&name("charge")), &name_state);
     let failed = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,
         "x":{"c":"net","m":"down"},"u":1767225600150}}]"#;
     let error = Failure::new("net", "down");
-    let name_state = NameState::Failed { attempt: 2, first_at: NOW, error, next_at: at(150), progress: None };
+    let name_state = NameState::Failed {
+        attempt: 2,
+        first_at: NOW,
+        error,
+        next_at: at(150),
+        reported: Reported::default(),
+    };
     assert_eq!(read(failed).name_state(&name("charge")), &name_state);
 }
 
@@ -168,7 +214,13 @@ fn children_are_open_until_they_end() {
     assert_eq!(replay.open_children(), [(name("child:child"), child)]);
     replay.push(
         NOW,
-        Happened::Step { name: name("child:child"), outcome: StepOutcome::TimedOut, attempts: None },
+        Happened::Step {
+            name: name("child:child"),
+            outcome: StepOutcome::TimedOut,
+            attempts: None,
+            expired: None,
+            errors: vec![],
+        },
     );
     assert!(replay.open_children().is_empty());
 }
@@ -190,173 +242,6 @@ fn limits_are_enforced_and_warned_of_once_at_four_fifths() {
     assert!(matches!(replay.claim(&name("f")), Err(ClaimError::Limit(Reject::LimitExceeded { .. }))));
     assert_eq!(replay.claim(&name("a")), Ok(()));
     assert!(replay.check_open(2).is_ok() && replay.check_open(3).is_err());
-}
-
-mod policy {
-    use super::*;
-    use crate::timeout::{AttemptTimeout, OnTimeout};
-
-    fn policy(retry: RetryPolicy, timeout: Option<u64>) -> StepPolicy {
-        StepPolicy { retry, timeout: timeout.map(Millis::new), attempt_timeout: None, at_most_once: false }
-    }
-
-    /// Nine retries, each after 60 ms, of attempts with a timeout of 100 ms.
-    fn each(on_timeout: OnTimeout) -> StepPolicy {
-        let attempt_timeout = Some(AttemptTimeout { after: Millis::new(100), on_timeout });
-        StepPolicy { attempt_timeout, ..policy(RetryPolicy::fixed(9, Millis::new(60)), None) }
-    }
-
-    fn ended(attempt: u32, first_at: Timestamp, now: Timestamp) -> EndedAttempt {
-        EndedAttempt { attempt, first_at, seed: 0, now }
-    }
-
-    fn after(policy: &StepPolicy, attempt: u32, now: Timestamp, bounds: Bounds) -> AfterFailure {
-        policy.after_failure(&ended(attempt, NOW, now), "net", bounds, text("last"))
-    }
-
-    fn after_timeout(policy: &StepPolicy, attempt: u32, now: Timestamp, bounds: Bounds) -> AfterFailure {
-        policy.after_timeout(&ended(attempt, NOW, now), bounds)
-    }
-
-    fn name_state(attempt: u32, next_at: Timestamp) -> NameState {
-        NameState::Failed { attempt, first_at: NOW, error: Failure::new("net", ""), next_at, progress: None }
-    }
-
-    const TIMED_OUT: AfterFailure = AfterFailure::End(StepOutcome::TimedOut);
-
-    #[test]
-    fn attempts_are_used_up_and_a_single_one_is_the_steps_own_failure() {
-        let once = policy(RetryPolicy::none(), None);
-        let error = text("last");
-        let ended = AfterFailure::End(StepOutcome::Failed { error: error.clone() });
-        assert_eq!(after(&once, 1, NOW, Bounds::default()), ended);
-        let thrice = policy(RetryPolicy::fixed(2, Millis::new(10)), None);
-        assert_eq!(after(&thrice, 2, NOW, Bounds::default()), AfterFailure::Retry { at: at(10) });
-        let exhausted = AfterFailure::End(StepOutcome::Exhausted { error });
-        assert_eq!(after(&thrice, 3, NOW, Bounds::default()), exhausted);
-    }
-
-    #[test]
-    fn a_global_timeout_counts_from_the_first_attempt_and_a_retry_it_dooms_is_not_waited_for() {
-        let global = policy(RetryPolicy::fixed(9, Millis::new(60)), Some(100));
-        let none = Bounds::default();
-        assert_eq!(after(&global, 1, at(20), none), AfterFailure::Retry { at: at(80) });
-        assert_eq!(after(&global, 2, at(40), none), TIMED_OUT);
-        let next = global.next(&name_state(1, at(80)), at(80));
-        assert_eq!(next, Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(100)) });
-        let late = global.next(&name_state(1, at(80)), at(100));
-        assert_eq!(late, Next::End { outcome: StepOutcome::TimedOut, attempts: 1 });
-    }
-
-    #[test]
-    fn a_timeout_per_attempt_starts_again_with_each_attempt() {
-        for on_timeout in [OnTimeout::Retry, OnTimeout::Terminal] {
-            let each = each(on_timeout);
-            let next = each.next(&name_state(3, at(500)), at(700));
-            assert_eq!(next, Next::Run { attempt: 4, first_at: NOW, timeout_at: Some(at(800)) });
-            assert_eq!(each.next(&name_state(3, at(500)), at(400)), Next::Wait { next_at: at(500) });
-        }
-    }
-
-    #[test]
-    fn of_both_timeouts_an_attempt_has_the_sooner_one() {
-        let both = StepPolicy { timeout: Some(Millis::new(250)), ..each(OnTimeout::Retry) };
-        for (begins, over) in [(0, 100), (150, 250), (149, 249)] {
-            let next = both.next(&name_state(1, at(begins)), at(begins));
-            assert_eq!(next, Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(over)) });
-        }
-        assert_eq!(both.longest_attempt(), Some(Millis::new(100)));
-        assert_eq!(policy(RetryPolicy::none(), Some(7)).longest_attempt(), Some(Millis::new(7)));
-        assert_eq!(policy(RetryPolicy::none(), None).longest_attempt(), None);
-    }
-
-    #[test]
-    fn an_attempt_that_takes_too_long_is_followed_by_another_while_any_are_left() {
-        let retried = each(OnTimeout::Retry);
-        let none = Bounds::default();
-        assert_eq!(after_timeout(&retried, 1, at(100), none), AfterFailure::Retry { at: at(160) });
-        assert_eq!(after_timeout(&retried, 9, at(100), none), AfterFailure::Retry { at: at(160) });
-        // The step has no error of its own that it could end with.
-        assert_eq!(after_timeout(&retried, 10, at(100), none), TIMED_OUT);
-        // As with tasks, only the codes of the step's own errors can be non-retryable.
-        let retry = RetryPolicy { non_retryable: vec!["timed_out".to_owned()], ..retried.retry.clone() };
-        let listed = StepPolicy { retry, ..retried };
-        assert_eq!(after_timeout(&listed, 1, at(100), none), AfterFailure::Retry { at: at(160) });
-    }
-
-    #[test]
-    fn an_attempt_that_takes_too_long_ends_the_step_where_its_policy_says_so() {
-        let none = Bounds::default();
-        assert_eq!(after_timeout(&each(OnTimeout::Terminal), 1, at(100), none), TIMED_OUT);
-        let cancelled = AfterFailure::End(StepOutcome::Cancelled);
-        assert_eq!(after_timeout(&each(OnTimeout::Cancel), 1, at(100), none), cancelled);
-        // It is unknown how far the attempt had come.
-        let once = StepPolicy { at_most_once: true, ..each(OnTimeout::Retry) };
-        assert_eq!(after_timeout(&once, 1, at(100), none), TIMED_OUT);
-        assert_eq!(after(&once, 1, at(50), none), AfterFailure::Retry { at: at(110) });
-    }
-
-    #[test]
-    fn a_retry_after_an_attempts_timeout_has_to_fit_into_the_time_over_all_and_before_the_deadline() {
-        let both = StepPolicy { timeout: Some(Millis::new(160)), ..each(OnTimeout::Retry) };
-        let none = Bounds::default();
-        assert_eq!(after_timeout(&both, 1, at(99), none), AfterFailure::Retry { at: at(159) });
-        assert_eq!(after_timeout(&both, 1, at(100), none), TIMED_OUT);
-        let bounds = Bounds::of([Some(at(160))]);
-        let exceeded = AfterFailure::End(StepOutcome::DeadlineExceeded);
-        assert_eq!(after_timeout(&each(OnTimeout::Retry), 1, at(100), bounds), exceeded);
-        // The timeout over all attempts ends the step.
-        let over = StepPolicy { timeout: Some(Millis::new(100)), ..each(OnTimeout::Cancel) };
-        assert_eq!(after_timeout(&over, 1, at(100), none), TIMED_OUT);
-    }
-
-    #[test]
-    fn a_timed_out_attempt_is_remembered_with_the_code_that_tasks_have() {
-        let failure = timed_out(at(100));
-        assert_eq!(failure.code, "timed_out");
-        assert!(failure.message.contains("2026-01-01T00:00:00.100Z"), "{}", failure.message);
-    }
-
-    #[test]
-    fn a_retry_that_the_deadline_dooms_fails_at_once() {
-        let policy = policy(RetryPolicy::fixed(9, Millis::new(60)), None);
-        let bounds = Bounds::of([None, Some(at(60)), Some(at(90))]);
-        assert_eq!(after(&policy, 1, NOW, bounds), AfterFailure::End(StepOutcome::DeadlineExceeded));
-    }
-
-    fn begun(timeout_at: Option<Timestamp>) -> NameState {
-        NameState::InProgress { attempt: 2, first_at: NOW, timeout_at, progress: None }
-    }
-
-    #[test]
-    fn a_lost_attempt_runs_again_unless_it_may_run_only_once() {
-        let mut policy = policy(RetryPolicy::fixed(9, Millis::ZERO), None);
-        assert!(matches!(policy.next(&begun(None), at(9)), Next::Run { attempt: 2, first_at: NOW, .. }));
-        policy.at_most_once = true;
-        assert_eq!(policy.next(&begun(None), at(9)), Next::Interrupted { attempt: 2 });
-    }
-
-    #[test]
-    fn the_time_of_an_attempt_that_was_written_down_passes_though_its_worker_is_lost() {
-        let begun = begun(Some(at(150)));
-        let over = Next::TimedOut { attempt: 2, first_at: NOW, timeout_at: at(150) };
-        for on_timeout in [OnTimeout::Retry, OnTimeout::Terminal] {
-            let each = each(on_timeout);
-            let again = Next::Run { attempt: 2, first_at: NOW, timeout_at: Some(at(249)) };
-            assert_eq!(each.next(&begun, at(149)), again);
-            assert_eq!(each.next(&begun, at(150)), over);
-        }
-        let global = policy(RetryPolicy::fixed(9, Millis::ZERO), Some(150));
-        assert!(matches!(global.next(&begun, at(149)), Next::Run { attempt: 2, .. }));
-        assert_eq!(global.next(&begun, at(150)), over);
-        // The same as if its worker were alive: the step must not run again either way.
-        let once = StepPolicy { at_most_once: true, ..global.clone() };
-        assert_eq!(once.next(&begun, at(149)), Next::Interrupted { attempt: 2 });
-        assert_eq!(once.next(&begun, at(150)), over);
-        // The code allows more time by now.
-        let longer = StepPolicy { timeout: Some(Millis::new(900)), ..global };
-        assert!(matches!(longer.next(&begun, at(150)), Next::Run { attempt: 2, .. }));
-    }
 }
 
 fn fired(sleep: &str) -> Happened {

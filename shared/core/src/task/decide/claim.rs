@@ -45,6 +45,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
             let outcome = if has_another || pending.hint_later { ClaimReply::Stale } else { early };
             reply_only(task, expired_task, outcome, context)
         }
+        State::Pending(_) if claim.held => hold(task, current, context),
         State::Pending(_) if claim.paused => park(task, current, context),
         State::Pending(_) => start(task, expired_task, claim, context),
     }
@@ -104,6 +105,16 @@ fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
     super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Parked)))
 }
 
+/// Its execution is paused: the same, and its time starts afresh when it is unparked.
+fn hold(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
+    let mut after = Task { parked: true, ..current.clone() };
+    transition::stop_time(&mut after);
+    if after == *task {
+        return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Parked)));
+    }
+    super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Parked)))
+}
+
 fn reply_only(
     task: &Task,
     expired_task: Option<Task>,
@@ -127,6 +138,9 @@ fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
         let message = format!("{} workers in a row were lost while they had this task", after.losses);
         let error = Failure::new("poisoned", message);
         transition::finish(&mut after, Outcome::Failed { error, message: None }, context);
+    } else if claim.held {
+        transition::wait_from(&mut after, context.now, context.now);
+        return hold(task, &after, context);
     } else if claim.paused {
         return park(task, task, context);
     } else if claim.isolation.is_shared() {

@@ -41,8 +41,19 @@ fn close(task: &Task, complete: &Complete, context: &Context<'_>) -> Decision {
     transition::end_attempt(&mut after, Ending::Completed, None, context.now);
     let output = complete.output.clone().map(Payload::Inline);
     transition::finish(&mut after, Outcome::Completed { output }, context);
+    if complete.output.is_some() && !super::fits(&after) {
+        // No attempt follows that would need them.
+        after.details = None;
+    }
     let mut new_items = Vec::new();
+    if complete.output.is_some() && !super::fits(&after) {
+        // A result in an item of its own is one write more. The step's name never causes that.
+        after.forget_step();
+    }
     if let Some(body) = complete.output.as_ref().filter(|_| !super::fits(&after)) {
+        if let (Some(parent), Some(known)) = (&mut after.parent, &task.parent) {
+            parent.step.clone_from(&known.step);
+        }
         let at = closing_blob(task, complete.blob_id, body, context);
         let output = Some(Payload::Blob(at.clone()));
         transition::finish(&mut after, Outcome::Completed { output }, context);

@@ -1,22 +1,32 @@
-//! heartbeat: the worker is alive. It restarts the heartbeat timeout and, unless it only reports progress, extends
-//! the lease. No other instant moves.
+//! heartbeat: the worker is alive, which extends the lease, or the work is, which restarts the heartbeat timeout, or
+//! both. No other instant moves.
+//!
+//! It may bring details for the next attempt. They are in the record if there is space for them until the task ends, and
+//! in a blob otherwise.
 
 use crate::command::Context;
+use crate::decision::NewItem;
 use crate::due_slot::SlotChange;
 use crate::error::Reject;
 use crate::gate::CLOCKS;
+use crate::limits::{self, DETAILS_MAX};
+use crate::payload::{BlobRef, Json, Payload};
 use crate::task::command::Heartbeat;
 use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
 use crate::task::{Running, State, Task};
 
 use super::LeaseStatus;
+use super::schedule::payload_expiry;
+
+/// The size of a pointer to a blob in the record.
+const BLOB_REF_BYTES: usize = 48;
 
 pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
     let expired = transition::expire(task, context);
     let current = expired.as_ref().unwrap_or(task);
     let reject = match super::lease_status(current, &heartbeat.lease) {
-        LeaseStatus::Current(running) => return extend_lease(task, running, heartbeat, context),
+        LeaseStatus::Current(running) => return record(task, running, heartbeat, context),
         LeaseStatus::Closed(_) => match current.ended() {
             Some(_) => Reject::AlreadyTerminal { status: current.status() },
             None => Reject::LeaseLost,
@@ -26,22 +36,64 @@ pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) 
     super::refuse_expired(task, expired, reject, context)
 }
 
-fn extend_lease(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
+fn record(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
     let now = context.now;
-    let renewed =
-        transition::lease_end(now, running.lease_length, running.start_to_close_at, task.deadline_at);
-    // A lease never outlives the places that the attempt has.
-    let renewed = match heartbeat.places_until {
-        Some(until) => renewed.min(until.minus(CLOCKS)),
-        None if task.gates().is_empty() => renewed,
-        None => running.lease_expires_at,
-    };
     let mut after = task.clone();
     after.progress = heartbeat.progress.or(task.progress);
     after.state = State::Running(Running {
-        lease_expires_at: if heartbeat.extends_lease { renewed } else { running.lease_expires_at },
-        heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
+        lease_expires_at: lease_end(task, running, heartbeat, context),
+        heartbeat_at: if heartbeat.sign_of.is_of_work() {
+            task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after))
+        } else {
+            running.heartbeat_at
+        },
         ..running.clone()
     });
-    super::update_in_slot(task, after, SlotChange::Keep, context, Ok(Reply::Extended))
+    let mut new_items = vec![];
+    if let Some(details) = &heartbeat.details {
+        match add_details(&mut after, details, heartbeat, context) {
+            Ok(blob) => new_items.extend(blob),
+            Err(reject) => return Decision::refuse(Some(task), reject),
+        }
+    }
+    let decision = super::update_in_slot(task, after, SlotChange::Keep, context, Ok(Reply::Extended));
+    Decision { new_items, ..decision }
+}
+
+fn lease_end(
+    task: &Task,
+    running: &Running,
+    heartbeat: &Heartbeat,
+    context: &Context<'_>,
+) -> crate::time::Timestamp {
+    if !heartbeat.sign_of.extends_lease() {
+        return running.lease_expires_at;
+    }
+    let renewed =
+        transition::lease_end(context.now, running.lease_length, running.start_to_close_at, task.deadline_at);
+    // A lease never outlives the places that the attempt has.
+    match heartbeat.places_until {
+        Some(until) => renewed.min(until.minus(CLOCKS)),
+        None if task.gates().is_empty() => renewed,
+        None => running.lease_expires_at,
+    }
+}
+
+/// Stores the details, so that every later attempt gets them. Returns their blob, if they need one.
+fn add_details(
+    task: &mut Task,
+    details: &Json,
+    heartbeat: &Heartbeat,
+    context: &Context<'_>,
+) -> Result<Option<NewItem>, Reject> {
+    let space = transition::space_for_details(task);
+    if details.len() <= space {
+        task.details = Some(Payload::Inline(details.clone()));
+        return Ok(None);
+    }
+    limits::check("details", details.len(), if space < BLOB_REF_BYTES { space } else { DETAILS_MAX })?;
+    let bytes = u32::try_from(details.len()).unwrap_or(u32::MAX);
+    let at = BlobRef { id: heartbeat.blob_id, bytes, expires_at: payload_expiry(task, context) };
+    task.details = Some(Payload::Blob(at.clone()));
+    Ok(Some(NewItem::Blob { at, body: details.clone() }))
 }

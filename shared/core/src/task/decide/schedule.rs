@@ -2,7 +2,7 @@
 
 use crate::command::Context;
 use crate::decision::{NewItem, Write};
-use crate::error::Reject;
+use crate::error::{Reject, TakenBy};
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
 use crate::payload::{BlobRef, Json, Payload};
@@ -36,7 +36,9 @@ fn repeat(task: &Task, schedule: &Schedule) -> Decision {
     // This call created the task and its answer was lost, so the caller must still learn that the task is new.
     let ours = task.incarnation == schedule.incarnation;
     if !ours && task.fingerprint != schedule.fingerprint {
-        return Decision::refuse(Some(task), Reject::IdConflict);
+        // A request with an idempotency key finds the task of that key, which may have another id.
+        let by = if task.id == schedule.id { TakenBy::Task } else { TakenBy::Key(task.id.clone()) };
+        return Decision::refuse(Some(task), Reject::IdConflict { by, since: task.created_at });
     }
     let mut decision = Decision::unchanged(task, Ok(Reply::Scheduled { existed: !ours }));
     if is_untouched(task) {
@@ -80,7 +82,8 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         let start = if waits_for_start { START_BYTES } else { 0 };
         let maximum = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
         if size::of(&task) + start > maximum {
-            // It is only for people.
+            // They are only for people.
+            task.forget_step();
             task.flow.iter_mut().for_each(|flow| flow.fairness_text.clear());
         }
         let bytes = size::of(&task) + start;
@@ -144,6 +147,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
         losses: 0,
         parked: false,
         progress: None,
+        details: None,
         hinted_at: None,
         revived_at: None,
         history: vec![],
@@ -171,6 +175,8 @@ pub(super) struct Given<'a> {
 pub(super) fn spill(mut task: Task, given: &Given<'_>, context: &Context<'_>) -> (Task, Vec<NewItem>) {
     let budget = limits::CONTROL_RECORD_BYTES - GROWTH_BYTES;
     let [input_id, labels_id] = given.blob_ids;
+    // A payload in an item of its own is one write more. The step's name never causes that.
+    let step = task.parent.as_mut().and_then(|parent| parent.step.take());
     let length = |json: Option<&Json>| json.map_or(0, Json::len);
     let space_left = budget.saturating_sub(size::of(&task));
     let both = length(given.input) + length(given.labels) + 16;
@@ -195,6 +201,12 @@ pub(super) fn spill(mut task: Task, given: &Given<'_>, context: &Context<'_>) ->
     };
     task.input = store(given.input, input_inline, input_id);
     task.labels = store(given.labels, labels_inline, labels_id);
+    if let (Some(parent), Some(_)) = (&mut task.parent, &step) {
+        parent.step = step;
+        if size::of(&task) > budget {
+            task.forget_step();
+        }
+    }
     (task, new_items)
 }
 

@@ -1,4 +1,4 @@
-//! unpark: a task's queue was resumed. The task gets the hint again that was deleted while the queue was paused.
+//! unpark: a task's queue or execution was resumed. The task gets the hint again that was deleted during the pause.
 
 use crate::command::Context;
 use crate::decision::Effect;
@@ -25,7 +25,8 @@ pub(super) fn unparked(
     context: &Context<'_>,
     outcome: Result<Reply, crate::error::Reject>,
 ) -> Decision {
-    let after = Task { parked: false, hinted_at: Some(context.now), ..task.clone() };
+    let mut after = task.clone();
+    transition::unpark(&mut after, context.now);
     let mut decision = super::update_in_slot(task, after, placement, context, outcome);
     let is_sent = decision.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. }));
     let hint = decision.record().filter(|_| !is_sent).map(super::dispatch);

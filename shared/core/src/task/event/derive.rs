@@ -23,7 +23,10 @@ pub fn events(before: Option<&Task>, after: &Task, now: Timestamp) -> Vec<Event>
             None => changed(before, after, now),
         },
     };
-    changes.into_iter().map(|(attempt, what)| event_of(after, attempt, what, now)).collect()
+    // The write may have used the space of the name.
+    let step = after.step().or_else(|| before?.step());
+    let event = |(attempt, what)| Event { step: step.cloned(), ..event_of(after, attempt, what, now) };
+    changes.into_iter().map(event).collect()
 }
 
 /// An event's type, and the number of the attempt that it is about.
@@ -38,6 +41,8 @@ fn event_of(task: &Task, attempt: u32, what: EventType, at: Timestamp) -> Event 
         version: task.version,
         queue: task.queue.clone(),
         task_kind: task.kind.clone(),
+        execution_id: task.execution_id().cloned(),
+        step: task.step().cloned(),
         attempt,
         trace: task.trace,
         at,

@@ -1,6 +1,6 @@
 use super::{Event, EventType, events};
 use crate::task::Status;
-use crate::task::decide::tests::fixture::{Scene, t, task, written};
+use crate::task::decide::tests::fixture::{Scene, parent, t, task, written};
 use crate::timeout::OnTimeout::{Cancel, Retry, Terminal};
 
 /// One event of each type, one on each line, written when the format was first used.
@@ -163,5 +163,27 @@ fn the_end_says_which_status_it_is() {
         let ended: Vec<Status> =
             last_events(&scene, "2s").iter().filter_map(|event| EventType::ended_as(&event.what)).collect();
         assert_eq!(ended, [scene.record().status()]);
+    }
+}
+
+#[test]
+fn every_event_of_a_step_says_whose_it_is() {
+    let step = || {
+        let mut plan = task().attempts(2).deadline("1h");
+        let step = crate::id::StepName::parse("label[3]").ok();
+        plan.schedule.parent = Some(crate::parent::Parent { step, ..parent() });
+        plan.scheduled()
+    };
+    for (scene, now, name) in [
+        (step(), "0s", "TaskScheduled"),
+        (step().at("1s").claim("a"), "1s", "TaskStarted"),
+        (step().at("1h").tick(), "1h", "TaskTimedOut"),
+    ] {
+        let event = wire(&scene, now, name);
+        assert_eq!(
+            (&event["execution_id"], &event["step"]),
+            (&"order-7".into(), &"label[3]".into()),
+            "{name}"
+        );
     }
 }

@@ -37,13 +37,14 @@ impl Api {
         self.ask(Call::with(Route::Claim(queue), request)?.wait(wait.saturating_add(fill))).await
     }
 
-    /// Sends a heartbeat: it extends the lease, and its answer says whether a cancellation was requested.
+    /// Sends a heartbeat: it extends the lease, restarts the heartbeat timeout unless it is of the worker alone, and its
+    /// answer says whether a cancellation was requested.
     ///
     /// ```no_run
     /// use tickover::client::wire::{answer::ClaimedView, request::HeartbeatRequest};
     ///
     /// # async fn example(client: tickover::Client, task: ClaimedView) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    /// let request = HeartbeatRequest { lease: task.lease, progress: None };
+    /// let request = HeartbeatRequest { lease: task.lease, progress: None, details: None, worker_only: None };
     /// let answer = client.api().heartbeat(&task.id, &request).await?;
     /// println!("cancelled: {}", answer.cancel_requested);
     /// # Ok(())

@@ -43,7 +43,6 @@ struct NewTask {
     idempotency_key: Option<String>,
     delay: Option<Millis>,
     run_at: Option<Timestamp>,
-    schedule_to_start: Option<Millis>,
     options: StepOptions,
     labels: Option<Labels>,
 }
@@ -124,9 +123,9 @@ impl<O> ScheduleTask<O> {
 
     /// Sets how long each attempt may wait for a worker.
     pub fn schedule_to_start_timeout(self, timeout: impl IntoMillis) -> Self {
-        self.change(|task| {
+        self.options(|options| {
             let timeout = timeout_of("schedule_to_start_timeout", timeout)?;
-            Ok(NewTask { schedule_to_start: Some(timeout), ..task })
+            Ok(StepOptions { schedule_to_start: Some(timeout), ..options })
         })
     }
 
@@ -252,7 +251,6 @@ impl NewTask {
             idempotency_key: None,
             delay: None,
             run_at: None,
-            schedule_to_start: None,
             options: StepOptions::default(),
             labels: None,
         })
@@ -292,11 +290,9 @@ impl NewTask {
         let each = |timeout: AttemptTimeout| {
             if is_error { timeout } else { AttemptTimeout { on_timeout: OnTimeout::Cancel, ..timeout } }
         };
-        let start =
-            self.schedule_to_start.map(|after| AttemptTimeout { after, on_timeout: options.on_timeout });
         Timeouts {
             schedule_to_close: options.all_attempts().map(|after| LifeTimeout { after, is_error }),
-            schedule_to_start: start,
+            schedule_to_start: options.schedule_to_start(),
             heartbeat: options.heartbeat(),
             start_to_close: options.each_attempt().map(each),
         }

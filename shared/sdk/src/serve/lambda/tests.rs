@@ -24,6 +24,7 @@ const INVOCATION: Millis = Millis::from_secs(25);
 
 struct Scene {
     app: App,
+    clock: Arc<ManualClock>,
     queue: Arc<MemoryQueue>,
 }
 
@@ -32,7 +33,7 @@ impl Scene {
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
         let (store, ids) = (Arc::new(MemoryStore::default()), Arc::new(SystemIds));
-        let ports = Ports { store, queue: queue.clone(), clock, ids };
+        let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids };
         let config = Config::read(|name| match name {
             "TICKOVER_TABLE" => Some("t".to_owned()),
             "TICKOVER_QUEUES" => Some("studio=http://q/1/studio".to_owned()),
@@ -46,6 +47,7 @@ impl Scene {
                 config: Arc::new(config.unwrap()),
                 metrics: tickover_lambda::metrics::Metrics::default(),
             },
+            clock,
             queue,
         }
     }
@@ -53,7 +55,7 @@ impl Scene {
     /// A worker of the queue, which has announced itself.
     async fn worker(&self, provides: &[&str]) -> Worker {
         let settings = WorkerSettings {
-            heartbeat: false,
+            heartbeat: Some(Millis::ZERO),
             queues: vec![studio()],
             provides: names(provides),
             ..WorkerSettings::default()
@@ -62,6 +64,19 @@ impl Scene {
         let worker = Worker::new(self.app.service.clone(), registry, settings).unwrap();
         worker.announce().await;
         worker
+    }
+
+    /// The event of a function with all messages of the queue.
+    async fn event(&self) -> Event {
+        let received = self.queue.receive(&studio(), 10, INVOCATION, Millis::ZERO).await.unwrap();
+        let records = received.into_iter().map(|received| {
+            serde_json::json!({
+                "messageId": "m", "body": received.body, "receiptHandle": received.receipt,
+                "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-central-1:1:studio",
+            })
+        });
+        let event = serde_json::json!({"Records": records.collect::<Vec<_>>()});
+        Event::read(serde_json::value::to_raw_value(&event).unwrap())
     }
 
     async fn schedule(&self, id: &str, requires: &[&str], any_queue: bool) -> QueueName {
@@ -138,4 +153,41 @@ async fn a_function_gets_only_tasks_whose_requirements_it_provides_and_is_found_
     ] {
         assert_eq!(scene.status(id).await, status, "{id}");
     }
+}
+
+/// Where the step below writes down when its lease ends.
+struct Studio {
+    service: Service,
+    leases: Arc<Mutex<Vec<Timestamp>>>,
+}
+
+/// Takes 20 of the invocation's 25 seconds.
+#[tickover::step("render")]
+async fn render_slowly(#[state] studio: &Studio, scene: String) -> Result<String> {
+    let clock = studio.service.clock();
+    clock.sleep_until(clock.now().plus(Millis::from_secs(20))).await;
+    let id = TaskId::parse(step_info().map(|info| info.idempotency_key).unwrap_or_default())?;
+    let task = studio.service.describe(&id).await?.task;
+    studio.leases.lock().unwrap().extend(task.running().map(|running| running.lease_expires_at));
+    Ok(scene)
+}
+
+#[tokio::test]
+async fn a_function_takes_its_invocations_deadline_as_lease_and_sends_no_heartbeat() {
+    let scene = Scene::new();
+    let service = scene.app.service.clone();
+    let leases = Arc::default();
+    let studio = Studio { service: service.clone(), leases: Arc::clone(&leases) };
+    let registry = Registry::new().with_step::<render_slowly>().with_state(studio);
+    let settings = WorkerSettings { heartbeat: Some(Millis::ZERO), ..WorkerSettings::default() };
+    let worker = Worker::new(service.clone(), registry, settings).unwrap();
+    scene.schedule("long", &[], false).await;
+    let deadline_at = service.now().plus(INVOCATION);
+    let invocation = Invocation { event: scene.event().await, deadline_at };
+    let answer = scene.clock.drive(handle(&scene.app, &worker, 10, invocation)).await.unwrap();
+    assert_eq!(answer.get(), r#"{"batchItemFailures":[]}"#);
+    assert_eq!(*leases.lock().unwrap(), [deadline_at]);
+    let task = service.describe(&TaskId::parse("long").unwrap()).await.unwrap().task;
+    // It was scheduled, claimed and completed: no other write.
+    assert_eq!((task.status(), task.version), (Status::Completed, 3));
 }

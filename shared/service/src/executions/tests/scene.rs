@@ -243,13 +243,24 @@ impl Scene {
             name: name(step),
             outcome: StepOutcome::Completed { output },
             attempts: Some(1),
+            expired: None,
+            errors: vec![],
         };
         Entry { at: self.clock.now(), what }
     }
 
     pub(crate) fn failed_step(&self, step: &str) -> Entry {
         let outcome = StepOutcome::Exhausted { error: Payload::Inline(Json::string("declined")) };
-        Entry { at: self.clock.now(), what: Happened::Step { name: name(step), outcome, attempts: Some(3) } }
+        Entry {
+            at: self.clock.now(),
+            what: Happened::Step {
+                name: name(step),
+                outcome,
+                attempts: Some(3),
+                expired: None,
+                errors: vec![],
+            },
+        }
     }
 
     pub(crate) async fn start_remote(&self, execution: &Execution, steps: usize) -> Vec<Entry> {

@@ -3,7 +3,7 @@
 use tickover_core::command::Context;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::error::Reject;
+use tickover_core::error::{Reject, TakenBy};
 use tickover_core::flow::Flow;
 use tickover_core::id::{Fingerprint, Incarnation, Owner, TaskId};
 use tickover_core::limits::SPAN_MAX;
@@ -116,7 +116,7 @@ impl Service {
         match decision.outcome {
             Ok((task, _)) => Ok(is_fence(&task)),
             // Another task has this id, so the late process is refused anyway.
-            Err(refusal) if refusal.reject == Reject::IdConflict => Ok(true),
+            Err(refusal) if matches!(refusal.reject, Reject::IdConflict { .. }) => Ok(true),
             Err(refusal) => Err(refusal.into()),
         }
     }
@@ -146,7 +146,8 @@ impl Service {
             return Ok(None);
         }
         if task.fingerprint != own {
-            return Err(Reject::IdConflict.into());
+            let by = TakenBy::Key(task.id.clone());
+            return Err(Reject::IdConflict { by, since: task.created_at }.into());
         }
         let existed = reply == Reply::Scheduled { existed: true };
         Ok(Some(placed(request, task, existed, decision.effects)))

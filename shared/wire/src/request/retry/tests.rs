@@ -75,6 +75,22 @@ fn camel_case_policies_have_exact_delays() {
 }
 
 #[test]
+fn max_delay_in_camel_case_cuts_only_a_growing_delay() {
+    let delays = |value: &Value| [1, 2, 3].map(|attempt| read(value).delay_before_next(attempt, 0).as_u64());
+    for (value, expected) in [
+        (json!({"delay": "2s", "maxDelay": "1s"}), [2_000, 2_000, 2_000]),
+        (json!({"delay": "2s", "exponentialBackoff": 1, "maxDelay": "1s"}), [2_000, 2_000, 2_000]),
+        (json!({"delay": "2s", "exponentialBackoff": 0.5, "maxDelay": "1s"}), [2_000, 1_000, 500]),
+        (json!({"delay": "2s", "exponentialBackoff": 1.5, "maxDelay": "4s"}), [2_000, 3_000, 4_000]),
+        (json!({"delay": "2s", "exponentialBackoff": 2, "maxDelay": "1s"}), [1_000, 1_000, 1_000]),
+        (json!({"delay": "2s", "max_delay": "1s"}), [1_000, 1_000, 1_000]),
+    ] {
+        assert_eq!(delays(&value), expected, "{value}");
+    }
+    assert_eq!(read(&json!({"delay": "2s", "maxDelay": "1s"})).max_delay, None, "nothing reads it");
+}
+
+#[test]
 fn a_wrong_policy_is_refused_where_it_is_wrong() {
     for (value, path, found) in [
         (json!(3), "retry", "3"),
@@ -102,6 +118,7 @@ fn a_wrong_policy_is_refused_where_it_is_wrong() {
         (json!({"exponentialBackoff": "2"}), "retry.exponentialBackoff", "2"),
         (json!({"max_delay": 0}), "retry.max_delay", "0"),
         (json!({"maxDelay": "400d"}), "retry.maxDelay", "400d"),
+        (json!({"delay": "2s", "maxDelay": 0}), "retry.maxDelay", "0"),
         (json!({"jitter": "equal"}), "retry.jitter", "equal"),
         (json!({"jitter": true}), "retry.jitter", "true"),
         (json!({"non_retryable": "bad"}), "retry.non_retryable", "bad"),

@@ -78,7 +78,17 @@ impl RunningTurn<'_> {
             let next_at = self.process.now().plus(pause);
             let error = Some(Failure::new("broken", "for now"));
             let (first_at, at, progress) = (begun_at, Some(next_at), None);
-            self.push(Happened::Attempt { name, attempt, first_at, error, next_at: at, progress });
+            self.push(Happened::Attempt {
+                name,
+                attempt,
+                first_at,
+                error,
+                next_at: at,
+                progress,
+                details: None,
+                is_ongoing: false,
+                errors: vec![],
+            });
             return Ok(Block::until(next_at));
         }
         let dice = &self.process.gate.dice;
@@ -88,7 +98,13 @@ impl RunningTurn<'_> {
             Some(_) => StepOutcome::Completed { output: Some(output) },
             None => StepOutcome::Exhausted { error: output },
         };
-        self.push(Happened::Step { name: name.clone(), outcome, attempts: Some(attempt) });
+        self.push(Happened::Step {
+            name: name.clone(),
+            outcome,
+            attempts: Some(attempt),
+            expired: None,
+            errors: vec![],
+        });
         if self.behaviour == Behaviour::Careful {
             self.record().await?;
         }
@@ -238,6 +254,7 @@ impl RunningTurn<'_> {
                 incarnation: self.execution.incarnation,
                 run: self.execution.run,
                 slot: None,
+                step: None,
                 on_close: policy,
             };
             let request = StartRequest {

@@ -23,7 +23,17 @@ impl RunningTurn<'_> {
         if now < timeout_at {
             let (attempt, first_at, next_at) = (1, begun_at, Some(timeout_at));
             let (error, progress, begun) = (None, None, name.clone());
-            self.push(Happened::Attempt { name: begun, attempt, first_at, error, next_at, progress });
+            self.push(Happened::Attempt {
+                name: begun,
+                attempt,
+                first_at,
+                error,
+                next_at,
+                progress,
+                details: None,
+                is_ongoing: false,
+                errors: vec![],
+            });
             self.record().await?;
             self.maybe_fall_silent()?;
             self.did(Done::Began(name.clone()));
@@ -31,7 +41,7 @@ impl RunningTurn<'_> {
         }
         let in_time = self.process.now() < timeout_at;
         let outcome = if in_time { StepOutcome::Completed { output: None } } else { StepOutcome::TimedOut };
-        self.push(Happened::Step { name, outcome, attempts: Some(1) });
+        self.push(Happened::Step { name, outcome, attempts: Some(1), expired: None, errors: vec![] });
         if self.behaviour == Behaviour::Careful {
             self.record().await?;
         }

@@ -71,7 +71,7 @@ impl<'a> Stories<'a> {
                 | What::Fault(_) => continue,
             };
             match happening {
-                Happening::Decided(ruling) => drop(rulings.insert(ruling.nonce, ruling)),
+                Happening::Decided(ruling) => drop(rulings.insert(ruling.nonce, &**ruling)),
                 Happening::Sealed { key, segment } => drop(segments.insert(*key, segment)),
                 Happening::Did(deed) => deeds.push((number, event.at, deed)),
                 Happening::Joined { .. } | Happening::Acted(_) => {}

@@ -37,7 +37,7 @@ fn held_with(command: &Command) -> Option<LeaseId> {
         Command::Record(record) => Some(record.lease),
         Command::Suspend(suspend) => Some(suspend.lease),
         Command::Close(close) => Some(close.lease),
-        Command::Heartbeat { lease } | Command::Release { lease, .. } => Some(*lease),
+        Command::Heartbeat { lease, .. } | Command::Release { lease, .. } => Some(*lease),
         Command::Start(_)
         | Command::StartTurn(_)
         | Command::SendEvent(_)

@@ -100,6 +100,7 @@ pub(super) fn parent_of(id: &str, incarnation: Incarnation) -> Parent {
         incarnation,
         run: 1,
         slot: None,
+        step: None,
         on_close: ParentClosePolicy::default(),
     }
 }

@@ -23,7 +23,17 @@ fn attempt_started(seconds: u64, name: &str, attempt: u32, until: Option<u64>) -
     let next_at = until.map(later);
     entry(
         seconds,
-        Happened::Attempt { name: step(name), attempt, first_at: NOW, error: None, next_at, progress: None },
+        Happened::Attempt {
+            name: step(name),
+            attempt,
+            first_at: NOW,
+            error: None,
+            next_at,
+            progress: None,
+            details: None,
+            is_ongoing: false,
+            errors: vec![],
+        },
     )
 }
 
@@ -31,12 +41,28 @@ fn failed(seconds: u64, name: &str, attempt: u32, next: u64) -> Entry {
     let (error, next_at) = (Some(Failure::new("net", "down")), Some(later(next)));
     entry(
         seconds,
-        Happened::Attempt { name: step(name), attempt, first_at: NOW, error, next_at, progress: None },
+        Happened::Attempt {
+            name: step(name),
+            attempt,
+            first_at: NOW,
+            error,
+            next_at,
+            progress: None,
+            details: None,
+            is_ongoing: false,
+            errors: vec![],
+        },
     )
 }
 
 fn ended(seconds: u64, name: &str, attempts: u32) -> Entry {
-    let what = Happened::Step { name: step(name), outcome: StepOutcome::TimedOut, attempts: Some(attempts) };
+    let what = Happened::Step {
+        name: step(name),
+        outcome: StepOutcome::TimedOut,
+        attempts: Some(attempts),
+        expired: None,
+        errors: vec![],
+    };
     entry(seconds, what)
 }
 

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome, open_steps};
+use tickover_core::execution::journal::{
+    Entry, FailedAttempt, Happened, StepOutcome, is_start_of_child, open_steps,
+};
 use tickover_core::execution::{Execution, ParentClosePolicy};
 use tickover_core::id::StepName;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::remote_id;
-use tickover_wire::Verbatim;
 use tickover_wire::answer::TimelineEntryView;
+use tickover_wire::{OpenEnum, Verbatim};
 
 use super::{named, new, with};
 use crate::view::attempt;
@@ -62,17 +64,47 @@ impl<'a> Steps<'a> {
             views.push(TimelineEntryView { count: Some(count), ..view });
         }
         views.extend(self.attempts.apply(entry).map(|lost| attempt_lost(entry.at, lost)));
+        views.extend(self.failed_before(entry));
         views.extend(self.entry(entry));
         views
+    }
+
+    /// The failed attempts that have no entry of their own.
+    fn failed_before(&self, entry: &Entry) -> Vec<TimelineEntryView> {
+        let (Happened::Attempt { name, errors, .. } | Happened::Step { name, errors, .. }) = &entry.what
+        else {
+            return vec![];
+        };
+        let failed = |failed: &FailedAttempt| TimelineEntryView {
+            attempt: Some(failed.attempt + self.attempts.lost(name)),
+            error: Some(attempt::error(&failed.error)),
+            ..named(failed.at, "step_attempt_failed", name)
+        };
+        errors.iter().map(failed).collect()
     }
 
     fn entry(&mut self, entry: &'a Entry) -> Option<TimelineEntryView> {
         let at = entry.at;
         Some(match &entry.what {
-            Happened::Attempt { name, attempt, first_at, error, next_at, progress } => {
+            Happened::Attempt {
+                name,
+                attempt,
+                first_at,
+                error,
+                next_at,
+                progress,
+                details,
+                is_ongoing,
+                ..
+            } => {
                 self.started.insert(name, StartedStep { at: *first_at, is_child: false });
-                let kind = if error.is_some() { "step_attempt_failed" } else { "step_attempt_started" };
+                let kind = match (error, is_ongoing) {
+                    (Some(_), _) => "step_attempt_failed",
+                    (None, true) => "step_progress",
+                    (None, false) => "step_attempt_started",
+                };
                 TimelineEntryView {
+                    details: details.clone().map(Verbatim),
                     attempt: Some(*attempt + self.attempts.lost(name)),
                     error: error.as_ref().map(attempt::error),
                     until: next_at.map(Into::into),
@@ -93,7 +125,11 @@ impl<'a> Steps<'a> {
                     ..named(at, "child_started", name)
                 }
             }
-            Happened::Step { name, outcome, attempts } => self.step_ended(at, name, outcome, *attempts),
+            Happened::Step { name, outcome, attempts, expired, .. } => TimelineEntryView {
+                timeout_kind: expired.map(|expired| OpenEnum::Known(expired.kind)),
+                deadline_at: expired.map(|expired| expired.deadline_at.into()),
+                ..self.step_ended(at, name, outcome, *attempts)
+            },
             Happened::Reopened { name } => {
                 self.started.remove(name);
                 named(at, "step_reopened", name)
@@ -104,6 +140,8 @@ impl<'a> Steps<'a> {
                 let until = Some((*until).into());
                 TimelineEntryView { until, ..named(at, "timer_started", name) }
             }
+            // The child's own entry shows its start.
+            Happened::Fired { name } if is_start_of_child(name) => return None,
             Happened::Fired { name } => {
                 self.timers.remove(name);
                 named(at, "timer_fired", name)
@@ -142,6 +180,8 @@ impl<'a> Steps<'a> {
         attempts: Option<u32>,
     ) -> TimelineEntryView {
         let started = self.started.get(name);
+        // The clocks of two processes may differ: no end is shown before its start.
+        let at = started.map_or(at, |started| at.max(started.at));
         let subject = if started.is_some_and(|started| started.is_child) { "child" } else { "step" };
         let lost = self.attempts.lost(name);
         let view = TimelineEntryView {

@@ -19,7 +19,7 @@ pub(super) use crate::task::decide::tests::fixture::{
     BUSY, EMPTY, blob, claimed_up_to, json, lease, span, t,
 };
 pub(super) use check::Ledger;
-pub(super) use scene::Scene;
+pub(super) use scene::{Scene, failure};
 
 /// An execution to be started. It has no timeouts and no `on_failure` code unless a test sets them.
 #[derive(Clone, Debug)]
@@ -109,6 +109,7 @@ pub(super) fn parent() -> Parent {
         incarnation: Incarnation::from_bytes([4; 8]),
         run: 1,
         slot: None,
+        step: None,
         on_close: crate::execution::ParentClosePolicy::default(),
     }
 }
@@ -134,13 +135,13 @@ pub(super) fn event_id(text: &str) -> EventId {
 /// An inline step that ended with this output.
 pub(super) fn done(text: &str, output: &str) -> Entry {
     let outcome = StepOutcome::Completed { output: Some(Payload::Inline(json(output))) };
-    entry(Happened::Step { name: name(text), outcome, attempts: Some(1) })
+    entry(Happened::Step { name: name(text), outcome, attempts: Some(1), expired: None, errors: vec![] })
 }
 
 /// An inline step whose result is a blob.
 pub(super) fn done_aside(text: &str, at: BlobRef) -> Entry {
     let outcome = StepOutcome::Completed { output: Some(Payload::Blob(at)) };
-    entry(Happened::Step { name: name(text), outcome, attempts: Some(1) })
+    entry(Happened::Step { name: name(text), outcome, attempts: Some(1), expired: None, errors: vec![] })
 }
 
 /// The start of a remote step.
@@ -157,7 +158,7 @@ pub(super) fn child(text: &str) -> Entry {
 /// The end of a remote step or a child.
 pub(super) fn ended(text: &str) -> Entry {
     let outcome = StepOutcome::Completed { output: None };
-    entry(Happened::Step { name: name(text), outcome, attempts: None })
+    entry(Happened::Step { name: name(text), outcome, attempts: None, expired: None, errors: vec![] })
 }
 
 /// The end of a wait by an event of that name.
@@ -168,10 +169,26 @@ pub(super) fn waited(text: &str, of: &str) -> Entry {
 /// An attempt that is recorded before it runs. It times out at this instant after the beginning.
 pub(super) fn begun(text: &str, until: &str) -> Entry {
     let (first_at, next_at) = (t("0s"), Some(t(until)));
-    entry(Happened::Attempt { name: name(text), attempt: 1, first_at, error: None, next_at, progress: None })
+    entry(Happened::Attempt {
+        name: name(text),
+        attempt: 1,
+        first_at,
+        error: None,
+        next_at,
+        progress: None,
+        details: None,
+        is_ongoing: false,
+        errors: vec![],
+    })
 }
 
 /// The end of a step by its own timeout.
 pub(super) fn ends_attempt(text: &str) -> Entry {
-    entry(Happened::Step { name: name(text), outcome: StepOutcome::TimedOut, attempts: Some(1) })
+    entry(Happened::Step {
+        name: name(text),
+        outcome: StepOutcome::TimedOut,
+        attempts: Some(1),
+        expired: None,
+        errors: vec![],
+    })
 }

@@ -28,6 +28,7 @@ fn what_the_record_has_no_room_for_is_sealed_with_all_before_it() {
         let is_sealed = !scene.decision().segments().is_empty();
         assert_eq!(scene.record().journal.is_empty(), is_sealed);
         assert_eq!(scene.journal(), recorded);
+        assert_eq!(scene.record().completed_steps(), u32::try_from(recorded.len()).ok());
     }
     assert!((5..20).contains(&seals), "{seals} segments");
     scene.complete("a").has_ended();

@@ -2,7 +2,7 @@
 
 use crate::decision::Write;
 use crate::due::DueKind;
-use crate::error::Reject;
+use crate::error::{Reject, TakenBy};
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::StartPolicy;
 use crate::execution::decision::{Reply, StartTurnReply, SuspendReply};
@@ -74,20 +74,17 @@ fn starting_the_same_id_again_answers_with_what_is_there_and_hints_again_if_nobo
 
 #[test]
 fn an_id_of_another_workflow_is_taken_whatever_the_policy_says() {
-    let scene = execution().started().start_other().refuses(Reject::IdConflict).changes_nothing();
-    scene
-        .start_turn("a")
-        .start_other()
-        .refuses(Reject::IdConflict)
-        .complete("a")
-        .start_other()
-        .refuses(Reject::IdConflict);
+    let workflow = execution().started().record().workflow.clone();
+    let taken = Reject::IdConflict { by: TakenBy::OtherWorkflow(workflow), since: t("0s") };
+    let scene = execution().started().start_other().refuses(taken.clone()).changes_nothing();
+    scene.start_turn("a").start_other().refuses(taken.clone()).complete("a").start_other().refuses(taken);
 }
 
 #[test]
 fn a_start_that_insists_on_being_the_first_is_refused_unless_it_was() {
     let scene = execution().policy(StartPolicy::Reject).started().replies(NEW);
-    scene.start_repeated().replies(NEW).start_again().refuses(Reject::IdConflict).changes_nothing();
+    let taken = Reject::IdConflict { by: TakenBy::Execution, since: t("0s") };
+    scene.start_repeated().replies(NEW).at("1m").start_again().refuses(taken).changes_nothing();
 }
 
 #[test]

@@ -39,7 +39,7 @@ struct Life {
 /// The timeouts of a workflow's code; most start requests set none.
 fn terms() -> CodeTerms {
     let timeouts = ExecutionTimeouts { execution: Some(span("20m")), run: Some(span("5m")) };
-    CodeTerms { timeouts, on_failure: None }
+    CodeTerms { timeouts, on_failure: None, attempts: None }
 }
 
 impl Life {
@@ -132,7 +132,17 @@ impl Life {
                 let next_at = Some(Timestamp::from_millis(self.now.as_millis() + ms));
                 let (name, first_at) = (name(&format!("attempt-{number}")), self.now);
                 let (attempt, error, progress) = (1, None, None);
-                let what = Happened::Attempt { name, attempt, first_at, error, next_at, progress };
+                let what = Happened::Attempt {
+                    name,
+                    attempt,
+                    first_at,
+                    error,
+                    next_at,
+                    progress,
+                    details: None,
+                    is_ongoing: false,
+                    errors: vec![],
+                };
                 let entries = vec![Entry { at: self.now, what }];
                 Command::Record(Record {
                     lease: self.lease(*whose),
@@ -175,7 +185,7 @@ impl Life {
                 let ending = Ending::ContinueAsNew { input: None, events };
                 Command::Close(Close { lease: self.lease(*whose), entries: vec![], ending, on_failure: None })
             }
-            Step::Heartbeat(whose) => Command::Heartbeat { lease: self.lease(*whose) },
+            Step::Heartbeat(whose) => Command::Heartbeat { lease: self.lease(*whose), entries: vec![] },
             Step::Release(whose, after, reason) => {
                 Command::Release { lease: self.lease(*whose), after: *after, reason: reason.clone() }
             }

@@ -5,8 +5,8 @@ use crate::command::Isolation;
 use crate::execution::command::{CodeTerms, Command, Ending, ReleaseReason, StartTurn};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
-    Admission, Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress, Stuck,
-    fixture,
+    Admission, Execution, ExecutionOutcome, ExecutionStatus as Status, ExecutionTimeouts, Progress,
+    RunAttempt, Stuck, fixture,
 };
 use crate::failure::Failure;
 use crate::flow::Priority;
@@ -17,6 +17,7 @@ use crate::lane::Lane;
 use crate::limits;
 use crate::parent::{Parent, Slot};
 use crate::payload::Payload;
+use crate::retry::{MaxAttempts, RetryPolicy};
 use crate::trace::TraceContext;
 
 use super::fixture::{Plan, Scene, done, event, execution, json, lease, remote, span};
@@ -61,6 +62,7 @@ pub(super) fn largest_parent() -> Parent {
         incarnation: Incarnation::from_bytes([255; 8]),
         run: 99_999,
         slot: Some(slot),
+        step: None,
         on_close: crate::execution::ParentClosePolicy::RequestCancel,
     }
 }
@@ -72,6 +74,7 @@ fn aged(plan: Plan) -> Scene {
         record.wakes = 9_999_999_999;
         record.run = 99_999;
         record.pending_events = 1_000;
+        record.attempt = Some(RunAttempt { number: 99_999, of: attempts(), overdue: true });
     })
 }
 
@@ -134,14 +137,28 @@ fn through_every_state(begin: impl Fn() -> Scene) {
                 .finish();
         }
     }
+    for bytes in [0, 60, 240, 10_000] {
+        let (scene, events) = with_all_pending(working());
+        let retry = RetryPolicy { max_attempts: attempts(), ..RetryPolicy::none() };
+        let ending = Ending::FailedRun { outcome: failure(bytes), retry, events };
+        take(scene.close_with("a", vec![], ending), "b").wait("b").is(Status::Waiting);
+    }
     let input = Some(Payload::Inline(json(&text(100))));
-    let scene = working();
-    // All pending events go along.
+    let (scene, events) = with_all_pending(working());
+    let ending = Ending::ContinueAsNew { input, events };
+    take(scene.close_with("a", vec![], ending), "b").wait("b").is(Status::Waiting);
+}
+
+/// The scene, and events for all that are pending: they go along into the next run.
+fn with_all_pending(scene: Scene) -> (Scene, Vec<Entry>) {
     let pending = usize::try_from(scene.record().pending_events).unwrap();
     let what = Happened::Event { name: event("go"), id: None, payload: None };
     let events = vec![Entry { at: super::fixture::t("0s"), what }; pending];
-    let ending = Ending::ContinueAsNew { input, events };
-    take(scene.close_with("a", vec![], ending), "b").wait("b").is(Status::Waiting);
+    (scene, events)
+}
+
+fn attempts() -> MaxAttempts {
+    MaxAttempts::try_from(i64::from(u32::MAX)).unwrap()
 }
 
 fn suspend_until() -> crate::time::Timestamp {

@@ -10,7 +10,7 @@ use super::lifecycle::{SPENT, TAKEN};
 /// 1 hour in all, 10 minutes for each run, 5 minutes for the `on_failure` code.
 fn terms() -> CodeTerms {
     let timeouts = ExecutionTimeouts { execution: Some(span("1h")), run: Some(span("10m")) };
-    CodeTerms { timeouts, on_failure: Some(span("5m")) }
+    CodeTerms { timeouts, on_failure: Some(span("5m")), attempts: None }
 }
 
 fn bounds(scene: &Scene) -> [Option<crate::time::Timestamp>; 2] {

@@ -105,6 +105,7 @@ pub(crate) fn parent() -> Parent {
         incarnation: Incarnation::from_bytes([5; 8]),
         run: 1,
         slot: None,
+        step: None,
         on_close: crate::execution::ParentClosePolicy::default(),
     }
 }

@@ -3,12 +3,13 @@
 use crate::command::Isolation;
 use crate::error::Reject;
 use crate::id::{Incarnation, WorkerName};
-use crate::task::command::{Claim, Command, Heartbeat, HintedRecord};
+use crate::payload::Payload;
+use crate::task::command::{Claim, Command, Heartbeat, HintedRecord, SignOfLife};
 use crate::task::decision::{ClaimReply, Reply};
 use crate::task::{Ending, Status};
 use crate::timeout::{OnTimeout, TimeoutKind};
 
-use super::fixture::{Scene, lease, span, t, task};
+use super::fixture::{Scene, blob, lease, span, t, task};
 use super::life::{ACCEPTED, CLAIMED, SPENT};
 
 const HELD: Reply = Reply::Claim(ClaimReply::Leased);
@@ -76,6 +77,7 @@ fn a_hint_of_an_earlier_task_with_the_same_id_is_stale() {
             hint: Some(HintedRecord { incarnation: Incarnation::from_bytes([incarnation; 8]), version: 1 }),
             isolation: Isolation::Alone,
             paused: false,
+            held: false,
             places: None,
             start: None,
             began_at: None,
@@ -95,6 +97,7 @@ fn a_hint_from_before_the_task_became_pending_again_is_stale() {
             hint: Some(hint),
             isolation: Isolation::Alone,
             paused: false,
+            held: false,
             places: None,
             start: None,
             began_at: None,
@@ -131,6 +134,16 @@ fn a_heartbeat_extends_the_lease_and_the_heartbeat_timeout_and_nothing_else() {
 }
 
 #[test]
+fn a_heartbeat_of_the_worker_alone_extends_the_lease_and_leaves_the_heartbeat_timeout_as_it_is() {
+    let scene = task().attempts(2).heartbeats("20s", OnTimeout::Retry).scheduled().claim_for("a", "30s");
+    let scene = scene.at("15s").worker_heartbeat("a").replies(Reply::Extended);
+    assert_eq!((scene.running().lease_expires_at, scene.running().heartbeat_at), (t("45s"), Some(t("20s"))));
+    // The worker lives, and the work has been silent for 20 s.
+    let scene = scene.at("20s").worker_heartbeat("a");
+    scene.refuses(Reject::DeadlineExceeded { kind: TimeoutKind::Heartbeat }).is(Status::Pending);
+}
+
+#[test]
 fn no_lease_outlives_its_attempt_or_the_task() {
     let scene = task().close_within("40s", OnTimeout::Retry).scheduled().claim("a");
     assert_eq!(scene.running().lease_expires_at, t("40s"));
@@ -152,9 +165,33 @@ fn progress_is_kept_across_attempts_until_another_one_is_reported() {
 }
 
 #[test]
+fn details_are_kept_across_attempts_also_of_a_lost_worker_until_others_are_reported() {
+    let kept = |scene: &Scene| match &scene.record().details {
+        Some(Payload::Inline(details)) => Some(details.as_str().to_owned()),
+        Some(Payload::Blob(_)) | None => None,
+    };
+    let scene = task().attempts(3).scheduled().claim("a").details("a", r#"{"processed":120}"#);
+    let scene = scene.progress("a", 0.5).fail("a");
+    assert_eq!(kept(&scene).unwrap(), r#"{"processed":120}"#);
+    let scene = scene.claim_for("b", "10s").at("10s").claim("c").on_attempt(2);
+    assert_eq!(
+        (kept(&scene).unwrap(), scene.record().progress),
+        (r#"{"processed":120}"#.to_owned(), Some(0.5))
+    );
+    let scene = scene.details("c", "[]").complete("c");
+    assert_eq!(kept(&scene).unwrap(), "[]");
+}
+
+#[test]
 fn a_progress_report_restarts_the_heartbeat_timeout_and_leaves_the_lease_as_it_is() {
-    let report =
-        Heartbeat { lease: lease("a"), progress: Some(0.5), extends_lease: false, places_until: None };
+    let report = Heartbeat {
+        lease: lease("a"),
+        sign_of: SignOfLife::Work,
+        progress: Some(0.5),
+        details: None,
+        blob_id: blob("details"),
+        places_until: None,
+    };
     let scene = task().scheduled().claim("a");
     let ends_at = scene.running().lease_expires_at;
     let scene = scene.at("20s").run(&Command::Heartbeat(report));

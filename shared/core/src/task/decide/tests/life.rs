@@ -1,7 +1,7 @@
 //! Every state transition of a task once, and the answers to calls that are repeated or refused.
 
 use crate::decision::Write;
-use crate::error::Reject;
+use crate::error::{Reject, TakenBy};
 use crate::limits::Limits;
 use crate::queue::KeyRecord;
 use crate::task::command::{Command, Complete};
@@ -276,7 +276,7 @@ fn another_request_under_the_same_id_is_refused() {
     task()
         .scheduled()
         .schedule_something_else()
-        .refuses(Reject::IdConflict)
+        .refuses(Reject::IdConflict { by: TakenBy::Task, since: t("0s") })
         .changes_nothing()
         .sends_nothing();
 }

@@ -7,7 +7,7 @@ use crate::task::Status;
 use crate::task::decision::{ClaimReply, Reply};
 use crate::timeout::OnTimeout;
 
-use super::fixture::{EMPTY, task};
+use super::fixture::{EMPTY, t, task};
 use super::life::CLAIMED;
 
 const PARKED: Reply = Reply::Claim(ClaimReply::Parked);
@@ -55,6 +55,45 @@ fn a_worker_lost_while_its_queue_is_paused_is_replaced_when_that_is_resumed() {
     let scene = scene.at("2m").claim_paused("b").replies(PARKED).is(Status::Running);
     let scene = scene.at("3m").unpark().replies(UNPARKED).sends_hint_for("1m").claim("c").replies(CLAIMED);
     assert_eq!(scene.record().losses, 1);
+}
+
+// ---- its execution is paused
+
+#[test]
+fn a_step_of_a_paused_execution_is_parked_without_a_deadline_and_its_time_starts_afresh_at_the_resume() {
+    let plan = || task().step().deadline("10m").start_within("5m", OnTimeout::Terminal).attempts(2);
+    let failed = plan().scheduled().claim("a").at("1m").fail("a").is(Status::Pending);
+    let scene = failed.at("2m").claim_held("b").replies(PARKED).sends_nothing();
+    assert_eq!((scene.record().deadline_at, scene.record().attempt), (None, 1));
+    let scene = scene.at("3h").tick().is(Status::Pending).claim_held("c").replies(PARKED);
+    let scene = scene.at("4h").unpark().replies(UNPARKED);
+    assert_eq!(scene.record().deadline_at, Some(t("4h 10m")));
+    let late = scene.at("4h 5m").tick().is(Status::TimedOut);
+    assert_eq!(late.record().attempt, 2);
+}
+
+#[test]
+fn a_held_step_that_is_claimed_without_an_unpark_has_its_time_afresh_too() {
+    let held = || task().step().deadline("10m").scheduled().at("1m").claim_held("a");
+    let scene = held().at("1h").claim("b").replies(CLAIMED);
+    assert_eq!(scene.record().deadline_at, Some(t("1h 10m")));
+    // A step without a deadline gets none.
+    assert_eq!(task().step().scheduled().claim_held("a").unpark().record().deadline_at, None);
+    held().cancel().is(Status::Cancelled);
+}
+
+#[test]
+fn a_worker_lost_while_its_execution_is_paused_is_replaced_after_the_resume() {
+    let scene = task().step().deadline("10m").scheduled().claim("a").at("2m").claim_held("b").replies(PARKED);
+    let scene = scene.is(Status::Pending).sends_nothing().at("1h").unpark().sends_hint_for("2m");
+    assert_eq!((scene.record().losses, scene.record().deadline_at), (1, Some(t("1h 10m"))));
+    scene.claim("c").replies(CLAIMED);
+}
+
+#[test]
+fn a_pause_of_the_queue_alone_holds_no_deadline() {
+    let scene = task().step().deadline("10m").scheduled().claim_paused("a").at("1m").unpark();
+    assert_eq!(scene.record().deadline_at, Some(t("10m")));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce};
 use crate::queue::QueueView;
-use crate::task::command::{Claim, Command, Complete, Fail, Heartbeat, Schedule};
+use crate::task::command::{Claim, Command, Complete, Fail, Heartbeat, Schedule, SignOfLife};
 use crate::task::due::visible_at;
 use crate::task::{State, Task};
 use crate::time::{Timestamp, earliest};
@@ -82,19 +82,26 @@ impl RandomTask {
                 }
                 Command::Schedule(Box::new(schedule))
             }
-            Step::Claim { length, paused } => {
+            Step::Claim { length, paused, held } => {
                 let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
                 self.leases.push(lease);
-                claim(lease, *length, *paused)
+                claim(lease, *length, [*paused, *held])
             }
-            Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60), false),
+            Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60), [false; 2]),
             Step::Heartbeat(whose, progress) => {
-                // Some heartbeats only report progress.
-                let extends_lease = progress.is_none_or(|progress| progress < 0.5);
+                // Some heartbeats are of the worker alone, and some that report progress of the work alone.
+                let sign_of = match progress {
+                    None if random.is_multiple_of(2) => SignOfLife::Worker,
+                    Some(progress) if *progress >= 0.5 => SignOfLife::Work,
+                    None | Some(_) => SignOfLife::Both,
+                };
+                let details = progress.map(|_| text(2 + usize::try_from(random % 511).unwrap_or(0)));
                 Command::Heartbeat(Heartbeat {
                     lease: self.lease(*whose),
+                    sign_of,
                     progress: *progress,
-                    extends_lease,
+                    details,
+                    blob_id,
                     places_until: None,
                 })
             }
@@ -153,7 +160,7 @@ impl RandomTask {
     }
 }
 
-fn claim(lease: LeaseId, length: Millis, paused: bool) -> Command {
+fn claim(lease: LeaseId, length: Millis, [paused, held]: [bool; 2]) -> Command {
     Command::Claim(Claim {
         lease,
         worker: None,
@@ -161,6 +168,7 @@ fn claim(lease: LeaseId, length: Millis, paused: bool) -> Command {
         hint: None,
         isolation: Isolation::Alone,
         paused,
+        held,
         places: None,
         start: None,
         began_at: None,

@@ -1,16 +1,18 @@
 //! The byte budget: a control record stays within one write unit for any request and in any state. Every step of
 //! every scenario checks the budget. The tests here have everything at its maximum at once.
 
+mod details;
+
 use std::num::NonZeroU32;
 
 use crate::command::Isolation;
 use crate::failure::Failure;
-use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, TaskId, TaskKind, WorkerName};
+use crate::id::{ExecutionId, Incarnation, Nonce, QueueName, StepName, TaskId, TaskKind, WorkerName};
 use crate::limits;
 use crate::parent::{Parent, Slot};
 use crate::payload::{Json, Payload};
 use crate::retry::{self, Delay, Jitter, MaxAttempts, RetryPolicy};
-use crate::task::command::{Claim, Command, Complete, Fail, Heartbeat};
+use crate::task::command::{Claim, Command, Complete, Fail, Heartbeat, SignOfLife};
 use crate::task::{Outcome, Status};
 use crate::timeout::OnTimeout;
 use crate::trace::TraceContext;
@@ -60,6 +62,7 @@ fn largest_step() -> Plan {
         incarnation: Incarnation::from_bytes([255; 8]),
         run: 99_999,
         slot: Some(slot),
+        step: Some(StepName::parse("n".repeat(StepName::MAX)).unwrap()),
         on_close: crate::execution::ParentClosePolicy::default(),
     });
     plan
@@ -94,6 +97,7 @@ fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
         hint: None,
         isolation,
         paused,
+        held: false,
         places: None,
         start: None,
         began_at: None,
@@ -104,8 +108,10 @@ fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
 fn progress(scene: Scene, name: &str) -> Scene {
     scene.run(&Command::Heartbeat(Heartbeat {
         lease: lease(name),
+        sign_of: SignOfLife::Both,
         progress: Some(1.0 / 3.0),
-        extends_lease: true,
+        details: None,
+        blob_id: blob("details"),
         places_until: None,
     }))
 }
@@ -279,4 +285,38 @@ fn texts_that_only_people_read_are_cut_first() {
     let scene = claim(fail(claim(aged(plan), "a"), "a", &"m".repeat(500), true), "b");
     assert_eq!(scene.record().history[0].lease, Some(lease("a")), "the fence of a closed attempt stays");
     assert_eq!(scene.record().retry, policy);
+}
+
+#[test]
+fn the_name_of_a_step_never_moves_a_payload_out_of_the_record() {
+    let step = |input: usize, is_named: bool| {
+        let mut plan = task().input(&text(input));
+        let step = is_named.then(|| StepName::parse("n".repeat(StepName::MAX)).unwrap());
+        plan.schedule.parent = Some(Parent { step, ..super::fixture::parent() });
+        plan.scheduled()
+    };
+    let is_named = |scene: &Scene| scene.record().step().is_some();
+    assert!(is_named(&step(100, true)));
+    for bytes in 2..700 {
+        let (named, plain) = (step(bytes, true), step(bytes, false));
+        assert_eq!(
+            named.decision().blobs().len(),
+            plain.decision().blobs().len(),
+            "an input of {bytes} bytes"
+        );
+        let done = |scene| complete(claim(scene, "a"), "a", Some(json(&text(bytes))));
+        let (named, plain) = (done(step(100, true)), done(step(100, false)));
+        assert_eq!(
+            named.decision().blobs().len(),
+            plain.decision().blobs().len(),
+            "a result of {bytes} bytes"
+        );
+        let failed = |scene| fail(claim(scene, "a"), "a", &"m".repeat(bytes), false);
+        let (named, plain) = (failed(step(100, true)), failed(step(100, false)));
+        assert_eq!(
+            named.decision().blobs().len(),
+            plain.decision().blobs().len(),
+            "a message of {bytes} bytes"
+        );
+    }
 }

@@ -57,7 +57,7 @@ fn check_fence(before: &Execution, command: &Command, decision: &Decision, conte
         Command::Record(record) => record.lease,
         Command::Suspend(suspend) => suspend.lease,
         Command::Close(close) => close.lease,
-        Command::Heartbeat { lease } | Command::Release { lease, .. } => *lease,
+        Command::Heartbeat { lease, .. } | Command::Release { lease, .. } => *lease,
         _ => return,
     };
     let holds = before.turn().is_some_and(|turn| turn.lease == lease);

@@ -4,7 +4,7 @@ use super::RandomTask;
 use crate::decision::{DueReply, Effect, Write};
 use crate::error::Reject;
 use crate::retry::MaxAttempts;
-use crate::task::command::Command;
+use crate::task::command::{Claim, Command};
 use crate::task::decision::{ClaimReply, Decision, Reply};
 use crate::task::due::{hint_needed_at, visible_at};
 use crate::task::{Outcome, State, Status, Task};
@@ -26,7 +26,20 @@ impl RandomTask {
             assert!(!matches!(before.status(), Status::Completed | Status::Skipped));
             assert_eq!((after.attempt, after.deadline_at, after.status()), (0, None, Status::Pending));
         } else {
-            assert_eq!(after.deadline_at, before.deadline_at, "the deadline moved");
+            let whole = before.timeouts.schedule_to_close.map(|timeout| self.now.plus(timeout.after));
+            let is_put_on_hold =
+                matches!(command, Command::Claim(Claim { held: true, .. })) && after.is_held();
+            let expected = match (before.is_held(), after.is_held()) {
+                (false, true) if is_put_on_hold => None,
+                (true, false) if after.ended().is_none() => whole,
+                (_, _) => before.deadline_at,
+            };
+            assert_eq!(after.deadline_at, expected, "the deadline moved");
+        }
+        if before.details.is_some() && after.status().is_live() {
+            let brought = matches!(command, Command::Heartbeat(heartbeat) if heartbeat.details.is_some());
+            let kept = after.details == before.details || brought && after.details.is_some();
+            assert!(kept, "the next attempt doesn't get the details");
         }
         match after.retry.max_attempts {
             MaxAttempts::Skip => assert_eq!(after.attempt, 0),
@@ -69,6 +82,11 @@ impl RandomTask {
                 assert_eq!(decision.writes, []);
             }
             Ok(other) => panic!("not an answer to a worker: {other:?}"),
+            // The record has no space for the details.
+            Err(Reject::LimitExceeded { limit: "details", .. }) => {
+                assert!(holds && matches!(command, Command::Heartbeat(_)));
+                assert_eq!(decision.writes, []);
+            }
             Err(Reject::DeadlineExceeded { .. } | Reject::LeaseLost | Reject::AlreadyTerminal { .. }) => {
                 let time_is_left = visible_at(before).is_none_or(|at| at > self.now);
                 assert!(!(holds && time_is_left), "the current lease was refused: {:?}", decision.reply());

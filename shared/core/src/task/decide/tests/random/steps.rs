@@ -32,7 +32,7 @@ pub(super) enum LeaseChoice {
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     ScheduleAgain { same_call: bool, same_content: bool },
-    Claim { length: Millis, paused: bool },
+    Claim { length: Millis, paused: bool, held: bool },
     Unpark,
     ClaimAgain(LeaseChoice),
     Heartbeat(LeaseChoice, Option<f64>),
@@ -66,8 +66,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => any::<(bool, bool)>()
             .prop_map(|(same_call, same_content)| Step::ScheduleAgain { same_call, same_content }),
-        8 => (1_000_u64..900_000, proptest::bool::weighted(0.2))
-            .prop_map(|(ms, paused)| Step::Claim { length: Millis::new(ms), paused }),
+        8 => (1_000_u64..900_000, proptest::bool::weighted(0.2), proptest::bool::weighted(0.1))
+            .prop_map(|(ms, paused, held)| Step::Claim { length: Millis::new(ms), paused, held }),
         2 => Just(Step::Unpark),
         1 => whose().prop_map(Step::ClaimAgain),
         3 => (whose(), proptest::option::of(0.0..=1.0)).prop_map(|(whose, at)| Step::Heartbeat(whose, at)),
