@@ -4,6 +4,8 @@
 
 mod dependencies;
 mod features;
+mod named_tests;
+mod promises;
 mod sizes;
 
 use std::fs;
@@ -20,7 +22,9 @@ pub(crate) fn run() -> Result<()> {
     let sources = sources()?;
     let mut violations = dependencies::check(&cargo::metadata()?)?;
     violations.extend(sizes::check(&sources));
-    violations.extend(features::check(&sources)?);
+    let known = named_tests::Tests::of(&sources);
+    violations.extend(features::check(&known)?);
+    violations.extend(promises::check(&known)?);
     for violation in &violations {
         println!("{violation}");
     }

@@ -1,11 +1,11 @@
 //! `tests/features.toml` lists the tests of each feature: `Z6 = ["a_test", "another_test"]`. The tests must exist.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context, Result};
 
-use super::Source;
+use super::named_tests::Tests;
 use crate::cargo::root;
 
 const FILE: &str = "tests/features.toml";
@@ -13,13 +13,12 @@ const FILE: &str = "tests/features.toml";
 /// The first letters of feature ids. A number follows.
 const ID_LETTERS: &[char] = &['Z', 'F', 'S', 'D', 'N', 'A', 'C'];
 
-pub(super) fn check(sources: &[Source]) -> Result<Vec<String>> {
+pub(super) fn check(known: &Tests) -> Result<Vec<String>> {
     let text = fs::read_to_string(root().join(FILE)).with_context(|| format!("could not read {FILE}"))?;
-    let known = sources.iter().flat_map(|source| test_names(&source.text)).collect();
-    check_text(&text, &known).with_context(|| format!("{FILE} can't be parsed"))
+    check_text(&text, known).with_context(|| format!("{FILE} can't be parsed"))
 }
 
-fn check_text(text: &str, known: &BTreeSet<&str>) -> Result<Vec<String>> {
+fn check_text(text: &str, known: &Tests) -> Result<Vec<String>> {
     let features: BTreeMap<String, Vec<String>> = toml::from_str(text)?;
     let mut violations = Vec::new();
     for (id, tests) in features {
@@ -29,9 +28,7 @@ fn check_text(text: &str, known: &BTreeSet<&str>) -> Result<Vec<String>> {
         if tests.is_empty() {
             violations.push(format!("{FILE}: {id} names no test"));
         }
-        for test in tests.iter().filter(|test| !known.contains(test.as_str())) {
-            violations.push(format!("{FILE}: {id} names `{test}`, which is no test in this workspace"));
-        }
+        violations.extend(known.missing(FILE, &id, &tests));
     }
     Ok(violations)
 }
@@ -41,43 +38,15 @@ fn is_id(id: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The names of the functions with `#[test]` or `#[tokio::test(…)]`. Other attributes and comments may be between.
-/// rustfmt puts each of these on its own line.
-fn test_names(text: &str) -> Vec<&str> {
-    let mut names = Vec::new();
-    let mut is_test = false;
-    for line in text.lines().map(str::trim_start) {
-        if let Some(attribute) = line.strip_prefix("#[") {
-            let path = attribute.split(['(', ']']).next().unwrap_or_default();
-            is_test |= path.rsplit("::").next() == Some("test");
-        } else if let Some(name) = function_name(line) {
-            names.extend(is_test.then_some(name));
-            is_test = false;
-        }
-    }
-    names
-}
-
-fn function_name(line: &str) -> Option<&str> {
-    let line = line.strip_prefix("async ").unwrap_or(line);
-    line.strip_prefix("fn ")?.split(['(', '<']).next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn test_functions_are_found_by_their_attribute() {
-        let text = "#[test]\nfn a() {}\n#[tokio::test(start_paused = true)]\n#[should_panic]\n// Why.\nasync fn b() {}\nfn c() {}";
-        assert_eq!(test_names(text), ["a", "b"]);
-    }
-
-    #[test]
     fn every_kind_of_mistake_is_reported() {
         let text =
             "Z1 = [\"a\"] # why\nN13 = [\n  \"a\",\n]\nX1 = [\"a\"]\nZ2 = []\nZ3 = [\"gone\"]\nZ = [\"a\"]";
-        let found = check_text(text, &BTreeSet::from(["a"])).unwrap();
+        let found = check_text(text, &Tests::from_iter(["a"])).unwrap();
         assert_eq!(found.len(), 4, "{found:#?}");
         for id in ["`X1`", "Z2", "Z3", "`Z`"] {
             assert!(found.iter().any(|violation| violation.contains(&format!(" {id} "))), "{id}: {found:#?}");
@@ -86,6 +55,6 @@ mod tests {
 
     #[test]
     fn a_second_row_for_a_feature_is_refused() {
-        check_text("Z1 = [\"a\"]\nZ1 = [\"a\"]", &BTreeSet::from(["a"])).unwrap_err();
+        check_text("Z1 = [\"a\"]\nZ1 = [\"a\"]", &Tests::from_iter(["a"])).unwrap_err();
     }
 }
