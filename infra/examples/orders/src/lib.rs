@@ -53,7 +53,7 @@ pub enum StockError {
 }
 
 /// Takes items out of the stock.
-#[tickover::step(retry = "exponential(3, 2s)", non_retryable("sold_out"), timeout = "1m")]
+#[tickover::step(retry = "exponential(3, 2s)", non_retryable("sold_out"), timeout = "5m")]
 pub async fn reserve(#[state] stock: &Stock, order: Order) -> Result<(), StockError> {
     let mut items = stock.items();
     let left = items.entry(order.item).or_default();
