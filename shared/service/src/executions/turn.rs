@@ -1,5 +1,6 @@
 //! A turn: started by a worker, recorded as it proceeds, and ended.
 
+use futures::FutureExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Close, Command, Ending, Record, ReleaseReason, StartTurn, Suspend};
@@ -216,7 +217,8 @@ impl Service {
         let command = Command::Close(close);
         let closed = self.drive_turn(execution, &command).await?;
         if may_be_retried && closed.run > execution.run {
-            Box::pin(self.end_left_open(execution, command.entries())).await;
+            // A type of its own: with this in each close, the compiler gives up on the future of a worker.
+            self.end_left_open(execution, command.entries()).boxed().await;
         }
         Ok(closed)
     }
