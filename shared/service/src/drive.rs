@@ -85,6 +85,15 @@ pub(crate) trait Drive: Sized + Sync {
 
     fn id(record: &Self::Record) -> &Self::Id;
 
+    /// What must be written before this command is decided on the record, for a reason that the record doesn't have.
+    fn first(
+        &self,
+        _service: &Service,
+        _record: &Self::Record,
+    ) -> impl Future<Output = Result<Option<Try<Self::Record, Self::Reply>>, ServiceError>> + Send {
+        async { Ok(None) }
+    }
+
     /// The command to decide after a conflict, if it must differ: it was first decided on the record `seen`, which has
     /// become `current`.
     fn again(
@@ -130,11 +139,26 @@ impl Service {
             Known::Absent => None,
             Known::Record(record) => Some(record),
         };
-        let (mut seen, mut again) = (None, None);
+        let (mut seen, mut again, mut effects) = (None, None, Vec::new());
         for tries in 0..CONFLICTS_MAX {
             let asked = again.as_deref().unwrap_or(command);
-            let current = match self.attempt(record.as_deref(), asked).await? {
-                Try::Done(decision) => return Ok(decision),
+            let first = match &record {
+                Some(record) => asked.first(self, record).await?,
+                None => None,
+            };
+            let tried = match first {
+                Some(Try::Done(mut written)) => {
+                    effects.append(&mut written.effects);
+                    self.attempt(written.record(), asked).await?
+                }
+                Some(conflict @ Try::Conflict(_)) => conflict,
+                None => self.attempt(record.as_deref(), asked).await?,
+            };
+            let current = match tried {
+                Try::Done(mut decision) => {
+                    decision.effects.splice(0..0, effects);
+                    return Ok(decision);
+                }
                 Try::Conflict(Some(current)) if C::id(&current) == id => Some(current),
                 // Read even if its retention has passed: a lost creation may have been our own.
                 Try::Conflict(_) => read().await?,
