@@ -55,6 +55,9 @@ pub(crate) enum Try<R, A> {
     Conflict(Option<Box<R>>),
 }
 
+/// The result of one try of this command.
+pub(crate) type TryOf<C> = Try<<C as Drive>::Record, <C as Drive>::Reply>;
+
 /// A command that the loop carries out, and what is specific to its kind of record.
 pub(crate) trait Drive: Sized + Sync {
     /// The kind of record that it changes.
@@ -90,7 +93,7 @@ pub(crate) trait Drive: Sized + Sync {
         &self,
         _service: &Service,
         _record: &Self::Record,
-    ) -> impl Future<Output = Result<Option<Try<Self::Record, Self::Reply>>, ServiceError>> + Send {
+    ) -> impl Future<Output = Result<Option<TryOf<Self>>, ServiceError>> + Send {
         async { Ok(None) }
     }
 

@@ -5,7 +5,7 @@ use tickover_core::id::TaskId;
 use tickover_core::task::command::Claim;
 use tickover_core::task::{Command, Decision, Reply, Task};
 
-use super::{Drive, Try};
+use super::{Drive, TryOf};
 use crate::error::ServiceError;
 use crate::ports::{Current, Store, StoreError};
 use crate::service::{Rules, Service};
@@ -32,7 +32,7 @@ impl Drive for Command {
         &task.id
     }
 
-    async fn first(&self, service: &Service, task: &Task) -> Result<Option<Try<Task, Reply>>, ServiceError> {
+    async fn first(&self, service: &Service, task: &Task) -> Result<Option<TryOf<Self>>, ServiceError> {
         // A claim knows whether the execution is paused.
         let knows = matches!(self, Self::Hold | Self::Claim(Claim { held: true, .. }));
         if knows || !task.depends_on_a_pause(service.now()) {
