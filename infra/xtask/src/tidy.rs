@@ -4,6 +4,7 @@
 
 mod dependencies;
 mod features;
+mod guide;
 mod named_tests;
 mod promises;
 mod sizes;

@@ -432,6 +432,18 @@ impl Task {
             && self.revived_at.is_none()
     }
 
+    /// Whether what follows now depends on whether its execution is paused: as a remote step that waits, it would end by a
+    /// timeout of its own, or the tick would start its stopped time. Otherwise nobody needs to read the execution.
+    pub fn depends_on_a_pause(&self, now: Timestamp) -> bool {
+        let State::Pending(pending) = &self.state else { return false };
+        let has_no_start =
+            self.timeouts.schedule_to_start.is_some() && pending.schedule_to_start_at.is_none();
+        let is_stopped = self.is_held() || (self.parked && has_no_start);
+        // For a later start, the tick only sends the hint.
+        let is_due = !pending.hint_later && self.due.is_some_and(|due| due.at <= now);
+        self.parent.is_some() && (transition::expired(self, now).is_some() || (is_stopped && is_due))
+    }
+
     /// From when on its hint is for workers, if a hint should be in its queue or on the way to it.
     pub fn hint_at(&self) -> Option<Timestamp> {
         match &self.state {

@@ -285,6 +285,15 @@ mod tests {
     }
 
     #[test]
+    fn code_for_failures_has_a_quarter_of_an_hour_unless_the_attribute_says_otherwise() {
+        let options = WorkflowOptions::new();
+        assert_eq!(options.terms(true).on_failure, Some(Millis::from_secs(900)));
+        assert_eq!(options.terms(false).on_failure, None);
+        let options = WorkflowOptions { on_failure_timeout: Some(Millis::from_secs(60)), ..options };
+        assert_eq!(options.terms(true).on_failure, Some(Millis::from_secs(60)));
+    }
+
+    #[test]
     fn a_policy_built_by_hand_is_held_to_the_limits() {
         let endless_growth = RetryPolicy { backoff: f64::INFINITY, ..RetryPolicy::none() };
         assert_eq!(endless_growth.into_retry().unwrap_err().path, "backoff");

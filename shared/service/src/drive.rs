@@ -55,6 +55,9 @@ pub(crate) enum Try<R, A> {
     Conflict(Option<Box<R>>),
 }
 
+/// The result of one try of this command.
+pub(crate) type TryOf<C> = Try<<C as Drive>::Record, <C as Drive>::Reply>;
+
 /// A command that the loop carries out, and what is specific to its kind of record.
 pub(crate) trait Drive: Sized + Sync {
     /// The kind of record that it changes.
@@ -84,6 +87,15 @@ pub(crate) trait Drive: Sized + Sync {
     fn current(current: Current) -> Option<Box<Self::Record>>;
 
     fn id(record: &Self::Record) -> &Self::Id;
+
+    /// What must be written before this command is decided on the record, for a reason that the record doesn't have.
+    fn first(
+        &self,
+        _service: &Service,
+        _record: &Self::Record,
+    ) -> impl Future<Output = Result<Option<TryOf<Self>>, ServiceError>> + Send {
+        async { Ok(None) }
+    }
 
     /// The command to decide after a conflict, if it must differ: it was first decided on the record `seen`, which has
     /// become `current`.
@@ -130,11 +142,26 @@ impl Service {
             Known::Absent => None,
             Known::Record(record) => Some(record),
         };
-        let (mut seen, mut again) = (None, None);
+        let (mut seen, mut again, mut effects) = (None, None, Vec::new());
         for tries in 0..CONFLICTS_MAX {
             let asked = again.as_deref().unwrap_or(command);
-            let current = match self.attempt(record.as_deref(), asked).await? {
-                Try::Done(decision) => return Ok(decision),
+            let first = match &record {
+                Some(record) => asked.first(self, record).await?,
+                None => None,
+            };
+            let tried = match first {
+                Some(Try::Done(mut written)) => {
+                    effects.append(&mut written.effects);
+                    self.attempt(written.record(), asked).await?
+                }
+                Some(conflict @ Try::Conflict(_)) => conflict,
+                None => self.attempt(record.as_deref(), asked).await?,
+            };
+            let current = match tried {
+                Try::Done(mut decision) => {
+                    decision.effects.splice(0..0, effects);
+                    return Ok(decision);
+                }
                 Try::Conflict(Some(current)) if C::id(&current) == id => Some(current),
                 // Read even if its retention has passed: a lost creation may have been our own.
                 Try::Conflict(_) => read().await?,

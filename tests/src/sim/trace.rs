@@ -213,6 +213,7 @@ impl fmt::Display for Decided {
             Command::Release { .. } => "release",
             Command::Cancel { .. } => "cancel",
             Command::Retry => "retry",
+            Command::Hold => "hold",
             Command::Unpark => "unpark",
             Command::Due(_) => "due",
             Command::Timer { .. } => "timer",

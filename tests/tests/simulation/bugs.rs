@@ -215,6 +215,11 @@ fn a_turn_taken_from_a_paused_execution_is_caught() {
 }
 
 #[test]
+fn a_timeout_of_a_step_that_waits_in_a_pause_is_caught() {
+    is_caught(Bug::TimeoutsInPauses);
+}
+
+#[test]
 fn an_execution_that_times_out_after_its_end_is_caught() {
     is_caught(Bug::ExpiryAfterTheEnd);
 }

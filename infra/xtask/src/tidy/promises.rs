@@ -1,5 +1,6 @@
 //! `tests/promises.toml` has a row for each promise that the documents of other systems make about features taken from
-//! them. A row names the tests that show it, or says what Tickover does instead. The tests must exist.
+//! them. A row names the tests that show it, or says what Tickover does instead. The tests must exist. Its rows `guide`
+//! do the same for the tables of our own guide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,10 +8,11 @@ use std::fs;
 use anyhow::{Context, Result};
 use toml::Value;
 
+use super::guide;
 use super::named_tests::Tests;
 use crate::cargo::root;
 
-const FILE: &str = "tests/promises.toml";
+pub(super) const FILE: &str = "tests/promises.toml";
 
 /// The systems, as the tables of the file are named.
 const SYSTEMS: &[&str] = &["zart", "flovyn", "steep", "durable_workflow"];
@@ -19,16 +21,25 @@ const SYSTEMS: &[&str] = &["zart", "flovyn", "steep", "durable_workflow"];
 const TEXTS: &[&str] = &["promise", "where"];
 const DIFFERS: &str = "differs";
 
-type Row = BTreeMap<String, Value>;
+pub(super) type Row = BTreeMap<String, Value>;
 
 pub(super) fn check(known: &Tests) -> Result<Vec<String>> {
     let text = fs::read_to_string(root().join(FILE)).with_context(|| format!("could not read {FILE}"))?;
-    check_text(&text, known).with_context(|| format!("{FILE} can't be parsed"))
+    let (mut violations, entries) =
+        check_text(&text, known).with_context(|| format!("{FILE} can't be parsed"))?;
+    violations.extend(guide::check(&entries)?);
+    Ok(violations)
 }
 
-fn check_text(text: &str, known: &Tests) -> Result<Vec<String>> {
-    let systems: BTreeMap<String, Vec<Row>> = toml::from_str(text)?;
+/// The violations, and the entries for the guide's tables, of which only the names of tests are checked here.
+fn check_text(text: &str, known: &Tests) -> Result<(Vec<String>, Vec<Row>)> {
+    let mut systems: BTreeMap<String, Vec<Row>> = toml::from_str(text)?;
+    let entries = systems.remove("guide").unwrap_or_default();
     let mut violations = Vec::new();
+    for entry in &entries {
+        let row = format!("guide's entry ({})", text_of(entry, "row").unwrap_or_default());
+        violations.extend(known.missing(FILE, &row, &tests_of(entry).unwrap_or_default()));
+    }
     for (system, rows) in &systems {
         if !SYSTEMS.contains(&system.as_str()) {
             violations.push(format!("{FILE}: `{system}` is none of the systems {SYSTEMS:?}"));
@@ -44,7 +55,7 @@ fn check_text(text: &str, known: &Tests) -> Result<Vec<String>> {
             }
         }
     }
-    Ok(violations)
+    Ok((violations, entries))
 }
 
 /// What is wrong with a row, whichever tests exist.
@@ -72,11 +83,11 @@ fn check_row(row: &Row) -> Vec<String> {
 }
 
 /// The text of this field, if it has one that isn't empty.
-fn text_of<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
+pub(super) fn text_of<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
     row.get(name)?.as_str().filter(|text| !text.trim().is_empty())
 }
 
-fn tests_of(row: &Row) -> Option<Vec<String>> {
+pub(super) fn tests_of(row: &Row) -> Option<Vec<String>> {
     let names = row.get("tests")?.as_array()?;
     names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }
@@ -88,7 +99,7 @@ mod tests {
     const GOOD: &str = "[[zart]]\npromise = \"It ends.\"\nwhere = \"Timeouts\"\ntests = [\"a\"]\n";
 
     fn problems(text: &str) -> Vec<String> {
-        check_text(text, &Tests::from_iter(["a"])).unwrap()
+        check_text(text, &Tests::from_iter(["a"])).unwrap().0
     }
 
     #[test]
@@ -111,6 +122,7 @@ mod tests {
             (GOOD.replace("[\"a\"]", "[\"a\"]\ndiffers = \"\""), "has no text `differs`"),
             (GOOD.replace("[\"a\"]", "[\"a\", \"gone\"]"), "(\"It ends.\") names `gone`, which is no test"),
             (GOOD.replace("where", "when"), "has the unknown field `when`"),
+            ("[[guide]]\nrow = \"r\"\ntests = [\"gone\"]".to_owned(), "guide's entry (r) names `gone`"),
             (format!("{GOOD}{GOOD}"), "zart's row 2 (\"It ends.\") is there twice"),
         ] {
             let found = problems(&text);

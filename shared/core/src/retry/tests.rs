@@ -135,6 +135,16 @@ fn full_jitter_is_uniform_between_zero_and_the_delay() {
 }
 
 #[test]
+fn a_random_delay_is_never_longer_than_the_largest() {
+    let policy = RetryPolicy { max_delay: Some(secs(5)), ..RetryPolicy::exponential(3, secs(2)) };
+    let longest = |attempt| (0..1_000).map(|seed| policy.delay_before_next(attempt, seed)).max();
+    for (attempt, at_least, at_most) in [(1, 1_900, 2_000), (2, 3_900, 4_000), (3, 4_900, 5_000)] {
+        let longest = longest(attempt).unwrap().as_u64();
+        assert!((at_least..=at_most).contains(&longest), "attempt {attempt}: {longest}");
+    }
+}
+
+#[test]
 fn short_forms_count_retries_after_the_first_attempt() {
     let bounded = RetryPolicy { max_delay: Some(secs(60)), ..RetryPolicy::exponential(5, secs(1)) };
     for (text, expected) in [

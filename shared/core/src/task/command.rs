@@ -42,6 +42,9 @@ pub enum Command {
     },
     /// Revive it after its end. Operators do this.
     Retry,
+    /// Stop its time, because its execution is paused, or was until now: a timeout of its own has passed while it waited
+    /// for a worker. For a task whose time is stopped, the tick looks again later.
+    Hold,
     /// Send its hint again if it is parked, because its queue or its execution was resumed.
     Unpark,
     /// Handle whatever has become due, called by the tick.

@@ -7,6 +7,7 @@ mod complete;
 mod due;
 mod fail;
 mod heartbeat;
+mod hold;
 mod pace;
 mod release;
 mod revive;
@@ -47,6 +48,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         | Command::Release { .. }
         | Command::Cancel { .. }
         | Command::Retry
+        | Command::Hold
         | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => false,
@@ -65,6 +67,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         Command::Release { lease } => known(&|task| release::decide(task, lease, context)),
         Command::Cancel { force } => known(&|task| cancel::decide(task, *force, context)),
         Command::Retry => known(&|task| revive::decide(task, context)),
+        Command::Hold => known(&|task| hold::decide(task, context)),
         Command::Unpark => known(&|task| unpark::decide(task, context)),
         Command::Due(queue) => known(&|task| due::decide(task, queue, context)),
         Command::Timer { due_at } => known(&|task| timer::decide(task, *due_at, context)),

@@ -27,7 +27,7 @@ pub(crate) fn expire(task: &Task, context: &Context<'_>) -> Option<Task> {
 }
 
 /// The timeout that has passed, by precedence, and the instant at which it expired.
-fn expired(task: &Task, now: Timestamp) -> Option<(TimeoutKind, Timestamp)> {
+pub(crate) fn expired(task: &Task, now: Timestamp) -> Option<(TimeoutKind, Timestamp)> {
     let (start, heartbeat, close) = match &task.state {
         State::Pending(pending) => (pending.schedule_to_start_at, None, None),
         State::Running(running) => (None, running.heartbeat_at, running.start_to_close_at),
@@ -209,8 +209,9 @@ pub(crate) fn resume_wait(task: &mut Task, now: Timestamp) {
     }
 }
 
-/// While its execution is paused, a task that waits has no deadline.
-pub(crate) const fn stop_time(task: &mut Task) {
+/// While its execution is paused, a task that waits is parked and has no deadline.
+pub(crate) const fn hold(task: &mut Task) {
+    task.parked = true;
     task.deadline_at = None;
     if let State::Pending(pending) = &mut task.state {
         pending.schedule_to_start_at = None;

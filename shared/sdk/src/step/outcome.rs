@@ -287,6 +287,28 @@ mod tests {
     }
 
     #[test]
+    fn each_end_by_the_framework_has_a_code_and_the_steps_own_error_keeps_its_own() {
+        let step = || "charge".to_owned();
+        let broken = Failure::new("panic", "it fell");
+        for (error, code) in [
+            (failed().unwrap_err(), "declined"),
+            (exhausted().unwrap_err(), "declined"),
+            (timed_out().unwrap_err(), "timed_out"),
+            (StepError::DeadlineExceeded { step: step() }, "deadline_exceeded"),
+            (StepError::Cancelled { step: step(), expired: None }, "cancelled"),
+            (StepError::Broken { step: step(), attempts: 1, failure: broken }, "panic"),
+            (StepError::ResultExpired { step: step() }, "result_expired"),
+            (
+                StepError::Unreadable { step: step(), type_name: "u32".to_owned(), problem: String::new() },
+                "unreadable_result",
+            ),
+            (StepError::Invalid { step: step(), problem: String::new() }, "invalid_step"),
+        ] {
+            assert_eq!(error.failure().code, code);
+        }
+    }
+
+    #[test]
     fn every_outcome_names_its_step() {
         assert_eq!(timed_out().unwrap_err().to_string(), "step `charge` timed out");
         assert_eq!(

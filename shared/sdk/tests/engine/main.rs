@@ -14,6 +14,7 @@ mod executions;
 mod expired_results;
 mod faulty_code;
 mod fencing;
+mod guide_tables;
 mod inline;
 mod isolation;
 mod limits;

@@ -3,7 +3,7 @@
 use tickover::prelude::*;
 use tickover::{Failure, Registry};
 use tickover_core::duration::Millis;
-use tickover_core::execution::{DeadlineKind, ExecutionOutcome};
+use tickover_core::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus};
 
 use crate::scene::{Count, Scene, execution_id};
 
@@ -86,4 +86,28 @@ async fn the_executions_deadline_goes_on_during_a_pause() {
     let ended = scene.finish(&worker, "e").await;
     assert_eq!(ended.outcome(), &ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution });
     assert!((3_600_000..3_601_000).contains(&ended.took()), "{}", ended.took());
+}
+
+/// Arguments: the option of the step that limits its wait for a worker.
+#[tickover::workflow("nobody-comes")]
+async fn nobody_comes(ctx: Ctx, has_start_timeout: bool) -> Result<u32> {
+    let step = remote::<u32>("foreign", 1).on_queue("works");
+    let step = if has_start_timeout { step.schedule_to_start("10m") } else { step.timeout("10m") };
+    Ok(ctx.step(step).await?)
+}
+
+#[tokio::test]
+async fn a_remote_step_whose_queue_has_no_worker_during_a_pause_has_its_time_afresh_at_the_resume() {
+    for has_start_timeout in [false, true] {
+        let scene = Scene::new();
+        let worker = scene.worker_of(Registry::new().with(nobody_comes), "workflows");
+        scene.start(&nobody_comes, "e", &has_start_timeout).await;
+        pause_for_a_day(&scene, &worker, "e").await;
+        assert_eq!(scene.status("e").await, ExecutionStatus::Waiting, "{has_start_timeout}");
+        let resumed_at = scene.now();
+        let ended = scene.finish(&worker, "e").await;
+        assert_eq!(ended.code(), "timed_out");
+        let took = ended.described.execution.closed().unwrap().ended_at.since(resumed_at);
+        assert!((600_000..601_000).contains(&took.as_u64()), "{has_start_timeout}: {took}");
+    }
 }

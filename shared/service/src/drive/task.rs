@@ -2,11 +2,13 @@
 
 use tickover_core::command::Context;
 use tickover_core::id::TaskId;
+use tickover_core::task::command::Claim;
 use tickover_core::task::{Command, Decision, Reply, Task};
 
-use super::Drive;
+use super::{Drive, TryOf};
+use crate::error::ServiceError;
 use crate::ports::{Current, Store, StoreError};
-use crate::service::Rules;
+use crate::service::{Rules, Service};
 
 impl Drive for Command {
     type Record = Task;
@@ -28,5 +30,15 @@ impl Drive for Command {
 
     fn id(task: &Task) -> &TaskId {
         &task.id
+    }
+
+    async fn first(&self, service: &Service, task: &Task) -> Result<Option<TryOf<Self>>, ServiceError> {
+        // A claim knows whether the execution is paused.
+        let knows = matches!(self, Self::Hold | Self::Claim(Claim { held: true, .. }));
+        if knows || !task.depends_on_a_pause(service.now()) {
+            return Ok(None);
+        }
+        // Boxed, because the future of each command would contain all of this, and few tasks come here.
+        Box::pin(service.hold_if_paused(task)).await
     }
 }

@@ -10,11 +10,11 @@ use tickover_core::decision::Effect;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::{Execution, Parent, ParentClosePolicy};
 use tickover_core::id::{StepName, TaskId};
-use tickover_core::task::{Command, Decision, State, Task};
+use tickover_core::task::{Command, Decision, Reply, State, Task};
 
 use super::drive::CALLER_WAITS;
 use super::remote::{AT_ONCE, remote_id};
-use crate::drive::Known;
+use crate::drive::{Known, Try};
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
@@ -82,6 +82,23 @@ impl Service {
         self.drive(&task.id, Known::Record(Box::new(task.clone())), &Command::Unpark).await.map(drop)
     }
 
+    /// Stops the time of a remote step that waits, instead of ending it by a timeout of its own, if its execution is
+    /// paused. Returns what was written, or the conflict.
+    pub(crate) async fn hold_if_paused(&self, task: &Task) -> Result<Option<Try<Task, Reply>>, ServiceError> {
+        let Some(parent) = &task.parent else { return Ok(None) };
+        if self.parent_state(parent).await? != ParentState::Paused {
+            return Ok(None);
+        }
+        let tried = self.attempt(Some(task), &Command::Hold).await?;
+        // As after a claim, it may have been resumed meanwhile.
+        match &tried {
+            Try::Done(held) if self.parent_state(parent).await? != ParentState::Paused => {
+                self.attempt(held.record(), &Command::Unpark).await.map(Some)
+            }
+            Try::Done(_) | Try::Conflict(_) => Ok(Some(tried)),
+        }
+    }
+
     /// Unparks the remote steps of an execution that was resumed.
     pub(super) async fn unpark_steps(&self, execution: &Execution) -> Result<(), ServiceError> {
         if execution.open_steps == 0 || execution.closed().is_some() {
@@ -100,7 +117,13 @@ impl Service {
     }
 
     async fn unpark_step(&self, id: TaskId) -> Result<(), ServiceError> {
-        match Box::pin(self.drive(&id, Known::Unread, &Command::Unpark)).await {
+        let unparked = Box::pin(async {
+            // A timeout that passed during the pause may not have been noticed.
+            let seen = self.drive(&id, Known::Unread, &Command::Hold).await?;
+            let (task, _) = seen.outcome?;
+            self.drive(&id, Known::Record(Box::new(task)), &Command::Unpark).await
+        });
+        match unparked.await {
             // It may have ended and been deleted.
             Ok(_) | Err(ServiceError::Rejected(_)) => Ok(()),
             Err(error) => Err(error),

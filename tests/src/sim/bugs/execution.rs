@@ -54,7 +54,8 @@ pub fn decide_execution(
         Bug::BegunWithoutPlace => core(&before.with_places_of_this_version(true), context),
         Bug::FirstStartOfBurstRuns => before.run_the_first_start(core(command, context)),
         Bug::ClosedBeforehand => close_beforehand(core(command, context)),
-        Bug::NeverKeptLonger
+        Bug::TimeoutsInPauses
+        | Bug::NeverKeptLonger
         | Bug::LossesShared
         | Bug::ReceivesTooFew
         | Bug::SlotsRecordedFirst

@@ -57,6 +57,9 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
     let core =
         |command: &Command, context: &Context<'_>| tickover_core::task::decide(Some(task), command, context);
     match bug {
+        Bug::TimeoutsInPauses if matches!(command, Command::Hold) => {
+            Decision::unchanged(task, Ok(Reply::Due(DueReply::Nothing)))
+        }
         Bug::FenceNotCompared => core(&before.with_the_holders_lease(), context),
         Bug::HintWithoutIncarnation => core(&before.with_this_incarnation(), context),
         Bug::AfterInsteadOfAt => core(command, &before.just_before()),
@@ -129,6 +132,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::EventsLeftBehind
         | Bug::ClosesAtOnce
         | Bug::PauseIgnored
+        | Bug::TimeoutsInPauses
         | Bug::ExpiryAfterTheEnd
         | Bug::JournalNeverSealed
         | Bug::NoVersionCondition

@@ -139,6 +139,7 @@ fn closes(step: &Step<'_>, held: &Held, report: &Report) -> bool {
         | Command::Heartbeat(_)
         | Command::Cancel { .. }
         | Command::Retry
+        | Command::Hold
         | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => return false,

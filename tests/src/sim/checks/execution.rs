@@ -6,6 +6,7 @@ mod children;
 mod deadlines;
 mod events;
 mod journals;
+mod pauses;
 mod promptness;
 mod records;
 mod story;
@@ -30,6 +31,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     found.extend(turns::each_lease_is_granted_once(stories, run));
     found.extend(journals::of_run(stories));
     found.extend(events::of_run(stories, run));
+    found.extend(pauses::of_run(stories, run));
     found.extend(calls::of_run(stories, run));
     found.extend(waking::of_run(stories, run));
     found.extend(promptness::of_run(stories, run));

@@ -121,6 +121,7 @@ fn reported_with(command: &Command) -> Option<LeaseId> {
         | Command::Claim(_)
         | Command::Cancel { .. }
         | Command::Retry
+        | Command::Hold
         | Command::Unpark
         | Command::Due(_)
         | Command::Timer { .. } => None,

@@ -16,7 +16,9 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
     if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Stale)));
     }
-    let expired_task = transition::expire(task, context);
+    // While its execution is paused, no timeout ends a task that waits.
+    let is_held = claim.held && matches!(task.state, State::Pending(_));
+    let expired_task = if is_held { None } else { transition::expire(task, context) };
     let now = context.now;
     let current = expired_task.as_ref().unwrap_or(task);
     let reply = |reply| Ok(Reply::Claim(reply));
@@ -107,8 +109,8 @@ fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
 
 /// Its execution is paused: the same, and its time starts afresh when it is unparked.
 fn hold(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
-    let mut after = Task { parked: true, ..current.clone() };
-    transition::stop_time(&mut after);
+    let mut after = current.clone();
+    transition::hold(&mut after);
     if after == *task {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Parked)));
     }

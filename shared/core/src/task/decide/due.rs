@@ -77,7 +77,7 @@ fn probe_hint(task: &Task, due: Due, queue: &QueueView, context: &Context<'_>) -
     }
 }
 
-fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
+pub(super) fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
     let (to, timer) = due_slot::armed(task, to, now);
     let mut after = task.clone();
     after.due = Some(to);

@@ -8,7 +8,7 @@ use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
 use tickover_core::time::Timestamp;
-use tickover_core::timeout::Timeouts;
+use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::executions::{RemoteStep, StartRequest};
 
 use super::{Behaviour, Block, Flow, RunningTurn, Stop, step};
@@ -216,13 +216,15 @@ impl RunningTurn<'_> {
     /// Gives the same step each time that it is started.
     fn remote_step(&self, name: StepName, slot: Option<Slot>) -> RemoteStep {
         let dice = Dice::new(self.script.seed, name.as_str());
+        let limit = Dice::new(self.script.seed, &format!("limit of {name}"));
+        let limit = limit.chance(400).then(|| LifeTimeout { after: limit.secs(1, 100), is_error: true });
         RemoteStep {
             kind: kind(),
             queue: queue(dice.pick(QUEUES)),
             input: Some(Json::string(name.as_str())),
             retry: RetryPolicy::fixed(dice.pick([0, 1, 3]), dice.millis(0, 10_000)),
             flow: tickover_core::flow::FlowRequest::default(),
-            timeouts: Timeouts::default(),
+            timeouts: Timeouts { schedule_to_close: limit, ..Timeouts::default() },
             given: vec![],
             slot,
             name,

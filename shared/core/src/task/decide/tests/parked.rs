@@ -83,6 +83,43 @@ fn a_held_step_that_is_claimed_without_an_unpark_has_its_time_afresh_too() {
 }
 
 #[test]
+fn a_timeout_that_passes_while_a_step_of_a_paused_execution_waits_stops_its_time_and_ends_nothing() {
+    for is_of_start in [false, true] {
+        let plan = || {
+            if is_of_start { task().start_within("10m", OnTimeout::Terminal) } else { task().deadline("10m") }
+        };
+        let expiring = || plan().step().scheduled().at("10m");
+        for scene in [expiring().hold(), expiring().claim_held("a").replies(PARKED)] {
+            let scene = scene.is(Status::Pending).sends_nothing();
+            assert_eq!((scene.record().deadline_at, scene.record().attempt), (None, 0));
+            let scene = scene.at("12m").claim_held("b").changes_nothing();
+            let scene = scene.at("1h").unpark().replies(UNPARKED).sends_hint_for("0s");
+            scene.at("1h 9m").tick().is(Status::Pending).at("1h 10m").tick().is(Status::TimedOut);
+        }
+    }
+}
+
+#[test]
+fn the_tick_leaves_a_step_on_hold_until_the_resume() {
+    let scene = task().step().deadline("10m").scheduled().at("10m").hold().due("6h 10m", DueKind::Backstop);
+    let scene = scene.at("6h 10m").hold().replies(Reply::Due(DueReply::Rearmed)).sends_nothing();
+    assert!(scene.due("12h 10m", DueKind::Backstop).record().is_held());
+}
+
+#[test]
+fn only_a_step_that_waits_past_a_timeout_of_its_own_is_put_on_hold() {
+    for scene in [
+        task().deadline("10m").scheduled().at("11m"),
+        task().step().deadline("10m").scheduled().at("9m"),
+        task().step().scheduled().at("1h"),
+        task().step().deadline("10m").scheduled().claim("a").at("11m"),
+        task().step().deadline("10m").scheduled().at("11m").tick().is(Status::TimedOut),
+    ] {
+        scene.hold().changes_nothing();
+    }
+}
+
+#[test]
 fn a_worker_lost_while_its_execution_is_paused_is_replaced_after_the_resume() {
     let scene = task().step().deadline("10m").scheduled().claim("a").at("2m").claim_held("b").replies(PARKED);
     let scene = scene.is(Status::Pending).sends_nothing().at("1h").unpark().sends_hint_for("2m");

@@ -115,6 +115,7 @@ impl RandomTask {
             }
             Step::Release(whose) => Command::Release { lease: self.lease(*whose) },
             Step::Cancel { force } => Command::Cancel { force: *force },
+            Step::Hold => Command::Hold,
             Step::Unpark => Command::Unpark,
             Step::Retry => Command::Retry,
             Step::Due { looks_empty, watermark, paused } => {

@@ -27,8 +27,8 @@ impl RandomTask {
             assert_eq!((after.attempt, after.deadline_at, after.status()), (0, None, Status::Pending));
         } else {
             let whole = before.timeouts.schedule_to_close.map(|timeout| self.now.plus(timeout.after));
-            let is_put_on_hold =
-                matches!(command, Command::Claim(Claim { held: true, .. })) && after.is_held();
+            let is_put_on_hold = matches!(command, Command::Hold | Command::Claim(Claim { held: true, .. }))
+                && after.is_held();
             let expected = match (before.is_held(), after.is_held()) {
                 (false, true) if is_put_on_hold => None,
                 (true, false) if after.ended().is_none() => whole,
@@ -66,6 +66,7 @@ impl RandomTask {
             | Command::Claim(_)
             | Command::Cancel { .. }
             | Command::Retry
+            | Command::Hold
             | Command::Unpark
             | Command::Timer { .. }
             | Command::Due(_) => {
@@ -106,7 +107,8 @@ impl RandomTask {
                 _ => {}
             }
             let ended_or_moved_on = after.state != before.state || decision.writes.is_empty();
-            assert!(ended_or_moved_on, "a write instead of an expiry");
+            let is_on_hold = after.parked && visible_at(after).is_none();
+            assert!(ended_or_moved_on || is_on_hold, "a write instead of an expiry");
         } else if !revived && before.status().is_live() {
             let doomed = |kind| kind == TimeoutKind::ScheduleToClose && before.running().is_some();
             let kind = after.ended().and_then(|ended| match &ended.outcome {
@@ -122,7 +124,7 @@ impl RandomTask {
 
     /// I4 and I9: every hint has a backstop, and hints are only sent if one is missing.
     fn check_hints(&self, before: &Task, command: &Command, decision: &Decision, after: &Task) {
-        let by_tick = matches!(command, Command::Due(_) | Command::Timer { .. });
+        let by_tick = matches!(command, Command::Due(_) | Command::Timer { .. } | Command::Hold);
         let hints = hints(decision);
         if let (State::Pending(pending), Some(due), false) = (&after.state, after.due, by_tick) {
             let limits = &self.plan.limits;
@@ -137,10 +139,14 @@ impl RandomTask {
         }
         let extended = decision.writes.iter().any(|write| matches!(write, Write::ExtendBlob { .. }))
             || decision.writes.iter().any(|write| matches!(write, Write::ExtendKey { .. }));
-        if by_tick && !extended && !decision.writes.is_empty() {
+        // The tick sends the hint of a later start, also of a task that has just been put on hold.
+        let has_hint_now =
+            matches!((command, &after.state), (Command::Hold, State::Pending(wait)) if wait.hint_later);
+        if by_tick && !extended && !has_hint_now && !decision.writes.is_empty() {
             assert!(after.due.is_none_or(|due| due.at > self.now), "the tick would find it again at once");
         }
-        if by_tick && hints.is_empty() && after.state == before.state && !extended {
+        let is_put_on_hold = matches!(command, Command::Hold) && after.parked;
+        if by_tick && hints.is_empty() && after.state == before.state && !extended && !is_put_on_hold {
             assert_eq!(after.version, before.version, "moving the due slot made hints stale");
         }
         assert!(hints.len() <= 1 && decision.effects.len() <= hints.len() + 1);
@@ -186,7 +192,7 @@ pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Deci
             let states = [first, again].map(|decision| decision.record().map(|task| &task.state));
             assert_eq!(states[0], states[1]);
         }
-        Command::Retry | Command::Unpark => assert_eq!(again.writes, []),
+        Command::Retry | Command::Unpark | Command::Hold => assert_eq!(again.writes, []),
         Command::Bounce(_) => assert_eq!(again.outcome.is_ok(), first.outcome.is_ok()),
         Command::Due(_) => {
             assert!(hints(first).is_empty() || hints(again).is_empty(), "one tick sent two hints");

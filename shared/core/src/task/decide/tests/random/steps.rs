@@ -33,6 +33,7 @@ pub(super) enum LeaseChoice {
 pub(super) enum Step {
     ScheduleAgain { same_call: bool, same_content: bool },
     Claim { length: Millis, paused: bool, held: bool },
+    Hold,
     Unpark,
     ClaimAgain(LeaseChoice),
     Heartbeat(LeaseChoice, Option<f64>),
@@ -68,6 +69,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(same_call, same_content)| Step::ScheduleAgain { same_call, same_content }),
         8 => (1_000_u64..900_000, proptest::bool::weighted(0.2), proptest::bool::weighted(0.1))
             .prop_map(|(ms, paused, held)| Step::Claim { length: Millis::new(ms), paused, held }),
+        2 => Just(Step::Hold),
         2 => Just(Step::Unpark),
         1 => whose().prop_map(Step::ClaimAgain),
         3 => (whose(), proptest::option::of(0.0..=1.0)).prop_map(|(whose, at)| Step::Heartbeat(whose, at)),
