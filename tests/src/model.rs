@@ -200,6 +200,7 @@ fn request(task: u8, plan: &Plan) -> Schedule {
         flow: tickover_core::flow::Flow::default(),
         timeouts: plan.timeouts,
         start: Start::After(Millis::ZERO),
+        in_line: false,
         fingerprint: Fingerprint::from_bytes([task; 16]),
         key: None,
         parent: None,

@@ -10,7 +10,7 @@ use tickover_core::duration::Millis;
 use tickover_core::limits::Limits;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_tests::model::execution::{ExecutionBug, ExecutionFaults, ExecutionProtocol, Waits, claim};
-use tickover_tests::model::gates::{GateBug, GateProtocol};
+use tickover_tests::model::gates::{GateBug, GatePlan, GateProtocol, property};
 use tickover_tests::model::{Bug, Faults, Plan, Protocol, State, instants, name};
 
 /// No faults, but every actor may be slow.
@@ -227,21 +227,91 @@ fn an_execution_without_rechecks_would_be_lost() {
     finds_execution_bug(Waits::ForSteps, ExecutionBug::NoRecheck, claim::NOT_LOST);
 }
 
-#[test]
-fn no_order_of_takes_crashes_and_reclaims_gives_a_key_more_than_its_limit() {
-    let protocol = GateProtocol { limit: 1, crashes: 1, instants: 5, bug: None };
-    let checker = protocol.checker().threads(2).target_max_depth(12).spawn_bfs().join();
-    println!("{} states, {} deep", checker.unique_state_count(), checker.max_depth());
+/// Goes through all states of a gate's world and checks every property.
+fn check_gate(plan: GatePlan) {
+    let began = Instant::now();
+    let checker = GateProtocol::new(plan).checker().threads(2).spawn_bfs().join();
+    let (states, deep) = (checker.unique_state_count(), checker.max_depth());
+    println!("{states} states, {deep} deep, in {:.1?}", began.elapsed());
     checker.assert_properties();
 }
 
+fn finds_gate_bug(bug: GateBug, plan: GatePlan, property: &'static str) {
+    let found = HasDiscoveries::AnyOf([property].into());
+    let checker =
+        GateProtocol::new(plan).with(bug).checker().threads(2).finish_when(found).spawn_bfs().join();
+    let path = checker.assert_any_discovery(property);
+    println!("{bug:?}, after {} states: {:?}", checker.unique_state_count(), path.into_actions());
+}
+
 #[test]
-fn a_gate_with_a_bug_gives_a_key_more_than_its_limit_in_some_order() {
-    for bug in [GateBug::ClaimOfAnyVersion, GateBug::MarkIgnored, GateBug::TakenUnchecked] {
-        let found = HasDiscoveries::AnyOf(["within the limit"].into());
-        let protocol = GateProtocol { limit: 1, crashes: 0, instants: 1, bug: Some(bug) };
-        let checker = protocol.checker().threads(2).finish_when(found).spawn_bfs().join();
-        let path = checker.assert_any_discovery("within the limit");
-        println!("{bug:?}, after {} states: {:?}", checker.unique_state_count(), path.into_actions());
+fn nobody_waits_while_a_place_is_free_and_no_tick_is_needed_for_that() {
+    for limit in [1, 2] {
+        check_gate(GatePlan { scheduled: 1, cancelled: 1, ..GatePlan::new(limit, 3) });
+    }
+    check_gate(GatePlan { retries: 1, ..GatePlan::new(1, 2) });
+}
+
+#[test]
+fn three_processes_at_a_gate_at_once_lose_no_call() {
+    check_gate(GatePlan { processes: 3, ..GatePlan::new(1, 3) });
+}
+
+#[test]
+fn wherever_a_process_dies_at_a_gate_all_come_after_one_tick() {
+    for limit in [1, 2] {
+        check_gate(GatePlan { scheduled: 2, crashes: 1, ..GatePlan::new(limit, 3) });
+    }
+    // Ticks come while others are at the gate as well.
+    check_gate(GatePlan { crashes: 2, ticks: true, ..GatePlan::new(1, 2) });
+}
+
+#[test]
+fn a_message_that_comes_twice_gives_nobody_a_place_too_many_and_no_place_is_lost() {
+    check_gate(GatePlan { redelivered: 2, ticks: true, ..GatePlan::new(1, 2) });
+}
+
+#[test]
+fn however_slow_a_process_is_at_a_gate_no_more_run_than_its_limit() {
+    // An offer is late, then a claim is too late to begin; a place was left behind.
+    for instants in [vec![0, 6, 20], vec![0, 50]] {
+        check_gate(GatePlan { crashes: 1, ticks: true, instants, ..GatePlan::new(1, 2) });
+    }
+    // A lease has ended, then its place.
+    check_gate(GatePlan { ticks: true, instants: vec![0, 62, 75], ..GatePlan::new(1, 2) });
+}
+
+#[test]
+fn a_gate_that_gave_more_places_than_it_has_would_be_found() {
+    finds_gate_bug(GateBug::TakenUnchecked, GatePlan::new(1, 2), property::WITHIN_LIMIT);
+    finds_gate_bug(GateBug::WritesOver, GatePlan::new(1, 2), property::WITHIN_LIMIT);
+    let retried = GatePlan { retries: 1, ..GatePlan::new(1, 2) };
+    finds_gate_bug(GateBug::MarkIgnored, retried.clone(), property::WITHIN_LIMIT);
+    let twice = GatePlan { redelivered: 1, ..retried };
+    finds_gate_bug(GateBug::ClaimOfAnyVersion, twice, property::WITHIN_LIMIT);
+}
+
+#[test]
+fn a_look_that_was_left_out_would_leave_one_in_the_line() {
+    for bug in [GateBug::FreesWithoutLook, GateBug::ComesWithoutLook] {
+        finds_gate_bug(bug, GatePlan::new(1, 2), property::NO_LOST_CALL);
+    }
+}
+
+#[test]
+fn items_in_another_order_would_lose_one_that_waits() {
+    let dies = GatePlan { crashes: 1, ticks: true, ..GatePlan::new(1, 2) };
+    for bug in [GateBug::ItemAfterRecord, GateBug::ItemDeletedFirst, GateBug::DeletesEarly] {
+        finds_gate_bug(bug, dies.clone(), property::HAS_ITEM);
+    }
+    finds_gate_bug(GateBug::ItemAfterRecord, dies.clone(), property::ALL_COME);
+    finds_gate_bug(GateBug::DeletesEarly, dies, property::ALL_COME);
+}
+
+#[test]
+fn a_tick_that_left_offers_or_places_as_they_are_would_come_in_vain() {
+    let dies = GatePlan { crashes: 1, ticks: true, ..GatePlan::new(1, 2) };
+    for bug in [GateBug::OffersKept, GateBug::LeftBehindKept] {
+        finds_gate_bug(bug, dies.clone(), property::ALL_COME);
     }
 }

@@ -175,7 +175,8 @@ pub enum Write {
         /// The nonce of the record decided on.
         replaces: Option<Nonce>,
     },
-    /// Writes the item of a task that waits at a gate, before the other writes of its commit and without a condition.
+    /// Writes the item of one that waits in the line of a gate, before the other writes of its commit and without a
+    /// condition.
     PutWaiter {
         gate: GateId,
         waiter: Waiter,
@@ -258,6 +259,8 @@ pub enum Effect {
     },
     /// Notifies an execution that one of its remote steps or children has ended.
     NotifyParent(Parent),
+    /// Looks at a gate for one that has just come to its line: a place may have become free meanwhile.
+    CameToLine { gate: GateId, waiter: Box<Waiter> },
     /// Gives up what a task or an execution has at its gates.
     FreePlaces(Box<FreePlaces>),
 }

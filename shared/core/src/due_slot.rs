@@ -5,8 +5,10 @@ use crate::command::Context;
 use crate::decision::Effect;
 use crate::due::{Due, DueKind, TIMER_HORIZON, covers_instant, keep_or_lower};
 use crate::duration::Millis;
+use crate::gate::line;
 use crate::id::RecordId;
 use crate::limits::Limits;
+use crate::parked::Parked;
 use crate::queue::{QueueView, Reachability};
 use crate::time::{Timestamp, earliest};
 use crate::timer::Timer;
@@ -163,6 +165,12 @@ pub(crate) fn probe_slot(visible_at: Option<Timestamp>, own: Due, now: Timestamp
         return Due { at: probe_at, ..own };
     }
     own
+}
+
+/// Until when the tick needn't look at a record whose hint was deleted. The resume of its queue sends another one, or
+/// whoever gives it a place: the tick acts only if that fails.
+pub(crate) fn parked_until(parked: Parked, now: Timestamp, limits: &Limits) -> Timestamp {
+    parked.in_line().map_or(now.plus(limits.backstop_max), |position| line::looked_at(position, now))
 }
 
 /// The result of a probe.

@@ -32,6 +32,7 @@ use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::id::{ExecutionId, Incarnation, LeaseId, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::lane::Lane;
+use crate::parked::Parked;
 use crate::payload::Payload;
 use crate::retry::MaxAttempts;
 use crate::time::Timestamp;
@@ -154,9 +155,9 @@ pub struct Execution {
     /// and segments.
     #[serde(rename = "prg", default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// Whether its hint was deleted because its queue is paused. Resuming the queue sends another one.
-    #[serde(rename = "prk", default, skip_serializing_if = "std::ops::Not::not")]
-    pub parked: bool,
+    /// What carries it if its hint was deleted.
+    #[serde(rename = "prk", default, skip_serializing_if = "Parked::is_no")]
+    pub parked: Parked,
     /// Why no worker can continue it: it waits for an operator, or for a worker that can.
     #[serde(rename = "stk", default, skip_serializing_if = "Option::is_none")]
     pub stuck: Option<Stuck>,

@@ -1,14 +1,18 @@
-//! Gates: a record for each key by which starts are limited, or for each shard of it. It has the places of the tasks that run and of the
-//! executions that have begun, and those that wait for one.
+//! Gates: a record for each key by which starts are limited, or for each shard of it. It has the places of the tasks that
+//! run and of the executions that have begun.
 //!
 //! A task has a lease only while it has a place at each of its gates. Its place ends by itself, a few seconds after the
 //! lease that it was taken for: so one that was left behind by a crash never stays. An execution has its places from its
 //! first turn until its outcome is final.
+//!
+//! Whoever finds no place waits in the line of a gate, see [`line`]: an item there, and the position in its own record.
+//! No two writes are needed that must be one: whoever makes a place free looks at the line after that, and whoever comes
+//! to the line looks at the gate after that, so one of them sees the other.
 
-mod call;
 mod clear;
 mod extend;
-mod free;
+pub mod line;
+mod offer;
 mod pace;
 pub mod rate;
 mod take;
@@ -19,25 +23,24 @@ use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
 
-use crate::due::{Due, DueKind, fnv1a, shard_of_name};
+use crate::due::fnv1a;
 use crate::duration::Millis;
 use crate::flow::{Pace, Priority, Shards};
 use crate::id::{FlowKey, GateId, Incarnation, LeaseId, Nonce, Owner};
-use crate::limits::{CONTROL_RECORD_BYTES, SPAN_MAX};
-use crate::size;
+use crate::limits::SPAN_MAX;
 use crate::time::Timestamp;
 
-pub use call::{Behind, Standing, call, line};
 pub use clear::clear;
-pub use extend::extend;
-pub use free::{free, withdraw};
+pub use extend::{extend, free, withdraw};
+pub use line::{Branch, Position, Waiter, Waiting};
+pub use offer::{Absent, Candidate, offer};
 pub use pace::{
     AskedStart, BEGINS_WITHIN, LATE_MAX, Pacing, give_start_back, next_start, pacing, reserve_start,
 };
-pub use take::{CALL_KEPT, Take, Taken, take};
+pub use take::{AskedLimit, CALL_KEPT, Take, Taken, take};
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
-pub const FORMAT: u8 = 1;
+pub const FORMAT: u8 = 2;
 /// How many bytes of a key's text its gate and its tasks have, for people. The digest alone tells two keys apart.
 pub const TEXT_MAX: usize = 48;
 /// How much the clocks of two processes may differ: a place is kept so much longer than its lease.
@@ -46,21 +49,19 @@ pub const CLOCKS: Millis = Millis::from_secs(5);
 /// if it comes later than what is left beside [`CLOCKS`], the lease is shorter, and if it would have less than half of
 /// its length, the place is taken again first.
 pub const GRACE: Millis = Millis::from_secs(10);
-/// How long a task that was called keeps its place until it comes.
+/// How long a place is kept that was offered, if nobody else comes.
 pub const CALL: Millis = Millis::from_secs(60);
-/// While somebody waits, the tick looks at the gate this often.
-pub const PATROL: Millis = Millis::from_secs(60);
-/// Most waiting tasks in the record itself.
-pub const LINE_MAX: usize = 8;
-/// What the holders of a full line may still add to the record: it has room for waiting tasks below that.
-const GROWTH_BYTES: usize = 64;
+/// What was taken must begin within this time, or take it again.
+pub const PLACE_BEGINS_WITHIN: Millis = Millis::from_secs(15);
+/// A place whose owner hasn't begun after this time was left behind: its process died between the two writes.
+pub const LEFT_BEHIND_AFTER: Millis = Millis::from_secs(45);
 /// How long an execution keeps its place without a turn that takes it again, as it does from half of this time on. A
 /// sleep takes at most half of it.
 pub const EXECUTION_PLACE: Millis = Millis::new(2 * SPAN_MAX.as_u64());
-/// How long the item of a waiting task is kept. Its own backstop brings it back to the line before.
-pub const WAITER_KEPT: Millis = Millis::from_secs(30 * 86_400);
 /// How long a gate is kept that nobody needs.
 pub const KEPT_FOR: Millis = Millis::from_secs(3_600);
+/// Most other gates whose lines a gate knows to wait for it.
+const AWAITED_BY_MAX: usize = 16;
 
 /// The record of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,17 +95,14 @@ pub struct Gate {
     /// Among how many shards of its key that limit is divided.
     #[serde(rename = "on", default, skip_serializing_if = "Shards::is_one")]
     pub pinned_shards: Shards,
-    /// Its place in the due index, while a task waits or has been called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due: Option<Due>,
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
-    /// The first that wait, in their order.
-    #[serde(rename = "w", default, skip_serializing_if = "Vec::is_empty")]
-    pub waiters: Vec<Waiter>,
-    /// Whether more may wait, each in an item of its own.
-    #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
-    pub overflow: bool,
+    /// Branches of its line that were called in vain.
+    #[serde(rename = "ab", default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<Absent>,
+    /// Other gates in whose lines some wait for a place here.
+    #[serde(rename = "aw", default, skip_serializing_if = "Vec::is_empty")]
+    pub awaited_by: Vec<GateId>,
     /// The rate that was asked for last.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
@@ -142,6 +140,8 @@ pub struct RateState {
 pub struct Holder {
     pub owner: Owner,
     pub incarnation: Incarnation,
+    /// When the place was taken or offered.
+    pub since: Timestamp,
     /// From when on the place is free, whatever became of its holder.
     pub until: Timestamp,
     pub hold: Hold,
@@ -153,11 +153,11 @@ pub enum Hold {
     /// It has taken its place for what has this mark: a task for an attempt, of which it is the beginning of the lease's
     /// digest; an execution for a version of its record, see [`version_mark`].
     Taken { mark: u32 },
-    /// It waited, was given the place and called, and hasn't come yet.
-    Called { order: Order },
+    /// It waits in the branch of the line with this mark, was offered the place and told, and hasn't come yet.
+    Called { branch: u32 },
 }
 
-/// A position in the order in which tasks get places.
+/// The order in which those of a branch get places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Order {
     pub priority: Priority,
@@ -165,84 +165,51 @@ pub struct Order {
     pub since: Timestamp,
 }
 
-/// A task or an execution that waits for a place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WaiterFields", into = "WaiterFields")]
-pub struct Waiter {
-    pub owner: Owner,
-    pub incarnation: Incarnation,
-    pub order: Order,
-}
-
 /// A holder as it is stored: an array, because names would take a fifth of the record.
-type HolderFields = (Owner, Incarnation, Timestamp, u32, Option<(Priority, Timestamp)>);
-type WaiterFields = (Owner, Incarnation, Priority, Timestamp);
+type HolderFields = (Owner, Incarnation, Timestamp, Timestamp, u32, bool);
 
 impl From<HolderFields> for Holder {
-    fn from((owner, incarnation, until, mark, called): HolderFields) -> Self {
-        let hold = match called {
-            Some((priority, since)) => Hold::Called { order: Order { priority, since } },
-            None => Hold::Taken { mark },
-        };
-        Self { owner, incarnation, until, hold }
+    fn from((owner, incarnation, since, until, mark, called): HolderFields) -> Self {
+        let hold = if called { Hold::Called { branch: mark } } else { Hold::Taken { mark } };
+        Self { owner, incarnation, since, until, hold }
     }
 }
 
 impl From<Holder> for HolderFields {
-    fn from(Holder { owner, incarnation, until, hold }: Holder) -> Self {
-        match hold {
-            Hold::Taken { mark } => (owner, incarnation, until, mark, None),
-            Hold::Called { order } => (owner, incarnation, until, 0, Some((order.priority, order.since))),
+    fn from(Holder { owner, incarnation, since, until, hold }: Holder) -> Self {
+        let (mark, called) = match hold {
+            Hold::Taken { mark } => (mark, false),
+            Hold::Called { branch } => (branch, true),
+        };
+        (owner, incarnation, since, until, mark, called)
+    }
+}
+
+impl Holder {
+    /// Whether it is about the same task or execution.
+    pub fn is_of(&self, owner: &Owner, incarnation: Incarnation) -> bool {
+        self.owner == *owner && self.incarnation == incarnation
+    }
+
+    /// Whether it was offered the place, and hasn't come yet.
+    pub const fn is_called(&self) -> bool {
+        match self.hold {
+            Hold::Called { .. } => true,
+            Hold::Taken { .. } => false,
         }
     }
-}
 
-impl From<WaiterFields> for Waiter {
-    fn from((owner, incarnation, priority, since): WaiterFields) -> Self {
-        Self { owner, incarnation, order: Order { priority, since } }
-    }
-}
-
-impl From<Waiter> for WaiterFields {
-    fn from(Waiter { owner, incarnation, order }: Waiter) -> Self {
-        (owner, incarnation, order.priority, order.since)
-    }
-}
-
-impl Waiter {
-    /// Its key among the items of those who wait at a gate: the keys' order is theirs.
-    pub fn sort_key(&self) -> String {
-        let rank = match self.order.priority {
-            Priority::High => 0,
-            Priority::Normal => 1,
-            Priority::Low => 2,
-        };
-        format!("{rank}{:016}{}", self.order.since.as_millis().max(0), self.owner)
-    }
-
-    /// Whether it is about the same task or execution.
-    pub fn is_of(&self, owner: &Owner, incarnation: Incarnation) -> bool {
-        self.owner == *owner && self.incarnation == incarnation
-    }
-}
-
-impl Holder {
-    /// Whether it is about the same task or execution.
-    pub fn is_of(&self, owner: &Owner, incarnation: Incarnation) -> bool {
-        self.owner == *owner && self.incarnation == incarnation
-    }
-}
-
-impl Holder {
-    /// When it was called, if it was.
-    fn called_at(&self) -> Timestamp {
-        self.until.minus(CALL)
+    /// Whether it was called some seconds ago, so that others may have the place.
+    pub fn is_late(&self, now: Timestamp) -> bool {
+        self.is_called() && self.since.plus(CALL_KEPT) <= now
     }
 }
 
 /// Places that were taken at all gates of a task or an execution, for what is to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
+    /// When the first of them was taken.
+    pub since: Timestamp,
     /// When the first of them ends.
     pub until: Timestamp,
     /// The version of the record that they were taken for. A record that has changed since may have given them up.
@@ -261,49 +228,10 @@ pub fn version_mark(version: u64) -> u32 {
     u32::try_from(version).unwrap_or(u32::MAX)
 }
 
-/// A gate that is being changed, and what else its write needs.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    pub gate: Gate,
-    /// Tasks that need an item of their own.
-    pub enters: Vec<Waiter>,
-    /// Tasks whose item is to be deleted.
-    pub leaves: Vec<Waiter>,
-    /// Tasks that have a place now, and are to be told.
-    pub called: Vec<Waiter>,
-    /// Whether the gate must be written although it is the same. Who frees a place and finds nobody with an item must
-    /// not miss one that comes meanwhile: both write the gate, so one of them sees the other.
-    touched: bool,
-}
-
-impl Plan {
-    pub const fn of(gate: Gate) -> Self {
-        Self { gate, enters: vec![], leaves: vec![], called: vec![], touched: false }
-    }
-
-    /// Has the gate written although nothing else of it may change.
-    pub const fn touch(&mut self) {
-        self.touched = true;
-    }
-
-    /// The gate to write in the place of `before`, or `None` if nothing has changed.
-    pub fn finish(
-        &mut self,
-        before: Option<&Gate>,
-        nonce: Nonce,
-        now: Timestamp,
-        shards: u16,
-    ) -> Option<Gate> {
-        self.gate.settle(now, shards);
-        let is_same = before.is_some_and(|before| {
-            let (due, expires_at) = (before.due, before.expires_at);
-            Gate { due, expires_at, ..self.gate.clone() } == *before
-                && self.gate.due.is_none() == due.is_none()
-        });
-        if is_same && !self.touched {
-            return None;
-        }
-        Some(Gate { version: self.gate.version + 1, nonce, ..self.gate.clone() })
+impl Places {
+    /// Whether they still count for what is to begin now: later, they may have been taken for left behind.
+    pub fn count(&self, version: u64, now: Timestamp) -> bool {
+        self.version == version && now < self.since.plus(PLACE_BEGINS_WITHIN)
     }
 }
 
@@ -327,10 +255,9 @@ impl Gate {
             asked_at: None,
             pinned: None,
             pinned_shards: Shards::ONE,
-            due: None,
             holders: vec![],
-            waiters: vec![],
-            overflow: false,
+            absent: vec![],
+            awaited_by: vec![],
             pace: None,
             pace_shards: Shards::ONE,
             paced_at: None,
@@ -354,47 +281,50 @@ impl Gate {
         self.limit().map_or(0, |limit| usize::from(limit.get()).saturating_sub(self.holders.len()))
     }
 
-    /// Whether a task waits that could have a place.
-    pub fn should_call(&self) -> bool {
-        self.free() > 0 && (self.overflow || !self.waiters.is_empty())
+    /// The limit of the task that was scheduled last counts.
+    fn note_limit(&mut self, asked: AskedLimit) {
+        let AskedLimit { limit, shards, asked_at } = asked;
+        let is_same = (self.limit, self.shards) == (Some(limit), shards);
+        if self.asked_at.is_none_or(|at| at <= asked_at) && !is_same {
+            (self.limit, self.shards, self.asked_at) = (Some(limit), shards, Some(asked_at));
+        }
     }
 
-    /// Whether the record has room for a waiting task more.
-    fn has_room(&self) -> bool {
-        size::of(self) + GROWTH_BYTES <= CONTROL_RECORD_BYTES
+    /// Whether it has no place now for one that asks for this limit.
+    pub fn is_full(&self, asked: NonZeroU16, now: Timestamp) -> bool {
+        let taken = self.holders.iter().filter(|one| one.until > now).count();
+        taken >= usize::from(self.pinned.unwrap_or(asked).get())
     }
 
-    /// Whether the tick must look at it: somebody waits, or was called and hasn't come yet.
-    fn is_watched(&self) -> bool {
-        let is_called = |one: &Holder| match one.hold {
-            Hold::Called { .. } => true,
-            Hold::Taken { .. } => false,
-        };
-        self.overflow || !self.waiters.is_empty() || self.holders.iter().any(is_called)
-    }
-
-    /// Sets when the tick looks at it, and until when it is kept.
-    fn settle(&mut self, now: Timestamp, shards: u16) {
-        let latest = now.plus(PATROL);
-        let at = self.holders.iter().map(|one| one.until).min().map_or(latest, |end| end.min(latest));
-        self.due = match self.due {
-            _ if !self.is_watched() => None,
-            Some(due) if due.at > now && due.at <= latest => Some(due),
-            Some(due) => Some(Due { at, ..due }),
-            None => {
-                let shard = shard_of_name(self.id.as_str(), shards);
-                Some(Due { at, kind: DueKind::Backstop, shard })
+    /// Notes that some in the line of another gate wait for a place here. Returns whether they must: whether it is full.
+    pub fn await_by(&mut self, line: &GateId) -> bool {
+        let is_full = self.limit().is_some() && self.free() == 0;
+        if is_full && !self.awaited_by.contains(line) {
+            if self.awaited_by.len() >= AWAITED_BY_MAX {
+                self.awaited_by.remove(0);
             }
-        };
+            self.awaited_by.push(line.clone());
+        }
+        is_full
+    }
+
+    /// The record to write in the place of `before`, or `None` if nothing has changed.
+    pub fn finish(mut self, before: Option<&Self>, nonce: Nonce, now: Timestamp) -> Option<Self> {
         let last = self.holders.iter().map(|one| one.until).max().map_or(now, |until| until.max(now));
         // Without its record, a key would begin anew, and more would start than its rate allows.
         let last = self.rate.map_or(last, |state| rate::expires_at(state).max(last));
-        self.expires_at = last.plus(KEPT_FOR);
+        let is_same = before.is_some_and(|before| {
+            let expires_at = before.expires_at;
+            Self { expires_at, ..self.clone() } == *before
+        });
+        (!is_same).then(|| {
+            (self.version, self.nonce, self.expires_at) = (self.version + 1, nonce, last.plus(KEPT_FOR));
+            self
+        })
     }
 
     /// When the record may be deleted; `None` while it is needed.
     pub fn expires_at(&self) -> Option<Timestamp> {
-        let needed = self.pinned.is_some() || self.overflow || !self.waiters.is_empty();
-        (!needed).then_some(self.expires_at)
+        self.pinned.is_none().then_some(self.expires_at)
     }
 }

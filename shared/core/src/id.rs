@@ -323,8 +323,6 @@ pub enum RecordId {
     Queue(QueueName),
     /// An operation that isn't over.
     Operation(OperationId),
-    /// A key at which tasks wait for a place.
-    Gate(GateId),
 }
 
 impl From<TaskId> for RecordId {
@@ -348,7 +346,6 @@ impl RecordId {
             Self::Cron(id) => id.as_str(),
             Self::Queue(name) => name.as_str(),
             Self::Operation(id) => id.as_str(),
-            Self::Gate(id) => id.as_str(),
         }
     }
 }

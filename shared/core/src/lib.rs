@@ -24,6 +24,7 @@ pub mod limits;
 pub mod natural;
 pub mod operation;
 pub mod parent;
+pub mod parked;
 pub mod payload;
 pub mod policy;
 pub mod queue;

@@ -17,11 +17,13 @@ use serde::{Deserialize, Serialize};
 use crate::due::Due;
 use crate::duration::Millis;
 use crate::flow::{Flow, Gated, Paced};
+use crate::gate::Waiting;
 use crate::gate::rate::Reservation;
 use crate::id::{
     ExecutionId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, StepName, TaskId, TaskKind, WorkerName,
 };
 use crate::parent::Parent;
+use crate::parked::Parked;
 use crate::payload::{BlobRef, Payload};
 use crate::retry::RetryPolicy;
 use crate::time::Timestamp;
@@ -106,9 +108,9 @@ pub struct Task {
     /// When its hint was last sent again because it seemed lost.
     #[serde(rename = "hin", default, skip_serializing_if = "Option::is_none")]
     pub hinted_at: Option<Timestamp>,
-    /// Whether its hint was deleted because its queue or its execution is paused. The resume sends another hint.
-    #[serde(rename = "prk", default, skip_serializing_if = "std::ops::Not::not")]
-    pub parked: bool,
+    /// What carries it if its hint was deleted.
+    #[serde(rename = "prk", default, skip_serializing_if = "Parked::is_no")]
+    pub parked: Parked,
     /// When an operator last revived it after its end.
     #[serde(rename = "rev", default, skip_serializing_if = "Option::is_none")]
     pub revived_at: Option<Timestamp>,
@@ -426,7 +428,7 @@ impl Task {
     /// Whether it waits for the end of its execution's pause, and its time starts afresh then. A task that an operator
     /// revived has no deadline at all.
     pub const fn is_held(&self) -> bool {
-        self.parked
+        self.parked.is_paused()
             && self.deadline_at.is_none()
             && self.timeouts.schedule_to_close.is_some()
             && self.revived_at.is_none()
@@ -438,16 +440,39 @@ impl Task {
         let State::Pending(pending) = &self.state else { return false };
         let has_no_start =
             self.timeouts.schedule_to_start.is_some() && pending.schedule_to_start_at.is_none();
-        let is_stopped = self.is_held() || (self.parked && has_no_start);
+        let is_stopped = self.is_held() || (self.parked.is_paused() && has_no_start);
         // For a later start, the tick only sends the hint.
         let is_due = !pending.hint_later && self.due.is_some_and(|due| due.at <= now);
         self.parent.is_some() && (transition::expired(self, now).is_some() || (is_stopped && is_due))
     }
 
+    /// What the line of a gate must know of it.
+    pub fn waiting(&self) -> Waiting<'_> {
+        Waiting {
+            owner: self.id.clone().into(),
+            incarnation: self.incarnation,
+            queue: &self.queue,
+            priority: self.lane().priority,
+            gates: self.gates(),
+            position: self.parked.in_line(),
+        }
+    }
+
+    /// Since when its next attempt may start; `None` if it has ended.
+    pub const fn ready_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Pending(pending) => Some(pending.available_at),
+            State::Running(running) => Some(running.lease_expires_at),
+            State::Ended(_) => None,
+        }
+    }
+
     /// From when on its hint is for workers, if a hint should be in its queue or on the way to it.
     pub fn hint_at(&self) -> Option<Timestamp> {
         match &self.state {
-            State::Pending(pending) if !pending.hint_later && !self.parked => Some(pending.available_at),
+            State::Pending(pending) if !pending.hint_later && self.parked.is_no() => {
+                Some(pending.available_at)
+            }
             State::Pending(_) | State::Running(_) | State::Ended(_) => None,
         }
     }

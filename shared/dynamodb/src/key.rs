@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::{Parent, Slot};
-use tickover_core::gate::Waiter;
+use tickover_core::gate::{Waiter, line};
 use tickover_core::id::{
     BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, Nonce, OperationId, QueueName, TaskId,
 };
@@ -22,8 +22,6 @@ const TICK: &str = "tick";
 const CRON: &str = "cron";
 const OPERATION: &str = "op";
 const GATE: &str = "gate";
-/// The prefix of the sort keys of those who wait at a gate.
-pub(crate) const WAITERS: &str = "wait#";
 
 pub(crate) const TASK_SK: &str = TASK;
 
@@ -82,9 +80,19 @@ impl Key {
         Self::of(GATE, id.as_str())
     }
 
-    /// A task that waits has the partition key of its gate, and behind it a key in the order in which they get places.
+    /// Those that wait share a few partitions. There, those of a gate lie together, in the order of their line.
     pub(crate) fn waiter(gate: &GateId, waiter: &Waiter) -> Self {
-        Self { sk: format!("{WAITERS}{}", waiter.sort_key()), ..Self::gate(gate) }
+        Self::in_line(gate, &waiter.sort_key())
+    }
+
+    /// A key in the line of a gate.
+    pub(crate) fn in_line(gate: &GateId, key: &str) -> Self {
+        Self { pk: line_pk(line::part_of(gate)), sk: format!("{gate}#{key}") }
+    }
+
+    /// What follows all keys of that line: the character after the separator.
+    pub(crate) fn behind_line(gate: &GateId) -> Self {
+        Self { sk: format!("{gate}$"), ..Self::in_line(gate, "") }
     }
 
     /// All ticks share one record.
@@ -149,6 +157,16 @@ pub(crate) fn gate_id(pk: &str) -> Option<GateId> {
     GateId::parse(suffix(pk, GATE)?).ok()
 }
 
+/// The partition of a part of all lines.
+pub(crate) fn line_pk(part: u8) -> String {
+    format!("{GATE}#line#{part}")
+}
+
+/// The gate in whose line this sort key is.
+pub(crate) fn line_gate(sk: &str) -> Option<GateId> {
+    GateId::parse(sk.split('#').next()?).ok()
+}
+
 fn suffix<'a>(pk: &'a str, what: &str) -> Option<&'a str> {
     pk.strip_prefix(what)?.strip_prefix('#')
 }
@@ -181,6 +199,29 @@ mod tests {
         assert_eq!((gate_id(&key.pk), gate_id("task#a")), (Some(gate), None));
         for pk in ["task#a", "exec", "exec#", "join#a"] {
             assert_eq!(execution_id(pk), None, "{pk}");
+        }
+    }
+
+    #[test]
+    fn those_who_wait_lie_in_few_partitions_and_those_of_a_gate_together() {
+        let of = |number| GateId::from(&Fingerprint::from_bytes([number; 16]));
+        let gate = of(0);
+        let key = Key::in_line(&gate, "mail#1");
+        assert_eq!(key.pk, format!("gate#line#{}", line::part_of(&gate)));
+        assert_eq!(key.sk, "AAAAAAAAAAAAAAAAAAAAAA#mail#1");
+        assert_eq!(line_gate(&key.sk), Some(gate.clone()));
+        assert_eq!(Key::behind_line(&gate).pk, key.pk);
+        for (number, other) in [(1, "mail#1"), (0, "0"), (0, "zz~"), (255, "")] {
+            let found = Key::in_line(&of(number), other);
+            let is_of_line = Key::in_line(&gate, "").sk <= found.sk && found.sk < Key::behind_line(&gate).sk;
+            assert_eq!(is_of_line, number == 0, "{found:?}");
+        }
+        // The partition of a line is no gate's.
+        for part in 0..line::PARTS {
+            assert_eq!(gate_id(&line_pk(part)), None);
+        }
+        for sk in ["", "#mail", "a b#mail"] {
+            assert_eq!(line_gate(sk), None, "{sk}");
         }
     }
 

@@ -20,7 +20,9 @@ use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
 use crate::error::Failure;
 use crate::item::record::from_item;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
-use crate::key::{Key, TASK_SK, WAITERS, cron_id, execution_id, gate_id, operation_id, queue_name, task_id};
+use crate::key::{
+    Key, TASK_SK, cron_id, execution_id, line_gate, line_pk, operation_id, queue_name, task_id,
+};
 use crate::store::DynamoStore;
 use cursor::Walk;
 use list::List;
@@ -111,20 +113,47 @@ impl DynamoStore {
         self.list_ids(List::Operations, limit, cursor, operation_id).await
     }
 
-    /// The items of the first tasks that wait at a gate, in their order, read consistently.
-    pub(crate) async fn waiters_page(&self, gate: &GateId, limit: usize) -> Result<Vec<Item>, StoreError> {
-        let pk = Key::gate(gate).pk;
+    /// The items of the first that wait in the line of a gate, from behind this key on, read consistently.
+    pub(crate) async fn waiters_page(
+        &self,
+        gate: &GateId,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<Item>, StoreError> {
+        let Key { pk, sk: from } = Key::in_line(gate, after);
+        self.line_page(pk, from, Key::behind_line(gate).sk, limit).await
+    }
+
+    /// The first gate after this one that has a line in a part of the table.
+    pub(crate) async fn line_after(
+        &self,
+        part: u8,
+        after: Option<&GateId>,
+    ) -> Result<Option<GateId>, StoreError> {
+        let from = after.map(|gate| Key::behind_line(gate).sk).unwrap_or_default();
+        let found = self.line_page(line_pk(part), from, "~".to_owned(), 1).await?;
+        Ok(found.first().and_then(|item| string(item, SK)).and_then(line_gate))
+    }
+
+    async fn line_page(
+        &self,
+        pk: String,
+        from: String,
+        until: String,
+        limit: usize,
+    ) -> Result<Vec<Item>, StoreError> {
         let query = self
             .client
             .query()
             .table_name(&self.table)
             .consistent_read(true)
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
+            .key_condition_expression("#pk = :pk AND #sk BETWEEN :from AND :until")
             .expression_attribute_names("#pk", PK)
             .expression_attribute_names("#sk", SK)
             .expression_attribute_values(":pk", AttributeValue::S(pk))
-            .expression_attribute_values(":sk", AttributeValue::S(WAITERS.to_owned()))
+            .expression_attribute_values(":from", AttributeValue::S(behind(from)))
+            .expression_attribute_values(":until", AttributeValue::S(until))
             .limit(bounded(limit));
         self.meter.request();
         let output = query.send().await.map_err(|error| Failure::from(error).into_store_error())?;
@@ -230,8 +259,7 @@ fn due_entry(item: &Item) -> Option<DueEntry> {
     let cron = || cron_id(pk).map(RecordId::Cron);
     let queue = || queue_name(pk).map(RecordId::Queue);
     let operation = || operation_id(pk).map(RecordId::Operation);
-    let gate = || gate_id(pk).map(RecordId::Gate);
-    let record = task().or_else(execution).or_else(cron).or_else(queue).or_else(operation).or_else(gate)?;
+    let record = task().or_else(execution).or_else(cron).or_else(queue).or_else(operation)?;
     let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
     // A kind that only a newer build knows must not hide the entry, or other entries of the shard: to read the record
     // shows the error.
@@ -260,4 +288,10 @@ fn sleeper(item: &Item, record: &RecordId) -> Option<Box<Sleeper>> {
 /// A limit for a request, within its bounds.
 pub(crate) fn bounded(limit: usize) -> i32 {
     i32::try_from(limit.clamp(1, LIMIT_MAX)).unwrap_or(i32::MAX)
+}
+
+/// The first key after this one: a condition on a key has no other way to leave one out.
+fn behind(mut key: String) -> String {
+    key.push(' ');
+    key
 }

@@ -233,8 +233,12 @@ impl Store for DynamoStore {
         self.read(Key::gate(id), Consistency::Strong).await?.map(to_gate).transpose()
     }
 
-    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
-        self.waiters_page(gate, limit).await?.iter().map(to_waiter).collect()
+    async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.waiters_page(gate, after, limit).await?.iter().map(to_waiter).collect()
+    }
+
+    async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
+        self.line_after(part, after).await
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

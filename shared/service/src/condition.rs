@@ -80,8 +80,8 @@ impl From<&Operation> for Stored {
 
 impl From<&Gate> for Stored {
     fn from(gate: &Gate) -> Self {
-        let Gate { version, nonce, due, .. } = *gate;
-        Self { incarnation: None, version, nonce, due, wakes: 0, expires_at: gate.expires_at() }
+        let Gate { version, nonce, .. } = *gate;
+        Self { incarnation: None, version, nonce, due: None, wakes: 0, expires_at: gate.expires_at() }
     }
 }
 

@@ -271,7 +271,7 @@ impl Service {
     /// Sends hints and timers. A failed send is only logged: the record is stored, and the tick finds it.
     pub(crate) async fn publish(&self, effects: Vec<Effect>) {
         let mut by_queue: BTreeMap<QueueName, Vec<Outgoing>> = BTreeMap::new();
-        let (mut parents, mut freed_places) = (Vec::new(), Vec::new());
+        let (mut parents, mut freed_places, mut lines) = (Vec::new(), Vec::new(), BTreeMap::new());
         let now = self.now();
         for effect in effects {
             let (queue, message) = match effect {
@@ -283,6 +283,10 @@ impl Service {
                 // Without a timers queue, the tick enforces deadlines.
                 Effect::Timer(_) => continue,
                 Effect::Turn { queue, hint, at } => (queue, turning(hint, at, now)),
+                Effect::CameToLine { gate, waiter } => {
+                    lines.entry(gate).or_insert_with(Vec::new).push(*waiter);
+                    continue;
+                }
                 Effect::FreePlaces(freed) => {
                     freed_places.push(freed);
                     continue;
@@ -307,6 +311,9 @@ impl Service {
         }
         for freed in freed_places {
             Box::pin(self.free_places(&freed)).await;
+        }
+        for (gate, came) in lines {
+            Box::pin(self.came_to_line(&gate, came)).await;
         }
         self.send_notifications().await;
     }

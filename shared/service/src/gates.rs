@@ -1,14 +1,17 @@
 //! Gates: places that tasks and executions take before they start, and give up when they stop.
 //!
-//! Each change is one conditional write of the gate. If places are free and tasks wait, the same write gives them to the
-//! first of the line, whoever makes it: a claim, the end of an attempt, or the tick.
+//! Each change is one conditional write of the gate. Whoever makes places free offers them to the first of the line that
+//! can come, in the same write: the end of an attempt, an operator, or the tick. Whoever comes to the line looks at the gate
+//! after that.
 
 mod admit;
 mod claim;
+mod line;
 mod operate;
-mod patrol;
-mod standing;
+mod records;
 mod start;
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZeroU16;
 
@@ -17,10 +20,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::{Gated, Shards};
 use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{
-    self, AskedStart, Behind, GRACE, Gate, LINE_MAX, Plan, RateState, Standing, Take, Taken, WAITER_KEPT,
-    Waiter,
-};
+use tickover_core::gate::{self, AskedStart, GRACE, Gate, RateState, Take, Taken};
 use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -31,7 +31,7 @@ use crate::ports::StoreError;
 use crate::service::Service;
 use crate::warn_unless_logged;
 
-use standing::Records;
+use line::{Found, Patrolled};
 
 pub(crate) use admit::{Admitted, Taking};
 pub(crate) use claim::{PlacesOfClaim, PlacesTaken};
@@ -40,11 +40,6 @@ pub use operate::{LimitHolder, LimitView, WaitsAt};
 /// How often a change is tried again because others write the same gate.
 const TRIES: u32 = 20;
 const CONFLICT_WAIT: Millis = Millis::new(4);
-/// Most waiting tasks whose records one change reads. A read takes no more than a hundred.
-const READ_MAX: usize = 50;
-/// The tasks that are read beyond those that there are places for: some may have ended.
-const SPARE: usize = 4;
-
 /// What is done at a gate.
 enum Act<'a> {
     Take(&'a Take),
@@ -70,8 +65,12 @@ enum Act<'a> {
     Reserve(&'a [AskedStart]),
     /// A reserved start isn't needed.
     GiveBack(RateState),
-    /// A tick looks at it.
-    Patrol,
+    /// Some in the line of another gate wait for a place here, if it is full.
+    AwaitBy(&'a GateId),
+    /// One has come to its line: perhaps a place has become free.
+    Look,
+    /// A tick looks at it, because it has a line, or because some in a line wait for it.
+    Patrol(&'a Patrolled),
     /// An operator sets the limit, or gives it back to the tasks.
     Pin(Option<(NonZeroU16, Shards)>),
     /// An operator takes its place from a task or an execution.
@@ -82,13 +81,29 @@ impl Act<'_> {
     /// Whether it makes a gate that isn't there.
     const fn creates(&self) -> bool {
         match self {
-            Self::Take(_) | Self::Extend { .. } | Self::Reserve(_) | Self::Pin(Some(_)) => true,
+            Self::Take(_)
+            | Self::Extend { .. }
+            | Self::Reserve(_)
+            | Self::Pin(Some(_))
+            | Self::Look
+            | Self::Patrol(_) => true,
             Self::Free { .. }
             | Self::Withdraw { .. }
             | Self::GiveBack(_)
-            | Self::Patrol
+            | Self::AwaitBy(_)
             | Self::Pin(None)
             | Self::Release(_) => false,
+        }
+    }
+
+    /// Whether it offers free places to the line. Where places were free before, whoever can come has been called.
+    fn offers(&self, was_full: bool) -> bool {
+        match self {
+            Self::Look | Self::Patrol(_) => true,
+            Self::Free { .. } | Self::Withdraw { .. } | Self::Pin(_) | Self::Release(_) => was_full,
+            Self::Take(_) | Self::Extend { .. } | Self::Reserve(_) | Self::GiveBack(_) | Self::AwaitBy(_) => {
+                false
+            }
         }
     }
 }
@@ -104,110 +119,121 @@ enum Done {
 }
 
 impl Service {
-    /// Changes a gate, gives free places to the first of the line, and sends their hints.
+    /// Changes a gate, offers free places to the first of the line, and tells them.
     async fn change_gate(
         &self,
         id: &GateId,
         text: &str,
         act: &Act<'_>,
     ) -> Result<(Done, Option<Gate>), ServiceError> {
+        let (done, record, mut looks_again) = self.write_gate(id, text, act).await?;
+        while looks_again {
+            // Whoever came to the line meanwhile may have seen a full gate.
+            looks_again = Box::pin(self.write_gate(id, text, &Act::Look)).await?.2;
+        }
+        Ok((done, record))
+    }
+
+    /// The same, by one write. Returns as well whether the line must be looked at once more: a place was made free, and
+    /// nobody was found who could come.
+    async fn write_gate(
+        &self,
+        id: &GateId,
+        text: &str,
+        act: &Act<'_>,
+    ) -> Result<(Done, Option<Gate>, bool), ServiceError> {
         for tries in 0..TRIES {
             let before = self.with_retries(|| self.ports.store.gate(id)).await?;
             if before.is_none() && !act.creates() {
-                return Ok((Done::Found(false), None));
+                return Ok((Done::Found(false), None, false));
             }
             let (now, nonce) = (self.now(), self.new_nonce());
             let new = || Gate::new(id.clone(), text.to_owned(), nonce, now);
-            let mut plan = Plan::of(before.clone().unwrap_or_else(new));
-            self.rules.clear_places(&mut plan, now);
-            let mut done = self.act(&mut plan, act, now).await?;
-            let mut records = Records::default();
-            if plan.gate.should_call() {
-                records = self.call_first(&mut plan, now).await?;
-                done = self.take_if_called(&mut plan, act, now).unwrap_or(done);
-            }
-            let Some(record) = plan.finish(before.as_ref(), nonce, now, self.limits.due_shards) else {
-                return Ok((done, before));
-            };
-            let writes = writes(&plan, &record, before.as_ref(), now);
-            match self.with_retries(|| self.ports.store.commit(&writes)).await {
-                Ok(()) => {
-                    metric::limit(&record);
-                    // If one of the hints is lost, its place goes on to the next.
-                    let hints = records.hints(&plan.called);
-                    if !hints.is_empty() {
-                        Box::pin(self.publish(hints)).await;
+            let mut after = before.clone().unwrap_or_else(new);
+            let was_full = before.as_ref().is_some_and(|before| before.free() == 0);
+            self.rules.clear_places(&mut after, now);
+            let done = self.act(&mut after, act, now).await?;
+            let offers = act.offers(was_full) && (after.free() > 0 || after.limit().is_none());
+            let found = if offers { self.first_in_line(&after, act, now).await? } else { Found::default() };
+            let called = self.rules.offer_places(&mut after, &found.candidates, now);
+            found.name(&mut after);
+            // Whoever waits elsewhere for a place here comes next.
+            let has_rest = offers && after.free() > 0;
+            let awaited_by = if has_rest { std::mem::take(&mut after.awaited_by) } else { vec![] };
+            let (after_limit, after_free) = (after.limit(), after.free());
+            let is_empty = before.is_none()
+                && !matches!(act, Act::Pin(_))
+                && after.holders.is_empty()
+                && after.rate.is_none();
+            let record = if is_empty { None } else { after.finish(before.as_ref(), nonce, now) };
+            if let Some(record) = &record {
+                let replaces = before.as_ref().map(|before| before.nonce);
+                let write = Write::PutGate { record: Box::new(record.clone()), replaces };
+                match self.with_retries(|| self.ports.store.commit(std::slice::from_ref(&write))).await {
+                    Ok(()) => metric::limit(record, found.waiting),
+                    Err(StoreError::Conflict { .. }) => {
+                        self.back_off(tries, CONFLICT_WAIT).await;
+                        continue;
                     }
-                    return Ok((done, Some(record)));
+                    Err(error) => return Err(error.into()),
                 }
-                Err(StoreError::Conflict { .. }) => self.back_off(tries, CONFLICT_WAIT).await,
-                Err(error) => return Err(error.into()),
             }
+            // If one of the hints is lost, its place goes on to the next.
+            let hints = found.records.hints(&called);
+            if !hints.is_empty() {
+                Box::pin(self.publish(hints)).await;
+            }
+            self.delete_left_over(id, &found.left_over).await;
+            for line in awaited_by {
+                Box::pin(self.look(&line)).await;
+            }
+            // A request may have raised the limit.
+            let has_more =
+                before.as_ref().is_some_and(|before| before.limit() < after_limit) && after_free > 0;
+            let looks_on = has_rest && (!called.is_empty() || !matches!(act, Act::Look));
+            let looks_again = record.is_some() && (looks_on || has_more);
+            return Ok((done, record.or(before), looks_again));
         }
         Err(ServiceError::Contended)
     }
 
-    async fn act(&self, plan: &mut Plan, act: &Act<'_>, now: Timestamp) -> Result<Done, ServiceError> {
+    async fn act(&self, gate: &mut Gate, act: &Act<'_>, now: Timestamp) -> Result<Done, ServiceError> {
         Ok(match act {
-            Act::Take(take) => Done::Took(self.rules.take_place(plan, take, now)),
+            Act::Take(take) => Done::Took(self.rules.take_place(gate, take, now)),
             Act::Extend { owner, incarnation, mark, until } => {
-                Done::Found(gate::extend(&mut plan.gate, owner, *incarnation, *mark, *until))
+                Done::Found(gate::extend(gate, owner, *incarnation, *mark, *until, now))
             }
             Act::Free { owner, incarnation, mark } => {
-                self.rules.free_place(&mut plan.gate, owner, *incarnation, *mark);
+                self.rules.free_place(gate, owner, *incarnation, *mark);
                 Done::Found(true)
             }
             Act::Withdraw { owner, incarnation } => {
-                gate::withdraw(&mut plan.gate, owner, *incarnation);
+                gate::withdraw(gate, owner, *incarnation);
                 Done::Found(true)
             }
             Act::Reserve(asked) => {
-                let reserve = |one| self.rules.reserve_start(&mut plan.gate, one, now);
+                let reserve = |one| self.rules.reserve_start(gate, one, now);
                 Done::Reserved(asked.iter().map(reserve).collect())
             }
-            Act::GiveBack(reservation) => Done::Found(gate::give_start_back(&mut plan.gate, *reservation)),
-            Act::Patrol => {
-                self.free_left_behind(plan).await?;
+            Act::GiveBack(reservation) => Done::Found(gate::give_start_back(gate, *reservation)),
+            Act::AwaitBy(line) => Done::Found(gate.await_by(line)),
+            Act::Look => Done::Found(true),
+            Act::Patrol(_) => {
+                gate.withdraw_late_calls(now);
+                self.free_left_behind(gate, now).await?;
                 Done::Found(true)
             }
             Act::Pin(limit) => {
-                plan.gate.pinned = limit.map(|(share, _)| share);
-                plan.gate.pinned_shards = limit.map(|(_, shards)| shards).unwrap_or_default();
+                gate.pinned = limit.map(|(share, _)| share);
+                gate.pinned_shards = limit.map(|(_, shards)| shards).unwrap_or_default();
                 Done::Found(true)
             }
             Act::Release(owner) => {
-                let count = plan.gate.holders.len();
-                plan.gate.holders.retain(|one| one.owner != **owner);
-                Done::Found(plan.gate.holders.len() < count)
+                let count = gate.holders.len();
+                gate.holders.retain(|one| one.owner != **owner);
+                Done::Found(gate.holders.len() < count)
             }
         })
-    }
-
-    /// Who came to the line and is called by the same write needs no hint: it is here.
-    fn take_if_called(&self, plan: &mut Plan, act: &Act<'_>, now: Timestamp) -> Option<Done> {
-        let Act::Take(take) = act else { return None };
-        let is_called = |one: &Waiter| one.is_of(&take.owner, take.incarnation);
-        plan.called.iter().any(is_called).then(|| {
-            plan.called.retain(|one| !is_called(one));
-            Done::Took(self.rules.take_place(plan, take, now))
-        })
-    }
-
-    /// Gives free places to the first of the line. Returns the records that were read for it.
-    async fn call_first(&self, plan: &mut Plan, now: Timestamp) -> Result<Records, ServiceError> {
-        let mut behind = Behind { first: vec![], more: plan.gate.overflow };
-        if plan.gate.overflow {
-            let wanted = READ_MAX.min(plan.gate.free() + SPARE + LINE_MAX);
-            let id = &plan.gate.id;
-            let first = self.with_retries(|| self.ports.store.waiters(id, wanted)).await?;
-            behind = Behind { more: first.len() >= wanted, first };
-        }
-        let count = READ_MAX.min(plan.gate.free() + SPARE);
-        let line: Vec<Waiter> = gate::line(plan, &behind, count).into_iter().cloned().collect();
-        let records = self.records_at_gate(line.iter().map(|one| &one.owner)).await?;
-        let standings: Vec<Standing> = line.iter().map(|one| records.standing(one, now)).collect();
-        self.rules.call_waiting(plan, &behind, &standings, now);
-        Ok(records)
     }
 
     /// Gives up what a task or an execution had at its gates. If that fails, a tick finds its places.
@@ -251,19 +277,4 @@ impl Service {
         }
         Ok(Some(until))
     }
-}
-
-/// The writes of a change: items of those who wait first, so that whoever reads the gate finds all of them.
-fn writes(plan: &Plan, record: &Gate, before: Option<&Gate>, now: Timestamp) -> Vec<Write> {
-    let gate = || record.id.clone();
-    let enters = plan.enters.iter().map(|waiter| Write::PutWaiter {
-        gate: gate(),
-        waiter: waiter.clone(),
-        expires_at: now.plus(WAITER_KEPT),
-    });
-    let leaves =
-        plan.leaves.iter().map(|waiter| Write::DeleteWaiter { gate: gate(), waiter: waiter.clone() });
-    let put =
-        Write::PutGate { record: Box::new(record.clone()), replaces: before.map(|before| before.nonce) };
-    enters.chain([put]).chain(leaves).collect()
 }

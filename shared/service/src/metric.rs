@@ -375,20 +375,25 @@ const LIMIT_KEYS_MAX: usize = 50;
 /// The keys that are labels, each with how many have places and wait at each of its shards.
 static LIMIT_KEYS: Mutex<BTreeMap<String, BTreeMap<GateId, [usize; 2]>>> = Mutex::new(BTreeMap::new());
 
-/// Records who has places and who waits at a key, if the key is one of those that are recorded: the first at which tasks
-/// waited.
-pub(crate) fn limit(gate: &Gate) {
-    if !is_recorded(LIMIT_TAKEN) {
+/// Whether limits are recorded.
+pub(crate) fn records_limits() -> bool {
+    is_recorded(LIMIT_TAKEN)
+}
+
+/// Records who has places and, where that is known, how many wait at a key, if the key is one of those that are recorded:
+/// the first at which tasks waited.
+pub(crate) fn limit(gate: &Gate, waiting: Option<usize>) {
+    if !records_limits() {
         return;
     }
-    let waiting = gate.waiters.len() + usize::from(gate.overflow);
     let sums = {
         let mut keys = LIMIT_KEYS.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting > 0 && keys.len() < LIMIT_KEYS_MAX {
+        if waiting.is_some_and(|waiting| waiting > 0) && keys.len() < LIMIT_KEYS_MAX {
             keys.entry(gate.text.clone()).or_default();
         }
         keys.get_mut(&gate.text).map(|shards| {
-            shards.insert(gate.id.clone(), [gate.holders.len(), waiting]);
+            let waited = shards.get(&gate.id).map_or(0, |counts| counts[1]);
+            shards.insert(gate.id.clone(), [gate.holders.len(), waiting.unwrap_or(waited)]);
             [0, 1].map(|which: usize| shards.values().map(|counts| counts[which]).sum::<usize>())
         })
     };

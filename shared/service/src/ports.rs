@@ -258,8 +258,13 @@ pub trait Store: Send + Sync {
     /// The gate of a key, read consistently. Its retention may have passed.
     async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError>;
 
-    /// The first tasks that wait at a gate and have an item of their own, in their order, read consistently.
-    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError>;
+    /// Those that wait in the line of a gate: the first whose keys come after this text, in the order of their keys (see
+    /// [`Waiter::sort_key`]), read consistently.
+    async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError>;
+
+    /// The first gate after this one, in the order of their ids, that has a line in a part of the store. A store may have
+    /// all lines in part 0; there are [`tickover_core::gate::line::PARTS`] parts.
+    async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError>;
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError>;
 

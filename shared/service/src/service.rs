@@ -72,13 +72,13 @@ pub trait Rules: Send + Sync {
     }
 
     /// As [`gate::clear`].
-    fn clear_places(&self, plan: &mut gate::Plan, now: Timestamp) {
-        gate::clear(plan, now);
+    fn clear_places(&self, gate: &mut gate::Gate, now: Timestamp) {
+        gate::clear(gate, now);
     }
 
     /// As [`gate::take`].
-    fn take_place(&self, plan: &mut gate::Plan, take: &gate::Take, now: Timestamp) -> gate::Taken {
-        gate::take(plan, take, now)
+    fn take_place(&self, gate: &mut gate::Gate, take: &gate::Take, now: Timestamp) -> gate::Taken {
+        gate::take(gate, take, now)
     }
 
     /// As [`gate::free`].
@@ -86,15 +86,14 @@ pub trait Rules: Send + Sync {
         gate::free(gate, owner, incarnation, mark);
     }
 
-    /// As [`gate::call`].
-    fn call_waiting(
+    /// As [`gate::offer`].
+    fn offer_places(
         &self,
-        plan: &mut gate::Plan,
-        behind: &gate::Behind,
-        standings: &[gate::Standing],
+        gate: &mut gate::Gate,
+        candidates: &[gate::Candidate],
         now: Timestamp,
-    ) {
-        gate::call(plan, behind, standings, now);
+    ) -> Vec<gate::Waiter> {
+        gate::offer(gate, candidates, now)
     }
 
     /// As [`gate::reserve_start`].

@@ -136,6 +136,11 @@ impl Service {
                 Err(error) => trouble = Some(error),
             }
         }
+        // Boxed, because the future of each tick would contain all of this.
+        match Box::pin(service.patrol_lines(stop_at)).await {
+            Ok(finished) => total.out_of_time |= !finished,
+            Err(error) => trouble = Some(error),
+        }
         // Nothing says yet that these were sent: if this process dies, the next tick sends them.
         total.dispatched += service.wake_held(&job).await;
         self.note_tick(&job).await;

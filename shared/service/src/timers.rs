@@ -199,7 +199,6 @@ impl Service {
             }
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,
-            RecordId::Gate(id) => Box::pin(self.patrol_gate(id)).await?,
             RecordId::Operation(id) => Box::pin(self.carry_out_operation(id, stop_at)).await?,
         };
         Ok(match reply {

@@ -7,8 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::journal::SegmentKey;
-use tickover_core::gate::{Gate, Hold};
-use tickover_core::id::{BlobId, ExecutionId, Incarnation, Owner, TaskId};
+use tickover_core::id::{BlobId, ExecutionId, Incarnation};
 use tickover_core::time::Timestamp;
 use tickover_service::condition::{Condition, Ruling, Stored, Verdict};
 use tickover_service::ports::{Current, StoreError};
@@ -34,8 +33,6 @@ enum Behind {
     Wake(ExecutionId, Incarnation),
     /// A task no longer waits at a gate, by the id of what waits.
     Left(String),
-    /// Whether the hint of a task should be in its queue: that of a task that waits at a gate is deleted.
-    Hinted(TaskId, Incarnation, bool),
 }
 
 #[derive(Debug)]
@@ -109,11 +106,9 @@ impl Commit {
                 (Kind::Operation, record.id.to_string(), Change::Put(NewRecord::operation(record)?))
             }
             Write::PutGate { record, .. } => {
-                self.behind.extend(hinted(record));
                 (Kind::Gate, record.id.to_string(), Change::Put(NewRecord::gate(record)?))
             }
             Write::PutWaiter { gate, waiter, expires_at } => {
-                self.behind.extend(hinting(&waiter.owner, waiter.incarnation, false));
                 let record = NewRecord::waiter(waiter, *expires_at)?;
                 self.extensions.push(Extension::Waiter(waiter_id(gate, waiter), Box::new(record)));
                 return Ok(());
@@ -183,21 +178,6 @@ impl Commit {
         }
         Ok(())
     }
-}
-
-/// The tasks of a gate whose hints were deleted because they wait, and those that were sent again.
-fn hinted(gate: &Gate) -> Vec<Behind> {
-    let waiting = gate.waiters.iter().filter_map(|one| hinting(&one.owner, one.incarnation, false));
-    let called = gate.holders.iter().filter_map(|one| match one.hold {
-        Hold::Called { .. } => hinting(&one.owner, one.incarnation, true),
-        Hold::Taken { .. } => None,
-    });
-    waiting.chain(called).collect()
-}
-
-/// Executions aren't in the index of hints: theirs are sent again when the server starts.
-fn hinting(owner: &Owner, incarnation: Incarnation, has_hint: bool) -> Option<Behind> {
-    owner.task().map(|task| Behind::Hinted(task.clone(), incarnation, has_hint))
 }
 
 /// The row of a record, and what conditions ask of it.
@@ -409,15 +389,6 @@ impl Behind {
                 let mut statement =
                     connection.prepare_cached("DELETE FROM record WHERE kind = ?1 AND id = ?2")?;
                 statement.execute(params![Kind::Waiter as i64, id]).map(|_| ())
-            }
-            Self::Hinted(task, incarnation, has_hint) => {
-                let mut statement = connection.prepare_cached(
-                    "UPDATE record SET has_hint = ?4 WHERE kind = ?1 AND id = ?2 AND incarnation = ?3
-                         AND has_hint <> ?4 AND ready_at IS NOT NULL",
-                )?;
-                let incarnation = bits(*incarnation.as_bytes());
-                let task_row = params![Kind::Task as i64, task.as_str(), incarnation, has_hint];
-                statement.execute(task_row).map(|_| ())
             }
         }
     }

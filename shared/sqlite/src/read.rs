@@ -1,6 +1,6 @@
 //! Reading records, the due index and lists.
 
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 use tickover_core::cron::Cron;
 use tickover_core::due::DueKind;
 use tickover_core::gate::Waiter;
@@ -75,18 +75,38 @@ pub(crate) fn all<T>(
     Ok(found)
 }
 
-/// The first tasks that wait at a gate, in their order.
-pub(crate) fn waiters(connection: &Connection, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, Failure> {
+/// The first that wait in the line of a gate, from behind this key on.
+pub(crate) fn waiters(
+    connection: &Connection,
+    gate: &GateId,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<Waiter>, Failure> {
     let mut statement = connection
         .prepare_cached(select_records!("WHERE kind = ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4"))?;
     // What follows the separator in the order of characters ends the range.
-    let (from, until) = (format!("{gate}#"), format!("{gate}$"));
+    let (from, until) = (format!("{gate}#{after}"), line_end(gate));
     let mut rows = statement.query(params![Kind::Waiter as i64, from, until, limit])?;
     let mut found = vec![];
     while let Some(row) = rows.next()? {
         found.push(parse_row(row, |read| read.waiter())?);
     }
     Ok(found)
+}
+
+/// The first gate after this one that has a line.
+pub(crate) fn next_line(connection: &Connection, after: Option<&GateId>) -> Result<Option<GateId>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM record WHERE kind = ?1 AND id > ?2 ORDER BY id LIMIT 1")?;
+    let from = after.map(line_end).unwrap_or_default();
+    let id: Option<String> =
+        statement.query_row(params![Kind::Waiter as i64, from], |row| row.get(0)).optional()?;
+    Ok(id.and_then(|id| GateId::parse(id.split('#').next().unwrap_or_default()).ok()))
+}
+
+/// What follows the ids of all that wait at a gate: the character after the separator.
+fn line_end(gate: &GateId) -> String {
+    format!("{gate}$")
 }
 
 /// A part of the due index, earliest first.
@@ -166,11 +186,7 @@ pub(crate) fn tasks(
     let page = page(positions, limit, &name, Position::clone);
     let task = |position: Position| match position.record {
         RecordId::Task(id) => Some(id),
-        RecordId::Execution(_)
-        | RecordId::Cron(_)
-        | RecordId::Queue(_)
-        | RecordId::Operation(_)
-        | RecordId::Gate(_) => None,
+        RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(task).collect(), next: page.next })
 }
@@ -186,11 +202,7 @@ pub(crate) fn executions(
     let page = page(list(connection, &name, &before(&name, cursor)?, limit)?, limit, &name, Position::clone);
     let execution = |position: Position| match position.record {
         RecordId::Execution(id) => Some(id),
-        RecordId::Task(_)
-        | RecordId::Cron(_)
-        | RecordId::Queue(_)
-        | RecordId::Operation(_)
-        | RecordId::Gate(_) => None,
+        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
 }

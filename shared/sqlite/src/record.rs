@@ -110,7 +110,6 @@ impl Kind {
             2 => RecordId::Cron(CronId::parse(id).map_err(|_| wrong("cron"))?),
             3 => RecordId::Queue(QueueName::parse(id).map_err(|_| wrong("queue"))?),
             6 => RecordId::Operation(OperationId::parse(id).map_err(|_| wrong("operation"))?),
-            7 => RecordId::Gate(GateId::parse(id).map_err(|_| wrong("gate"))?),
             _ => return Ok(None),
         }))
     }
@@ -122,7 +121,6 @@ impl Kind {
             RecordId::Cron(_) => Self::Cron,
             RecordId::Queue(_) => Self::Queue,
             RecordId::Operation(_) => Self::Operation,
-            RecordId::Gate(_) => Self::Gate,
         }
     }
 }
@@ -341,7 +339,7 @@ impl Read<'_> {
 
     pub(crate) fn gate(&self) -> Result<Gate, StoreError> {
         let gate: Gate = self.parse("gate", |gate: &Gate| gate.format == gate::FORMAT)?;
-        Ok(Gate { due: self.stored.due, ..gate })
+        Ok(gate)
     }
 
     pub(crate) fn waiter(&self) -> Result<Waiter, StoreError> {

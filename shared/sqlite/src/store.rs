@@ -305,8 +305,15 @@ impl Store for SqliteStore {
         self.read(|connection| read::record(connection, Kind::Gate, id.as_str(), |read| read.gate()))
     }
 
-    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
-        self.read(|connection| read::waiters(connection, gate, limit))
+    async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.read(|connection| read::waiters(connection, gate, after, limit))
+    }
+
+    async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
+        if part > 0 {
+            return Ok(None);
+        }
+        self.read(|connection| read::next_line(connection, after))
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

@@ -88,7 +88,10 @@ impl Answer {
             }
             Effect::Timer(timer) => Some((Body::Timer { task, due_at: timer.due_at }, timer.at)),
             // There are no executions here.
-            Effect::Turn { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => None,
+            Effect::Turn { .. }
+            | Effect::NotifyParent(_)
+            | Effect::FreePlaces(_)
+            | Effect::CameToLine { .. } => None,
         });
         let parcels = parcels.collect();
         Self { change, parcels, then: then(decision) }

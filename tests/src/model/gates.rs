@@ -1,26 +1,26 @@
-//! Places at one gate as a state machine: every order of take, claim, end, free, crash and reclaim within bounds, over
-//! the core's own rules of gates.
+//! Places at one gate and its line as a state machine: every order of the reads and the writes of those who come, end and
+//! look, within bounds, over the core's own rules of gates.
 //!
-//! Two workers take tasks. Between a read of the gate and its conditional write all others may act, so may the clock.
-//! A task is only its version and its lease; the condition of a claim is that of the rules of tasks, in short.
+//! A process does one read or one write at a time, in the order in which the service does them. Between any two of them all
+//! others may act, so may the clock, and the process may die. A task is only its version and its state; what its record
+//! allows is that of the rules of tasks, in short.
 
-use std::num::NonZeroU16;
+mod act;
+mod come;
+mod drain;
+mod process;
+mod record;
+mod stored;
 
 use stateright::{Model, Property};
-use tickover_core::duration::Millis;
-use tickover_core::flow::{Priority, Shards};
-use tickover_core::gate::{self, Behind, CLOCKS, GRACE, Gate, Order, Plan, Standing, Take, Taken};
-use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, Owner};
-use tickover_core::time::Timestamp;
 
-use crate::scene::{START, task_id};
+pub use record::GatePlan;
 
-const TASKS: [&str; 2] = ["a", "b"];
-const LEASE: Millis = Millis::from_secs(30);
-/// The instants of the clock, in seconds: within a lease, after its end but within its place, after that.
-const INSTANTS: [u64; 5] = [0, 4, 33, 45, 120];
+use process::{Process, Slot};
+use record::{Message, Status, Work};
+use stored::{Names, Stored};
 
-/// What is wrong with the rules.
+/// What is wrong with the rules, or with the order in which they are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateBug {
     /// A claim isn't bound to the version of the record for which its place was taken.
@@ -29,239 +29,138 @@ pub enum GateBug {
     MarkIgnored,
     /// A place is taken although all are.
     TakenUnchecked,
+    /// Whoever frees a place doesn't look at the line again after the write.
+    FreesWithoutLook,
+    /// Whoever comes to the line doesn't look at the gate after that.
+    ComesWithoutLook,
+    /// The item is written after the record.
+    ItemAfterRecord,
+    /// The item is deleted before the record has left the line.
+    ItemDeletedFirst,
+    /// An item whose record isn't written yet is deleted at once.
+    DeletesEarly,
+    /// The gate is written whoever else has written it.
+    WritesOver,
+    /// A tick leaves late offers as they are.
+    OffersKept,
+    /// A tick leaves places as they are whose processes died.
+    LeftBehindKept,
+}
+
+pub mod property {
+    //! What must hold.
+
+    pub const WITHIN_LIMIT: &str = "no more run than the limit";
+    pub const PLACES: &str = "no more have places than the limit";
+    pub const HAS_ITEM: &str = "whoever waits has an item";
+    pub const NO_LOST_CALL: &str = "without a fault nobody waits while a place is free";
+    pub const ALL_COME: &str = "whatever has happened, all come after some ticks";
 }
 
 /// A bounded world.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct GateProtocol {
-    pub limit: u16,
-    pub crashes: u8,
-    /// How many instants the clock has, at most 5.
-    pub instants: usize,
-    pub bug: Option<GateBug>,
+    plan: GatePlan,
+    bug: Option<GateBug>,
+    names: Names,
 }
 
-/// A task: how often it has changed, and its lease.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Work {
-    version: u8,
-    lease: Option<(u32, i64)>,
-    done: bool,
-    /// How many messages bring it to a worker.
-    messages: u8,
-}
-
-/// What a worker does next.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Worker {
-    Idle,
-    /// It has read the gate and decided; the write comes next.
-    Taking {
-        task: usize,
-        mark: u32,
-        version: u8,
-        until: i64,
-        before: String,
-        after: String,
-        taken: bool,
-        called: Vec<usize>,
-    },
-    /// It has a place, and claims.
-    Claiming {
-        task: usize,
-        mark: u32,
-        version: u8,
-        until: i64,
-    },
-    Running {
-        task: usize,
-        mark: u32,
-    },
-    /// Its attempt has ended; the place is still to be freed.
-    Ended {
-        task: usize,
-        mark: u32,
-    },
+/// How much has gone wrong so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Faults {
+    crashes: u8,
+    redelivered: u8,
+    cancelled: u8,
 }
 
 /// A state of the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GateState {
-    now: usize,
-    /// The gate as it is stored.
-    gate: String,
+    now: u8,
+    gate: Stored,
     tasks: Vec<Work>,
-    workers: [Worker; 2],
-    crashes: u8,
-    marks: u32,
+    /// Those in the queue, in order.
+    messages: Vec<Message>,
+    /// In order, because it makes no difference which process is which.
+    slots: Vec<Slot>,
+    faults: Faults,
 }
 
 /// A step.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GateStep {
-    Receive(usize, usize),
-    Write(usize),
-    Claim(usize),
-    Finish(usize),
-    Retry(usize),
-    Free(usize),
+    /// A client schedules a task.
+    Schedule(u8),
+    /// A worker receives a message.
+    Receive(usize),
+    /// The same, and the message is delivered once more.
+    Redeliver(usize),
+    /// A process goes on.
+    Go(usize),
     Crash(usize),
-    Patrol,
+    /// An attempt ends: the task is done, or is tried again.
+    End(u8, bool),
+    Cancel(u8),
+    /// The message of a worker that was lost is visible again.
+    Reappear(u8),
+    Tick,
+    /// The clock goes on.
     Pass,
 }
 
-fn at(index: usize) -> Timestamp {
-    START.plus(Millis::from_secs(INSTANTS[index]))
-}
-
-fn incarnation() -> Incarnation {
-    Incarnation::from_bytes([1; 8])
-}
-
-fn id(task: usize) -> Owner {
-    task_id(TASKS[task]).into()
-}
-
-fn empty() -> Gate {
-    Gate::new(
-        GateId::from(&Fingerprint::from_bytes([0; 16])),
-        String::new(),
-        Nonce::from_bytes([0; 8]),
-        START,
-    )
-}
-
-fn stored(gate: &Gate) -> String {
-    // Neither versions nor expiries tell states apart: the write is conditional on the whole record.
-    let plain = Gate { version: 1, expires_at: START, due: None, ..gate.clone() };
-    serde_json::to_string(&plain).unwrap_or_default()
-}
-
 impl GateState {
-    fn gate(&self) -> Gate {
-        serde_json::from_str(&self.gate).unwrap_or_else(|_| empty())
+    fn running(&self, until_after: i32) -> usize {
+        let runs = |task: &&Work| matches!(task.status, Status::Running { until, .. } if until > until_after);
+        self.tasks.iter().filter(runs).count()
     }
 
-    fn running(&self) -> usize {
-        let now = at(self.now).as_millis();
-        self.tasks.iter().filter(|task| task.lease.is_some_and(|(_, until)| until > now)).count()
+    fn waits(&self) -> bool {
+        self.tasks.iter().any(|task| task.position().is_some())
     }
 
-    fn places(&self) -> usize {
-        self.gate().holders.iter().filter(|one| one.until > at(self.now)).count()
+    /// Whether nothing happens any more unless the clock goes on, an attempt ends or a tick comes.
+    fn is_quiet(&self) -> bool {
+        self.messages.is_empty() && self.slots.iter().all(|slot| slot.does == Process::Idle)
     }
 
-    /// Calls the first of the line, and says whom.
-    fn call(&self, plan: &mut Plan, now: Timestamp) -> Vec<usize> {
-        if !plan.gate.should_call() {
-            return vec![];
+    fn send(&mut self, message: Message) {
+        if let Err(at) = self.messages.binary_search(&message) {
+            self.messages.insert(at, message);
         }
-        let behind = Behind::default();
-        let ready = |name: &str| {
-            let task = TASKS.iter().position(|one| *one == name).map(|task| &self.tasks[task]);
-            let is_ready = |task: &Work| {
-                !task.done && task.lease.is_none_or(|(_, until)| until <= now.plus(CLOCKS).as_millis())
-            };
-            if task.is_some_and(is_ready) { Standing::Ready } else { Standing::Gone }
-        };
-        let standings: Vec<Standing> =
-            gate::line(plan, &behind, TASKS.len()).iter().map(|one| ready(&one.owner.to_string())).collect();
-        gate::call(plan, &behind, &standings, now);
-        let called = plan.called.iter();
-        called.filter_map(|one| TASKS.iter().position(|name| *name == one.owner.to_string())).collect()
     }
 
-    fn send(&mut self, called: Vec<usize>) {
-        for task in called {
-            self.tasks[task].messages = (self.tasks[task].messages + 1).min(2);
+    fn idle(&self) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.does == Process::Idle)
+    }
+
+    fn begin(&mut self, does: Process, message: Option<Message>) {
+        if let Some(at) = self.idle() {
+            self.slots[at] = Slot { does, message };
         }
     }
 }
 
 impl GateProtocol {
-    fn plan(&self, state: &GateState, now: Timestamp) -> Plan {
-        let mut plan = Plan::of(state.gate());
-        plan.gate.pinned = NonZeroU16::new(self.limit);
-        gate::clear(&mut plan, now);
-        plan
+    pub fn new(plan: GatePlan) -> Self {
+        let names = Names::new(usize::from(plan.tasks), plan.limit);
+        Self { plan, bug: None, names }
     }
 
-    fn receive(&self, state: &mut GateState, worker: usize, task: usize) {
-        let now = at(state.now);
-        state.tasks[task].messages -= 1;
-        let work = state.tasks[task].clone();
-        if work.done || work.lease.is_some_and(|(_, until)| until > now.as_millis()) {
-            return;
-        }
-        state.marks += 1;
-        let (mark, until) = (state.marks, now.plus(LEASE).plus(GRACE));
-        let take = Take {
-            owner: id(task),
-            incarnation: incarnation(),
-            order: Order { priority: Priority::Normal, since: START.plus(Millis::new(task as u64)) },
-            mark,
-            until,
-            limit: NonZeroU16::MIN,
-            shards: Shards::ONE,
-            asked_at: START,
-            sure: true,
-        };
-        let mut plan = self.plan(state, now);
-        if self.bug == Some(GateBug::TakenUnchecked) {
-            plan.gate.pinned = NonZeroU16::new(9);
-        }
-        let taken = gate::take(&mut plan, &take, now) != Taken::Waits;
-        plan.gate.pinned = NonZeroU16::new(self.limit);
-        let called = state.call(&mut plan, now);
-        let (before, after) = (state.gate.clone(), stored(&plan.gate));
-        let (version, until) = (work.version, until.as_millis());
-        state.workers[worker] = Worker::Taking { task, mark, version, until, before, after, taken, called };
+    /// The same with a bug.
+    #[must_use]
+    pub fn with(self, bug: GateBug) -> Self {
+        Self { bug: Some(bug), ..self }
     }
 
-    fn claim(&self, state: &mut GateState, worker: usize) {
-        let Worker::Claiming { task, mark, version, until } = state.workers[worker].clone() else { return };
-        let now = at(state.now);
-        let work = &mut state.tasks[task];
-        let half = Millis::new(LEASE.as_u64() / 2);
-        let covers = now.plus(half).plus(CLOCKS).as_millis() <= until;
-        let is_it = work.version == version || self.bug == Some(GateBug::ClaimOfAnyVersion);
-        let is_free = !work.done && work.lease.is_none_or(|(_, until)| until <= now.as_millis());
-        if is_it && covers && is_free {
-            let ends = now.plus(LEASE).as_millis().min(until - Timestamp::EPOCH.plus(CLOCKS).as_millis());
-            (work.version, work.lease) = (work.version + 1, Some((mark, ends)));
-            state.workers[worker] = Worker::Running { task, mark };
-        } else {
-            // Its message comes again.
-            work.messages = (work.messages + 1).min(2);
-            state.workers[worker] = Worker::Idle;
-        }
+    fn has(&self, bug: GateBug) -> bool {
+        self.bug == Some(bug)
     }
 
-    fn free(&self, state: &mut GateState, worker: usize) {
-        let Worker::Ended { task, mark } = state.workers[worker].clone() else { return };
-        let now = at(state.now);
-        let mut plan = self.plan(state, now);
-        gate::free(&mut plan.gate, &id(task), incarnation(), mark);
-        if self.bug == Some(GateBug::MarkIgnored) {
-            plan.gate.holders.retain(|one| one.owner != id(task));
-        }
-        let called = state.call(&mut plan, now);
-        state.gate = stored(&plan.gate);
-        state.send(called);
-        state.workers[worker] = Worker::Idle;
-    }
-
-    /// An attempt ends; if it is to be retried, the task is there again at once.
-    fn end(state: &mut GateState, worker: usize, done: bool) {
-        let Worker::Running { task, mark } = state.workers[worker].clone() else { return };
-        let work = &mut state.tasks[task];
-        if work.lease.is_some_and(|(own, _)| own == mark) {
-            (work.version, work.lease, work.done) = (work.version + 1, None, done);
-            work.messages = (work.messages + u8::from(!done)).min(2);
-            state.workers[worker] = Worker::Ended { task, mark };
-        } else {
-            state.workers[worker] = Worker::Idle;
-        }
+    fn may_tick(&self, state: &GateState) -> bool {
+        let has_line = state.tasks.iter().any(|task| task.items != 0);
+        let ticks = |slot: &Slot| slot.does.is_tick();
+        let needs_one = state.now > 0 || state.faults != Faults::default();
+        self.plan.ticks && needs_one && has_line && !state.slots.iter().any(ticks)
     }
 }
 
@@ -270,101 +169,129 @@ impl Model for GateProtocol {
     type Action = GateStep;
 
     fn init_states(&self) -> Vec<GateState> {
-        let work = Work { version: 0, lease: None, done: false, messages: 2 };
-        let (tasks, workers) = (vec![work; TASKS.len()], [Worker::Idle, Worker::Idle]);
-        vec![GateState { now: 0, gate: stored(&empty()), tasks, workers, crashes: 0, marks: 0 }]
+        let plan = &self.plan;
+        let work = |task: u8| Work::new(task < plan.scheduled, plan.retries);
+        let message = |task| Message { task, version: 1, in_line: false };
+        vec![GateState {
+            now: 0,
+            gate: Stored::default(),
+            tasks: (0..plan.tasks).map(work).collect(),
+            messages: (0..plan.scheduled).map(message).collect(),
+            slots: vec![Slot::default(); plan.processes],
+            faults: Faults::default(),
+        }]
     }
 
     fn actions(&self, state: &GateState, actions: &mut Vec<GateStep>) {
-        for (number, worker) in state.workers.iter().enumerate() {
-            match worker {
-                Worker::Idle if state.marks < 5 => {
-                    let received = state.tasks.iter().enumerate().filter(|(_, task)| task.messages > 0);
-                    actions.extend(received.map(|(task, _)| GateStep::Receive(number, task)));
-                }
-                Worker::Idle => {}
-                Worker::Taking { .. } => actions.push(GateStep::Write(number)),
-                Worker::Claiming { .. } => actions.push(GateStep::Claim(number)),
-                Worker::Running { .. } => {
-                    actions.extend([GateStep::Finish(number), GateStep::Retry(number)]);
-                }
-                Worker::Ended { .. } => actions.push(GateStep::Free(number)),
-            }
-            if *worker != Worker::Idle && state.crashes < self.crashes {
-                actions.push(GateStep::Crash(number));
+        for (at, slot) in state.slots.iter().enumerate().filter(|(_, slot)| slot.does != Process::Idle) {
+            actions.push(GateStep::Go(at));
+            if state.faults.crashes < self.plan.crashes && slot.does.may_die() {
+                actions.push(GateStep::Crash(at));
             }
         }
-        if state.now + 1 < self.instants.min(INSTANTS.len()) {
+        let now = self.now(state);
+        if state.idle().is_some() {
+            actions.extend((0..state.messages.len()).map(GateStep::Receive));
+            if state.faults.redelivered < self.plan.redelivered {
+                actions.extend((0..state.messages.len()).map(GateStep::Redeliver));
+            }
+            for (task, work) in (0..).zip(&state.tasks) {
+                match work.status {
+                    Status::Unscheduled => actions.push(GateStep::Schedule(task)),
+                    Status::Pending | Status::InLine(_) if state.faults.cancelled < self.plan.cancelled => {
+                        actions.push(GateStep::Cancel(task));
+                    }
+                    Status::Running { .. } => {
+                        actions.push(GateStep::End(task, false));
+                        actions.extend((work.retries > 0).then_some(GateStep::End(task, true)));
+                    }
+                    Status::Scheduled | Status::Pending | Status::InLine(_) | Status::Ended => {}
+                }
+            }
+            actions.extend(self.may_tick(state).then_some(GateStep::Tick));
+        }
+        for (task, work) in (0..).zip(&state.tasks) {
+            if matches!(work.status, Status::Running { until, .. } if until <= now) {
+                actions.push(GateStep::Reappear(task));
+            }
+        }
+        if usize::from(state.now) + 1 < self.plan.instants.len() {
             actions.push(GateStep::Pass);
-        }
-        if state.now > 0 {
-            actions.push(GateStep::Patrol);
         }
     }
 
     fn next_state(&self, last: &GateState, action: GateStep) -> Option<GateState> {
         let mut state = last.clone();
         match action {
-            GateStep::Receive(worker, task) => self.receive(&mut state, worker, task),
-            GateStep::Write(worker) => {
-                let Worker::Taking { task, mark, version, until, before, after, taken, called } =
-                    state.workers[worker].clone()
-                else {
-                    return None;
-                };
-                state.workers[worker] = Worker::Idle;
-                if state.gate == before {
-                    state.gate = after;
-                    state.send(called);
-                    if taken {
-                        state.workers[worker] = Worker::Claiming { task, mark, version, until };
-                    }
-                } else {
-                    state.send(vec![task]);
+            GateStep::Schedule(task) => {
+                state.tasks[usize::from(task)].status = Status::Scheduled;
+                state.begin(Process::Schedules(task), None);
+            }
+            GateStep::Receive(at) => {
+                let message = state.messages.remove(at);
+                self.receive(&mut state, message);
+            }
+            GateStep::Redeliver(at) => {
+                state.faults.redelivered += 1;
+                let message = state.messages[at];
+                self.receive(&mut state, message);
+            }
+            GateStep::Go(at) => self.go(&mut state, at),
+            GateStep::Crash(at) => {
+                state.faults.crashes += 1;
+                let Slot { does, message } = std::mem::take(&mut state.slots[at]);
+                if let Process::PutsItem(coming) | Process::PutsRecord(coming) = &does
+                    && coming.is_new()
+                {
+                    // The client gets an error: there is no such task.
+                    state.tasks[usize::from(coming.task)].status = Status::Ended;
+                }
+                if let Some(message) = message {
+                    state.send(message);
                 }
             }
-            GateStep::Claim(worker) => self.claim(&mut state, worker),
-            GateStep::Finish(worker) => Self::end(&mut state, worker, true),
-            GateStep::Retry(worker) => Self::end(&mut state, worker, false),
-            GateStep::Free(worker) => self.free(&mut state, worker),
-            GateStep::Crash(worker) => {
-                // The message that led the worker there comes again.
-                let task = match &state.workers[worker] {
-                    Worker::Idle => None,
-                    Worker::Taking { task, .. }
-                    | Worker::Claiming { task, .. }
-                    | Worker::Running { task, .. }
-                    | Worker::Ended { task, .. } => Some(*task),
-                };
-                state.send(task.into_iter().collect());
-                state.workers[worker] = Worker::Idle;
-                state.crashes += 1;
+            GateStep::End(task, retries) => Self::end(&mut state, task, retries),
+            GateStep::Cancel(task) => Self::cancel(&mut state, task),
+            GateStep::Reappear(task) => {
+                let version = state.tasks[usize::from(task)].version;
+                state.send(Message { task, version, in_line: false });
             }
-            GateStep::Patrol => {
-                let now = at(state.now);
-                let mut plan = self.plan(&state, now);
-                let called = state.call(&mut plan, now);
-                state.gate = stored(&plan.gate);
-                state.send(called);
-            }
+            GateStep::Tick => state.begin(Process::tick(), None),
             GateStep::Pass => state.now += 1,
         }
+        state.slots.sort_unstable();
         (state != *last).then_some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("within the limit", |own: &Self, state: &GateState| {
-                state.running() <= usize::from(own.limit)
+            Property::always(property::WITHIN_LIMIT, |own: &Self, state: &GateState| {
+                state.running(own.now(state)) <= usize::from(own.plan.limit.get())
             }),
-            Property::always("places within the limit", |own: &Self, state: &GateState| {
-                state.places() <= usize::from(own.limit) || own.bug.is_some()
+            Property::always(property::PLACES, |own: &Self, state: &GateState| {
+                state.gate.places(own.now(state)) <= usize::from(own.plan.limit.get())
             }),
-            Property::sometimes("one is done", |_: &Self, state: &GateState| {
-                state.tasks.iter().any(|task| task.done)
+            Property::always(property::HAS_ITEM, |_: &Self, state: &GateState| {
+                state.tasks.iter().all(|task| task.position().is_none_or(|at| task.has_item(at)))
             }),
-            Property::sometimes("a lost place is reclaimed", |_: &Self, state: &GateState| {
-                state.crashes > 0 && state.now == INSTANTS.len() - 1 && state.running() > 0
+            Property::always(property::NO_LOST_CALL, |own: &Self, state: &GateState| {
+                let is_full = state.running(own.now(state)) >= usize::from(own.plan.limit.get());
+                // If an offer is late or a place ends by itself, a tick sees to it.
+                let Faults { crashes, redelivered, .. } = state.faults;
+                let needs_tick = state.now > 0 || crashes + redelivered > 0;
+                needs_tick || !state.is_quiet() || !state.waits() || is_full
+            }),
+            Property::always(property::ALL_COME, |own: &Self, state: &GateState| {
+                !state.is_quiet() || own.drains(state)
+            }),
+            Property::sometimes("all are done", |_: &Self, state: &GateState| {
+                state.tasks.iter().all(|task| task.status == Status::Ended)
+            }),
+            Property::sometimes("one that waited runs", |_: &Self, state: &GateState| {
+                state
+                    .tasks
+                    .iter()
+                    .any(|task| matches!(task.status, Status::Running { .. }) && task.version > 2)
             }),
         ]
     }

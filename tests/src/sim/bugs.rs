@@ -12,7 +12,7 @@ mod sleeps;
 mod table;
 
 pub use execution::decide_execution;
-pub use gates::{call_waiting, clear_places, free_place, reserve_start, take_place};
+pub use gates::{clear_places, free_place, offer_places, reserve_start, take_place};
 pub use operation::read_operation;
 pub use rules::{batch_key, decide};
 pub use sleeps::{forgets, is_for_a_sleep, seen_asleep};
@@ -189,6 +189,8 @@ bugs! {
     PlacesNotCleared, "places-not-cleared", Limits;
     /// Who frees a place calls nobody.
     NobodyCalled, "nobody-called", Limits;
+    /// A record comes to a line, and its item isn't written.
+    ItemNotWritten, "item-not-written", Limits;
     /// A key is taken whoever has it.
     KeyTakenUnchecked, "key-taken-unchecked", Single;
     /// Who takes a key whose task is late lets that task be written all the same.

@@ -15,6 +15,7 @@ mod handover;
 mod hints;
 mod isolation;
 mod limits;
+mod lines;
 mod operations;
 mod rates;
 mod records;
@@ -54,6 +55,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(busy::of_run(&stories, &executions, run));
     found.extend(operations::of_run(run));
     found.extend(limits::of_run(run));
+    found.extend(lines::of_run(run));
     found.extend(single::of_run(&stories, run));
     found.extend(rates::of_run(run));
     found.extend(batches::of_run(&stories, run));

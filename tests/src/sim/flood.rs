@@ -145,6 +145,7 @@ fn task(dice: &Dice, number: usize, now: Timestamp) -> Schedule {
         flow: tickover_core::flow::Flow::default(),
         timeouts,
         start: Start::After(Millis::ZERO),
+        in_line: false,
         fingerprint: Fingerprint::from_bytes([0; Fingerprint::LEN]),
         key: None,
         parent: None,

@@ -10,7 +10,7 @@ use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::gate::Gate;
+use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{BlobId, ExecutionId, GateId, OperationId, QueueName, RecordId, TaskId};
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
@@ -48,6 +48,8 @@ pub struct Ledger {
     operations: Mutex<Vec<(usize, Operation)>>,
     /// The records of gates, and when each was written.
     gates: Mutex<Vec<NotedGate>>,
+    /// What else the laws of lines need: items that were written or deleted, and pauses of queues.
+    lines: Mutex<Vec<(usize, LineNote)>>,
 }
 
 /// The due slot of a record from an instant on.
@@ -64,7 +66,6 @@ enum Known {
     Execution(ExecutionId, Option<Execution>),
     Queue(QueueName, Option<Due>),
     Operation(OperationId, Option<Due>),
-    Gate(GateId, Option<Due>),
 }
 
 impl Ledger {
@@ -73,8 +74,8 @@ impl Ledger {
         let (index, open) = (Mutex::default(), Mutex::default());
         let (bodies, noted, operations) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (store, page) = (Table::new(seed, plan.has_sqlite), plan.page);
-        let gates = Mutex::default();
-        Self { store, page, clock, history, dice, index, open, bodies, noted, operations, gates }
+        let (gates, lines) = (Mutex::default(), Mutex::default());
+        Self { store, page, clock, history, dice, index, open, bodies, noted, operations, gates, lines }
     }
 
     /// The current record of a task.
@@ -112,6 +113,15 @@ impl Ledger {
         self.gates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The items of lines that were written and deleted, and the pauses of queues, after how many events each.
+    pub fn lines(&self) -> Vec<(usize, LineNote)> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note_line(&self, note: LineNote) {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push((self.history.len(), note));
+    }
+
     /// The current record of an operation.
     pub fn operation(&self, id: &OperationId) -> Option<Operation> {
         self.store.operation(id).now_or_never()?.ok()?
@@ -141,6 +151,11 @@ impl Ledger {
         let unanswered =
             || StoreError::Unavailable { reason: "the memory store waited".to_owned(), is_logged: false };
         let answer = self.store.commit(writes).now_or_never().ok_or_else(unanswered)?;
+        for write in writes {
+            if let Write::PutWaiter { gate, waiter, .. } = write {
+                self.note_line(LineNote::Entered(gate.clone(), waiter.clone()));
+            }
+        }
         if let ([Write::PutTick { record }], Ok(())) = (writes, &answer) {
             let noted = (self.clock.now(), record.clone());
             self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
@@ -169,13 +184,6 @@ impl Ledger {
                     let after = self.queue_due(&name);
                     self.follow(RecordId::Queue(name), before, after, lag_ms);
                 }
-                Known::Gate(id, before) => {
-                    let Some(after) = self.gate(&id) else { continue };
-                    let due = after.due;
-                    let noted = NotedGate { number: self.history.len(), at: self.clock.now(), gate: after };
-                    self.gates.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
-                    self.follow(RecordId::Gate(id), before, due, lag_ms);
-                }
                 Known::Operation(id, before) => {
                     let Some(after) = self.operation(&id) else { continue };
                     let due = after.due;
@@ -192,7 +200,28 @@ impl Ledger {
                 }
             }
         }
+        self.note_rest(writes, answer.is_ok());
         answer
+    }
+
+    /// Notes what comes after the records of a commit.
+    fn note_rest(&self, writes: &[Write], is_done: bool) {
+        for write in writes {
+            match write {
+                Write::PutGate { record, .. } => {
+                    let Some(gate) = self.gate(&record.id) else { continue };
+                    let noted = NotedGate { number: self.history.len(), at: self.clock.now(), gate };
+                    self.gates.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+                }
+                Write::DeleteWaiter { gate, waiter } if is_done => {
+                    self.note_line(LineNote::Left(gate.clone(), waiter.clone()));
+                }
+                Write::PutQueue { record } if is_done => {
+                    self.note_line(LineNote::Paused(record.name.clone(), record.paused));
+                }
+                _ => {}
+            }
+        }
     }
 
     fn known(&self, id: RecordId) -> Option<Known> {
@@ -212,10 +241,6 @@ impl Ledger {
             RecordId::Operation(id) => {
                 let before = self.operation(&id).and_then(|operation| operation.due);
                 Some(Known::Operation(id, before))
-            }
-            RecordId::Gate(id) => {
-                let before = self.gate(&id).and_then(|gate| gate.due);
-                Some(Known::Gate(id, before))
             }
             RecordId::Cron(_) => None,
         }
@@ -287,8 +312,7 @@ impl Ledger {
             | RecordId::Task(_)
             | RecordId::Cron(_)
             | RecordId::Queue(_)
-            | RecordId::Operation(_)
-            | RecordId::Gate(_) => None,
+            | RecordId::Operation(_) => None,
         };
         let now = self.clock.now();
         let mut index = self.index();
@@ -306,6 +330,14 @@ impl Ledger {
     }
 }
 
+/// What happened in a line, or to those of it that are of a queue.
+#[derive(Clone, Debug)]
+pub enum LineNote {
+    Entered(GateId, Waiter),
+    Left(GateId, Waiter),
+    Paused(QueueName, bool),
+}
+
 /// A gate's record as it was written.
 #[derive(Clone, Debug)]
 pub struct NotedGate {
@@ -319,7 +351,6 @@ pub struct NotedGate {
 fn name(at: Timestamp, id: &RecordId) -> String {
     let sort = match id {
         RecordId::Execution(_) => 'e',
-        RecordId::Gate(_) => 'g',
         RecordId::Operation(_) => 'o',
         RecordId::Queue(_) => 'q',
         RecordId::Cron(_) => 'r',
@@ -339,8 +370,8 @@ fn record_of(write: &Write) -> Option<RecordId> {
         Write::Wake { id, .. } => Some(id.clone().into()),
         Write::PutQueue { record } => Some(RecordId::Queue(record.name.clone())),
         Write::PutOperation { record } => Some(RecordId::Operation(record.id.clone())),
-        Write::PutGate { record, .. } => Some(RecordId::Gate(record.id.clone())),
-        Write::PutKey { .. }
+        Write::PutGate { .. }
+        | Write::PutKey { .. }
         | Write::PutTick { .. }
         | Write::PutCron { .. }
         | Write::PutWaiter { .. }

@@ -286,26 +286,25 @@ impl Rules for Observed {
         bugs::batch_key(self.world.bug, task)
     }
 
-    fn clear_places(&self, plan: &mut gate::Plan, now: Timestamp) {
-        bugs::clear_places(self.world.bug, plan, now);
+    fn clear_places(&self, gate: &mut gate::Gate, now: Timestamp) {
+        bugs::clear_places(self.world.bug, gate, now);
     }
 
-    fn take_place(&self, plan: &mut gate::Plan, take: &gate::Take, now: Timestamp) -> gate::Taken {
-        bugs::take_place(self.world.bug, plan, take, now)
+    fn take_place(&self, gate: &mut gate::Gate, take: &gate::Take, now: Timestamp) -> gate::Taken {
+        bugs::take_place(self.world.bug, gate, take, now)
     }
 
     fn free_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, mark: u32) {
         bugs::free_place(self.world.bug, gate, owner, incarnation, mark);
     }
 
-    fn call_waiting(
+    fn offer_places(
         &self,
-        plan: &mut gate::Plan,
-        behind: &gate::Behind,
-        standings: &[gate::Standing],
+        gate: &mut gate::Gate,
+        candidates: &[gate::Candidate],
         now: Timestamp,
-    ) {
-        bugs::call_waiting(self.world.bug, plan, behind, standings, now);
+    ) -> Vec<gate::Waiter> {
+        bugs::offer_places(self.world.bug, gate, candidates, now)
     }
 
     fn reserve_start(

@@ -107,6 +107,31 @@ impl SimStore {
         }));
         Err(unavailable())
     }
+
+    async fn commit_phase(&self, writes: &[Write]) -> Result<(), StoreError> {
+        let gate = &self.0;
+        gate.pass().await;
+        self.refused().await?;
+        if gate.fault_happens(|faults| faults.conflict) {
+            gate.world.fault(gate.actor, Fault::Conflicted);
+            return Err(StoreError::Throttled);
+        }
+        let answer = bugs::commit(gate.world.bug, &gate.world.ledger, writes, |writes| self.apply(writes));
+        if answer.is_ok() {
+            gate.wrote(writes);
+        }
+        gate.pass().await;
+        if gate.loses_answer() { Err(unavailable()) } else { answer }
+    }
+}
+
+/// When a write is sent, relative to the others of its commit.
+const fn phase_of(write: &Write) -> usize {
+    match write {
+        Write::PutWaiter { .. } => 0,
+        Write::DeleteWaiter { .. } => 2,
+        _ => 1,
+    }
 }
 
 #[async_trait]
@@ -121,20 +146,18 @@ impl Store for SimStore {
         self.read(self.0.world.ledger.store.tasks(ids)).await
     }
 
+    /// Commits as the `DynamoDB` adapter does: items of lines before the rest, and their deletions after it. The process may
+    /// die between two of these calls, and other processes see what is there by then.
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
-        let gate = &self.0;
-        gate.pass().await;
-        self.refused().await?;
-        if gate.fault_happens(|faults| faults.conflict) {
-            gate.world.fault(gate.actor, Fault::Conflicted);
-            return Err(StoreError::Throttled);
+        let of = |phase: usize| -> Vec<Write> {
+            writes.iter().filter(|write| phase_of(write) == phase).cloned().collect()
+        };
+        for writes in [of(0), of(1), of(2)] {
+            if !writes.is_empty() {
+                self.commit_phase(&writes).await?;
+            }
         }
-        let answer = bugs::commit(gate.world.bug, &gate.world.ledger, writes, |writes| self.apply(writes));
-        if answer.is_ok() {
-            gate.wrote(writes);
-        }
-        gate.pass().await;
-        if gate.loses_answer() { Err(unavailable()) } else { answer }
+        Ok(())
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
@@ -249,8 +272,12 @@ impl Store for SimStore {
         self.read(self.0.world.ledger.store.gate(id)).await
     }
 
-    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
-        self.read(self.0.world.ledger.store.waiters(gate, limit)).await
+    async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.read(self.0.world.ledger.store.waiters(gate, after, limit)).await
+    }
+
+    async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
+        self.read(self.0.world.ledger.store.next_line(part, after)).await
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {

@@ -188,8 +188,12 @@ impl Store for Table {
         self.both(|store| store.gate(id)).await
     }
 
-    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
-        self.both(|store| store.waiters(gate, limit)).await
+    async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.both(|store| store.waiters(gate, after, limit)).await
+    }
+
+    async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
+        self.both(|store| store.next_line(part, after)).await
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {

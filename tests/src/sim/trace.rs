@@ -215,6 +215,7 @@ impl fmt::Display for Decided {
             Command::Retry => "retry",
             Command::Hold => "hold",
             Command::Unpark => "unpark",
+            Command::WaitInLine { .. } => "wait in line",
             Command::Due(_) => "due",
             Command::Timer { .. } => "timer",
         };
@@ -244,6 +245,7 @@ fn effects(effects: &[Effect], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Effect::NotifyParent(parent) => write!(f, ", {} is notified", parent.execution),
         Effect::FreePlaces(_) => write!(f, ", its places are given up"),
+        Effect::CameToLine { gate, .. } => write!(f, ", it comes to the line of {gate}"),
     })
 }
 

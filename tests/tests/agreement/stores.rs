@@ -1,14 +1,16 @@
 //! All stores at their port, and the model's table, under the same writes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tickover_core::command::Context;
 use tickover_core::decision::Write;
-use tickover_core::due::{Due, DueKind};
+use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::flow::Priority;
-use tickover_core::gate::{Gate, Order, Waiter};
+use tickover_core::gate::line::part_of;
+use tickover_core::gate::{Branch, Gate, Position, Waiter};
 use tickover_core::id::{ExecutionId, Fingerprint, GateId, Incarnation, LeaseId, Nonce, OperationId, TaskId};
 use tickover_core::operation::{Action, Counts, HowEnded, NewOperation, Operation, Target};
 use tickover_core::payload::{Json, Payload};
@@ -55,6 +57,8 @@ struct Contents {
     operation: Option<Operation>,
     gate: Option<Gate>,
     waiters: Vec<Waiter>,
+    /// The gates that have a line.
+    lines: BTreeSet<GateId>,
     tick: Option<TickRecord>,
 }
 
@@ -196,11 +200,15 @@ impl Stores {
         let replaces = stored.as_ref().map(|gate| gate.nonce).filter(|_| over_stored);
         let gate = stored.unwrap_or_else(|| Gate::new(gate_id(), "k".to_owned(), self.nonce(), now));
         let incarnation = Incarnation::from_bytes([6; 8]);
-        let order = Order { priority: Priority::Normal, since: START };
-        let waiter = Waiter { owner: task_id(IDS[0]).into(), incarnation, order };
-        let due = Due { at: now, kind: DueKind::Backstop, shard: SHARD };
-        let due = Some(due).filter(|_| enters == Some(true));
-        let record = Box::new(Gate { version: gate.version + 1, nonce: self.nonce(), due, ..gate });
+        let waiter = Waiter {
+            owner: task_id(IDS[0]).into(),
+            incarnation,
+            branch: Branch { queue: queue_name("q"), others: vec![] },
+            priority: Priority::Normal,
+            position: Position { since: START, version: 2 },
+            written_at: START,
+        };
+        let record = Box::new(Gate { version: gate.version + 1, nonce: self.nonce(), ..gate });
         let mut writes = vec![Write::PutGate { record, replaces }];
         let expires_at = now.plus(Millis::from_secs(3_600));
         writes.extend(enters.map(|enters| {
@@ -341,8 +349,13 @@ async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
     let queue = store.queue(&queue_name("q")).await?;
     let operation = store.operation(&operation_id()).await?;
     let tick = store.tick_record().await?;
-    let (gate, waiters) = (store.gate(&gate_id()).await?, store.waiters(&gate_id(), 10).await?);
-    Ok(Contents { tasks, executions, keys, queue, operation, gate, waiters, tick })
+    let (gate, waiters) = (store.gate(&gate_id()).await?, store.waiters(&gate_id(), "", 10).await?);
+    // A store that isn't divided has all lines in its first part.
+    let mut lines = BTreeSet::new();
+    for part in [0, part_of(&gate_id())] {
+        lines.extend(store.next_line(part, None).await?);
+    }
+    Ok(Contents { tasks, executions, keys, queue, operation, gate, waiters, lines, tick })
 }
 
 fn gate_id() -> GateId {

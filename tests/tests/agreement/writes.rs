@@ -232,6 +232,7 @@ impl New {
                 ..Timeouts::default()
             },
             start: Start::After(Millis::ZERO),
+            in_line: false,
             fingerprint: Fingerprint::from_bytes([1; 16]),
             key,
             parent: None,

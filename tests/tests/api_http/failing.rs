@@ -109,7 +109,11 @@ impl Store for Failing {
         Err(self.0.clone())
     }
 
-    async fn waiters(&self, _: &GateId, _: usize) -> Result<Vec<Waiter>, StoreError> {
+    async fn waiters(&self, _: &GateId, _: &str, _: usize) -> Result<Vec<Waiter>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn next_line(&self, _: u8, _: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
         Err(self.0.clone())
     }
 

@@ -116,6 +116,7 @@ fn scheduled(key: Option<Key>) -> Decision {
         flow: tickover_core::flow::Flow::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
+        in_line: false,
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key,
         parent: None,

@@ -114,5 +114,5 @@ async fn a_second_message_of_a_parked_task_is_deleted_like_the_first() {
     assert_eq!(deliver(&scene).await.0, 2);
     assert!(scene.queue.depth(&queue).await.unwrap().is_empty());
     let parked = scene.service.describe(&task_id("0")).await.unwrap().task;
-    assert!(parked.parked && parked.version == 2, "one write: {parked:?}");
+    assert!(parked.parked.is_paused() && parked.version == 2, "one write: {parked:?}");
 }

@@ -219,7 +219,7 @@ async fn the_hint_of_a_sleep_in_a_paused_queue_is_sent_once_when_the_queue_resum
     let lease = Millis::from_secs(60);
     let request = ClaimRequest { worker: None, max: 1, lease, wait: Millis::ZERO, provides: vec![] };
     assert!(scene.service.start_turn(&hint.body, &request).await.unwrap().is_none());
-    assert!(scene.service.execution(&id("e-1")).await.unwrap().unwrap().execution.parked);
+    assert!(scene.service.execution(&id("e-1")).await.unwrap().unwrap().execution.parked.is_paused());
     queue.inner.delete(&flows(), &hint.receipt).await.unwrap();
     for minute in 61..600 {
         tick_of(&scene, minute, 0).await;

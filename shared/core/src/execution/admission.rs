@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::command::Context;
 use crate::decision::{Effect, FreePlaces};
 use crate::duration::Millis;
-use crate::execution::Execution;
+use crate::execution::{Execution, ExecutionState};
 use crate::flow::{Gated, Paced};
-use crate::gate::{Places, version_mark};
+use crate::gate::{Places, Waiting, version_mark};
 use crate::id::Owner;
 use crate::limits::SPAN_MAX;
 use crate::time::Timestamp;
@@ -71,7 +71,7 @@ impl Admission {
     /// Whether a turn may not start without places that were taken for this version of the record.
     pub(super) fn lacks_places(&self, taken: Option<Places>, version: u64, now: Timestamp) -> bool {
         let keeps = self.held.is_some_and(|held| held.last(now.plus(SPAN_MAX)));
-        let has_taken = taken.is_some_and(|places| places.version == version);
+        let has_taken = taken.is_some_and(|places| places.count(version, now));
         !self.gates.is_empty() && !keeps && !has_taken
     }
 
@@ -80,7 +80,7 @@ impl Admission {
         if self.gates.is_empty() {
             return None;
         }
-        if let Some(Places { until, version }) = taken {
+        if let Some(Places { until, version, .. }) = taken {
             let mark = self.held.map_or(version_mark(version), |held| held.mark);
             self.held = Some(Held::ending(mark, until));
         }
@@ -99,6 +99,32 @@ impl Execution {
     /// The keys at which it has or needs a place.
     pub fn gates(&self) -> &[Gated] {
         self.admission.as_deref().map_or(&[], |admission| &admission.gates)
+    }
+
+    /// What the line of a gate must know of it.
+    pub fn waiting(&self) -> Waiting<'_> {
+        Waiting {
+            owner: self.id.clone().into(),
+            incarnation: self.incarnation,
+            queue: &self.queue,
+            priority: self.lane.priority,
+            gates: self.gates(),
+            position: self.parked.in_line(),
+        }
+    }
+
+    /// Since when its next turn may start; `None` if none starts by itself. One that an operator has paused comes again when
+    /// it is resumed.
+    pub fn ready_at(&self) -> Option<Timestamp> {
+        if self.needs_operator() {
+            return None;
+        }
+        match &self.state {
+            ExecutionState::Pending(ready) => Some(ready.available_at),
+            ExecutionState::Running(turn) => Some(turn.lease_expires_at),
+            ExecutionState::Waiting(waiting) => waiting.until,
+            ExecutionState::Closing(_) | ExecutionState::Ended(_) => None,
+        }
     }
 
     /// The mark with which a turn takes its places: that of the places that it has.

@@ -7,6 +7,7 @@ use crate::execution::{
     due, retention,
 };
 use crate::limits::QUEUE_DELAY_MAX;
+use crate::parked::Parked;
 use crate::time::Timestamp;
 
 /// Ends the run if a deadline has passed. Returns the changed record, or `None` if no deadline has passed.
@@ -86,7 +87,7 @@ pub(super) fn make_pending(execution: &mut Execution, available_at: Timestamp, n
 /// The same after a turn that was released or lost: `idle_turns` and `stuck` keep their values.
 pub(super) fn release_turn(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
     execution.hinted_at = None;
-    execution.parked = false;
+    execution.parked = Parked::No;
     let available_at = available_at.max(now);
     let hint_later = available_at.since(now) > QUEUE_DELAY_MAX;
     execution.state = ExecutionState::Pending(Ready { available_at, hint_later });
@@ -104,7 +105,7 @@ pub(super) fn close(execution: &mut Execution, outcome: ExecutionOutcome, contex
     execution.stuck = None;
     execution.paused = false;
     execution.progress = None;
-    execution.parked = false;
+    execution.parked = Parked::No;
     execution.admission = execution.admission.take().and_then(Admission::ended);
     let expires_at = context.now.plus(context.limits.kept(execution.parent.is_some()));
     execution.state = ExecutionState::Ended(Closed { outcome, ended_at: context.now, expires_at });

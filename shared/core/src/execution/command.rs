@@ -92,9 +92,9 @@ pub enum Command {
     },
     /// Close it for good: the steps and children that it left open at this end have been ended.
     Finish(End),
-    /// Note that it waits for a place, by a new version of its record: all who have taken places for the version before
+    /// Wait in the line of a gate. The new version of its record says that all who have taken places for the version before
     /// can't start its turn any more, so that those places can be given up.
-    WaitForPlace {
+    WaitInLine {
         /// The version that the places were taken for.
         seen_version: u64,
     },
@@ -135,6 +135,8 @@ pub struct Start {
     pub admission: Option<Box<Admission>>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
+    /// Whether it begins in the line of a gate, because there is no place for it.
+    pub in_line: bool,
     /// Whether it ends at once: its id is only to be taken, before a late process starts an execution with it.
     pub is_fence: bool,
 }
@@ -355,7 +357,7 @@ impl Command {
             | Self::Restart(_)
             | Self::RetryStep { .. }
             | Self::Finish(_)
-            | Self::WaitForPlace { .. }
+            | Self::WaitInLine { .. }
             | Self::NoteProgress(_)
             | Self::Unpark
             | Self::Due(_)

@@ -23,7 +23,7 @@ mod suspend;
 mod tests;
 mod timer;
 mod unpark;
-mod wait_for_place;
+mod wait_in_line;
 
 use crate::command::Context;
 use crate::error::Reject;
@@ -53,7 +53,7 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         | Command::Restart(_)
         | Command::RetryStep { .. }
         | Command::Finish(_)
-        | Command::WaitForPlace { .. }
+        | Command::WaitInLine { .. }
         | Command::NoteProgress(_)
         | Command::Unpark
         | Command::Due(_)
@@ -87,8 +87,8 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Restart(rerun) => known(&|execution| restart::decide(execution, rerun, context)),
         Command::RetryStep { name } => known(&|execution| retry_step::decide(execution, name, context)),
         Command::Finish(end) => known(&|execution| finish::decide(execution, *end, context)),
-        Command::WaitForPlace { seen_version } => {
-            known(&|execution| wait_for_place::decide(execution, *seen_version, context))
+        Command::WaitInLine { seen_version } => {
+            known(&|execution| wait_in_line::decide(execution, *seen_version, context))
         }
         Command::NoteProgress(gone) => known(&|execution| note_progress::decide(execution, gone, context)),
         Command::Unpark => known(&|execution| unpark::decide(execution, context)),

@@ -213,13 +213,14 @@ pub(crate) fn waits_since(execution: &Execution, now: Timestamp) -> Option<Times
 
 /// Whether the record has waited for a worker to receive its hint for so long that the hint may be lost.
 pub fn may_be_lost(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
-    waits_since(execution, now).is_some_and(|since| now.since(since) >= limits.backstop)
+    execution.parked.in_line().is_none()
+        && waits_since(execution, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
 /// Whether the tick needs the state of the queue to decide. It does only if the hint may be lost or was parked, and no
 /// instant has passed that ends the wait anyway.
 pub fn needs_queue_view(execution: &Execution, now: Timestamp, limits: &Limits) -> bool {
-    (execution.parked || may_be_lost(execution, now, limits))
+    (execution.parked.is_paused() || may_be_lost(execution, now, limits))
         && visible_at(execution).is_none_or(|at| at > now)
 }
 
@@ -229,9 +230,10 @@ pub fn latest(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<
     let shard = execution
         .due
         .map_or_else(|| shard_of_name(execution.id.as_str(), limits.due_shards), |due| due.shard);
-    if execution.parked {
+    if !execution.parked.is_no() {
         // Resuming its queue sends its hint. The tick only acts if that fails.
-        let own = Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard };
+        let own =
+            Due { at: due_slot::parked_until(execution.parked, now, limits), kind: DueKind::Backstop, shard };
         return Some(due_slot::probe_slot(visible_at(execution), own, now));
     }
     let backstop = hint_needed_at(execution).map(|at| Due {

@@ -25,6 +25,7 @@ use crate::limits::{
     EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, QUEUE_NAME_MAX, SPAN_MAX, STEP_NAME_MAX, WORKER_MAX,
     WORKFLOW_MAX,
 };
+use crate::parked::Parked;
 use crate::payload::{BlobRef, Json, Payload};
 use crate::retry::MaxAttempts;
 use crate::task::Failure;
@@ -66,7 +67,7 @@ pub fn pending(now: Timestamp) -> Execution {
         paused: false,
         kept: None,
         progress: None,
-        parked: false,
+        parked: Parked::No,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at: now, hint_later: false }),
@@ -120,7 +121,7 @@ pub fn full(now: Timestamp) -> Execution {
         paused: true,
         kept: Some(later(now, 9_999)),
         progress: Some(Progress { steps: u32::MAX, entries: u32::MAX, to: Some(later(now, 9_999)) }),
-        parked: true,
+        parked: Parked::Paused,
         stuck: Some(Stuck::Unreadable(error)),
         hinted_at: Some(later(now, 1)),
         due: Some(Due { at: later(now, 600), kind: DueKind::Backstop, shard: u16::MAX }),

@@ -10,6 +10,7 @@ use crate::flow::Shards;
 use crate::id::{LeaseId, WorkerName};
 use crate::lane::Lane;
 use crate::limits::{CONTROL_RECORD_BYTES, ERROR_BYTES, LEASE_RANGE};
+use crate::parked::Parked;
 use crate::size;
 use crate::time::Timestamp;
 
@@ -84,7 +85,7 @@ fn largest_form(execution: &Execution) -> Execution {
     }
     largest.hinted_at = Some(instant);
     largest.kept = Some(instant);
-    largest.parked = true;
+    largest.parked = Parked::InLine(crate::gate::Position { since: instant, version: u64::MAX });
     largest.due = Some(Due { at: instant, kind: DueKind::Backstop, shard: u16::MAX });
     largest
 }

@@ -1,18 +1,16 @@
-//! take: a task or an execution is to start and needs a place. It gets one, or it waits in the line.
+//! take: a task or an execution is to start and needs a place.
 
 use std::num::NonZeroU16;
 
 use crate::duration::Millis;
 use crate::flow::Shards;
 use crate::id::{Incarnation, Owner};
-use crate::limits::CONTROL_RECORD_BYTES;
-use crate::size;
 use crate::time::Timestamp;
 
-use super::{Gate, Hold, Holder, LINE_MAX, Order, Plan, Waiter};
+use super::{Gate, Hold, Holder};
 
-/// A task that was called keeps its place at least this long, also when others come to a worker before it. Its message
-/// may be behind many others: whoever comes later takes the place, instead of leaving it empty.
+/// A place that is offered is kept at least this long, also when others come to a worker before the one that was called.
+/// Its message may be behind many others: whoever comes later takes the place, instead of leaving it empty.
 pub const CALL_KEPT: Millis = Millis::from_secs(5);
 
 /// What a task or an execution asks of a gate before it starts.
@@ -20,18 +18,26 @@ pub const CALL_KEPT: Millis = Millis::from_secs(5);
 pub struct Take {
     pub owner: Owner,
     pub incarnation: Incarnation,
-    pub order: Order,
     /// The mark of what is to start, see [`Hold::Taken`].
     pub mark: u32,
+    /// The mark of its branch if it waits in the line of this gate: its queue has workers.
+    pub branch: Option<u32>,
     /// Until when it needs the place, if nothing extends it.
     pub until: Timestamp,
-    /// The limit that the task was scheduled with, among how many shards its key is divided, and when it was scheduled.
-    pub limit: NonZeroU16,
-    pub shards: Shards,
-    pub asked_at: Timestamp,
+    pub limit: AskedLimit,
     /// Whether the task is known to have no other attempt, or the execution to have this version: then a place of an
     /// earlier one is its own.
     pub sure: bool,
+}
+
+/// The limit that a task was scheduled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskedLimit {
+    pub limit: NonZeroU16,
+    /// Among how many shards its key is divided.
+    pub shards: Shards,
+    /// When it was scheduled.
+    pub asked_at: Timestamp,
 }
 
 /// What becomes of it.
@@ -45,14 +51,17 @@ pub enum Taken {
     /// Another attempt of the same task, or another version of the same execution, has a place: the caller must see
     /// whether that one counts.
     Shared,
-    /// There is no place. The task waits, and is called when there is one.
-    Waits,
+    /// There is no place: it must wait.
+    Full,
 }
 
-/// Takes a place, or a position in the line. Places that have ended must be cleared.
-pub fn take(plan: &mut Plan, take: &Take, now: Timestamp) -> Taken {
-    note_limit(&mut plan.gate, take);
-    let gate = &mut plan.gate;
+/// Takes a place. Places that have ended must be cleared. A free place may be taken by whoever comes: it was offered to
+/// those that wait, and none of them could come.
+pub fn take(gate: &mut Gate, take: &Take, now: Timestamp) -> Taken {
+    gate.note_limit(take.limit);
+    if let Some(branch) = take.branch {
+        gate.absent.retain(|one| one.branch != branch);
+    }
     if let Some(holder) = gate.holders.iter_mut().find(|one| one.is_of(&take.owner, take.incarnation)) {
         let (created, least) = match holder.hold {
             Hold::Called { .. } => (true, take.until),
@@ -62,19 +71,21 @@ pub fn take(plan: &mut Plan, take: &Take, now: Timestamp) -> Taken {
             Hold::Taken { .. } => (false, holder.until),
         };
         holder.hold = Hold::Taken { mark: take.mark };
+        holder.since = now;
         holder.until = least.max(take.until);
         return Taken::Place { created };
     }
-    if gate.free() > 0 && is_first(gate, take) {
-        leave_line(gate, take);
-        gate.holders.push(holder(take));
-        return Taken::Place { created: true };
+    if gate.free() == 0 && !withdraw_late_call(gate, now) {
+        return Taken::Full;
     }
-    if gate.free() == 0 && replace_called(plan, take, now) {
-        return Taken::Place { created: true };
-    }
-    join(plan, Waiter { owner: take.owner.clone(), incarnation: take.incarnation, order: take.order });
-    Taken::Waits
+    gate.holders.push(Holder {
+        owner: take.owner.clone(),
+        incarnation: take.incarnation,
+        since: now,
+        until: take.until,
+        hold: Hold::Taken { mark: take.mark },
+    });
+    Taken::Place { created: true }
 }
 
 impl Take {
@@ -84,64 +95,9 @@ impl Take {
     }
 }
 
-/// The limit of the task that was scheduled last counts.
-fn note_limit(gate: &mut Gate, take: &Take) {
-    let is_same = (gate.limit, gate.shards) == (Some(take.limit), take.shards);
-    if gate.asked_at.is_none_or(|at| at <= take.asked_at) && !is_same {
-        (gate.limit, gate.shards, gate.asked_at) = (Some(take.limit), take.shards, Some(take.asked_at));
-    }
-}
-
-fn holder(take: &Take) -> Holder {
-    let (owner, incarnation) = (take.owner.clone(), take.incarnation);
-    Holder { owner, incarnation, until: take.until, hold: Hold::Taken { mark: take.mark } }
-}
-
-/// Whether nobody waits who should have a place before it. Those with an item of their own come after all in the record.
-fn is_first(gate: &Gate, take: &Take) -> bool {
-    match gate.waiters.first() {
-        Some(first) => first.is_of(&take.owner, take.incarnation) || take.order < first.order,
-        None => !gate.overflow,
-    }
-}
-
-fn leave_line(gate: &mut Gate, take: &Take) {
-    gate.waiters.retain(|one| !one.is_of(&take.owner, take.incarnation));
-}
-
-/// Takes the place of a task that was called long ago, and puts that task back into the line.
-fn replace_called(plan: &mut Plan, take: &Take, now: Timestamp) -> bool {
-    let called_long_ago = |one: &Holder| match one.hold {
-        Hold::Called { order } if one.called_at().plus(CALL_KEPT) <= now => Some(order),
-        Hold::Called { .. } | Hold::Taken { .. } => None,
-    };
-    let found = plan.gate.holders.iter().enumerate().find_map(|(at, one)| Some((at, called_long_ago(one)?)));
-    let Some((at, order)) = found else { return false };
-    let Holder { owner, incarnation, .. } = plan.gate.holders.remove(at);
-    leave_line(&mut plan.gate, take);
-    plan.gate.holders.push(holder(take));
-    join(plan, Waiter { owner, incarnation, order });
-    true
-}
-
-/// Adds a task to the line: in the record while there is room, else in an item of its own.
-pub(super) fn join(plan: &mut Plan, waiter: Waiter) {
-    let gate = &mut plan.gate;
-    if gate.waiters.iter().any(|one| one.is_of(&waiter.owner, waiter.incarnation)) {
-        return;
-    }
-    let at = gate.waiters.partition_point(|one| one.order <= waiter.order);
-    // Behind the last in the record wait those with an item of their own.
-    if gate.overflow && at == gate.waiters.len() {
-        plan.enters.push(waiter);
-        plan.touched = true;
-        return;
-    }
-    gate.waiters.insert(at, waiter);
-    while gate.waiters.len() > 1
-        && (gate.waiters.len() > LINE_MAX || size::of(gate) + super::GROWTH_BYTES > CONTROL_RECORD_BYTES)
-    {
-        plan.enters.extend(gate.waiters.pop());
-        gate.overflow = true;
-    }
+/// Takes a place back that was offered long ago. Whoever it was offered to still waits in the line.
+fn withdraw_late_call(gate: &mut Gate, now: Timestamp) -> bool {
+    let late = gate.holders.iter().position(|one| one.is_late(now));
+    let is_within_limit = gate.limit().is_some_and(|limit| gate.holders.len() <= usize::from(limit.get()));
+    late.filter(|_| is_within_limit).map(|at| gate.note_absence(at, now)).is_some()
 }

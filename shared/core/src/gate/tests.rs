@@ -1,11 +1,19 @@
 //! Scenes at one gate, told as they happen.
 
+mod absent;
+mod limit;
+mod line;
+mod random;
+
+use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 
 use super::*;
-use crate::id::{Fingerprint, TaskId};
+use crate::id::{ExecutionId, Fingerprint, QueueName, TaskId};
 
 const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+const CREATED: Taken = Taken::Place { created: true };
+const JOINED: Taken = Taken::Place { created: false };
 
 fn at(seconds: u64) -> Timestamp {
     START.plus(Millis::from_secs(seconds))
@@ -15,21 +23,37 @@ fn task(name: &str) -> Owner {
     TaskId::parse(name).unwrap().into()
 }
 
-fn text(owner: &Owner) -> &str {
-    match owner {
-        Owner::Task(id) => id.as_str(),
-        Owner::Execution(id) => id.as_str(),
-    }
+/// The incarnation of the task with that name.
+fn inc(name: &str) -> Incarnation {
+    let mut bytes = [1; 8];
+    bytes.iter_mut().zip(name.bytes()).for_each(|(byte, of_name)| *byte = of_name);
+    Incarnation::from_bytes(bytes)
 }
 
-fn inc() -> Incarnation {
-    Incarnation::from_bytes([1; 8])
+fn id(number: u8) -> GateId {
+    GateId::from(&Fingerprint::from_bytes([number; 16]))
 }
 
-/// A gate, the items behind it, and what was told to whom.
+fn asked(limit: u16, seconds: u64) -> AskedLimit {
+    AskedLimit { limit: NonZeroU16::new(limit).unwrap(), shards: Shards::ONE, asked_at: at(seconds) }
+}
+
+/// The mark of an attempt of that task.
+fn mark_of(name: &str) -> u32 {
+    u32::from(name.as_bytes()[0])
+}
+
+/// A task named `deaf.1` is of the queue `deaf`, and one without a point of the queue `jobs`.
+fn branch_of(name: &str) -> Branch {
+    let queue = name.split_once('.').map_or("jobs", |(queue, _)| queue);
+    Branch { queue: QueueName::parse(queue).unwrap(), others: vec![] }
+}
+
+/// A gate, the items of its line, and what was told to whom.
+#[derive(Clone)]
 struct Scene {
     gate: Option<Gate>,
-    items: Vec<Waiter>,
+    items: BTreeMap<String, Waiter>,
     called: Vec<String>,
     writes: u64,
     limit: u16,
@@ -37,64 +61,45 @@ struct Scene {
 
 impl Scene {
     fn with_limit(limit: u16) -> Self {
-        Self { gate: None, items: vec![], called: vec![], writes: 0, limit }
+        Self { gate: None, items: BTreeMap::new(), called: vec![], writes: 0, limit }
     }
 
-    fn change<T>(&mut self, now: Timestamp, act: impl FnOnce(&mut Plan) -> T) -> T {
-        let new = || {
-            Gate::new(
-                GateId::from(&Fingerprint::from_bytes([0; 16])),
-                "k".into(),
-                Nonce::from_bytes([0; 8]),
-                now,
-            )
-        };
-        let mut plan = Plan::of(self.gate.clone().unwrap_or_else(new));
-        clear(&mut plan, now);
-        let done = act(&mut plan);
-        if plan.gate.should_call() {
-            let wanted = plan.gate.free() + LINE_MAX;
-            let first: Vec<Waiter> = self.items.iter().take(wanted).cloned().collect();
-            let behind = Behind { more: first.len() == wanted, first };
-            let standings =
-                line(&plan, &behind, plan.gate.free() + 2)
-                    .iter()
-                    .map(|one| {
-                        if one.owner.to_string().starts_with("gone") {
-                            Standing::Gone
-                        } else {
-                            Standing::Ready
-                        }
-                    })
-                    .collect::<Vec<_>>();
-            call(&mut plan, &behind, &standings, now);
+    /// One write of the gate. Those that make places free, or come to the line, offer what is free.
+    fn change<T>(&mut self, now: Timestamp, offers: bool, act: impl FnOnce(&mut Gate) -> T) -> T {
+        let new = || Gate::new(id(0), "k".into(), Nonce::from_bytes([0; 8]), now);
+        let mut gate = self.gate.clone().unwrap_or_else(new);
+        clear(&mut gate, now);
+        let done = act(&mut gate);
+        let had = gate.holders.len();
+        if offers {
+            let can_come = |one: &&Waiter| !gate.is_absent(one.branch.mark(), now);
+            let candidate = |one: &Waiter| Candidate { waiter: one.clone(), limit: asked(self.limit, 0) };
+            let candidates: Vec<Candidate> = self.items.values().filter(can_come).map(candidate).collect();
+            let called = offer(&mut gate, &candidates, now);
+            assert_eq!(gate.holders.len(), had + called.len());
+            self.called.extend(called.iter().map(|one| one.owner.to_string()));
         }
         let nonce = Nonce::from_bytes(self.writes.to_be_bytes());
-        if let Some(after) = plan.finish(self.gate.as_ref(), nonce, now, 1) {
-            self.items.extend(plan.enters.clone());
-            self.items.sort_by_key(Waiter::sort_key);
-            self.items.dedup();
-            self.items.retain(|one| !plan.leaves.contains(one));
+        if let Some(after) = gate.finish(self.gate.as_ref(), nonce, now) {
+            let limit = after.pinned.map_or(usize::from(self.limit), |limit| usize::from(limit.get()));
+            let is_fuller = after.holders.len() > self.gate.as_ref().map_or(0, |gate| gate.holders.len());
+            assert!(!is_fuller || after.holders.len() <= limit, "{} have a place", after.holders.len());
             self.writes += 1;
-            self.called.extend(plan.called.iter().map(|one| one.owner.to_string()));
-            let limit = usize::from(self.limit);
-            assert!(after.holders.len() <= limit, "{} have a place", after.holders.len());
-            assert!(size::of(&after) <= CONTROL_RECORD_BYTES || after.waiters.len() <= 1, "too large");
+            assert_eq!((after.version, after.nonce), (self.writes, nonce));
             self.gate = Some(after);
         }
         done
     }
 
-    fn asked(&self, name: &str, priority: Priority, now: Timestamp) -> Take {
+    fn asks_as(&self, name: &str, now: Timestamp) -> Take {
+        let waits = self.items.values().find(|one| one.owner == task(name));
         Take {
             owner: task(name),
-            incarnation: inc(),
-            order: Order { priority, since: now },
-            mark: u32::from(name.as_bytes()[0]),
+            incarnation: inc(name),
+            mark: mark_of(name),
+            branch: waits.map(|one| one.branch.mark()),
             until: now.plus(Millis::from_secs(30)).plus(GRACE),
-            limit: NonZeroU16::new(self.limit).unwrap(),
-            shards: Shards::ONE,
-            asked_at: START,
+            limit: asked(self.limit, 0),
             sure: false,
         }
     }
@@ -104,50 +109,76 @@ impl Scene {
     }
 
     fn comes_with(&mut self, name: &str, priority: Priority, seconds: u64) -> Taken {
-        let asked = self.asked(name, priority, at(seconds));
-        self.asks(&asked, seconds)
+        let take = self.asks_as(name, at(seconds));
+        let taken = self.asks(&take, seconds);
+        match taken {
+            Taken::Place { .. } => self.items.retain(|_, one| one.owner != task(name)),
+            Taken::Full if take.branch.is_none() => self.goes_in_line(name, priority, seconds),
+            Taken::Full | Taken::Shared => {}
+        }
+        taken
     }
 
     fn asks(&mut self, asked: &Take, seconds: u64) -> Taken {
-        self.change(at(seconds), |plan| take(plan, asked, at(seconds)))
+        self.change(at(seconds), false, |gate| take(gate, asked, at(seconds)))
+    }
+
+    /// Its item is written, and after that somebody looks at the gate.
+    fn goes_in_line(&mut self, name: &str, priority: Priority, seconds: u64) {
+        let waiter = Waiter {
+            owner: task(name),
+            incarnation: inc(name),
+            branch: branch_of(name),
+            priority,
+            position: Position { since: at(seconds), version: 2 },
+            written_at: at(seconds),
+        };
+        self.items.insert(waiter.sort_key(), waiter);
+        self.is_looked_at(seconds);
     }
 
     fn ends(&mut self, name: &str, seconds: u64) {
-        let mark = u32::from(name.as_bytes()[0]);
-        self.change(at(seconds), |plan| free(&mut plan.gate, &task(name), inc(), mark));
+        self.change(at(seconds), true, |gate| free(gate, &task(name), inc(name), mark_of(name)));
     }
 
     fn is_looked_at(&mut self, seconds: u64) {
-        self.change(at(seconds), |_| ());
+        self.change(at(seconds), true, |_| ());
     }
 
-    fn holders(&self) -> Vec<&str> {
-        self.gate.as_ref().map_or(vec![], |gate| gate.holders.iter().map(|one| text(&one.owner)).collect())
+    /// A tick looks at it.
+    fn is_patrolled(&mut self, seconds: u64) {
+        self.change(at(seconds), true, |gate| gate.withdraw_late_calls(at(seconds)));
     }
 
-    fn waiting(&self) -> Vec<&str> {
-        let gate = self.gate.as_ref();
-        gate.map_or(vec![], |gate| {
-            gate.waiters.iter().chain(&self.items).map(|one| text(&one.owner)).collect()
-        })
+    fn is_pinned(&mut self, limit: Option<u16>, seconds: u64) {
+        self.change(at(seconds), true, |gate| gate.pinned = limit.and_then(NonZeroU16::new));
+    }
+
+    fn gate(&self) -> &Gate {
+        self.gate.as_ref().unwrap()
+    }
+
+    fn holders(&self) -> Vec<String> {
+        self.gate.iter().flat_map(|gate| &gate.holders).map(|one| one.owner.to_string()).collect()
+    }
+
+    fn waiting(&self) -> Vec<String> {
+        self.items.values().map(|one| one.owner.to_string()).collect()
     }
 }
-
-const CREATED: Taken = Taken::Place { created: true };
 
 #[test]
 fn who_finds_a_free_place_has_it_until_it_ends() {
     let mut scene = Scene::with_limit(2);
     assert_eq!((scene.comes("a", 0), scene.comes("b", 1)), (CREATED, CREATED));
-    assert_eq!(scene.comes("c", 2), Taken::Waits);
-    assert_eq!((scene.holders(), scene.waiting()), (vec!["a", "b"], vec!["c"]));
+    assert_eq!(scene.comes("c", 2), Taken::Full);
+    assert_eq!(scene.writes, 2, "who waits writes nothing at the gate");
+    assert_eq!((scene.holders(), scene.waiting()), (vec!["a".into(), "b".into()], vec!["c".to_owned()]));
     scene.ends("a", 3);
-    assert_eq!(
-        (scene.holders(), scene.waiting(), &scene.called),
-        (vec!["b", "c"], vec![], &vec!["c".to_owned()])
-    );
-    assert_eq!(scene.comes("c", 4), CREATED);
-    assert_eq!(scene.writes, 5);
+    assert_eq!((scene.holders(), &scene.called), (vec!["b".into(), "c".into()], &vec!["c".to_owned()]));
+    assert_eq!(scene.waiting(), ["c"], "it waits until it comes");
+    assert_eq!((scene.comes("c", 4), scene.waiting()), (CREATED, vec![]));
+    assert_eq!(scene.writes, 4);
 }
 
 #[test]
@@ -160,7 +191,7 @@ fn who_ends_calls_the_first_by_priority_and_then_by_time() {
         ("m", Priority::Normal, 3),
         ("h", Priority::High, 4),
     ] {
-        assert_eq!(scene.comes_with(name, priority, seconds), Taken::Waits);
+        assert_eq!(scene.comes_with(name, priority, seconds), Taken::Full);
     }
     assert_eq!(scene.waiting(), ["h", "n", "m", "l"]);
     for (ends, seconds) in [("a", 5), ("h", 6), ("n", 7), ("m", 8)] {
@@ -172,62 +203,50 @@ fn who_ends_calls_the_first_by_priority_and_then_by_time() {
 }
 
 #[test]
-fn one_in_ten_calls_is_for_the_one_that_has_waited_the_longest() {
+fn of_two_branches_the_one_that_waits_longer_comes_first() {
+    let mut scene = Scene::with_limit(1);
+    scene.comes("a", 0);
+    for (name, seconds) in [("z.1", 1), ("b.1", 2), ("z.2", 3)] {
+        scene.comes(name, seconds);
+    }
+    assert_eq!(scene.waiting(), ["b.1", "z.1", "z.2"], "by the names of the queues");
+    let mut ends = "a".to_owned();
+    for seconds in 4..7 {
+        scene.ends(&ends, seconds);
+        ends = scene.called.last().cloned().unwrap();
+        scene.comes(&ends, seconds);
+    }
+    assert_eq!(scene.called, ["z.1", "b.1", "z.2"]);
+}
+
+#[test]
+fn every_tenth_version_calls_the_one_that_has_waited_the_longest_whatever_its_priority() {
     let mut scene = Scene::with_limit(1);
     scene.comes("a", 0);
     scene.comes_with("low", Priority::Low, 1);
-    let mut ends = "a".to_owned();
+    let (mut ends, mut versions) = ("a".to_owned(), vec![]);
     for nth in 0..10_u64 {
         scene.comes_with(&format!("h{nth}"), Priority::High, 2 + nth);
+        versions.push((scene.gate().version, scene.gate().puts_longest_first()));
         scene.ends(&ends, 2 + nth);
         ends = scene.called.last().cloned().unwrap();
         scene.comes(&ends, 2 + nth);
     }
-    assert!(scene.called.contains(&"low".to_owned()), "{:?}", scene.called);
+    let tenth = versions.iter().position(|(version, _)| version % 10 == 9).unwrap();
+    assert_eq!(scene.called.iter().position(|name| name == "low"), Some(tenth), "{versions:?}");
+    assert!(versions.iter().all(|(version, is_tenth)| *is_tenth == (version % 10 == 9)));
 }
 
 #[test]
 fn a_place_that_a_crash_left_behind_ends_by_itself_and_whoever_comes_next_clears_it() {
     let mut scene = Scene::with_limit(1);
     scene.comes("a", 0);
-    assert_eq!(scene.comes("b", 39), Taken::Waits);
+    assert_eq!(scene.comes("b", 39), Taken::Full);
     scene.is_looked_at(40);
-    assert_eq!((scene.holders(), &scene.called), (vec!["b"], &vec!["b".to_owned()]));
-    // Without anybody who waits, nothing is due.
+    assert_eq!((scene.holders(), &scene.called), (vec!["b".to_owned()], &vec!["b".to_owned()]));
     assert_eq!(scene.comes("b", 41), CREATED);
-    assert_eq!(scene.gate.as_ref().unwrap().due, None);
-    assert_eq!(scene.comes("c", 90), CREATED);
-    assert_eq!(scene.holders(), ["c"]);
-}
-
-#[test]
-fn the_tick_looks_at_a_gate_within_a_minute_while_somebody_waits_or_was_called() {
-    let mut scene = Scene::with_limit(1);
-    scene.comes("a", 0);
-    assert_eq!(scene.gate.as_ref().unwrap().due, None);
-    scene.comes("b", 1);
-    let due = |scene: &Scene| scene.gate.as_ref().unwrap().due.map(|due| due.at);
-    assert_eq!(due(&scene), Some(at(40)), "when the first place ends");
-    scene.comes("c", 20);
-    assert_eq!(due(&scene), Some(at(40)), "a slot that is early enough isn't moved");
-    scene.ends("a", 30);
-    assert!(scene.gate.as_ref().unwrap().expires_at().is_none());
-    assert_eq!(due(&scene), Some(at(40)));
-    let long = Take { until: at(9_000), ..scene.asked("b", Priority::Normal, at(41)) };
-    scene.asks(&long, 41);
-    assert_eq!(due(&scene), Some(at(101)), "a minute at the latest");
-}
-
-#[test]
-fn a_task_that_was_called_and_does_not_come_lets_the_others_go_first() {
-    let mut scene = Scene::with_limit(1);
-    scene.comes("a", 0);
-    scene.comes_with("deaf", Priority::High, 1);
-    scene.comes("b", 2);
-    scene.ends("a", 3);
-    assert_eq!(scene.holders(), ["deaf"]);
-    scene.is_looked_at(63);
-    assert_eq!((scene.holders(), scene.waiting()), (vec!["b"], vec!["deaf"]));
+    assert_eq!(scene.comes("c", 90), CREATED, "also without anybody who looks");
+    assert_eq!((scene.holders(), &scene.gate().absent), (vec!["c".to_owned()], &vec![]));
 }
 
 #[test]
@@ -236,11 +255,34 @@ fn who_comes_to_a_worker_takes_the_place_of_one_that_was_called_long_ago() {
     scene.comes("a", 0);
     scene.comes("b", 1);
     scene.ends("a", 2);
-    assert_eq!(scene.comes("c", 6), Taken::Waits, "b has just been called");
+    assert_eq!(scene.comes("c", 6), Taken::Full, "b has just been called");
     assert_eq!(scene.comes("c", 7), CREATED);
-    assert_eq!((scene.holders(), scene.waiting()), (vec!["c"], vec!["b"]));
-    assert_eq!(scene.comes("b", 8), Taken::Waits);
+    assert_eq!((scene.holders(), scene.waiting()), (vec!["c".to_owned()], vec!["b".to_owned()]));
+    assert_eq!(scene.comes("b", 8), Taken::Full);
     scene.ends("c", 9);
+    assert_eq!(scene.holders(), ["b"]);
+}
+
+#[test]
+fn an_offer_that_nobody_comes_to_passes_on_when_a_tick_looks() {
+    let mut scene = Scene::with_limit(1);
+    for (name, seconds) in [("a", 0), ("deaf.1", 1), ("b", 2)] {
+        scene.comes(name, seconds);
+    }
+    scene.ends("a", 3);
+    scene.is_patrolled(7);
+    assert_eq!(scene.holders(), ["deaf.1"], "it has five seconds");
+    scene.is_patrolled(8);
+    assert_eq!((scene.holders(), scene.waiting()), (vec!["b".into()], vec!["deaf.1".into(), "b".into()]));
+    // Without a tick, an offer ends after a minute.
+    let mut scene = Scene::with_limit(1);
+    for (name, seconds) in [("a", 0), ("deaf.1", 1), ("b", 2)] {
+        scene.comes(name, seconds);
+    }
+    scene.ends("a", 3);
+    scene.is_looked_at(62);
+    assert_eq!(scene.holders(), ["deaf.1"]);
+    scene.is_looked_at(63);
     assert_eq!(scene.holders(), ["b"]);
 }
 
@@ -250,26 +292,58 @@ fn a_task_has_one_place_however_often_it_takes_it() {
     scene.comes("a", 0);
     let writes = scene.writes;
     assert_eq!((scene.comes("a", 0), scene.writes), (CREATED, writes), "the same try again writes nothing");
-    let other = Take { mark: 7, ..scene.asked("a", Priority::Normal, at(1)) };
+    let other = Take { mark: 7, ..scene.asks_as("a", at(1)) };
     assert_eq!(scene.asks(&other, 1), Taken::Shared);
     let sure = Take { sure: true, ..other };
-    assert_eq!(scene.asks(&sure, 1), Taken::Place { created: false });
-    assert_eq!(scene.holders(), ["a"]);
+    assert_eq!(scene.asks(&sure, 1), JOINED);
+    assert_eq!((scene.holders(), scene.gate().holders[0].since), (vec!["a".to_owned()], at(1)));
+}
+
+#[test]
+fn one_that_was_called_is_not_called_again_and_has_one_place() {
+    let mut scene = Scene::with_limit(2);
+    for (name, seconds) in [("a", 0), ("b", 0), ("c", 1)] {
+        scene.comes(name, seconds);
+    }
+    scene.ends("a", 2);
+    scene.ends("b", 3);
+    assert_eq!((scene.holders(), &scene.called), (vec!["c".to_owned()], &vec!["c".to_owned()]));
+    assert_eq!((scene.comes("c", 4), scene.holders()), (CREATED, vec!["c".to_owned()]));
+    assert_eq!(scene.gate().holders[0].hold, Hold::Taken { mark: mark_of("c") });
+}
+
+#[test]
+fn a_later_version_of_an_execution_takes_over_its_place_and_an_earlier_one_does_not() {
+    let owner = || Owner::from(ExecutionId::parse("order-7").unwrap());
+    let mut scene = Scene::with_limit(1);
+    let of_version = |version, scene: &Scene| Take {
+        owner: owner(),
+        mark: version_mark(version),
+        sure: true,
+        ..scene.asks_as("x", at(version))
+    };
+    let [first, second] = [1, 2].map(|version| of_version(version, &scene));
+    assert_eq!((scene.asks(&first, 1), scene.asks(&second, 2)), (CREATED, JOINED));
+    assert_eq!(scene.asks(&first, 3), Taken::Shared);
+    scene.change(at(4), true, |gate| free(gate, &owner(), inc("x"), version_mark(1)));
+    assert_eq!(scene.holders(), ["@order-7"]);
+    scene.change(at(5), true, |gate| free(gate, &owner(), inc("x"), version_mark(2)));
+    assert!(scene.holders().is_empty());
 }
 
 #[test]
 fn the_end_of_an_earlier_attempt_does_not_free_the_place_of_the_next() {
     let mut scene = Scene::with_limit(1);
     scene.comes("a", 0);
-    let next = Take { mark: 7, sure: true, ..scene.asked("a", Priority::Normal, at(1)) };
+    let next = Take { mark: 7, sure: true, ..scene.asks_as("a", at(1)) };
     scene.asks(&next, 1);
     scene.ends("a", 2);
     assert_eq!(scene.holders(), ["a"]);
-    scene.change(at(3), |plan| free(&mut plan.gate, &task("a"), inc(), 7));
-    assert_eq!(scene.holders(), Vec::<&str>::new());
+    scene.change(at(3), true, |gate| free(gate, &task("a"), inc("a"), 7));
+    assert!(scene.holders().is_empty());
     let earlier = Incarnation::from_bytes([2; 8]);
     scene.comes("a", 4);
-    scene.change(at(5), |plan| free(&mut plan.gate, &task("a"), earlier, u32::from(b'a')));
+    scene.change(at(5), true, |gate| free(gate, &task("a"), earlier, mark_of("a")));
     assert_eq!(scene.holders(), ["a"]);
 }
 
@@ -278,137 +352,101 @@ fn a_heartbeat_extends_the_place_and_takes_one_that_had_ended_only_if_it_is_free
     let mut scene = Scene::with_limit(1);
     scene.comes("a", 0);
     let beats = |scene: &mut Scene, name: &str, seconds: u64| {
-        let until = at(seconds + 40);
-        scene.change(at(seconds), |plan| extend(&mut plan.gate, &task(name), inc(), 1, until))
+        let (until, now) = (at(seconds + 40), at(seconds));
+        scene.change(now, false, |gate| extend(gate, &task(name), inc(name), 1, until, now))
     };
     assert!(beats(&mut scene, "a", 20));
-    assert_eq!(scene.gate.as_ref().unwrap().holders[0].until, at(60));
+    let holder = &scene.gate().holders[0];
+    assert_eq!(
+        (holder.until, holder.since, holder.hold),
+        (at(60), at(0), Hold::Taken { mark: mark_of("a") })
+    );
     assert!(beats(&mut scene, "a", 70), "nobody took it");
+    assert_eq!(scene.gate().holders[0].since, at(70));
     assert_eq!(scene.comes("b", 115), CREATED);
     assert!(!beats(&mut scene, "a", 116));
     assert_eq!(scene.holders(), ["b"]);
+    // Its worker lives although its record said that it waits: the place that it was offered is its own.
+    assert_eq!(scene.comes("c", 117), Taken::Full);
+    scene.ends("b", 118);
+    assert!(beats(&mut scene, "c", 119));
+    assert_eq!(scene.gate().holders[0].hold, Hold::Taken { mark: 1 });
 }
 
 #[test]
-fn a_task_that_ends_while_it_waits_leaves_the_line_and_one_that_was_called_gives_its_place_on() {
+fn one_that_ends_after_it_was_called_gives_its_place_on_and_one_that_runs_keeps_it() {
     let mut scene = Scene::with_limit(1);
-    for (name, seconds) in [("a", 0), ("b", 1), ("c", 2), ("d", 3)] {
+    for (name, seconds) in [("a", 0), ("b", 1), ("c", 2)] {
         scene.comes(name, seconds);
     }
     let withdraws = |scene: &mut Scene, name: &str, seconds: u64| {
-        scene.change(at(seconds), |plan| withdraw(&mut plan.gate, &task(name), inc()));
+        scene.items.retain(|_, one| one.owner != task(name));
+        scene.change(at(seconds), true, |gate| withdraw(gate, &task(name), inc(name)));
     };
-    withdraws(&mut scene, "b", 4);
-    assert_eq!(scene.waiting(), ["c", "d"]);
     scene.ends("a", 5);
-    assert_eq!(scene.holders(), ["c"]);
-    withdraws(&mut scene, "c", 6);
-    assert_eq!((scene.holders(), &scene.called), (vec!["d"], &vec!["c".to_owned(), "d".to_owned()]));
+    assert_eq!(scene.holders(), ["b"]);
+    withdraws(&mut scene, "b", 6);
+    assert_eq!((scene.holders(), &scene.called), (vec!["c".into()], &vec!["b".to_owned(), "c".to_owned()]));
     // An attempt keeps its place: its own end gives it up.
-    scene.comes("d", 7);
-    withdraws(&mut scene, "d", 8);
-    assert_eq!(scene.holders(), ["d"]);
+    scene.comes("c", 7);
+    withdraws(&mut scene, "c", 8);
+    assert_eq!(scene.holders(), ["c"]);
 }
 
 #[test]
-fn one_that_ended_or_has_an_attempt_is_passed_over() {
-    let mut scene = Scene::with_limit(1);
-    for (name, seconds) in [("a", 0), ("gone-1", 1), ("gone-2", 2), ("b", 3)] {
-        scene.comes(name, seconds);
-    }
-    scene.ends("a", 4);
-    assert_eq!((scene.holders(), scene.waiting()), (vec!["b"], vec![]));
-}
-
-#[test]
-fn more_than_the_record_has_room_for_wait_in_items_of_their_own_and_all_get_their_turn_in_order() {
+fn forty_wait_in_order_and_all_get_their_turn() {
     let mut scene = Scene::with_limit(2);
-    let names: Vec<String> = ('A'..='Z').chain('a'..='n').map(|first| format!("{first}{:040}", 0)).collect();
+    let names: Vec<String> = ('A'..='Z').chain('a'..='n').map(String::from).collect();
     for (name, seconds) in names.iter().zip(0..) {
-        let taken = scene.comes(name, seconds);
-        assert_eq!(taken, if seconds < 2 { CREATED } else { Taken::Waits });
-        let gate = scene.gate.as_ref().unwrap();
-        assert_eq!(gate.overflow, !scene.items.is_empty());
+        assert_eq!(scene.comes(name, seconds), if seconds < 2 { CREATED } else { Taken::Full });
     }
     assert_eq!(scene.waiting(), names[2..]);
     // They may come again, and stay where they are.
-    scene.comes(&names[39], 39);
-    assert_eq!(scene.waiting(), names[2..]);
-    for (name, seconds) in names.iter().zip(40..) {
-        scene.ends(name, seconds);
-        for called in scene.called.clone() {
-            if scene.gate.as_ref().unwrap().holders.iter().any(|one| one.owner.to_string() == called) {
-                scene.comes(&called, seconds);
-            }
+    assert_eq!(scene.comes(&names[39], 39), Taken::Full);
+    assert_eq!((scene.waiting(), scene.writes), (names[2..].to_vec(), 2));
+    for (name, seconds) in names.iter().zip(39..) {
+        // The two that run have been alive all the time.
+        for running in scene.holders() {
+            scene.comes(&running, seconds);
         }
+        scene.ends(name, seconds);
     }
     assert_eq!(scene.called, names[2..]);
     assert_eq!((scene.holders(), scene.waiting()), (vec![], vec![]));
-    assert!(!scene.gate.as_ref().unwrap().overflow);
 }
 
 #[test]
-fn an_urgent_task_comes_before_those_in_the_record_and_one_of_them_gets_an_item() {
-    let mut scene = Scene::with_limit(1);
-    for nth in 0..12 {
-        scene.comes(&format!("{}{nth:040}", char::from(b'a' + nth)), u64::from(nth));
-    }
-    let behind = scene.items.len();
-    scene.comes_with("urgent", Priority::High, 20);
-    assert_eq!(scene.waiting()[0], "urgent");
-    assert!(scene.items.len() >= behind);
-    scene.ends(&format!("a{:040}", 0), 21);
-    assert_eq!(scene.called, ["urgent"]);
-}
-
-#[test]
-fn the_limit_of_the_task_that_was_scheduled_last_counts_unless_an_operator_has_set_one() {
-    let mut scene = Scene::with_limit(5);
-    let asks = |scene: &mut Scene, name: &str, limit, asked: u64| {
-        let take = Take {
-            limit: NonZeroU16::new(limit).unwrap(),
-            shards: Shards::ONE,
-            asked_at: at(asked),
-            ..scene.asked(name, Priority::Normal, at(9))
-        };
-        scene.asks(&take, 9)
-    };
-    asks(&mut scene, "a", 1, 1);
-    assert_eq!(asks(&mut scene, "b", 2, 2), CREATED);
-    assert_eq!(asks(&mut scene, "c", 5, 0), Taken::Waits, "an older task's limit");
-    scene.change(at(10), |plan| plan.gate.pinned = NonZeroU16::new(3));
-    assert_eq!(scene.called, ["c"]);
-    scene.comes("c", 10);
-    assert_eq!(asks(&mut scene, "d", 5, 5), Taken::Waits);
-    scene.change(at(11), |plan| plan.gate.pinned = None);
-    assert_eq!(scene.called, ["c", "d"]);
-}
-
-#[test]
-fn a_lower_limit_takes_no_place_away_and_lets_nobody_in_until_enough_have_ended() {
-    let mut scene = Scene::with_limit(3);
-    for name in ["a", "b", "c", "d"] {
-        scene.comes(name, 0);
-    }
-    scene.change(at(1), |plan| plan.gate.pinned = NonZeroU16::new(1));
-    assert_eq!(scene.holders(), ["a", "b", "c"]);
-    for name in ["a", "b"] {
-        scene.ends(name, 2);
-    }
-    assert_eq!(scene.holders(), ["c"]);
-    scene.ends("c", 3);
-    assert_eq!(scene.holders(), ["d"]);
-}
-
-#[test]
-fn a_gate_is_kept_for_an_hour_after_its_last_place() {
+fn a_gate_knows_the_lines_that_wait_for_it_while_it_is_full() {
     let mut scene = Scene::with_limit(1);
     scene.comes("a", 0);
-    assert_eq!(scene.gate.as_ref().unwrap().expires_at(), Some(at(40).plus(KEPT_FOR)));
+    let awaits = |scene: &mut Scene, line: u8| scene.change(at(1), false, |gate| gate.await_by(&id(line)));
+    assert!(awaits(&mut scene, 1) && awaits(&mut scene, 1));
+    assert_eq!((&scene.gate().awaited_by, scene.writes), (&vec![id(1)], 2), "once is enough");
+    for line in 2..=16 {
+        assert!(awaits(&mut scene, line));
+    }
+    assert!(awaits(&mut scene, 17));
+    let lines: Vec<GateId> = (2..=17).map(id).collect();
+    assert_eq!(scene.gate().awaited_by, lines, "the one that was noted first is left to the tick");
+    scene.ends("a", 2);
+    assert!(!awaits(&mut scene, 18), "there is a place now");
+    assert_eq!(scene.gate().awaited_by, lines);
+    let mut unlimited = Gate::new(id(0), "k".into(), Nonce::from_bytes([0; 8]), START);
+    assert!(!unlimited.await_by(&id(1)), "nobody has said how many places it has");
+}
+
+#[test]
+fn a_gate_is_written_only_if_something_has_changed_and_kept_for_an_hour_after_its_last_place() {
+    let mut scene = Scene::with_limit(1);
+    scene.comes("a", 0);
+    assert_eq!(scene.gate().expires_at(), Some(at(40).plus(KEPT_FOR)));
+    scene.is_looked_at(5);
+    assert_eq!(scene.writes, 1, "to look writes nothing");
     scene.ends("a", 10);
-    assert_eq!(scene.gate.as_ref().unwrap().expires_at(), Some(at(10).plus(KEPT_FOR)));
-    scene.change(at(11), |plan| plan.gate.pinned = NonZeroU16::new(1));
-    assert_eq!(scene.gate.as_ref().unwrap().expires_at(), None);
+    assert_eq!(scene.gate().expires_at(), Some(at(10).plus(KEPT_FOR)));
+    scene.is_pinned(Some(1), 11);
+    assert_eq!(scene.gate().expires_at(), None);
+    assert_eq!(scene.writes, 3);
 }
 
 #[test]
@@ -418,4 +456,10 @@ fn marks_tell_attempts_apart_and_a_keys_text_is_cut_between_characters() {
     assert_ne!(mark(&lease(1)), mark(&lease(2)));
     let key = FlowKey::parse("ä".repeat(40)).unwrap();
     assert_eq!(shown(&key), "ä".repeat(24));
+}
+
+#[test]
+fn places_count_for_the_version_that_they_were_taken_for_and_for_a_quarter_of_a_minute() {
+    let places = Places { since: at(0), until: at(60), version: 3 };
+    assert!(places.count(3, at(14)) && !places.count(3, at(15)) && !places.count(4, at(1)));
 }

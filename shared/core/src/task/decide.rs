@@ -16,6 +16,7 @@ mod schedule;
 pub(crate) mod tests;
 mod timer;
 mod unpark;
+mod wait_in_line;
 
 use crate::command::Context;
 use crate::decision::{Effect, FreePlaces, Write};
@@ -23,6 +24,7 @@ use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
 use crate::flow::Paced;
 use crate::gate;
+use crate::gate::line::Move;
 use crate::id::LeaseId;
 use crate::size;
 use crate::task::command::Command;
@@ -50,6 +52,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         | Command::Retry
         | Command::Hold
         | Command::Unpark
+        | Command::WaitInLine { .. }
         | Command::Due(_)
         | Command::Timer { .. } => false,
     };
@@ -69,6 +72,9 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         Command::Retry => known(&|task| revive::decide(task, context)),
         Command::Hold => known(&|task| hold::decide(task, context)),
         Command::Unpark => known(&|task| unpark::decide(task, context)),
+        Command::WaitInLine { seen_version } => {
+            known(&|task| wait_in_line::decide(task, *seen_version, context))
+        }
         Command::Due(queue) => known(&|task| due::decide(task, queue, context)),
         Command::Timer { due_at } => known(&|task| timer::decide(task, *due_at, context)),
     }
@@ -95,7 +101,7 @@ fn update_in_slot(
                 pending.since_version = old.since_version;
                 // `schedule_to_start` expired, and no new hint was sent. If the wait counted from the start again, a
                 // lost hint would never be found.
-                let is_waited_for = !old.hint_later && !before.parked && !pending.hint_later;
+                let is_waited_for = !old.hint_later && before.parked.is_no() && !pending.hint_later;
                 if is_waited_for && pending.available_at != old.available_at {
                     pending.unread_since = hint_unread_since(before);
                 }
@@ -117,7 +123,10 @@ fn update_in_slot(
         after: Box::new(after.clone()),
         due_no_later_than,
     };
-    Decision { writes: vec![write], effects, ..Decision::of(after, outcome) }
+    let mut writes = vec![write];
+    let moved = Move::between(Some(&before.waiting()), &after.waiting(), context.now);
+    moved.add_to(&mut writes, &mut effects);
+    Decision { writes, effects, ..Decision::of(after, outcome) }
 }
 
 /// The hint for a task that became pending by this decision, unless its start is further away than a queue can
@@ -127,7 +136,7 @@ fn update_in_slot(
 /// A new one after each expired `schedule_to_start` would fill the queue.
 fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
     let had_none = match &before.state {
-        State::Pending(old) => old.hint_later || before.parked || pace::is_put_off(before, after),
+        State::Pending(old) => old.hint_later || !before.parked.is_no() || pace::is_put_off(before, after),
         State::Running(_) | State::Ended(_) => true,
     };
     if had_none && after.hint_at().is_some() { vec![dispatch(after)] } else { vec![] }

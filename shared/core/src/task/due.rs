@@ -78,13 +78,14 @@ fn instants(task: &Task) -> [Option<Timestamp>; 3] {
 
 /// Whether the record has waited for so long that its hint may be lost.
 pub fn may_be_lost(task: &Task, now: Timestamp, limits: &Limits) -> bool {
-    waits_since(task, now).is_some_and(|since| now.since(since) >= limits.backstop)
+    task.parked.in_line().is_none()
+        && waits_since(task, now).is_some_and(|since| now.since(since) >= limits.backstop)
 }
 
 /// Whether the tick must read the task's queue: the task's hint may be lost or was parked, and no timeout has passed
 /// that ends the wait anyway.
 pub fn needs_queue_view(task: &Task, now: Timestamp, limits: &Limits) -> bool {
-    (task.parked || may_be_lost(task, now, limits)) && visible_at(task).is_none_or(|at| at > now)
+    (task.parked.is_paused() || may_be_lost(task, now, limits)) && visible_at(task).is_none_or(|at| at > now)
 }
 
 /// Since when the task has been waiting for its hint to be received. `None` if it isn't waiting.
@@ -106,8 +107,8 @@ pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
             Due { at: pending.available_at.minus(START_LEAD), kind: DueKind::Start, shard }
         }
         // Resuming the queue sends the hint. The tick finds the record only if that fails.
-        State::Pending(_) | State::Running(_) if task.parked => {
-            Due { at: now.plus(limits.backstop_max), kind: DueKind::Backstop, shard }
+        State::Pending(_) | State::Running(_) if !task.parked.is_no() => {
+            Due { at: due_slot::parked_until(task.parked, now, limits), kind: DueKind::Backstop, shard }
         }
         State::Pending(_) | State::Running(_) => {
             let needed_at = hint_needed_at(task)?;

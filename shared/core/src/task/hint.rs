@@ -95,6 +95,7 @@ mod tests {
     use super::*;
     use crate::duration::Millis;
     use crate::limits::Limits;
+    use crate::parked::Parked;
     use crate::retry::{Jitter, RetryPolicy};
     use crate::task::decide::tests::fixture::{BUSY, Scene, t, task};
     use crate::timeout::OnTimeout::{Cancel, Retry, Terminal};
@@ -128,7 +129,7 @@ mod tests {
                     task.losses = 1;
                     task.revived_at = Some(t("1s"));
                     task.hinted_at = Some(t("2s"));
-                    task.parked = true;
+                    task.parked = Parked::Paused;
                     if let crate::task::State::Running(running) = &mut task.state {
                         running.shared = true;
                     }

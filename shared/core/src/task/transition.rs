@@ -5,6 +5,7 @@ use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::gate::CLOCKS;
 use crate::limits::{self, ATTEMPT_ERROR_BYTES, ATTEMPTS_KEPT, CONTROL_RECORD_BYTES, ERROR_BYTES};
+use crate::parked::Parked;
 use crate::size;
 use crate::task::command::Claim;
 use crate::task::{Ended, Ending, Outcome, PastAttempt, Pending, Running, State, Task};
@@ -182,7 +183,7 @@ pub(crate) fn wait_from(task: &mut Task, available_at: Timestamp, now: Timestamp
     let available_at = available_at.max(now);
     start_time(task, now);
     task.hinted_at = None;
-    task.parked = false;
+    task.parked = Parked::No;
     task.state = State::Pending(Pending {
         available_at,
         schedule_to_start_at: task.timeouts.schedule_to_start.map(|timeout| available_at.plus(timeout.after)),
@@ -211,7 +212,7 @@ pub(crate) fn resume_wait(task: &mut Task, now: Timestamp) {
 
 /// While its execution is paused, a task that waits is parked and has no deadline.
 pub(crate) const fn hold(task: &mut Task) {
-    task.parked = true;
+    task.parked = Parked::Paused;
     task.deadline_at = None;
     if let State::Pending(pending) = &mut task.state {
         pending.schedule_to_start_at = None;
@@ -219,12 +220,12 @@ pub(crate) const fn hold(task: &mut Task) {
 }
 
 /// After that, its time starts afresh.
-fn start_time(task: &mut Task, now: Timestamp) {
+pub(crate) fn start_time(task: &mut Task, now: Timestamp) {
     if task.is_held() {
         task.deadline_at = task.timeouts.schedule_to_close.map(|timeout| now.plus(timeout.after));
     }
     if let State::Pending(pending) = &mut task.state
-        && task.parked
+        && task.parked.is_paused()
         && pending.schedule_to_start_at.is_none()
     {
         pending.schedule_to_start_at = task.timeouts.schedule_to_start.map(|timeout| now.plus(timeout.after));
@@ -234,7 +235,7 @@ fn start_time(task: &mut Task, now: Timestamp) {
 /// A parked task waits for a worker again.
 pub(crate) fn unpark(task: &mut Task, now: Timestamp) {
     start_time(task, now);
-    task.parked = false;
+    task.parked = Parked::No;
     task.hinted_at = Some(now);
 }
 
@@ -250,7 +251,7 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
     let lease_expires_at = lease_end(now, claim.length, start_to_close_at, task.deadline_at);
     task.attempt += 1;
     task.hinted_at = None;
-    task.parked = false;
+    task.parked = Parked::No;
     // Each start is reserved for one attempt.
     task.set_reserved(None);
     task.state = State::Running(Running {
@@ -283,7 +284,7 @@ pub(crate) fn lease_end(
 
 pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
     task.hinted_at = None;
-    task.parked = false;
+    task.parked = Parked::No;
     task.set_reserved(None);
     task.state = State::Ended(Ended {
         outcome,

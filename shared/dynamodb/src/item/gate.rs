@@ -1,7 +1,6 @@
 //! A gate as an item, and back; and the items of those who wait at it.
 //!
-//! As with operations, a gate's item is the record's own serialised form, except that the id is in the key, and the due
-//! slot has its own attributes. Those who wait lie behind it in the order in which they get places.
+//! As with operations, a gate's item is the record's own serialised form, except that the id is in the key.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::gate::{FORMAT, Gate, Waiter};
@@ -11,18 +10,14 @@ use tickover_service::ports::StoreError;
 
 use crate::attribute::{PK, TTL, gate as own, task as field};
 use crate::item::record::{from_item, to_item};
-use crate::item::{Item, check_format, corrupt, due_attributes, read_due, seconds, string};
+use crate::item::{Item, check_format, corrupt, seconds, string};
 use crate::key::{self, Key};
 
 pub(crate) fn of_gate(record: &Gate) -> Result<Item, StoreError> {
     let mut item = to_item(record)
         .map_err(|_| corrupt(format!("the record of gate {} can't be serialised", record.id)))?;
     item.remove(field::ID);
-    item.remove(field::DUE);
     item.extend(Key::gate(&record.id).attributes());
-    if let Some(due) = record.due {
-        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
-    }
     if let Some(expires_at) = record.expires_at() {
         item.insert(TTL.to_owned(), seconds(expires_at));
     }
@@ -35,15 +30,11 @@ pub(crate) fn to_gate(mut item: Item) -> Result<Gate, StoreError> {
     let id =
         id.ok_or_else(|| corrupt("an item that should be a gate has another record's key".to_owned()))?;
     check_format(&item, FORMAT, &format!("gate {id}"))?;
-    let due = read_due(&item, &format!("gate {id}"))?;
     item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
-    let mut record: Gate =
-        from_item(item).map_err(|_| corrupt(format!("the item of gate {id} isn't of its own format")))?;
-    record.due = due;
-    Ok(record)
+    from_item(item).map_err(|_| corrupt(format!("the item of gate {id} isn't of its own format")))
 }
 
-/// The item of a task that waits.
+/// The item of one that waits.
 pub(crate) fn of_waiter(gate: &GateId, waiter: &Waiter, expires_at: Timestamp) -> Result<Item, StoreError> {
     let mut item = Key::waiter(gate, waiter).attributes();
     let fields = serde_json::to_string(waiter)

@@ -49,6 +49,7 @@ fn schedule() -> Schedule {
         flow: tickover_core::flow::Flow::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
+        in_line: false,
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key: None,
         parent: None,

@@ -198,7 +198,7 @@ mod tests {
             let described = service.wait_for_execution(&id, Millis::from_secs(20)).await.unwrap();
             output = described.and_then(|described| described.output);
         };
-        system.work(ended).await.unwrap();
+        Box::pin(system.work(ended)).await.unwrap();
         assert_eq!(output.unwrap().as_str(), r#""ADA, ADA""#);
     }
 }

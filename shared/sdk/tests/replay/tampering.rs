@@ -219,8 +219,12 @@ impl Store for Lying {
         self.inner.gate(id).await
     }
 
-    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
-        self.inner.waiters(gate, limit).await
+    async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+        self.inner.waiters(gate, after, limit).await
+    }
+
+    async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
+        self.inner.next_line(part, after).await
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {

@@ -46,6 +46,10 @@ impl Service {
 
     /// Resumes a paused execution, with its remote steps. Returns whether that changed anything.
     pub async fn resume(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
+        // Their time stops before the pause is over: then it starts afresh, whatever process dies on the way.
+        if let Some(paused) = self.load_execution(id).await?.filter(|execution| execution.paused) {
+            self.hold_steps(&paused).await?;
+        }
         let (execution, changed) = self.change(id, &Command::Resume).await?;
         // Also if nothing has changed: this may be the same call, repeated.
         self.unpark_steps(&execution).await?;

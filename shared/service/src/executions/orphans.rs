@@ -99,8 +99,17 @@ impl Service {
         }
     }
 
+    /// Stops the time of the remote steps that wait, of an execution that is paused.
+    pub(super) async fn hold_steps(&self, execution: &Execution) -> Result<(), ServiceError> {
+        self.command_steps(execution, &Command::Hold).await
+    }
+
     /// Unparks the remote steps of an execution that was resumed.
     pub(super) async fn unpark_steps(&self, execution: &Execution) -> Result<(), ServiceError> {
+        self.command_steps(execution, &Command::Unpark).await
+    }
+
+    async fn command_steps(&self, execution: &Execution, command: &Command) -> Result<(), ServiceError> {
         if execution.open_steps == 0 || execution.closed().is_some() {
             return Ok(());
         }
@@ -111,19 +120,13 @@ impl Service {
                 tasks.push(remote_id(execution, name));
             }
         }
-        let unparked: Vec<_> =
-            stream::iter(tasks).map(|id| self.unpark_step(id)).buffered(AT_ONCE).collect().await;
-        unparked.into_iter().collect()
+        let done: Vec<_> =
+            stream::iter(tasks).map(|id| self.command_step(id, command)).buffered(AT_ONCE).collect().await;
+        done.into_iter().collect()
     }
 
-    async fn unpark_step(&self, id: TaskId) -> Result<(), ServiceError> {
-        let unparked = Box::pin(async {
-            // A timeout that passed during the pause may not have been noticed.
-            let seen = self.drive(&id, Known::Unread, &Command::Hold).await?;
-            let (task, _) = seen.outcome?;
-            self.drive(&id, Known::Record(Box::new(task)), &Command::Unpark).await
-        });
-        match unparked.await {
+    async fn command_step(&self, id: TaskId, command: &Command) -> Result<(), ServiceError> {
+        match Box::pin(self.drive(&id, Known::Unread, command)).await {
             // It may have ended and been deleted.
             Ok(_) | Err(ServiceError::Rejected(_)) => Ok(()),
             Err(error) => Err(error),

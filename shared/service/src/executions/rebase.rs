@@ -41,7 +41,7 @@ impl Service {
             | Command::Restart(_)
             | Command::RetryStep { .. }
             | Command::Finish(_)
-            | Command::WaitForPlace { .. }
+            | Command::WaitInLine { .. }
             | Command::NoteProgress(_)
             | Command::Unpark
             | Command::Due(_)

@@ -3,6 +3,8 @@
 //! A remote step is a task like any other. Its id follows from the execution, the run and the step's name, so that a
 //! second start has no effect.
 
+use std::collections::BTreeMap;
+
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
@@ -159,6 +161,9 @@ impl Service {
         start: Option<Paced>,
     ) -> Result<Vec<tickover_core::decision::Effect>, ServiceError> {
         let id = remote_id(execution, &step.name);
+        let flow = self.recorded(&step.flow, start.clone()).within(execution.lane, &step.given);
+        // If a gate can't be read, the claim finds out.
+        let in_line = Box::pin(self.lacks_place(&flow.gates, &mut BTreeMap::new())).await.unwrap_or(false);
         let parent = Parent { step: Some(step.name), slot: step.slot, ..Parent::of(execution) };
         let command = Command::Schedule(Box::new(Schedule {
             id: id.clone(),
@@ -169,9 +174,10 @@ impl Service {
             labels: None,
             retry: step.retry,
             timeouts: step.timeouts,
-            flow: self.recorded(&step.flow, start.clone()).within(execution.lane, &step.given),
+            flow,
             start: Start::After(tickover_core::duration::Millis::ZERO),
             // Its id identifies the step.
+            in_line,
             fingerprint: Fingerprint::from_bytes(hash(&[id.as_str().as_bytes()])),
             key: None,
             parent: Some(parent),

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
@@ -56,6 +58,14 @@ impl Service {
         let mut start = self.start_of(request, queue, id.clone(), reserved.clone());
         if let Some((_, incarnation)) = own {
             start.incarnation = incarnation;
+        }
+        if start.delay.is_zero()
+            && let Some(admission) = &start.admission
+        {
+            // Boxed, because the future of each caller would contain all of this, and few executions have a limit.
+            let lacks = Box::pin(self.lacks_place(&admission.gates, &mut BTreeMap::new())).await;
+            // If the gate can't be read, the first turn finds out.
+            start.in_line = lacks.unwrap_or(false);
         }
         let command = Command::Start(start);
         let decision = self.drive_execution(&id, known, &command).await?;
@@ -147,6 +157,7 @@ impl Service {
             lane: request.lane,
             admission: self.admission(&request.flow, reserved),
             policy: request.policy,
+            in_line: false,
             is_fence: false,
         })
     }

@@ -4,6 +4,7 @@
 mod admitted;
 mod chains;
 pub(crate) mod mortal;
+mod pauses;
 pub(crate) mod scene;
 
 use tickover_core::execution::command::Ending;

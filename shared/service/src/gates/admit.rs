@@ -3,13 +3,13 @@
 //! All who decide on one version of the record have one mark, and so one place. So who ends without a turn gives a place
 //! up only once the record has another version: then nobody can start the turn for which it was taken.
 
+use tickover_core::execution::Execution;
 use tickover_core::execution::command::Command;
-use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::execution::decision::Reply;
 use tickover_core::flow::{Gated, Paced};
 use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{AskedStart, EXECUTION_PLACE, Order, Places, Take, Taken};
+use tickover_core::gate::{AskedLimit, AskedStart, EXECUTION_PLACE, Places, Take, Taken};
 use tickover_core::id::{GateId, Owner};
-use tickover_core::time::Timestamp;
 
 use super::Act;
 use crate::claim::WAITED_OUT;
@@ -79,17 +79,20 @@ impl Service {
             self.give_up_unused(Some(&execution), admitted).await;
             return Err(ServiceError::Contended);
         }
-        let (mark, until) = (execution.place_mark(), self.now().plus(EXECUTION_PLACE));
+        let (mark, since) = (execution.place_mark(), self.now());
+        let until = since.plus(EXECUTION_PLACE);
         for gated in execution.gates() {
             let take = Take {
                 owner: Owner::Execution(execution.id.clone()),
                 incarnation: execution.incarnation,
-                order: Order { priority: execution.lane.priority, since: ready_at(&execution) },
                 mark,
+                branch: execution.waiting().branch_at(&gated.key),
                 until,
-                limit: gated.limit,
-                shards: gated.shards,
-                asked_at: execution.created_at,
+                limit: AskedLimit {
+                    limit: gated.limit,
+                    shards: gated.shards,
+                    asked_at: execution.created_at,
+                },
                 sure: true,
             };
             match self.take_one(gated, &take).await? {
@@ -99,27 +102,32 @@ impl Service {
                     let stored = self.load_execution(&execution.id).await?;
                     return Ok(stored.map_or(Taking::Gone, |stored| Taking::Decide(Box::new(stored))));
                 }
-                Taken::Waits => {
-                    self.wait_at_gate(&execution, admitted).await?;
-                    return Ok(Taking::Waits);
-                }
+                Taken::Full => return self.wait_at_gate(execution, admitted).await,
             }
         }
-        admitted.places = Some(Places { until, version: execution.version });
+        admitted.places = Some(Places { since, until, version: execution.version });
         Ok(Taking::Decide(Box::new(execution)))
     }
 
-    /// Gives up the places at its other gates while it waits at one. Their version must have passed first: another
-    /// request for the same turn may have taken all of them.
-    async fn wait_at_gate(&self, execution: &Execution, admitted: &mut Admitted) -> Result<(), ServiceError> {
-        if admitted.taken.is_empty() {
-            return Ok(());
+    /// Puts an execution in the line, and gives up the places at its other gates. Their version must have passed first:
+    /// another request for the same turn may have taken all of them.
+    async fn wait_at_gate(
+        &self,
+        execution: Execution,
+        admitted: &mut Admitted,
+    ) -> Result<Taking, ServiceError> {
+        if admitted.taken.is_empty() && execution.parked.in_line().is_some() {
+            self.stays_in_line(&execution.waiting()).await?;
+            return Ok(Taking::Waits);
         }
-        let wait = Command::WaitForPlace { seen_version: execution.version };
-        let decision =
-            self.drive_execution(&execution.id, Known::Record(Box::new(execution.clone())), &wait).await?;
+        let (id, wait) = (execution.id.clone(), Command::WaitInLine { seen_version: execution.version });
+        let decision = self.drive_execution(&id, Known::Record(Box::new(execution)), &wait).await?;
         self.give_up_unused(decision.record(), admitted).await;
-        Ok(())
+        Ok(match decision.outcome {
+            Ok((_, Reply::Changed { changed: true })) => Taking::Waits,
+            Ok((current, _)) => Taking::Decide(Box::new(current)),
+            Err(_) => Taking::Gone,
+        })
     }
 
     /// Reserves a start for a turn. If it comes within a second, a patient caller waits for it.
@@ -164,15 +172,5 @@ impl Service {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %execution.id, %error, "place not given up; a tick will find it");
             }
         }
-    }
-}
-
-/// Since when its next turn may start.
-fn ready_at(execution: &Execution) -> Timestamp {
-    match &execution.state {
-        ExecutionState::Pending(ready) => ready.available_at,
-        ExecutionState::Running(turn) => turn.lease_expires_at,
-        ExecutionState::Waiting(waiting) => waiting.until.unwrap_or(waiting.since),
-        ExecutionState::Closing(closed) | ExecutionState::Ended(closed) => closed.ended_at,
     }
 }

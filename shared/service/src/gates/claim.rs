@@ -3,12 +3,14 @@
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Gated, Paced};
 use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{self, GRACE, Order, Places, Take, Taken};
+use tickover_core::gate::{self, AskedLimit, GRACE, Places, Take, Taken};
 use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
-use tickover_core::task::{State, Task};
+use tickover_core::task::decision::{ClaimReply, Reply};
+use tickover_core::task::{Command, Task};
 use tickover_core::time::{Timestamp, earliest};
 
 use super::{Act, Done};
+use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::warn_unless_logged;
@@ -73,7 +75,7 @@ impl Service {
             self.free_unused(places).await;
             return Err(ServiceError::Contended);
         }
-        let mut until: Option<Timestamp> = None;
+        let (since, mut until): (Timestamp, Option<Timestamp>) = (self.now(), None);
         let mut sure = false;
         let mut left = task.gates().iter();
         let mut next = left.next();
@@ -98,32 +100,48 @@ impl Service {
                     }
                     sure = true;
                 }
-                Taken::Waits => {
+                Taken::Full => {
                     self.free_unused(places).await;
-                    return Ok(PlacesTaken::Waits(task));
+                    places.created.clear();
+                    places.taken = None;
+                    return self.wait_in_line(task).await;
                 }
             }
         }
-        places.taken = until.map(|until| Places { until, version: task.version });
+        places.taken = until.map(|until| Places { since, until, version: task.version });
         Ok(PlacesTaken::All(task))
     }
 
+    /// Puts a task in the line, unless it is there already.
+    async fn wait_in_line(&self, task: Task) -> Result<PlacesTaken, ServiceError> {
+        // A claim by an old message would write an item for nothing, so the record is read first.
+        let Some(stored) = self.load(&task.id).await? else { return Ok(PlacesTaken::Gone) };
+        if (stored.incarnation, stored.version) != (task.incarnation, task.version) {
+            return Ok(PlacesTaken::All(stored));
+        }
+        if stored.parked.in_line().is_some() {
+            self.stays_in_line(&stored.waiting()).await?;
+            return Ok(PlacesTaken::Waits(stored));
+        }
+        let task = stored;
+        let (id, command) = (task.id.clone(), Command::WaitInLine { seen_version: task.version });
+        let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
+        Ok(match decision.outcome {
+            Ok((current, Reply::Claim(ClaimReply::Parked))) => PlacesTaken::Waits(current),
+            // The record has changed.
+            Ok((current, _)) => PlacesTaken::All(current),
+            Err(_) => PlacesTaken::Gone,
+        })
+    }
+
     fn asked(&self, task: &Task, gated: &Gated, places: &PlacesOfClaim, sure: bool) -> Take {
-        let since = match &task.state {
-            State::Pending(pending) => pending.available_at,
-            State::Running(running) => running.lease_expires_at,
-            State::Ended(ended) => ended.ended_at,
-        };
-        let priority = task.flow.as_ref().map(|flow| flow.priority).unwrap_or_default();
         Take {
             owner: task.id.clone().into(),
             incarnation: task.incarnation,
-            order: Order { priority, since },
             mark: places.mark,
+            branch: task.waiting().branch_at(&gated.key),
             until: self.now().plus(places.length).plus(GRACE),
-            limit: gated.limit,
-            shards: gated.shards,
-            asked_at: task.created_at,
+            limit: AskedLimit { limit: gated.limit, shards: gated.shards, asked_at: task.created_at },
             sure,
         }
     }
@@ -132,7 +150,7 @@ impl Service {
         let act = Act::Take(take);
         match self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await?.0 {
             Done::Took(taken) => Ok(taken),
-            Done::Found(_) | Done::Reserved(_) => Ok(Taken::Waits),
+            Done::Found(_) | Done::Reserved(_) => Ok(Taken::Full),
         }
     }
 

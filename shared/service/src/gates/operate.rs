@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::flow::{Gated, Pace, SHARDS_MAX, Shards};
-use tickover_core::gate::{self, Gate, Hold, Waiter};
+use tickover_core::gate::{self, Gate, Waiter};
 use tickover_core::id::{FlowKey, GateId, Owner};
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
@@ -162,47 +162,36 @@ impl Service {
     /// The record of a key or of one of its shards.
     async fn shard(&self, id: GateId, shard: u8) -> Result<Option<ShardOfKey>, ServiceError> {
         let Some(gate) = self.with_retries(|| self.ports.store.gate(&id)).await? else { return Ok(None) };
-        let behind = if gate.overflow {
-            self.with_retries(|| self.ports.store.waiters(&id, COUNTED_MAX)).await?
-        } else {
-            vec![]
-        };
-        Ok(Some(ShardOfKey { shard, gate, behind }))
+        let waiting = self.with_retries(|| self.ports.store.waiters(&id, "", COUNTED_MAX)).await?;
+        Ok(Some(ShardOfKey { shard, gate, waiting }))
     }
 }
 
-/// A shard of a key, and those who wait there beside those in its record.
+/// A shard of a key, and those who wait there.
 struct ShardOfKey {
     shard: u8,
     gate: Gate,
-    behind: Vec<Waiter>,
+    waiting: Vec<Waiter>,
 }
 
 impl ShardOfKey {
     fn view(&self, now: Timestamp) -> LimitView {
         let holder = |one: &gate::Holder| {
-            let called = match one.hold {
-                Hold::Called { .. } => true,
-                Hold::Taken { .. } => false,
-            };
+            let called = one.is_called();
             let until = Some(one.until).filter(|_| called || one.owner.task().is_some());
             LimitHolder { owner: one.owner.clone(), until, called }
         };
-        let Self { gate, behind, .. } = self;
+        let Self { gate, waiting, .. } = self;
         LimitView {
             key: String::new(),
             limit: gate.limit(),
             shards: gate.shards(),
             pinned: gate.pinned.is_some(),
             holders: gate.holders.iter().filter(|one| one.until > now).map(holder).collect(),
-            waiting: self.waiting().map(|one| one.owner.clone()).collect(),
-            more: behind.len() >= COUNTED_MAX,
+            waiting: waiting.iter().map(|one| one.owner.clone()).collect(),
+            more: waiting.len() >= COUNTED_MAX,
             rate: gate.pace.zip(gate::next_start(gate, now)),
         }
-    }
-
-    fn waiting(&self) -> impl Iterator<Item = &Waiter> {
-        self.gate.waiters.iter().chain(&self.behind)
     }
 }
 
@@ -215,8 +204,8 @@ fn latest(shards: &[ShardOfKey]) -> Option<&Gate> {
 /// What all shards of a key are together. One that has no record has a share like the others.
 fn added_up(shards: &[ShardOfKey], now: Timestamp) -> LimitView {
     let views: Vec<LimitView> = shards.iter().map(|one| one.view(now)).collect();
-    let mut waiting: Vec<&Waiter> = shards.iter().flat_map(ShardOfKey::waiting).collect();
-    waiting.sort_by_key(|one| one.order);
+    let mut waiting: Vec<&Waiter> = shards.iter().flat_map(|one| &one.waiting).collect();
+    waiting.sort_by_key(|one| one.order());
     let limited = latest(shards);
     let limit = limited.and_then(|latest| {
         let of = |shard| shards.iter().find(|one| one.shard == shard).and_then(|one| one.gate.limit());

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 pub use self::backlog::{Backlog, Choice, Ready};
 pub use self::messages::MessageLimits;
-use self::messages::{Delivery, Messages, is_task_hint};
+use self::messages::{Delivery, Messages, is_in_backlog};
 use self::refill::Refill;
 use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received, StoreError};
 
@@ -218,7 +218,7 @@ impl MemoryQueue {
             } else {
                 depth.delayed >= bounded.kept_max
             };
-            if has_enough && is_task_hint(body) {
+            if has_enough && is_in_backlog(body) {
                 held.missing_from = earliest([held.missing_from, Some(visible_at)]);
                 held.refill_at = held.refill_at.max(bounded.lot_below(depth.visible));
                 return;

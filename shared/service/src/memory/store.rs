@@ -9,6 +9,7 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -131,15 +132,7 @@ impl Records {
         let position = |(record, due): (RecordId, Option<Due>)| {
             due.filter(is_within).map(|due| Position { at: due.at, record })
         };
-        let gates = self.gates.values().map(|one| (RecordId::Gate(one.id.clone()), one.due));
-        tasks
-            .chain(executions)
-            .chain(crons)
-            .chain(queues)
-            .chain(operations)
-            .chain(gates)
-            .filter_map(position)
-            .collect()
+        tasks.chain(executions).chain(crons).chain(queues).chain(operations).filter_map(position).collect()
     }
 
     /// A record's entry in the due index.
@@ -150,7 +143,6 @@ impl Records {
             RecordId::Cron(id) => self.crons.get(id)?.due?,
             RecordId::Queue(name) => self.queues.get(name)?.due()?,
             RecordId::Operation(id) => self.operations.get(id)?.due?,
-            RecordId::Gate(id) => self.gates.get(id)?.due?,
         };
         let sleeper = match &record {
             RecordId::Execution(id) if due.kind == DueKind::Asleep => self.executions.get(id),
@@ -158,8 +150,7 @@ impl Records {
             | RecordId::Task(_)
             | RecordId::Cron(_)
             | RecordId::Queue(_)
-            | RecordId::Operation(_)
-            | RecordId::Gate(_) => None,
+            | RecordId::Operation(_) => None,
         };
         let sleeper = sleeper.map(|execution| Box::new(Sleeper::of(execution)));
         Some(DueEntry { record, due_at: due.at, kind: due.kind, sleeper })
@@ -174,11 +165,7 @@ fn name(listing: Listing) -> String {
 fn execution_of(record: RecordId) -> Option<ExecutionId> {
     match record {
         RecordId::Execution(id) => Some(id),
-        RecordId::Task(_)
-        | RecordId::Cron(_)
-        | RecordId::Queue(_)
-        | RecordId::Operation(_)
-        | RecordId::Gate(_) => None,
+        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     }
 }
 
@@ -249,11 +236,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions, &name(listing), order, limit, cursor)?;
         let task = |record| match record {
             RecordId::Task(id) => Some(id),
-            RecordId::Execution(_)
-            | RecordId::Cron(_)
-            | RecordId::Queue(_)
-            | RecordId::Operation(_)
-            | RecordId::Gate(_) => None,
+            RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(task).collect(), next })
     }
@@ -329,11 +312,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions.collect(), "crons", Order::Ascending, limit, cursor)?;
         let cron = |record| match record {
             RecordId::Cron(id) => records.crons.get(&id).cloned(),
-            RecordId::Task(_)
-            | RecordId::Execution(_)
-            | RecordId::Queue(_)
-            | RecordId::Operation(_)
-            | RecordId::Gate(_) => None,
+            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(cron).collect(), next })
     }
@@ -358,11 +337,7 @@ impl Store for MemoryStore {
         let Page { items, next } = page(positions, "operations", Order::Descending, limit, cursor)?;
         let operation = |record| match record {
             RecordId::Operation(id) => records.operations.get(&id).cloned(),
-            RecordId::Task(_)
-            | RecordId::Execution(_)
-            | RecordId::Cron(_)
-            | RecordId::Queue(_)
-            | RecordId::Gate(_) => None,
+            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
         };
         Ok(Page { items: items.into_iter().filter_map(operation).collect(), next })
     }
@@ -371,11 +346,17 @@ impl Store for MemoryStore {
         Ok(self.records().gates.get(id).cloned())
     }
 
-    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+    async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         let records = self.records();
-        let from = (gate.clone(), String::new());
-        let of_gate = records.waiters.range(from..).take_while(|((of, _), _)| of == gate).take(limit);
+        let from = (Bound::Excluded((gate.clone(), after.to_owned())), Bound::Unbounded);
+        let of_gate = records.waiters.range(from).take_while(|((of, _), _)| of == gate).take(limit);
         Ok(of_gate.map(|(_, kept)| kept.value.clone()).collect())
+    }
+
+    async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
+        let records = self.records();
+        let mut lines = records.waiters.keys().map(|(gate, _)| gate).filter(|_| part == 0);
+        Ok(lines.find(|gate| after.is_none_or(|after| after < *gate)).cloned())
     }
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {

@@ -198,7 +198,7 @@ impl Service {
             match entry.record {
                 RecordId::Task(id) => tasks.push(id),
                 RecordId::Execution(id) => executions.push(id),
-                RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) | RecordId::Gate(_) => {}
+                RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => {}
             }
         }
         self.unpark_tasks(queue, &tasks).await?;
@@ -210,7 +210,7 @@ impl Service {
             return Ok(());
         }
         let (tasks, _) = self.load_each(ids).await?;
-        let parked = tasks.into_iter().filter(|task| task.parked && task.queue == *queue);
+        let parked = tasks.into_iter().filter(|task| task.parked.is_paused() && task.queue == *queue);
         let driven: Vec<_> = stream::iter(parked)
             .map(|task: Task| async move {
                 let id = task.id.clone();
@@ -243,7 +243,7 @@ impl Service {
 
     async fn unpark_execution(&self, queue: &QueueName, id: &ExecutionId) -> Result<(), ServiceError> {
         let execution = match self.with_retries(|| self.ports.store.execution(id)).await {
-            Ok(Some(execution)) if execution.parked && execution.queue == *queue => execution,
+            Ok(Some(execution)) if execution.parked.is_paused() && execution.queue == *queue => execution,
             Ok(_) => return Ok(()),
             Err(error @ StoreError::Corrupt { .. }) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, %error, "record left alone");

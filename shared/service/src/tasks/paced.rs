@@ -4,6 +4,9 @@
 //! the start of a delayed task would push all later ones behind it: that is reserved at its claim, and so is the start of
 //! each retry. If a process dies between the reservation and the record, one start is left out.
 
+use std::collections::BTreeMap;
+
+use tickover_core::duration::Millis;
 use tickover_core::flow::{Paced, Rate};
 use tickover_core::id::TaskId;
 use tickover_core::retry::MaxAttempts;
@@ -29,6 +32,27 @@ impl Service {
         if requests.iter().any(needs) {
             // Boxed, because the future of each request would contain all of this, and few have a rate.
             Box::pin(self.reserve_new(requests.iter_mut().filter(|one| needs(one)))).await;
+        }
+    }
+
+    /// Has those begin in the line that need a place where none is free: otherwise each of them would be claimed once only to
+    /// find that out.
+    pub(super) async fn send_to_lines(&self, requests: &mut [Result<ScheduleRequest, ServiceError>]) {
+        let needs = |request: &ScheduleRequest| {
+            !request.flow.concurrency.is_empty() && request.start == Start::After(Millis::ZERO)
+        };
+        if requests.iter().flatten().any(needs) {
+            // Boxed, because the future of each request would contain all of this, and few have a limit.
+            Box::pin(self.find_full(requests.iter_mut().flatten().filter(|one| needs(one)))).await;
+        }
+    }
+
+    /// If a gate can't be read, the claims of its tasks find out.
+    async fn find_full(&self, requests: impl Iterator<Item = &mut ScheduleRequest>) {
+        let mut known = BTreeMap::new();
+        for request in requests {
+            let needed = self.recorded(&request.flow, None).gates;
+            request.asked.in_line = self.lacks_place(&needed, &mut known).await.unwrap_or(false);
         }
     }
 

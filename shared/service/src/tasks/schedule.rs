@@ -64,6 +64,8 @@ pub struct Asked {
     pub fingerprint: Option<Fingerprint>,
     /// The start that was reserved by the request's rate; callers leave it out.
     pub start: Option<Paced>,
+    /// Whether its task begins in the line of a limit; callers leave it out.
+    pub in_line: bool,
 }
 
 /// A task that exists now, new or found.
@@ -82,6 +84,7 @@ impl Service {
     pub async fn schedule(&self, request: ScheduleRequest) -> Result<Scheduled, ServiceError> {
         let mut ready = [self.ready(request).await];
         self.add_starts(&mut ready).await;
+        self.send_to_lines(&mut ready).await;
         let [request] = ready;
         let (scheduled, effects) = self.schedule_unpublished(request?).await?;
         self.publish(effects).await;
@@ -97,6 +100,7 @@ impl Service {
         let mut ready: Vec<_> =
             stream::iter(requests).map(|request| self.ready(request)).buffered(AT_ONCE).collect().await;
         self.add_starts(&mut ready).await;
+        self.send_to_lines(&mut ready).await;
         let results: Vec<_> = stream::iter(ready)
             .map(|request| async { self.schedule_unpublished(request?).await })
             .buffered(AT_ONCE)
@@ -259,6 +263,7 @@ impl Service {
             timeouts: request.timeouts,
             flow: self.recorded(&request.flow, request.asked.start.clone()),
             start: request.start,
+            in_line: request.asked.in_line,
             fingerprint: fingerprint(request),
             key,
             parent: None,

@@ -121,7 +121,7 @@ impl Service {
                         RecordId::Execution(id) => executions.push(id),
                         // The walks of a queue and the process of an operation soon count as lost, and the tick sends
                         // their messages.
-                        RecordId::Queue(_) | RecordId::Operation(_) | RecordId::Gate(_) => {}
+                        RecordId::Queue(_) | RecordId::Operation(_) => {}
                         // The only message of a cron is the timer of its next occurrence.
                         RecordId::Cron(id) => {
                             let found = self.with_retries(|| self.ports.store.cron(&id)).await;

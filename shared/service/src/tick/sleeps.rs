@@ -100,14 +100,9 @@ impl Service {
             (None, RecordId::Execution(id)) => {
                 self.load_execution(id).await?.map(|execution| Sleeper::of(&execution))
             }
-            (
-                None,
-                RecordId::Task(_)
-                | RecordId::Cron(_)
-                | RecordId::Queue(_)
-                | RecordId::Operation(_)
-                | RecordId::Gate(_),
-            ) => None,
+            (None, RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_)) => {
+                None
+            }
         };
         Ok(sleeper.map(|sleeper| Waking { at: entry.due_at.minus(SLEEP_PROBE), sleeper }))
     }

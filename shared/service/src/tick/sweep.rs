@@ -119,8 +119,7 @@ impl Service {
                     other @ (RecordId::Execution(_)
                     | RecordId::Cron(_)
                     | RecordId::Queue(_)
-                    | RecordId::Operation(_)
-                    | RecordId::Gate(_)) => {
+                    | RecordId::Operation(_)) => {
                         others.push(other.clone());
                     }
                 }
@@ -156,7 +155,6 @@ impl Service {
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Operation(id) => Box::pin(self.take_over_operation(id, job.stop_at)).await,
-            RecordId::Gate(id) => Box::pin(self.patrol_gate(id)).await,
             RecordId::Task(_) => Ok(DueReply::Nothing),
         };
         match result {

@@ -104,11 +104,7 @@ pub(crate) fn matching(
     let page = page(found, limit, &listing, Position::clone);
     let execution = |position: Position| match position.record {
         RecordId::Execution(id) => Some(id),
-        RecordId::Task(_)
-        | RecordId::Cron(_)
-        | RecordId::Queue(_)
-        | RecordId::Operation(_)
-        | RecordId::Gate(_) => None,
+        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
 }

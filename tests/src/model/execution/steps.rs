@@ -41,6 +41,7 @@ impl ExecutionProtocol {
             admission: None,
             policy: StartPolicy::UseExisting,
             given: Given { input: None, details: None, blob_ids: [BlobId::from_bytes([0; 16]); 2] },
+            in_line: false,
             is_fence: false,
         };
         let decision = self.decide(None, &Command::Start(Box::new(start)), START);
@@ -175,6 +176,7 @@ impl ExecutionProtocol {
                 Effect::Dispatch { .. }
                 | Effect::Timer(_)
                 | Effect::NotifyParent(_)
+                | Effect::CameToLine { .. }
                 | Effect::FreePlaces(_) => {}
             }
         }

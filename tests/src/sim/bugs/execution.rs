@@ -77,6 +77,7 @@ pub fn decide_execution(
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::ItemNotWritten
         | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked
@@ -145,7 +146,8 @@ impl<'a> Before<'a> {
     /// A turn starts with its places as if they had been taken just now; `any`: also if none were.
     fn with_places_of_this_version(&self, any: bool) -> Command {
         let Command::StartTurn(take) = self.command else { return self.command.clone() };
-        let none = any.then_some(Places { until: Timestamp::from_millis(i64::MAX), version: 0 });
+        let (since, until) = (self.context.now, Timestamp::from_millis(i64::MAX));
+        let none = any.then_some(Places { since, until, version: 0 });
         let version = self.execution.version;
         let places = take.places.or(none).map(|places| Places { version, ..places });
         Command::StartTurn(StartTurn { places, ..take.clone() })
@@ -353,7 +355,11 @@ fn edited(mut decision: Decision, edit: impl Fn(&mut Execution)) -> Decision {
 fn without_notifications(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
         Effect::NotifyParent(_) => false,
-        Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } | Effect::FreePlaces(_) => true,
+        Effect::Dispatch { .. }
+        | Effect::Timer(_)
+        | Effect::Turn { .. }
+        | Effect::CameToLine { .. }
+        | Effect::FreePlaces(_) => true,
     });
     decision
 }

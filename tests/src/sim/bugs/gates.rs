@@ -3,28 +3,28 @@
 use std::num::NonZeroU16;
 
 use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{self, AskedStart, Behind, Gate, Plan, Standing, Take, Taken};
+use tickover_core::gate::{self, AskedStart, Candidate, Gate, Take, Taken, Waiter};
 use tickover_core::id::{Incarnation, Owner};
 use tickover_core::time::Timestamp;
 
 use super::Bug;
 
 /// Does something at a gate as if it had so many places more.
-fn with_more<T>(plan: &mut Plan, more: u16, act: impl FnOnce(&mut Plan) -> T) -> T {
-    let (limit, pinned) = (plan.gate.limit, plan.gate.pinned);
-    plan.gate.pinned = plan.gate.limit().or(NonZeroU16::new(1)).map(|limit| limit.saturating_add(more));
-    let done = act(plan);
-    plan.gate.limit = plan.gate.limit.or(limit);
-    plan.gate.pinned = pinned;
+fn with_more<T>(gate: &mut Gate, more: u16, act: impl FnOnce(&mut Gate) -> T) -> T {
+    let (limit, pinned) = (gate.limit, gate.pinned);
+    gate.pinned = gate.limit().or(NonZeroU16::new(1)).map(|limit| limit.saturating_add(more));
+    let done = act(gate);
+    gate.limit = gate.limit.or(limit);
+    gate.pinned = pinned;
     done
 }
 
 /// As the core's, with the bug of this run.
-pub fn take_place(bug: Option<Bug>, plan: &mut Plan, take: &Take, now: Timestamp) -> Taken {
+pub fn take_place(bug: Option<Bug>, gate: &mut Gate, take: &Take, now: Timestamp) -> Taken {
     if bug == Some(Bug::TakenUnchecked) {
-        return with_more(plan, 1_000, |plan| gate::take(plan, take, now));
+        return with_more(gate, 1_000, |gate| gate::take(gate, take, now));
     }
-    gate::take(plan, take, now)
+    gate::take(gate, take, now)
 }
 
 /// As the core's, with the bug of this run.
@@ -36,26 +36,23 @@ pub fn free_place(bug: Option<Bug>, gate: &mut Gate, owner: &Owner, incarnation:
 }
 
 /// As the core's, with the bug of this run.
-pub fn call_waiting(
+pub fn offer_places(
     bug: Option<Bug>,
-    plan: &mut Plan,
-    behind: &Behind,
-    standings: &[Standing],
+    gate: &mut Gate,
+    candidates: &[Candidate],
     now: Timestamp,
-) {
+) -> Vec<Waiter> {
     match bug {
-        Some(Bug::NobodyCalled) => {}
-        Some(Bug::TwoCalledForOne) => {
-            with_more(plan, 1, |plan| gate::call(plan, behind, standings, now));
-        }
-        Some(_) | None => gate::call(plan, behind, standings, now),
+        Some(Bug::NobodyCalled) => vec![],
+        Some(Bug::TwoCalledForOne) => with_more(gate, 1, |gate| gate::offer(gate, candidates, now)),
+        Some(_) | None => gate::offer(gate, candidates, now),
     }
 }
 
 /// As the core's, with the bug of this run.
-pub fn clear_places(bug: Option<Bug>, plan: &mut Plan, now: Timestamp) {
+pub fn clear_places(bug: Option<Bug>, gate: &mut Gate, now: Timestamp) {
     if bug != Some(Bug::PlacesNotCleared) {
-        gate::clear(plan, now);
+        gate::clear(gate, now);
     }
 }
 

@@ -107,6 +107,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::ItemNotWritten
         | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked
@@ -358,9 +359,11 @@ fn is_timers_look(command: &Command) -> bool {
 fn without_timers(mut decision: Decision) -> Decision {
     decision.effects.retain(|effect| match effect {
         Effect::Timer(_) => false,
-        Effect::Dispatch { .. } | Effect::Turn { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => {
-            true
-        }
+        Effect::Dispatch { .. }
+        | Effect::Turn { .. }
+        | Effect::NotifyParent(_)
+        | Effect::CameToLine { .. }
+        | Effect::FreePlaces(_) => true,
     });
     decision
 }
@@ -370,7 +373,11 @@ fn hint_before_commit(world: &World, actor: Actor, mut decision: Decision) -> De
     for effect in std::mem::take(&mut decision.effects) {
         let (hint, at) = match effect {
             Effect::Dispatch { hint, at } => (hint, at),
-            Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => {
+            Effect::Timer(_)
+            | Effect::Turn { .. }
+            | Effect::NotifyParent(_)
+            | Effect::CameToLine { .. }
+            | Effect::FreePlaces(_) => {
                 decision.effects.push(effect);
                 continue;
             }

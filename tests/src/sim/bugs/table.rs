@@ -41,6 +41,10 @@ pub fn commit(
             Err(StoreError::Conflict { .. }) => Ok(()),
             answer => answer,
         },
+        Some(Bug::ItemNotWritten) => {
+            let kept = writes.iter().filter(|write| !matches!(write, Write::PutWaiter { .. }));
+            apply(&kept.cloned().collect::<Vec<_>>())
+        }
         Some(_) | None => apply(writes),
     }
 }

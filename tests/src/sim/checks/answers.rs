@@ -141,6 +141,7 @@ fn closes(step: &Step<'_>, held: &Held, report: &Report) -> bool {
         | Command::Retry
         | Command::Hold
         | Command::Unpark
+        | Command::WaitInLine { .. }
         | Command::Due(_)
         | Command::Timer { .. } => return false,
     };

@@ -65,6 +65,10 @@ fn missed_by(sent: &Sent, of: Incarnation, since: Timestamp, until: Timestamp) -
 
 /// Since when a task has been waiting for its hint to be received.
 fn waits_since(task: &Task) -> Option<Timestamp> {
+    // One that waits in a line has none.
+    if task.parked.in_line().is_some() {
+        return None;
+    }
     match &task.state {
         State::Pending(pending) if !pending.hint_later => {
             Some(pending.available_at.max(task.hinted_at.unwrap_or(Timestamp::EPOCH)))
@@ -75,7 +79,7 @@ fn waits_since(task: &Task) -> Option<Timestamp> {
 
 /// Since when an execution has been waiting for its turn's hint to be received.
 fn turn_waits_since(execution: &Execution) -> Option<Timestamp> {
-    if execution.needs_operator() {
+    if execution.needs_operator() || execution.parked.in_line().is_some() {
         return None;
     }
     let since = match &execution.state {

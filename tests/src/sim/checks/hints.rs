@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use tickover_core::decision::{DueReply, Effect};
 use tickover_core::due::DueKind;
 use tickover_core::duration::Millis;
-use tickover_core::gate::Hold;
 use tickover_core::id::{GateId, Incarnation, TaskId};
 use tickover_core::task::command::Command;
 use tickover_core::task::decision::Reply;
@@ -51,6 +50,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                         Effect::Timer(_)
                         | Effect::Turn { .. }
                         | Effect::NotifyParent(_)
+                        | Effect::CameToLine { .. }
                         | Effect::FreePlaces(_) => {}
                     }
                 }
@@ -83,12 +83,8 @@ fn calls(run: &Run) -> Vec<(usize, Incarnation)> {
     let mut calls = vec![];
     for NotedGate { number, gate, .. } in run.world.ledger.gates() {
         for holder in &gate.holders {
-            let is_called = match holder.hold {
-                Hold::Called { .. } => true,
-                Hold::Taken { .. } => false,
-            };
             let of = (gate.id.clone(), holder.incarnation);
-            if is_called && called.insert(of, holder.until) != Some(holder.until) {
+            if holder.is_called() && called.insert(of, holder.until) != Some(holder.until) {
                 calls.push((number, holder.incarnation));
             }
         }
@@ -151,7 +147,7 @@ fn i9_a_second_hint_has_a_reason(event: &Event, decided: &Decided, run: &Run) ->
 
 /// Since when a task has been waiting for its hint to be received; `None` where the hint is yet to be sent.
 fn waiting_since(task: &Task) -> Option<Timestamp> {
-    if task.parked {
+    if !task.parked.is_no() {
         return None;
     }
     let since = match &task.state {

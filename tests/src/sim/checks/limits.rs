@@ -1,26 +1,18 @@
-//! What must hold of concurrency limits: no key has more leases that run than its limit, nor more places taken, and
-//! nobody waits for long while a place is free.
+//! What must hold of concurrency limits: no key has more leases that run than its limit, nor more places taken.
 
 use std::collections::BTreeMap;
 
-use tickover_core::duration::Millis;
 use tickover_core::gate::Gate;
-use tickover_core::id::{Fingerprint, GateId, Owner};
+use tickover_core::id::{Fingerprint, Owner};
 use tickover_core::time::Timestamp;
 
 use crate::sim::Run;
 use crate::sim::ledger::NotedGate;
 use crate::sim::violation::{Invariant, Violation};
 
-/// In fair weather, the next one is called in the write that frees the place; a call of the store takes no longer.
-const FAIR: Millis = Millis::from_secs(1);
-/// After the faults: until the tick comes to the gate, once more if its process dies, and the time of its clock.
-const FOUND_WITHIN: Millis = Millis::from_secs(5 * 60);
-
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut found = leases_within_the_limit(run);
     found.extend(places_within_the_limit(run));
-    found.extend(nobody_waits_at_a_free_place(run));
     found
 }
 
@@ -68,7 +60,7 @@ fn leases_within_the_limit(run: &Run) -> Vec<Violation> {
     found
 }
 
-fn taken(gate: &Gate, now: Timestamp) -> usize {
+pub(super) fn taken(gate: &Gate, now: Timestamp) -> usize {
     gate.holders.iter().filter(|one| one.until > now).count()
 }
 
@@ -81,42 +73,4 @@ fn places_within_the_limit(run: &Run) -> Vec<Violation> {
         (count > limit).then(|| Violation::new(Invariant::Limits, *at, what))
     });
     over.collect()
-}
-
-/// From the instant at which a place is free while somebody waits, until the gate's next record in which that isn't so.
-fn nobody_waits_at_a_free_place(run: &Run) -> Vec<Violation> {
-    let mut by_gate: BTreeMap<GateId, Vec<(Timestamp, Gate)>> = BTreeMap::new();
-    for NotedGate { at, gate, .. } in run.world.ledger.gates() {
-        by_gate.entry(gate.id.clone()).or_default().push((at, gate));
-    }
-    let mut found = vec![];
-    for records in by_gate.values() {
-        let mut since: Option<Timestamp> = None;
-        let ends = records.iter().skip(1).map(|(at, _)| *at).chain([run.ended_at]);
-        for ((at, gate), end) in records.iter().zip(ends) {
-            let Some(limit) = gate.limit() else { continue };
-            let waits = !gate.waiters.is_empty() || gate.overflow;
-            let ends = gate.holders.iter().map(|one| one.until);
-            let free_at = [*at].into_iter().chain(ends).filter(|free_at| *free_at >= *at);
-            let free_at = free_at.filter(|free_at| taken(gate, *free_at) < usize::from(limit.get())).min();
-            match free_at.filter(|free_at| waits && *free_at < end) {
-                Some(free_at) => {
-                    let began = *since.get_or_insert(free_at);
-                    // While calls fail, nobody can be called.
-                    let counts_from = began.max(run.plan.faults_until);
-                    // A place that ended by itself is found by the tick, also one that ended while the record was on its
-                    // way.
-                    let is_given_up = run.plan.is_fair() && gate.holders.len() < usize::from(limit.get());
-                    let (from, allowed) =
-                        if is_given_up { (began, FAIR) } else { (counts_from, FOUND_WITHIN) };
-                    if end.since(from) > allowed {
-                        let what = format!("tasks wait at gate {} while a place is free", gate.id);
-                        found.push(Violation::new(Invariant::Limits, began, what));
-                    }
-                }
-                None => since = None,
-            }
-        }
-    }
-    found
 }

@@ -71,13 +71,17 @@ fn i4_no_due_slot_is_later_than_a_visible_instant(step: &Step<'_>) -> Option<Vio
 /// longest backstop.
 fn i4_no_due_slot_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Option<Violation> {
     let (due, limits) = (step.after.due?, &run.plan.limits);
+    // Nobody waits so long in a line that its item must be written again.
+    if step.after.parked.in_line().is_some() {
+        return None;
+    }
     let by_now = step.decided.map_or(step.at, |decided| decided.now);
     let latest = match &step.after.state {
         State::Pending(pending) if pending.hint_later => pending.available_at.minus(START_LEAD),
         State::Pending(pending) => {
             let needed = pending.available_at.max(step.after.hinted_at.unwrap_or(Timestamp::EPOCH));
             // A parked one has no hint that may be lost.
-            let grows = step.is_rearm() || was_waiting(step.before) || step.after.parked;
+            let grows = step.is_rearm() || was_waiting(step.before) || !step.after.parked.is_no();
             if grows { needed.max(by_now).plus(limits.backstop_max) } else { needed.plus(limits.backstop) }
         }
         // Its message is its backstop: the slot is unchanged, or one that the tick has set.

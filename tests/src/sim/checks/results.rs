@@ -123,6 +123,7 @@ fn reported_with(command: &Command) -> Option<LeaseId> {
         | Command::Retry
         | Command::Hold
         | Command::Unpark
+        | Command::WaitInLine { .. }
         | Command::Due(_)
         | Command::Timer { .. } => None,
     }

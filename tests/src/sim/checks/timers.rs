@@ -111,6 +111,7 @@ impl Known {
                 Effect::Dispatch { .. }
                 | Effect::Turn { .. }
                 | Effect::NotifyParent(_)
+                | Effect::CameToLine { .. }
                 | Effect::FreePlaces(_) => {}
             }
         }

@@ -85,7 +85,7 @@ pub const fn verb(command: &Command) -> &'static str {
         Command::RetryStep { .. } => "retry step",
         Command::Finish(_) => "finish",
         Command::Bounce(_) => "bounce",
-        Command::WaitForPlace { .. } => "wait for place",
+        Command::WaitInLine { .. } => "wait in line",
         Command::NoteProgress(_) => "gone through",
         Command::Unpark => "unpark",
         Command::Due(_) => "due",

@@ -1,11 +1,14 @@
 //! Gates in a file: checked like all records, and deleted when nobody needs them.
 
+use std::num::NonZeroU16;
+
 use rusqlite::Connection;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
-use tickover_core::gate::{Gate, Hold, Holder, KEPT_FOR, Order, Waiter};
+use tickover_core::gate::{Branch, Gate, KEPT_FOR, Position, Waiter};
 use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, TaskId};
+use tickover_core::parked::Parked;
 use tickover_core::task::Task;
 use tickover_service::memory::{Backlog as _, Choice};
 use tickover_service::ports::Store as _;
@@ -13,8 +16,14 @@ use tickover_sqlite::{SqliteStore, check};
 use tickover_tests::scene::{START, Scene, queue_name, request, task_id};
 
 fn waiter() -> Waiter {
-    let (task, incarnation) = (TaskId::parse("t").unwrap(), Incarnation::from_bytes([1; 8]));
-    Waiter { owner: task.into(), incarnation, order: Order { priority: Priority::Low, since: START } }
+    Waiter {
+        owner: TaskId::parse("t").unwrap().into(),
+        incarnation: Incarnation::from_bytes([1; 8]),
+        branch: Branch { queue: queue_name("work"), others: vec![] },
+        priority: Priority::Low,
+        position: Position { since: START, version: 2 },
+        written_at: START,
+    }
 }
 
 fn gate() -> Gate {
@@ -57,23 +66,25 @@ async fn a_check_counts_gates_and_who_waits_and_names_those_that_do_not_agree_wi
 }
 
 #[tokio::test]
-async fn a_gate_is_deleted_when_nobody_has_needed_it_for_an_hour_and_who_waits_after_their_instant() {
+async fn a_gate_is_deleted_when_nobody_has_needed_it_for_an_hour_unless_its_limit_was_set_and_who_waits_after_their_instant()
+ {
     let store = SqliteStore::memory().unwrap();
     let first = gate();
-    let waited =
-        Gate { version: 2, nonce: Nonce::from_bytes([3; 8]), waiters: vec![waiter()], ..first.clone() };
+    let pinned =
+        Gate { version: 2, nonce: Nonce::from_bytes([3; 8]), pinned: NonZeroU16::new(1), ..first.clone() };
     let last = Gate { version: 3, nonce: Nonce::from_bytes([4; 8]), ..first.clone() };
     store.commit(&[put(&first, None)]).await.unwrap();
-    store.commit(&[put(&waited, Some(first.nonce))]).await.unwrap();
+    store.commit(&[put(&pinned, Some(first.nonce))]).await.unwrap();
     let far = START.plus(Millis::from_secs(400 * 86_400));
     assert_eq!(store.delete_expired(far).await.unwrap(), 0);
-    store.commit(&[put(&last, Some(waited.nonce)), waits(KEPT_FOR)]).await.unwrap();
+    store.commit(&[put(&last, Some(pinned.nonce)), waits(KEPT_FOR)]).await.unwrap();
     let at = START.plus(KEPT_FOR);
     assert_eq!(store.delete_expired(at.minus(Millis::new(1))).await.unwrap(), 0);
-    assert_eq!(store.waiters(&last.id, 10).await.unwrap(), [waiter()]);
+    assert_eq!(store.waiters(&last.id, "", 10).await.unwrap(), [waiter()]);
     assert_eq!(store.delete_expired(at).await.unwrap(), 2);
     assert_eq!(store.gate(&last.id).await.unwrap(), None);
-    assert_eq!(store.waiters(&last.id, 10).await.unwrap(), []);
+    assert_eq!(store.waiters(&last.id, "", 10).await.unwrap(), []);
+    assert_eq!(store.next_line(0, None).await.unwrap(), None);
 }
 
 /// The tasks of which a queue over the store would get hints.
@@ -85,22 +96,24 @@ fn hinted(store: &SqliteStore) -> usize {
 }
 
 #[tokio::test]
-async fn a_queue_finds_no_hint_of_a_task_that_waits_at_a_gate_until_it_is_called() {
+async fn a_queue_finds_no_hint_of_a_task_that_waits_in_a_line() {
     let store = std::sync::Arc::new(SqliteStore::memory().unwrap());
     let scene = Scene::over(store.clone());
     scene.service.schedule(request("work", Some("t"), None)).await.unwrap();
     assert_eq!(hinted(&store), 1);
-    let Task { incarnation, .. } = store.task(&task_id("t")).await.unwrap().unwrap();
-    let waiter = Waiter { incarnation, ..waiter() };
-    let waits = Gate { waiters: vec![waiter.clone()], ..gate() };
-    store.commit(&[put(&waits, None)]).await.unwrap();
+    let task = store.task(&task_id("t")).await.unwrap().unwrap();
+    let change = async |before: &Task, parked| {
+        let (version, nonce) = (before.version + 1, Nonce::from_bytes((before.version + 1).to_be_bytes()));
+        let after = Task { parked, version, nonce, ..before.clone() };
+        let (before, after) = (Box::new(before.clone()), Box::new(after));
+        let write = Write::UpdateTask { before, after: after.clone(), due_no_later_than: None };
+        store.commit(&[write]).await.unwrap();
+        *after
+    };
+    let position = Position { since: START, version: 2 };
+    let waits = change(&task, Parked::InLine(position)).await;
     assert_eq!(hinted(&store), 0);
-    let (until, hold) = (START.plus(KEPT_FOR), Hold::Called { order: waiter.order });
-    let holder = Holder { owner: waiter.owner.clone(), incarnation, until, hold };
-    let called = Gate { holders: vec![holder], nonce: Nonce::from_bytes([3; 8]), ..gate() };
-    store.commit(&[put(&called, Some(waits.nonce))]).await.unwrap();
+    assert_eq!(store.task(&task.id).await.unwrap().unwrap().parked.in_line(), Some(position));
+    change(&waits, Parked::No).await;
     assert_eq!(hinted(&store), 1);
-    let item = Write::PutWaiter { gate: gate().id, waiter, expires_at: START.plus(KEPT_FOR) };
-    store.commit(&[item]).await.unwrap();
-    assert_eq!(hinted(&store), 0);
 }

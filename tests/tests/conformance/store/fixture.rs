@@ -66,6 +66,7 @@ impl World {
             flow: tickover_core::flow::Flow::default(),
             timeouts: Timeouts::default(),
             start: Start::After(Millis::ZERO),
+            in_line: false,
             fingerprint: Fingerprint::from_bytes([9; 16]),
             key: None,
             parent: None,

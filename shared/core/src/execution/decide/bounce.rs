@@ -22,6 +22,7 @@ pub(super) fn decide(execution: &Execution, bounce: &Bounce, context: &Context<'
     let after = Execution {
         run_started_at: available_at,
         run_deadline_at: execution.timeouts.run.map(|timeout| available_at.plus(timeout)),
+        parked: execution.parked.out_of_line(),
         state: ExecutionState::Pending(Ready { available_at, hint_later }),
         ..execution.clone()
     };

@@ -10,6 +10,7 @@ use crate::execution::due::{
 };
 use crate::execution::update::{turn, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, attempts, closing, size};
+use crate::gate::line::Move;
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::queue::QueueView;
 use crate::time::{Timestamp, earliest};
@@ -30,10 +31,17 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
         // The tick never has to act on it again: it leaves the due index.
         return update_by_tick(execution, execution.clone(), DueReply::Rearmed, context);
     };
-    if execution.parked && queue.paused {
+    if execution.parked.is_paused() && queue.paused {
         return rearm(execution, latest, context);
     }
-    if execution.parked {
+    if execution.parked.in_line().is_some() {
+        // Its item may have been lost.
+        let mut decision = rearm(execution, latest, context);
+        let item = Move::again(&execution.waiting(), now);
+        item.add_to(&mut decision.writes, &mut decision.effects);
+        return decision;
+    }
+    if execution.parked.is_paused() {
         // The hint that resuming the queue should send wasn't sent.
         let reply = Ok(Reply::Due(DueReply::Dispatched));
         return unparked(execution, SlotChange::Latest, context, reply);

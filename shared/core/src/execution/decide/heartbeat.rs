@@ -30,7 +30,10 @@ pub(super) fn decide(
             if let ExecutionState::Running(turn) = &mut after.state {
                 turn.lease_expires_at = closing::lease_end(execution, turn.lease_length, context.now);
             }
-            let slot = if entries.is_empty() { SlotChange::Keep } else { SlotChange::KeepOrLower };
+            // Its lease had ended, and a request for the next turn found no place.
+            after.parked = execution.parked.out_of_line();
+            let keeps = entries.is_empty() && after.parked == execution.parked;
+            let slot = if keeps { SlotChange::Keep } else { SlotChange::KeepOrLower };
             update_in_slot(execution, after, slot, context, Ok(Reply::Renewed))
         }
         Err(reject) => Decision::refuse(Some(execution), reject),

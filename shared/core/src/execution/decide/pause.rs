@@ -34,7 +34,8 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
     });
     if decision.reply() == Ok(&Reply::Changed { changed: false }) && decision.writes.is_empty() {
         // This may be the same call, repeated, and its hint may have been lost.
-        let hint = due::hint_arrives_at(execution).filter(|at| *at <= context.now);
+        let is_carried = !execution.parked.is_no();
+        let hint = due::hint_arrives_at(execution).filter(|at| *at <= context.now && !is_carried);
         decision.effects.extend(hint.map(|at| turn(execution, at)));
     }
     decision

@@ -10,8 +10,11 @@ use crate::execution::decision::{Decision, Reply};
 use crate::execution::size as record_size;
 use crate::execution::update::turn;
 use crate::execution::{Execution, ExecutionOutcome, ExecutionState, FORMAT, Ready, closing, due, retention};
+use crate::gate::Position;
+use crate::gate::line::Move;
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
+use crate::parked::Parked;
 use crate::payload::{BlobRef, Json, Payload};
 use crate::size;
 
@@ -40,7 +43,8 @@ fn repeat(execution: &Execution, start: &Start) -> Decision {
     let reply = Reply::Started { existed: !ours };
     let mut decision = Decision::unchanged(execution, Ok(reply));
     // No worker has started a turn of it: its hint may have been lost, and a second one does no harm.
-    let hint = due::hint_arrives_at(execution).filter(|_| execution.is_untouched());
+    let is_open = execution.is_untouched() && execution.parked.is_no();
+    let hint = due::hint_arrives_at(execution).filter(|_| is_open);
     decision.effects.extend(hint.map(|at| turn(execution, at)));
     // If a parent's worker was lost before it recorded the start of a child, the parent starts the child again. It is
     // about to wait for a notification that was already sent, so it is sent again.
@@ -58,12 +62,19 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     if start.is_fence {
         closing::close(&mut execution, ExecutionOutcome::Cancelled { terminated: true }, context);
     }
+    let is_ready =
+        matches!(&execution.state, ExecutionState::Pending(ready) if ready.available_at <= context.now);
+    if start.in_line && is_ready && !execution.gates().is_empty() {
+        execution.parked = Parked::InLine(Position { since: context.now, version: execution.version });
+    }
     let slot: Option<Due> = due::latest(&execution, context.now, context.limits);
     let timer = due_slot::set_slot(None, slot, &mut execution, context);
-    let mut effects: Vec<Effect> =
-        due::hint_arrives_at(&execution).map(|at| turn(&execution, at)).into_iter().collect();
+    let hint = due::hint_arrives_at(&execution).filter(|_| execution.parked.is_no());
+    let mut effects: Vec<Effect> = hint.map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
-    let writes = vec![Write::CreateExecution { execution: Box::new(execution.clone()), now: context.now }];
+    let mut writes =
+        vec![Write::CreateExecution { execution: Box::new(execution.clone()), now: context.now }];
+    Move::between(None, &execution.waiting(), context.now).add_to(&mut writes, &mut effects);
     Decision { new_items, writes, effects, ..Decision::of(execution, Ok(Reply::Started { existed: false })) }
 }
 
@@ -104,7 +115,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         paused: false,
         kept: None,
         progress: None,
-        parked: false,
+        parked: Parked::No,
         stuck: None,
         hinted_at: None,
         state: ExecutionState::Pending(Ready { available_at, hint_later: false }),

@@ -13,6 +13,7 @@ use crate::execution::{
 use crate::failure::Failure;
 use crate::gate::rate::Reservation;
 use crate::gate::{Pacing, pacing};
+use crate::parked::Parked;
 use crate::time::Timestamp;
 
 /// How early the hint of a wait's or a lease's end may arrive. An earlier hint isn't for this end, but left over from
@@ -111,7 +112,7 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
     after.admission = after.admission.and_then(|admission| admission.begun(take.places));
     after.idle_turns = idle_turns + 1;
     after.hinted_at = None;
-    after.parked = false;
+    after.parked = Parked::No;
     after.state = ExecutionState::Running(Turn {
         lease: take.lease,
         worker: take.worker.clone(),
@@ -190,10 +191,10 @@ const fn is_by_code(entry: &Entry) -> bool {
 /// Its queue is paused: the hint that led to this request is deleted, and resuming the queue sends another one.
 fn park(execution: &Execution, context: &Context<'_>) -> Decision {
     let parked = Ok(Reply::StartTurn(StartTurnReply::Parked));
-    if execution.parked {
+    if !execution.parked.is_no() {
         return Decision::unchanged(execution, parked);
     }
-    let mut after = Execution { parked: true, ..execution.clone() };
+    let mut after = Execution { parked: Parked::Paused, ..execution.clone() };
     super::due::hint_has_come(&mut after, context.now);
     update(execution, after, context, parked)
 }

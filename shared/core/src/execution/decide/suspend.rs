@@ -11,6 +11,7 @@ use crate::execution::journal::{RECHECK_AFTER, RECHECK_MAX};
 use crate::execution::update::{expired_or_unchanged, turn_with_lease, update, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Recheck, Waiting, closing};
 use crate::limits::QUEUE_DELAY_MAX;
+use crate::parked::Parked;
 use crate::time::Timestamp;
 
 use super::record;
@@ -62,7 +63,7 @@ fn wait(execution: &mut Execution, suspend: &Suspend, context: &Context<'_>) {
     }
     execution.hinted_at = None;
     // Its queue was paused after the lease had ended. The wait has a hint of its own.
-    execution.parked = false;
+    execution.parked = Parked::No;
     execution.state = ExecutionState::Waiting(Waiting {
         since: now,
         seen_wakes: suspend.seen_wakes,

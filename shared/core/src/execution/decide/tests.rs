@@ -8,6 +8,7 @@ mod fixture;
 mod hints;
 mod journal;
 mod lifecycle;
+mod lines;
 mod lost;
 mod operators;
 mod random;

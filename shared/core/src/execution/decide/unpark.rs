@@ -6,11 +6,12 @@ use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{expired_or_unchanged, turn, update_in_slot};
 use crate::execution::{Execution, closing};
+use crate::parked::Parked;
 
 pub(super) fn decide(execution: &Execution, context: &Context<'_>) -> Decision {
     let reply = |was_parked| Ok(Reply::Unparked { was_parked });
     let after_expiry = closing::expire(execution, context);
-    if after_expiry.is_some() || !execution.parked {
+    if after_expiry.is_some() || !execution.parked.is_paused() {
         return expired_or_unchanged(execution, after_expiry, context, reply(false));
     }
     unparked(execution, SlotChange::KeepOrLower, context, reply(true))
@@ -24,7 +25,7 @@ pub(super) fn unparked(
     context: &Context<'_>,
     outcome: Result<Reply, Reject>,
 ) -> Decision {
-    let mut after = Execution { parked: false, ..execution.clone() };
+    let mut after = Execution { parked: Parked::No, ..execution.clone() };
     if execution.needs_operator() {
         return update_in_slot(execution, after, placement, context, outcome);
     }

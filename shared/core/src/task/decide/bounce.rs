@@ -26,6 +26,7 @@ pub(super) fn decide(task: &Task, bounce: &Bounce, context: &Context<'_>) -> Dec
         fingerprint: bounce.fingerprint,
         input: None,
         labels: None,
+        parked: task.parked.out_of_line(),
         state: State::Pending(waits),
         ..task.clone()
     };

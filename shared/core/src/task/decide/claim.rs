@@ -5,6 +5,7 @@ use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::gate::rate::Reservation;
 use crate::gate::{CLOCKS, Pacing, Places, pacing};
+use crate::parked::Parked;
 use crate::task::command::Claim;
 use crate::task::decide::pace::put_off;
 use crate::task::decision::{ClaimReply, Decision, Reply};
@@ -94,16 +95,16 @@ fn lack(task: &Task, current: &Task, claim: &Claim, now: Timestamp) -> Lack {
 fn lacks_places(task: &Task, claim: &Claim, now: Timestamp) -> bool {
     let half = Millis::new(claim.length.as_u64() / 2);
     let covers =
-        |places: Places| places.version == task.version && now.plus(half).plus(CLOCKS) <= places.until;
+        |places: Places| places.count(task.version, now) && now.plus(half).plus(CLOCKS) <= places.until;
     !task.gates().is_empty() && !claim.places.is_some_and(covers)
 }
 
 /// The task's queue is paused: the hint of this claim is deleted, and resuming the queue sends another one.
 fn park(task: &Task, current: &Task, context: &Context<'_>) -> Decision {
-    if current.parked {
+    if !current.parked.is_no() {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Parked)));
     }
-    let after = Task { parked: true, ..current.clone() };
+    let after = Task { parked: Parked::Paused, ..current.clone() };
     super::update(task, after, context, Ok(Reply::Claim(ClaimReply::Parked)))
 }
 

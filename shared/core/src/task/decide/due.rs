@@ -5,6 +5,7 @@ use crate::decision::{DueReply, Write};
 use crate::due::Due;
 use crate::due_slot::{self, Probe, SlotChange};
 use crate::duration::Millis;
+use crate::gate::line::Move;
 use crate::limits::QUEUE_DELAY_MAX;
 use crate::queue::QueueView;
 use crate::task::decision::{Decision, Reply};
@@ -42,11 +43,18 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
             after.hinted_at = (pending.available_at < context.now).then_some(context.now);
             moved(task, after, DueReply::Dispatched, context)
         }
-        State::Pending(_) | State::Running(_) if task.parked && queue.paused => {
+        State::Pending(_) | State::Running(_) if task.parked.is_paused() && queue.paused => {
             rearm(task, latest, context.now)
         }
+        // Its item may have been lost.
+        State::Pending(_) | State::Running(_) if task.parked.in_line().is_some() => {
+            let mut decision = rearm(task, latest, context.now);
+            let item = Move::again(&task.waiting(), context.now);
+            item.add_to(&mut decision.writes, &mut decision.effects);
+            decision
+        }
         // The walk of the resumed queue hasn't sent its hint.
-        State::Pending(_) | State::Running(_) if task.parked => {
+        State::Pending(_) | State::Running(_) if task.parked.is_paused() => {
             let reply = Ok(Reply::Due(DueReply::Dispatched));
             unparked(task, SlotChange::Latest, context, reply)
         }

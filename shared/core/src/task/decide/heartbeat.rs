@@ -10,6 +10,7 @@ use crate::due_slot::SlotChange;
 use crate::error::Reject;
 use crate::gate::CLOCKS;
 use crate::limits::{self, DETAILS_MAX};
+use crate::parked::Parked;
 use crate::payload::{BlobRef, Json, Payload};
 use crate::task::command::Heartbeat;
 use crate::task::decision::{Decision, Reply};
@@ -56,7 +57,13 @@ fn record(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Conte
             Err(reject) => return Decision::refuse(Some(task), reject),
         }
     }
-    let decision = super::update_in_slot(task, after, SlotChange::Keep, context, Ok(Reply::Extended));
+    // Its lease had ended, and a claim found no place for the next attempt.
+    let comes_back = task.parked.in_line().is_some() && lease_end(task, running, heartbeat, context) > now;
+    let slot = if comes_back { SlotChange::KeepOrLower } else { SlotChange::Keep };
+    if comes_back {
+        after.parked = Parked::No;
+    }
+    let decision = super::update_in_slot(task, after, slot, context, Ok(Reply::Extended));
     Decision { new_items, ..decision }
 }
 

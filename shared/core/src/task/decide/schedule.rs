@@ -3,8 +3,11 @@
 use crate::command::Context;
 use crate::decision::{NewItem, Write};
 use crate::error::{Reject, TakenBy};
+use crate::gate::Position;
+use crate::gate::line::Move;
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
+use crate::parked::Parked;
 use crate::payload::{BlobRef, Json, Payload};
 use crate::queue::KeyRecord;
 use crate::retry::MaxAttempts;
@@ -94,6 +97,9 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if task.retry.max_attempts == MaxAttempts::Skip {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
+    if schedule.in_line && available_at <= now && task.ended().is_none() && !task.gates().is_empty() {
+        task.parked = Parked::InLine(Position { since: available_at, version: task.version });
+    }
     let slot = latest(&task, context.now, context.limits);
     let timer = crate::due_slot::set_slot(None, slot, &mut task, context);
     let mut writes = vec![Write::CreateTask { task: Box::new(task.clone()), now }];
@@ -110,11 +116,12 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         writes.insert(0, Write::PutKey { record, replaces: key.replaces.clone() });
     }
     let mut effects = match &task.state {
-        State::Pending(pending) if !pending.hint_later => vec![super::dispatch(&task)],
+        State::Pending(_) if task.hint_at().is_some() => vec![super::dispatch(&task)],
         State::Pending(_) | State::Running(_) | State::Ended(_) => vec![],
     };
     effects.extend(timer);
     effects.extend(super::parent_notification(&task));
+    Move::between(None, &task.waiting(), now).add_to(&mut writes, &mut effects);
     let answer = Ok(Reply::Scheduled { existed: false });
     Decision { new_items, writes, effects, ..Decision::of(task, answer) }
 }
@@ -145,7 +152,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
         deadline_at,
         attempt: 0,
         losses: 0,
-        parked: false,
+        parked: Parked::No,
         progress: None,
         details: None,
         hinted_at: None,

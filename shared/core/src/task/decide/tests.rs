@@ -5,6 +5,7 @@ mod dispatch;
 pub(crate) mod fixture;
 mod leases;
 mod life;
+mod lines;
 mod lost;
 mod operators;
 mod paced;

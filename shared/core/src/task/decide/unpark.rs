@@ -12,7 +12,7 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
     if let Some(after) = transition::expire(task, context) {
         return super::update(task, after, context, reply(false));
     }
-    if !task.parked {
+    if !task.parked.is_paused() {
         return Decision::unchanged(task, reply(false));
     }
     unparked(task, SlotChange::KeepOrLower, context, reply(true))

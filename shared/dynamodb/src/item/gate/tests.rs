@@ -1,21 +1,25 @@
 use std::num::{NonZeroU16, NonZeroU32};
 
-use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Pace, Priority, Shards};
-use tickover_core::gate::{Hold, Holder, Order, RateState};
-use tickover_core::id::{Fingerprint, Incarnation, Nonce, TaskId};
+use tickover_core::gate::line::part_of;
+use tickover_core::gate::{Absent, Branch, Hold, Holder, Position, RateState};
+use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
 use tickover_core::limits::CONTROL_RECORD_BYTES;
 
 use super::*;
 use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, SK};
 use crate::item::tests::item_bytes;
+use crate::key::{line_gate, line_pk};
 
 const NOW: Timestamp = Timestamp::from_millis(1_999_999_999_999);
 
+fn id(number: u8) -> GateId {
+    GateId::from(&Fingerprint::from_bytes([number; 16]))
+}
+
 fn empty() -> Gate {
-    let id = GateId::from(&Fingerprint::from_bytes([0xff; 16]));
-    Gate { version: 1, ..Gate::new(id, "customer-7".to_owned(), Nonce::from_bytes([0xff; 8]), NOW) }
+    Gate { version: 1, ..Gate::new(id(0xff), "customer-7".to_owned(), Nonce::from_bytes([0xff; 8]), NOW) }
 }
 
 /// A task with a random id, as most have.
@@ -24,28 +28,35 @@ fn task(number: usize) -> TaskId {
 }
 
 fn waiter(number: usize, priority: Priority) -> Waiter {
-    let order = Order { priority, since: NOW };
-    Waiter { owner: task(number).into(), incarnation: Incarnation::from_bytes([1; 8]), order }
+    Waiter {
+        owner: task(number).into(),
+        incarnation: Incarnation::from_bytes([1; 8]),
+        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![] },
+        priority,
+        position: Position { since: NOW, version: 2 },
+        written_at: NOW,
+    }
+}
+
+fn holder(number: usize, hold: Hold) -> Holder {
+    let (task, incarnation) = (task(number), Incarnation::from_bytes([1; 8]));
+    let since = Timestamp::from_millis(NOW.as_millis() - 7);
+    Holder { owner: task.into(), incarnation, since, until: NOW, hold }
 }
 
 fn busy() -> Gate {
-    let holder = |number, hold| {
-        let (task, incarnation) = (task(number), Incarnation::from_bytes([1; 8]));
-        Holder { owner: task.into(), incarnation, until: NOW, hold }
-    };
-    let called = Hold::Called { order: Order { priority: Priority::Low, since: NOW } };
     Gate {
         limit: NonZeroU16::new(5),
-        due: Some(Due { at: NOW, kind: DueKind::Backstop, shard: 3 }),
-        holders: vec![holder(1, Hold::Taken { mark: u32::MAX }), holder(2, called)],
-        waiters: vec![waiter(3, Priority::High), waiter(4, Priority::Normal)],
+        holders: vec![holder(1, Hold::Taken { mark: u32::MAX }), holder(2, Hold::Called { branch: 9 })],
+        absent: vec![Absent { branch: u32::MAX, until: NOW, times: 3 }],
+        awaited_by: vec![id(1)],
         ..empty()
     }
 }
 
 #[test]
 fn an_item_is_read_back_as_it_was_written() {
-    let pinned = Gate { pinned: NonZeroU16::new(1), overflow: true, ..busy() };
+    let pinned = Gate { pinned: NonZeroU16::new(1), ..busy() };
     let limit = NonZeroU32::new(997).unwrap();
     let pace = Some(Pace { limit, per: Millis::from_secs(1), burst: limit });
     let rate = Some(RateState { next_at: NOW, part: 7, of: 997 });
@@ -62,92 +73,132 @@ fn the_stored_form_stays_the_same() {
     let item = of_gate(&busy()).unwrap();
     let text = |value: &str| AttributeValue::S(value.to_owned());
     let number = |value: &str| AttributeValue::N(value.to_owned());
-    let at = || number("1999999999999");
-    let holder = AttributeValue::L(vec![
-        text("00000000000000000000000000000001"),
-        text("AQEBAQEBAQE"),
-        at(),
-        number("4294967295"),
-        AttributeValue::Null(true),
-    ]);
-    let called = AttributeValue::L(vec![
-        text("00000000000000000000000000000002"),
-        text("AQEBAQEBAQE"),
-        at(),
-        number("0"),
-        AttributeValue::L(vec![text("l"), at()]),
-    ]);
-    let waiting = |task: &str, priority: &str| {
-        AttributeValue::L(vec![text(task), text("AQEBAQEBAQE"), text(priority), at()])
+    let holder = |task: &str, mark: &str, is_called| {
+        AttributeValue::L(vec![
+            text(task),
+            text("AQEBAQEBAQE"),
+            number("1999999999992"),
+            number("1999999999999"),
+            number(mark),
+            AttributeValue::Bool(is_called),
+        ])
     };
-    let waiters = [("00000000000000000000000000000003", "h"), ("00000000000000000000000000000004", "n")];
+    let holders = vec![
+        holder("00000000000000000000000000000001", "4294967295", false),
+        holder("00000000000000000000000000000002", "9", true),
+    ];
+    let absent = AttributeValue::L(vec![number("4294967295"), number("1999999999999"), number("3")]);
     let expected = [
         ("pk", text("gate#_____________________w")),
         ("sk", text("gate")),
-        ("v", number("1")),
+        ("v", number("2")),
         ("ver", number("1")),
         ("non", text("__________8")),
         ("k", text("customer-7")),
         ("l", number("5")),
-        ("h", AttributeValue::L(vec![holder, called])),
-        ("w", AttributeValue::L(waiters.map(|(task, priority)| waiting(task, priority)).into())),
+        ("h", AttributeValue::L(holders)),
+        ("ab", AttributeValue::L(vec![absent])),
+        ("aw", AttributeValue::L(vec![text("AQEBAQEBAQEBAQEBAQEBAQ")])),
         ("x", number("2000003599999")),
-        ("due_shard", text("3")),
-        ("due_at", at()),
-        ("due_kind", text("b")),
+        ("ttl", number("2000003600")),
     ];
     let expected: Item = expected.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     assert_eq!(item, expected);
 }
 
 #[test]
-fn a_gate_that_nobody_needs_expires_and_one_at_which_somebody_waits_does_not() {
-    assert_eq!(of_gate(&empty()).unwrap()[TTL], seconds(empty().expires_at));
-    let held = Gate { waiters: vec![], ..busy() };
-    assert!(of_gate(&held).unwrap().contains_key(TTL));
-    let pinned = Gate { pinned: NonZeroU16::new(1), ..empty() };
-    for record in [busy(), pinned, Gate { overflow: true, ..held }] {
-        assert!(!of_gate(&record).unwrap().contains_key(TTL), "{record:?}");
+fn a_gate_expires_unless_an_operator_has_set_its_limit_and_is_never_due() {
+    for record in [empty(), busy()] {
+        let item = of_gate(&record).unwrap();
+        assert_eq!(item[TTL], seconds(record.expires_at));
+        assert!(![DUE_AT, DUE_KIND, DUE_SHARD].iter().any(|name| item.contains_key(*name)));
     }
-    let item = of_gate(&empty()).unwrap();
-    assert!(![DUE_AT, DUE_KIND, DUE_SHARD].iter().any(|name| item.contains_key(*name)));
+    let pinned = Gate { pinned: NonZeroU16::new(1), ..empty() };
+    assert!(!of_gate(&pinned).unwrap().contains_key(TTL));
 }
 
 #[test]
 fn another_format_and_another_record_are_refused() {
-    let mut newer = of_gate(&empty()).unwrap();
-    newer.insert("v".to_owned(), AttributeValue::N("2".to_owned()));
-    let Err(StoreError::Corrupt { reason }) = to_gate(newer) else { panic!("it was read") };
-    assert_eq!(reason, "gate _____________________w is stored in format 2, where this build reads 1");
+    for other in ["1", "3"] {
+        let mut item = of_gate(&empty()).unwrap();
+        item.insert("v".to_owned(), AttributeValue::N(other.to_owned()));
+        let Err(StoreError::Corrupt { reason }) = to_gate(item) else { panic!("it was read") };
+        let expected =
+            format!("gate _____________________w is stored in format {other}, where this build reads 2");
+        assert_eq!(reason, expected);
+    }
     let mut other = of_gate(&empty()).unwrap();
     other.insert(PK.to_owned(), AttributeValue::S("cron#o".to_owned()));
     assert!(matches!(to_gate(other), Err(StoreError::Corrupt { .. })));
 }
 
 #[test]
-fn those_who_wait_lie_behind_their_gate_by_priority_and_time() {
+fn those_who_wait_lie_in_the_part_of_their_line_by_branch_priority_and_time() {
     let gate = empty().id;
-    let later = Waiter {
-        order: Order { priority: Priority::High, since: Timestamp::from_millis(7) },
-        ..waiter(1, Priority::High)
+    let at = |since, one: Waiter| Waiter {
+        position: Position { since: Timestamp::from_millis(since), ..one.position },
+        ..one
     };
-    let order = [later, waiter(2, Priority::High), waiter(1, Priority::Normal), waiter(0, Priority::Low)];
+    let others = Waiter {
+        owner: ExecutionId::parse("order-7").unwrap().into(),
+        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![id(1), id(2)] },
+        ..waiter(3, Priority::High)
+    };
+    let order = [
+        others,
+        at(7, waiter(1, Priority::High)),
+        waiter(2, Priority::High),
+        waiter(1, Priority::Normal),
+        at(1, waiter(0, Priority::Low)),
+    ];
     let items: Vec<Item> = order.iter().map(|waiter| of_waiter(&gate, waiter, NOW).unwrap()).collect();
-    assert!(items.is_sorted_by_key(|item| string(item, SK).unwrap()));
-    assert!(string(&items[0], SK).unwrap() > Key::gate(&gate).sk.as_str());
-    for (item, waiter) in items.iter().zip(order) {
+    let keys: Vec<&str> = items.iter().map(|item| string(item, SK).unwrap()).collect();
+    assert!(keys.is_sorted(), "{keys:?}");
+    let (start, end) = (Key::in_line(&gate, "").sk, Key::behind_line(&gate).sk);
+    for ((item, waiter), key) in items.iter().zip(order).zip(&keys) {
         assert_eq!(to_waiter(item).unwrap(), waiter);
-        assert_eq!((&item[PK], &item[TTL]), (&AttributeValue::S(Key::gate(&gate).pk), &seconds(NOW)));
+        assert_eq!((&item[PK], &item[TTL]), (&AttributeValue::S(line_pk(part_of(&gate))), &seconds(NOW)));
+        assert!(start.as_str() < *key && *key < end.as_str() && line_gate(key) == Some(gate.clone()));
     }
     assert!(matches!(to_waiter(&Item::new()), Err(StoreError::Corrupt { .. })));
 }
 
 #[test]
-fn five_holders_and_five_who_wait_are_one_write_unit() {
-    let holders =
-        (0..5).map(|number| Holder { owner: task(number).into(), ..busy().holders[0].clone() }).collect();
-    let waiters = (0..5).map(|number| waiter(number, Priority::Normal)).collect();
-    let full = Gate { holders, waiters, overflow: true, ..busy() };
+fn the_stored_form_of_one_that_waits_stays_the_same() {
+    let one = Waiter {
+        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![id(1)] },
+        ..waiter(7, Priority::Low)
+    };
+    let item = of_waiter(&id(0xff), &one, NOW).unwrap();
+    let text = |value: &str| AttributeValue::S(value.to_owned());
+    let fields = r#"{"o":"00000000000000000000000000000007","i":"AQEBAQEBAQE","b":{"q":"mail","g":["AQEBAQEBAQEBAQEBAQEBAQ"]},"p":"l","n":[1999999999999,2],"w":1999999999999}"#;
+    let key = "_____________________w#mail!AQEBAQEBAQEBAQEBAQEBAQ#20001999999999999AQEBAQEBAQE#2";
+    let expected = [
+        (PK, text(&line_pk(part_of(&id(0xff))))),
+        (SK, text(key)),
+        (own::WAITER, text(fields)),
+        (TTL, seconds(NOW)),
+    ];
+    let expected: Item = expected.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    assert_eq!(item, expected);
+}
+
+#[test]
+fn ten_holders_are_one_write_unit_and_to_wait_is_one_too() {
+    let holders = (0..10).map(|number| holder(number, Hold::Taken { mark: u32::MAX })).collect();
+    let full = Gate { holders, absent: vec![], awaited_by: vec![], ..busy() };
     let bytes = item_bytes(&of_gate(&full).unwrap());
     assert!(bytes <= CONTROL_RECORD_BYTES, "{bytes} bytes");
+    let longest = Waiter {
+        owner: TaskId::parse("i".repeat(tickover_core::limits::ID_MAX)).unwrap().into(),
+        branch: Branch {
+            queue: QueueName::parse("q".repeat(tickover_core::limits::QUEUE_NAME_MAX)).unwrap(),
+            others: vec![id(1), id(2)],
+        },
+        position: Position { since: NOW, version: u64::MAX },
+        ..waiter(1, Priority::Normal)
+    };
+    let item = of_waiter(&id(3), &longest, NOW).unwrap();
+    let (bytes, key) = (item_bytes(&item), string(&item, SK).unwrap().len());
+    assert!(bytes <= CONTROL_RECORD_BYTES && key <= 1024, "{bytes} bytes, of which {key} are the key");
 }

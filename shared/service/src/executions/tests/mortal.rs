@@ -188,9 +188,14 @@ impl Store for CrashingStore {
         self.inner.gate(id).await
     }
 
-    async fn waiters(&self, gate: &GateId, limit: usize) -> Result<Vec<Waiter>, StoreError> {
+    async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.lives()?;
-        self.inner.waiters(gate, limit).await
+        self.inner.waiters(gate, after, limit).await
+    }
+
+    async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
+        self.lives()?;
+        self.inner.next_line(part, after).await
     }
 
     async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {

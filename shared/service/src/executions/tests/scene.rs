@@ -77,8 +77,25 @@ pub(crate) fn failed_by(step: &str) -> Ending {
     Ending::Outcome(ExecutionOutcome::Failed { error, step: Some(step.to_owned()), retries_exhausted: true })
 }
 
-fn queue() -> QueueName {
+pub(crate) fn queue() -> QueueName {
     QueueName::parse("work").unwrap()
+}
+
+/// A remote step without timeouts, which no worker takes.
+pub(crate) fn remote_step(number: usize) -> RemoteStep {
+    RemoteStep {
+        name: name(&format!("label[{number}]")),
+        kind: TaskKind::parse("print").unwrap(),
+        queue: queue(),
+        input: None,
+        retry: RetryPolicy::default(),
+        flow: tickover_core::flow::FlowRequest::default(),
+        timeouts: Timeouts::default(),
+        given: vec![],
+        slot: None,
+        any_queue: false,
+        at_most: None,
+    }
 }
 
 impl Scene {
@@ -210,6 +227,11 @@ impl Scene {
         failed
     }
 
+    /// How many messages the queue has.
+    pub(crate) async fn depth(&self) -> u64 {
+        self.queue.depth(&queue()).await.unwrap().visible
+    }
+
     pub(crate) async fn execution(&self, of: &str) -> Execution {
         self.store.execution(&id(of)).await.unwrap().unwrap()
     }
@@ -270,20 +292,7 @@ impl Scene {
     }
 
     pub(crate) async fn try_start_remote(&self, execution: &Execution, steps: usize) -> Begun {
-        let step = |number: usize| RemoteStep {
-            name: name(&format!("label[{number}]")),
-            kind: TaskKind::parse("print").unwrap(),
-            queue: queue(),
-            input: None,
-            retry: RetryPolicy::default(),
-            flow: tickover_core::flow::FlowRequest::default(),
-            timeouts: Timeouts::default(),
-            given: vec![],
-            slot: None,
-            any_queue: false,
-            at_most: None,
-        };
-        self.service.start_remote(execution, (0..steps).map(step).collect()).await
+        self.service.start_remote(execution, (0..steps).map(remote_step).collect()).await
     }
 
     /// Starts a child on a queue without workers. Returns the entry for its parent's journal.

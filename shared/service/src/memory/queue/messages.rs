@@ -263,13 +263,20 @@ fn hinted(body: &str) -> Option<Hinted> {
     Some(Hinted { incarnation, version })
 }
 
-/// Whether a message is a task's hint, as opposed to a turn's.
-pub(super) fn is_task_hint(body: &str) -> bool {
+/// Whether a message is the hint of a task that the store counts as pending with a hint. It doesn't if the task waits in a
+/// line and was offered a place.
+pub(super) fn is_in_backlog(body: &str) -> bool {
     #[derive(Deserialize)]
     struct Hinted {
-        task: Option<IgnoredAny>,
+        task: Option<Parked>,
     }
-    serde_json::from_str::<Hinted>(body).is_ok_and(|hinted| hinted.task.is_some())
+    /// What carries the task, as its record has it.
+    #[derive(Deserialize)]
+    struct Parked {
+        prk: Option<IgnoredAny>,
+    }
+    serde_json::from_str::<Hinted>(body)
+        .is_ok_and(|hinted| hinted.task.is_some_and(|task| task.prk.is_none()))
 }
 
 fn count(places: &BTreeSet<Position>) -> u64 {

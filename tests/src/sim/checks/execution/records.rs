@@ -104,8 +104,12 @@ fn probe_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
     let held = after.needs_operator();
     match &after.state {
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) if held => None,
+        // Nobody waits so long in a line that its item must be written again.
+        _ if after.parked.in_line().is_some() => None,
         // Its queue is paused, so a hint would have no effect: the resuming sends one.
-        ExecutionState::Pending(_) | ExecutionState::Waiting(_) if after.parked => Some(from(by_now)),
+        ExecutionState::Pending(_) | ExecutionState::Waiting(_) if after.parked.is_paused() => {
+            Some(from(by_now))
+        }
         ExecutionState::Pending(ready) if ready.hint_later => Some(ready.available_at.minus(START_LEAD)),
         ExecutionState::Pending(ready) => Some(from(ready.available_at)),
         // Its message is its backstop, so the slot may be unchanged: not later than any probe may be.

@@ -50,7 +50,7 @@ fn held_with(command: &Command) -> Option<LeaseId> {
         | Command::RetryStep { .. }
         | Command::Finish(_)
         | Command::Bounce(_)
-        | Command::WaitForPlace { .. }
+        | Command::WaitInLine { .. }
         | Command::NoteProgress(_)
         | Command::Unpark
         | Command::Due(_)

@@ -1,15 +1,15 @@
 //! What an execution needs before its first turn: places at its keys, and a start by the rate of one.
 
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::NonZeroU32;
 
 use crate::decision::{Effect, FreePlaces};
 use crate::duration::Millis;
 use crate::execution::command::{Bounce, Command, Ending, Given};
 use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::{Admission, ExecutionOutcome, ExecutionStatus as Status};
-use crate::flow::{Gated, Pace, Paced, Shards};
+use crate::flow::{Pace, Paced, Shards};
 use crate::gate::rate::{Reservation, reserve};
-use crate::gate::{EXECUTION_PLACE, Places, version_mark};
+use crate::gate::version_mark;
 use crate::id::Fingerprint;
 
 use super::fixture::{Plan, Scene, blob, execution, json, span, t};
@@ -25,16 +25,7 @@ fn pace() -> Pace {
 
 /// An execution that needs a place at one key.
 fn limited() -> Plan {
-    let limit = NonZeroU16::MIN;
-    let gates = vec![Gated {
-        key: Fingerprint::from_bytes([1; 16]),
-        shards: Shards::ONE,
-        limit,
-        text: "customer-7".to_owned(),
-    }];
-    let mut plan = execution();
-    plan.start.admission = Some(Box::new(Admission { gates, ..Admission::default() }));
-    plan
+    execution().needing(&[1])
 }
 
 /// An execution that starts by a rate, with this start.
@@ -56,18 +47,14 @@ fn start_at(text: &str) -> Reservation {
 }
 
 impl Scene {
-    /// A turn with places that were taken for this version of the record.
-    fn with_places(self, name: &str, version: u64) -> Self {
-        let until = self.now().plus(EXECUTION_PLACE);
-        self.take_like(name, |take| take.places = Some(Places { until, version }))
-    }
-
     fn freed(&self) -> Vec<FreePlaces> {
         let freed = |effect: &Effect| match effect {
             Effect::FreePlaces(freed) => Some((**freed).clone()),
-            Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => {
-                None
-            }
+            Effect::Dispatch { .. }
+            | Effect::Timer(_)
+            | Effect::Turn { .. }
+            | Effect::CameToLine { .. }
+            | Effect::NotifyParent(_) => None,
         };
         self.decision().effects.iter().filter_map(freed).collect()
     }
@@ -85,9 +72,8 @@ fn a_first_turn_starts_only_with_places_of_the_version_that_the_record_has() {
 
 #[test]
 fn who_waits_at_one_key_makes_all_who_took_places_for_that_version_take_them_again() {
-    let wait = |seen_version| Command::WaitForPlace { seen_version };
-    let scene = limited().started().apply(&wait(7)).changes_nothing();
-    let scene = scene.apply(&wait(1));
+    let scene = limited().started().apply(&Command::WaitInLine { seen_version: 7 }).changes_nothing();
+    let scene = scene.wait_in_line().replies(Reply::Changed { changed: true });
     assert_eq!(scene.record().version, 2);
     assert!(!scene.record().owns_place(version_mark(1)) && scene.record().owns_place(version_mark(2)));
     scene.with_places("a", 1).replies(NEEDS_PLACES).changes_nothing().with_places("a", 2).replies(STARTED);
@@ -186,16 +172,16 @@ fn what_ends_the_wait_for_a_paused_queue_sends_a_hint_and_what_does_not_leaves_i
     };
     let parked = || execution().run_deadline("1m").on_failure("1h").started().take_paused("a");
     let bounced = parked().at("5s").apply(&bounce("10s", "30s", "2"));
-    assert!(bounced.record().parked && hints(&bounced) == 0);
+    assert!(bounced.record().parked.is_paused() && hints(&bounced) == 0);
     assert_eq!(hints(&bounced.unpark()), 1);
-    let waits = parked().apply(&Command::WaitForPlace { seen_version: 2 });
-    assert!(waits.record().parked && hints(&waits) == 0);
+    let waits = parked().wait_in_line();
+    assert!(waits.record().parked.is_paused() && hints(&waits) == 0);
     let failing = parked().at("1m").tick();
-    assert!(!failing.record().parked && failing.record().failing.is_some());
+    assert!(failing.record().parked.is_no() && failing.record().failing.is_some());
     assert_eq!(hints(&failing), 1);
     // An operator holds it as well: resuming it sends the hint.
     let held = parked().pause().unpark();
-    assert!(!held.record().parked && hints(&held) == 0);
+    assert!(held.record().parked.is_no() && hints(&held) == 0);
     assert_eq!(hints(&held.resume()), 1);
 }
 

@@ -7,16 +7,16 @@ mod scene;
 mod seen;
 
 use crate::duration::Millis;
-use crate::execution::ExecutionTimeouts;
 use crate::execution::command::{Given, Start, StartPolicy};
 use crate::execution::journal::{Entry, Happened, StepOutcome};
+use crate::execution::{Admission, ExecutionTimeouts};
 use crate::id::{EventId, EventName, ExecutionId, Incarnation, QueueName, StepName, WorkflowName};
 use crate::limits::Limits;
 use crate::parent::{Parent, ParentClosePolicy};
 use crate::payload::{BlobRef, Payload};
 
 pub(super) use crate::task::decide::tests::fixture::{
-    BUSY, EMPTY, blob, claimed_up_to, json, lease, span, t,
+    BUSY, EMPTY, Items, blob, claimed_up_to, gated, json, lease, span, t,
 };
 pub(super) use check::Ledger;
 pub(super) use scene::{Scene, failure};
@@ -42,6 +42,7 @@ pub(super) fn execution() -> Plan {
         lane: crate::lane::Lane::default(),
         admission: None,
         policy: StartPolicy::UseExisting,
+        in_line: false,
         given: Given { input: None, details: None, blob_ids: [blob("input"), blob("details")] },
         is_fence: false,
     };
@@ -88,6 +89,19 @@ impl Plan {
 
     pub(super) fn policy(mut self, policy: StartPolicy) -> Self {
         self.start.policy = policy;
+        self
+    }
+
+    /// It needs a place at keys with these limits.
+    pub(super) fn needing(mut self, limits: &[u16]) -> Self {
+        let gates = limits.iter().enumerate().map(|(nth, limit)| gated(nth, *limit)).collect();
+        self.start.admission = Some(Box::new(Admission { gates, ..Admission::default() }));
+        self
+    }
+
+    /// It begins in the line of a gate.
+    pub(super) fn in_line(mut self) -> Self {
+        self.start.in_line = true;
         self
     }
 

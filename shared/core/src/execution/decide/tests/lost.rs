@@ -92,7 +92,7 @@ fn an_execution_that_waits_for_a_notification_is_found_while_it_is_parked() {
 fn a_worker_that_suspends_after_its_turn_was_parked_gets_its_own_hint_at_the_end_of_the_wait() {
     let scene = execution().started().start_turn("a").at("2m").take_paused("b").replies(PARKED);
     let scene = scene.sleep_until("a", "4m");
-    assert!(!scene.record().parked);
+    assert!(scene.record().parked.is_no());
     let [Effect::Turn { at, .. }] = scene.decision().effects[..] else { panic!("{:?}", scene.decision()) };
     assert_eq!(at, t("4m"));
     scene.at("3m").unpark().changes_nothing().at("4m").start_turn("c").replies(TAKEN);

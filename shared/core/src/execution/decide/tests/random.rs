@@ -7,7 +7,7 @@ mod steps;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-use super::fixture::{Ledger, Plan, ends_attempt, name, span, t};
+use super::fixture::{Items, Ledger, Plan, ends_attempt, name, span, t};
 use crate::command::Context;
 use crate::command::Isolation;
 use crate::decision::Effect;
@@ -19,6 +19,7 @@ use crate::execution::decision::Reply;
 use crate::execution::due::visible_at;
 use crate::execution::journal::{Entry, Happened, pending_events};
 use crate::execution::{Execution, ExecutionState, ExecutionTimeouts};
+use crate::gate::{EXECUTION_PLACE, Places};
 use crate::id::{Incarnation, LeaseId, Nonce};
 use crate::queue::QueueView;
 use crate::time::{Timestamp, earliest};
@@ -34,6 +35,8 @@ struct Life {
     decisions: u64,
     /// Of the last decision.
     effects: Vec<Effect>,
+    /// The items of all lines.
+    items: Items,
 }
 
 /// The timeouts of a workflow's code; most start requests set none.
@@ -46,8 +49,16 @@ impl Life {
     fn begin(plan: Plan) -> Self {
         let start = Command::Start(Box::new(plan.start.clone()));
         let ledger = Ledger::default();
-        let mut life =
-            Self { plan, now: t("1d"), record: None, ledger, leases: vec![], decisions: 0, effects: vec![] };
+        let mut life = Self {
+            plan,
+            now: t("1d"),
+            record: None,
+            ledger,
+            leases: vec![],
+            decisions: 0,
+            effects: vec![],
+            items: Items::default(),
+        };
         life.apply(&start);
         life
     }
@@ -91,6 +102,8 @@ impl Life {
         let random = self.decisions + 1;
         let at = |entries: &[Entry]| entries.to_vec();
         let (version, wakes) = self.record.as_ref().map_or((0, 0), |record| (record.version, record.wakes));
+        // Most turns have places for the version that the record has.
+        let places = Some(Places { since: self.now, until: self.now.plus(EXECUTION_PLACE), version });
         match step {
             Step::StartAgain { same_call } => {
                 let mut start = self.plan.start.clone();
@@ -103,9 +116,7 @@ impl Life {
                 let (given, wait, at_most) = (self.plan.start.given.clone(), *wait, *at_most);
                 Command::Bounce(Box::new(Bounce { given, wait, at_most }))
             }
-            Step::WaitForPlace(behind) => {
-                Command::WaitForPlace { seen_version: version.saturating_sub(*behind) }
-            }
+            Step::WaitInLine(behind) => Command::WaitInLine { seen_version: version.saturating_sub(*behind) },
             Step::StartTurn { length, paused } => {
                 let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
                 self.leases.push(lease);
@@ -117,7 +128,7 @@ impl Life {
                     isolation: Isolation::Alone,
                     paused: *paused,
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
-                    places: None,
+                    places: places.filter(|_| !random.is_multiple_of(4)),
                     start: None,
                     began_at: None,
                 })
@@ -250,6 +261,9 @@ impl Life {
         if !decision.writes.is_empty() {
             self.record = decision.record().cloned();
         }
+        self.items.write(&decision.writes, self.now);
+        let item = self.record.as_ref().and_then(|record| record.waiting().item(self.now));
+        self.items.check(item.as_ref(), &decision.effects);
         self.effects = decision.effects;
     }
 

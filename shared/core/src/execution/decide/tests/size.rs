@@ -88,7 +88,7 @@ fn take(scene: Scene, name: &str) -> Scene {
         isolation: Isolation::Shared,
         paused: false,
         terms: CodeTerms::default(),
-        places: Some(Places { until: suspend_until(), version: scene.record().version }),
+        places: Some(Places { since: scene.now(), until: suspend_until(), version: scene.record().version }),
         start: None,
         began_at: None,
     };

@@ -3,10 +3,14 @@
 //! A scenario writes each decision as a store would, and checks the invariants of all decisions.
 
 mod check;
+mod items;
 mod scene;
+
+use std::num::NonZeroU16;
 
 use crate::decision::{Change, Write};
 use crate::duration::Millis;
+use crate::flow::{Gated, Shards};
 use crate::id::{BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind};
 use crate::limits::Limits;
 use crate::parent::Parent;
@@ -19,6 +23,7 @@ use crate::time::Timestamp;
 use crate::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 
 pub(crate) use check::check;
+pub(crate) use items::Items;
 pub(crate) use scene::Scene;
 
 /// When every scenario starts.
@@ -88,6 +93,7 @@ pub(crate) fn task() -> Plan {
         flow: crate::flow::Flow::default(),
         timeouts: Timeouts::default(),
         start: Start::After(Millis::ZERO),
+        in_line: false,
         fingerprint: Fingerprint::from_bytes([2; 16]),
         key: None,
         parent: None,
@@ -107,6 +113,16 @@ pub(crate) fn parent() -> Parent {
         slot: None,
         step: None,
         on_close: crate::execution::ParentClosePolicy::default(),
+    }
+}
+
+/// The key with that number, counted from zero, and the limit that was asked for.
+pub(crate) fn gated(number: usize, limit: u16) -> Gated {
+    Gated {
+        key: Fingerprint::from_bytes([u8::try_from(number + 1).unwrap(); 16]),
+        shards: Shards::ONE,
+        limit: NonZeroU16::new(limit).unwrap(),
+        text: format!("customer-{number}"),
     }
 }
 
@@ -179,6 +195,19 @@ impl Plan {
     /// Makes it a remote step of an execution.
     pub(crate) fn step(mut self) -> Self {
         self.schedule.parent = Some(parent());
+        self
+    }
+
+    /// It needs a place at one more key, with this limit.
+    pub(crate) fn limited(mut self, limit: u16) -> Self {
+        let gates = &mut self.schedule.flow.gates;
+        gates.push(gated(gates.len(), limit));
+        self
+    }
+
+    /// It begins in the line of a gate.
+    pub(crate) fn in_line(mut self) -> Self {
+        self.schedule.in_line = true;
         self
     }
 

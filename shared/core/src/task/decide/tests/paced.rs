@@ -46,7 +46,11 @@ fn given_back(scene: &Scene) -> Option<Reservation> {
             let FreePlaces { start, .. } = &**freed;
             start.as_ref()?.start
         }
-        Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } | Effect::NotifyParent(_) => None,
+        Effect::Dispatch { .. }
+        | Effect::Timer(_)
+        | Effect::Turn { .. }
+        | Effect::CameToLine { .. }
+        | Effect::NotifyParent(_) => None,
     })
 }
 

@@ -107,16 +107,18 @@ fn the_tick_leaves_a_step_on_hold_until_the_resume() {
 }
 
 #[test]
-fn only_a_step_that_waits_past_a_timeout_of_its_own_is_put_on_hold() {
+fn only_a_step_that_waits_with_a_timeout_of_its_own_is_put_on_hold() {
     for scene in [
         task().deadline("10m").scheduled().at("11m"),
-        task().step().deadline("10m").scheduled().at("9m"),
         task().step().scheduled().at("1h"),
         task().step().deadline("10m").scheduled().claim("a").at("11m"),
         task().step().deadline("10m").scheduled().at("11m").tick().is(Status::TimedOut),
     ] {
         scene.hold().changes_nothing();
     }
+    let scene = task().step().deadline("10m").scheduled().at("9m").hold().sends_nothing();
+    let scene = scene.at("1h").unpark().sends_hint_for("0s");
+    assert_eq!(scene.record().deadline_at, Some(t("1h 10m")));
 }
 
 #[test]
@@ -136,8 +138,8 @@ fn a_pause_of_the_queue_alone_holds_no_deadline() {
 #[test]
 fn a_task_that_is_claimed_or_ends_is_no_longer_parked() {
     let parked = || task().scheduled().claim_paused("a");
-    assert!(parked().record().parked);
+    assert!(parked().record().parked.is_paused());
     for scene in [parked().claim("b"), parked().cancel(), parked().claim("b").release("b")] {
-        assert!(!scene.record().parked);
+        assert!(scene.record().parked.is_no());
     }
 }

@@ -8,11 +8,12 @@ mod steps;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-use super::fixture::{Plan, check, t};
+use super::fixture::{Items, Plan, check, t};
 use crate::command::{Context, Isolation};
 use crate::decision::Effect;
 use crate::duration::Millis;
 use crate::failure::Failure;
+use crate::gate::{GRACE, Places};
 use crate::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce};
 use crate::queue::QueueView;
 use crate::task::command::{Claim, Command, Complete, Fail, Heartbeat, Schedule, SignOfLife};
@@ -31,13 +32,15 @@ struct RandomTask {
     decisions: u64,
     /// The effects of the creation.
     first_effects: Vec<Effect>,
+    /// The items of all lines.
+    items: Items,
 }
 
 impl RandomTask {
     fn start(plan: Plan) -> Self {
         let schedule = Command::Schedule(Box::new(plan.schedule.clone()));
-        let (leases, first_effects) = (vec![], vec![]);
-        let mut life = Self { plan, now: t("1d"), record: None, leases, decisions: 0, first_effects };
+        let (leases, first_effects, items) = (vec![], vec![], Items::default());
+        let mut life = Self { plan, now: t("1d"), record: None, leases, decisions: 0, first_effects, items };
         life.first_effects = life.tell(&schedule);
         life
     }
@@ -68,6 +71,28 @@ impl RandomTask {
         self.leases.iter().rev().nth(back).copied().unwrap_or(LeaseId::from_bytes([255; 16]))
     }
 
+    fn version(&self) -> u64 {
+        self.record.as_ref().map_or(0, |task| task.version)
+    }
+
+    /// A claim. Most have places for the version that the record has.
+    fn claim(&self, lease: LeaseId, length: Millis, [paused, held]: [bool; 2]) -> Command {
+        let (since, until) = (self.now, self.now.plus(length).plus(GRACE));
+        let places = Some(Places { since, until, version: self.version() });
+        Command::Claim(Claim {
+            lease,
+            worker: None,
+            length,
+            hint: None,
+            isolation: Isolation::Alone,
+            paused,
+            held,
+            places: places.filter(|_| !self.decisions.is_multiple_of(4)),
+            start: None,
+            began_at: None,
+        })
+    }
+
     fn command(&mut self, step: &Step) -> Command {
         let random = self.decisions + 1;
         let blob_id = BlobId::from_bytes(u128::from(random).to_be_bytes());
@@ -85,9 +110,12 @@ impl RandomTask {
             Step::Claim { length, paused, held } => {
                 let lease = LeaseId::from_bytes(u128::from(random).to_be_bytes());
                 self.leases.push(lease);
-                claim(lease, *length, [*paused, *held])
+                self.claim(lease, *length, [*paused, *held])
             }
-            Step::ClaimAgain(whose) => claim(self.lease(*whose), Millis::from_secs(60), [false; 2]),
+            Step::ClaimAgain(whose) => self.claim(self.lease(*whose), Millis::from_secs(60), [false; 2]),
+            Step::WaitInLine(behind) => {
+                Command::WaitInLine { seen_version: self.version().saturating_sub(*behind) }
+            }
             Step::Heartbeat(whose, progress) => {
                 // Some heartbeats are of the worker alone, and some that report progress of the work alone.
                 let sign_of = match progress {
@@ -102,7 +130,7 @@ impl RandomTask {
                     progress: *progress,
                     details,
                     blob_id,
-                    places_until: None,
+                    places_until: Some(self.now.plus(Millis::from_secs(600))),
                 })
             }
             Step::Complete(whose, bytes) => {
@@ -146,6 +174,7 @@ impl RandomTask {
         let known = self.record.as_ref().filter(|task| !task.is_gone(self.now) || is_own(task));
         check(known, &decision);
         lifecycle_events::check(&decision, self.now);
+        self.items.write(&decision.writes, self.now);
         match (known, decision.record()) {
             (Some(before), Some(after)) => self.check_step(before, command, &decision, after),
             (Some(_), None) => panic!("a task disappeared"),
@@ -155,25 +184,12 @@ impl RandomTask {
         if !decision.writes.is_empty() {
             self.record = decision.record().cloned();
         }
+        let item = self.record.as_ref().and_then(|task| task.waiting().item(self.now));
+        self.items.check(item.as_ref(), &decision.effects);
         let repeated = crate::task::decide(self.record.as_ref(), command, &context);
         check_repetition(command, &decision, &repeated);
         decision.effects
     }
-}
-
-fn claim(lease: LeaseId, length: Millis, [paused, held]: [bool; 2]) -> Command {
-    Command::Claim(Claim {
-        lease,
-        worker: None,
-        length,
-        hint: None,
-        isolation: Isolation::Alone,
-        paused,
-        held,
-        places: None,
-        start: None,
-        began_at: None,
-    })
 }
 
 /// The next instant after `now` at which the task can change.

@@ -2,6 +2,7 @@
 //! every scenario checks the budget. The tests here have everything at its maximum at once.
 
 mod details;
+mod lines;
 
 use std::num::NonZeroU32;
 
@@ -87,21 +88,26 @@ fn park(scene: Scene, name: &str) -> Scene {
 }
 
 fn claim_of(scene: Scene, name: &str, paused: bool) -> Scene {
+    claim_like(scene, name, |claim| claim.paused = paused)
+}
+
+fn claim_like(scene: Scene, name: &str, change: impl FnOnce(&mut Claim)) -> Scene {
     // Only a worker without other attempts may take over a lost attempt.
     let isolation = if scene.record().running().is_some() { Isolation::Alone } else { Isolation::Shared };
     let worker = Some(WorkerName::parse("w".repeat(limits::WORKER_MAX)).unwrap());
-    let claim = Claim {
+    let mut claim = Claim {
         lease: lease(name),
         worker,
         length: limits::LEASE_RANGE.1,
         hint: None,
         isolation,
-        paused,
+        paused: false,
         held: false,
         places: None,
         start: None,
         began_at: None,
     };
+    change(&mut claim);
     scene.run(&Command::Claim(claim))
 }
 

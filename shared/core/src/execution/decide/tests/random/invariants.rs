@@ -194,7 +194,10 @@ fn check_hints(
 ) {
     let by_tick = matches!(command, Command::Due(_) | Command::Timer { .. });
     let hints = decision.effects.iter().filter(|effect| matches!(effect, Effect::Turn { .. })).count();
-    assert!(hints <= 1 && decision.effects.len() <= hints + 1, "{:?}", decision.effects);
+    let is_of_gate = |effect: &&Effect| matches!(effect, Effect::FreePlaces(_) | Effect::CameToLine { .. });
+    let of_gates = decision.effects.iter().filter(is_of_gate).count();
+    assert!(hints <= 1 && of_gates <= 1, "{:?}", decision.effects);
+    assert!(decision.effects.len() <= hints + of_gates + 1, "{:?}", decision.effects);
     if hints > 0 {
         // What was parked may be the turn of a lost worker.
         let may_be_leased = by_tick || matches!(command, Command::Unpark);
@@ -202,9 +205,9 @@ fn check_hints(
         assert!(!after.needs_operator(), "a hint that cannot start a turn");
     }
     // A parked one has no hint under way: what ends that sends one.
-    let arrives = hint_arrives_at(after).filter(|_| !after.parked);
+    let arrives = hint_arrives_at(after).filter(|_| after.parked.is_no());
     if let (Some(at), false) = (arrives, decision.writes.is_empty()) {
-        let was = hint_arrives_at(before).filter(|_| !before.parked).or(handed_over_at(before));
+        let was = hint_arrives_at(before).filter(|_| before.parked.is_no()).or(handed_over_at(before));
         assert!(hints == 1 || was.is_some_and(|was| was <= at), "no hint for {after:#?}");
         let backstop = hint_needed_at(after).unwrap().plus(context.limits.backstop);
         assert!(by_tick || after.due.unwrap().at <= backstop, "no backstop for {after:#?}");

@@ -66,7 +66,10 @@ impl Punctual {
             match effect {
                 Effect::Timer(timer) => self.timers_under_way.push(timer),
                 Effect::Turn { at, .. } => self.hinted_at = Some(at.max(self.life.now)),
-                Effect::Dispatch { .. } | Effect::NotifyParent(_) | Effect::FreePlaces(_) => {}
+                Effect::Dispatch { .. }
+                | Effect::NotifyParent(_)
+                | Effect::CameToLine { .. }
+                | Effect::FreePlaces(_) => {}
             }
         }
         assert!(self.timers_under_way.len() <= ON_THEIR_WAY_MAX, "{:#?}", self.timers_under_way);
@@ -146,7 +149,12 @@ impl Punctual {
 
     /// How much later a turn may be found whose worker is lost. Its own message would bring it back, so its start
     /// leaves the due slot as it is. And the next probe of a turn whose worker is alive comes four times as late.
+    ///
+    /// A parked one is probed rarely: resuming its queue sends its hint.
     fn probe_delay(&self, record: &Execution, since: Timestamp) -> Millis {
+        if record.parked.is_paused() {
+            return Limits::default().backstop_max;
+        }
         let Some(turn) = record.turn() else { return Millis::ZERO };
         let lay_at = self.taken.map_or(since, |(_, place)| place);
         let lived = turn.lease_expires_at.since(turn.claimed_at);
@@ -158,7 +166,8 @@ impl Punctual {
 
 /// From when on an execution needs a worker.
 fn needs_worker_from(execution: &Execution) -> Option<Timestamp> {
-    if execution.needs_operator() {
+    // Whoever gives a place to one that waits in a line sends it a hint.
+    if execution.needs_operator() || execution.parked.in_line().is_some() {
         return None;
     }
     match &execution.state {

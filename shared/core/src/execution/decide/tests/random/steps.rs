@@ -43,8 +43,8 @@ pub(super) enum Step {
     },
     /// Another request of a burst: the quiet time, and the bound.
     Bounce(Millis, Millis),
-    /// It waits for a place, as seen so many versions ago.
-    WaitForPlace(u64),
+    /// It comes to the line of a gate, as seen so many versions ago.
+    WaitInLine(u64),
     Record(Whose, Vec<Entry>),
     /// Records an attempt that times out this many milliseconds from now.
     Begin(Whose, u8, i64),
@@ -151,7 +151,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(length, paused)| Step::StartTurn { length, paused }),
         3 => (0_u64..2_000_000, 0_u64..4_000_000)
             .prop_map(|(wait, more)| Step::Bounce(Millis::new(wait), Millis::new(wait + more))),
-        1 => (0_u64..2).prop_map(Step::WaitForPlace),
+        3 => (0_u64..2).prop_map(Step::WaitInLine),
         6 => (whose(), entries()).prop_map(|(whose, entries)| Step::Record(whose, entries)),
         3 => (whose(), 0_u8..8, -1_000_i64..900_000).prop_map(|(whose, n, ms)| Step::Begin(whose, n, ms)),
         2 => (whose(), 0_u8..8).prop_map(|(whose, n)| Step::EndAttempt(whose, n)),
@@ -180,8 +180,18 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
     let span = |most: u64| proptest::option::weighted(0.5, (1_000..most).prop_map(Millis::new));
     let bytes = || proptest::option::of(select(vec![2_usize, 100, 300, 1_000]));
     let delay = select(vec![0_u64, 0, 5_000, 3_600_000]).prop_map(Millis::new);
-    (span(100_000_000), span(20_000_000), span(1_000_000), delay, bytes(), bytes(), any::<bool>(), 0_u32..6)
-        .prop_map(|(whole, run, on_failure, delay, input, details, child, idle)| {
+    (
+        span(100_000_000),
+        span(20_000_000),
+        span(1_000_000),
+        delay,
+        bytes(),
+        bytes(),
+        any::<[bool; 2]>(),
+        0_u32..6,
+        0_usize..3,
+    )
+        .prop_map(|(whole, run, on_failure, delay, input, details, [child, in_line], idle, gates)| {
             let mut plan = execution().limited(|limits| {
                 limits.idle_turns = idle;
                 limits.pending_events = 5;
@@ -191,6 +201,10 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             if child {
                 plan = plan.child();
             }
+            if gates > 0 {
+                plan = plan.needing(&[10, 9][..gates]);
+            }
+            plan.start.in_line = in_line;
             let text = |bytes: usize| crate::payload::Json::string(&"x".repeat(bytes));
             let start = &mut plan.start;
             (start.timeouts.execution, start.timeouts.run) = (whole, run);

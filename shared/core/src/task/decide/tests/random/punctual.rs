@@ -49,6 +49,7 @@ impl Punctual {
             Effect::Dispatch { .. }
             | Effect::Turn { .. }
             | Effect::NotifyParent(_)
+            | Effect::CameToLine { .. }
             | Effect::FreePlaces(_) => None,
         });
         self.on_their_way.extend(timers);

@@ -31,18 +31,38 @@ pub(super) enum LeaseChoice {
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    ScheduleAgain { same_call: bool, same_content: bool },
-    Claim { length: Millis, paused: bool, held: bool },
+    ScheduleAgain {
+        same_call: bool,
+        same_content: bool,
+    },
+    Claim {
+        length: Millis,
+        paused: bool,
+        held: bool,
+    },
     Hold,
     Unpark,
+    /// It comes to the line of a gate, as seen so many versions ago.
+    WaitInLine(u64),
     ClaimAgain(LeaseChoice),
     Heartbeat(LeaseChoice, Option<f64>),
     Complete(LeaseChoice, usize),
-    Fail { whose: LeaseChoice, code: &'static str, message: usize, retryable: bool },
+    Fail {
+        whose: LeaseChoice,
+        code: &'static str,
+        message: usize,
+        retryable: bool,
+    },
     Release(LeaseChoice),
-    Cancel { force: bool },
+    Cancel {
+        force: bool,
+    },
     Retry,
-    Due { looks_empty: bool, watermark: Option<i64>, paused: bool },
+    Due {
+        looks_empty: bool,
+        watermark: Option<i64>,
+        paused: bool,
+    },
 }
 
 pub(super) fn passing() -> impl Strategy<Value = Passing> {
@@ -71,6 +91,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(ms, paused, held)| Step::Claim { length: Millis::new(ms), paused, held }),
         2 => Just(Step::Hold),
         2 => Just(Step::Unpark),
+        4 => prop_oneof![4 => Just(0_u64), 1 => Just(1)].prop_map(Step::WaitInLine),
         1 => whose().prop_map(Step::ClaimAgain),
         3 => (whose(), proptest::option::of(0.0..=1.0)).prop_map(|(whose, at)| Step::Heartbeat(whose, at)),
         2 => (whose(), bytes()).prop_map(|(whose, bytes)| Step::Complete(whose, bytes)),
@@ -124,22 +145,27 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
         bytes(),
         any::<bool>(),
         0_u32..4,
-        any::<bool>(),
+        any::<[bool; 2]>(),
+        0_u8..3,
     )
-        .prop_map(|(attempts, delay, timeouts, start, input, labels, jitter, losses, is_step)| {
-            let mut plan = task().max_losses(losses).non_retryable("fatal").keyed();
-            if is_step {
-                plan = plan.step();
-            }
-            plan.schedule.retry.max_attempts = MaxAttempts::try_from(attempts).unwrap();
-            plan.schedule.retry.delay = delay;
-            plan.schedule.retry.jitter = if jitter { Jitter::Full } else { Jitter::None };
-            plan.schedule.timeouts = timeouts;
-            plan.schedule.start = Start::After(start);
-            plan.schedule.input = input.map(text);
-            plan.schedule.labels = labels.map(text);
-            plan
-        })
+        .prop_map(
+            |(attempts, delay, timeouts, start, input, labels, jitter, losses, [is_step, in_line], gates)| {
+                let mut plan = task().max_losses(losses).non_retryable("fatal").keyed();
+                if is_step {
+                    plan = plan.step();
+                }
+                plan = (0..gates).fold(plan, |plan, nth| plan.limited(10 - u16::from(nth)));
+                plan.schedule.in_line = in_line;
+                plan.schedule.retry.max_attempts = MaxAttempts::try_from(attempts).unwrap();
+                plan.schedule.retry.delay = delay;
+                plan.schedule.retry.jitter = if jitter { Jitter::Full } else { Jitter::None };
+                plan.schedule.timeouts = timeouts;
+                plan.schedule.start = Start::After(start);
+                plan.schedule.input = input.map(text);
+                plan.schedule.labels = labels.map(text);
+                plan
+            },
+        )
 }
 
 impl std::fmt::Debug for Plan {

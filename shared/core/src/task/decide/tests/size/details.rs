@@ -3,24 +3,35 @@
 use crate::error::Reject;
 use crate::payload::Payload;
 use crate::task::command::{Command, Heartbeat, SignOfLife};
-use crate::task::decide::tests::fixture::{Scene, blob, json, lease, task};
+use crate::task::decide::tests::fixture::{Scene, blob, json, lease, span, task};
 use crate::task::{Outcome, Status};
+use crate::time::Timestamp;
 
 use super::{aged, claim, complete, fail, largest, largest_step, text};
 
 fn heartbeat(scene: Scene, name: &str, details: usize) -> Scene {
+    heartbeat_until(scene, name, details, None)
+}
+
+/// The same of a task that has places, for another minute.
+pub(super) fn heartbeat_with_places(scene: Scene, name: &str, details: usize) -> Scene {
+    let until = scene.now().plus(span("1m"));
+    heartbeat_until(scene, name, details, Some(until))
+}
+
+fn heartbeat_until(scene: Scene, name: &str, details: usize, places_until: Option<Timestamp>) -> Scene {
     scene.run(&Command::Heartbeat(Heartbeat {
         lease: lease(name),
         sign_of: SignOfLife::Both,
         progress: Some(1.0 / 3.0),
         details: Some(json(&text(details))),
         blob_id: blob("details"),
-        places_until: None,
+        places_until,
     }))
 }
 
 /// The length of the details, and whether they are in the record.
-fn details(scene: &Scene) -> Option<(usize, bool)> {
+pub(super) fn details(scene: &Scene) -> Option<(usize, bool)> {
     scene.record().details.as_ref().map(|details| match details {
         Payload::Inline(json) => (json.len(), true),
         Payload::Blob(at) => (at.bytes as usize, false),

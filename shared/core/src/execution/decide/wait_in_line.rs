@@ -1,0 +1,28 @@
+//! `wait_in_line`: a gate of the execution is full. It waits in the line, and the places that were taken for this version
+//! are to be given up.
+
+use crate::command::Context;
+use crate::due_slot::SlotChange;
+use crate::execution::decision::{Decision, Reply};
+use crate::execution::update::{expired_or_unchanged, update_in_slot};
+use crate::execution::{Execution, closing};
+use crate::gate::Position;
+use crate::parked::Parked;
+
+pub(super) fn decide(execution: &Execution, seen_version: u64, context: &Context<'_>) -> Decision {
+    let expired = closing::expire(execution, context);
+    let changed = execution.version == seen_version && execution.closed().is_none() && expired.is_none();
+    let reply = Ok(Reply::Changed { changed });
+    if !changed {
+        return expired_or_unchanged(execution, expired, context, reply);
+    }
+    let mut after = execution.clone();
+    let comes = execution.parked.is_no() && !execution.gates().is_empty();
+    if comes {
+        let since = execution.ready_at().unwrap_or(context.now).min(context.now);
+        after.parked = Parked::InLine(Position { since, version: execution.version + 1 });
+        super::due::hint_has_come(&mut after, context.now);
+    }
+    let slot = if comes { SlotChange::Latest } else { SlotChange::KeepOrLower };
+    update_in_slot(execution, after, slot, context, reply)
+}

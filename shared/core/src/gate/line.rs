@@ -1,0 +1,210 @@
+//! The line of a gate: one item for each that waits, and nothing else.
+//!
+//! Its key follows from the record of the one that waits, and the record says that it waits there. So whoever leaves the
+//! line deletes the very item with which it came, and an item whose record says otherwise was left behind.
+
+use serde::{Deserialize, Serialize};
+
+use crate::decision::{Effect, Write};
+use crate::due::{fnv1a, shard_of_name};
+use crate::duration::Millis;
+use crate::flow::{Gated, Priority};
+use crate::id::{Fingerprint, GateId, Incarnation, Owner, QueueName};
+use crate::time::Timestamp;
+
+use super::Order;
+
+/// Into how many parts of the store all lines are divided, so that no part has all their writes.
+pub const PARTS: u8 = 4;
+/// The tick looks at a record in a line for the first time after this long: nobody waits so long unless its item was
+/// lost, or no place is ever free.
+const FIRST_LOOK: Millis = Millis::from_secs(30 * 3_600);
+/// And then each time after this long. Payloads and keys are kept for a week beyond the look that extends them.
+const NEXT_LOOK: Millis = Millis::from_days(5);
+/// How long the item of one that waits is kept. Before that, the tick writes it again.
+pub const WAITER_KEPT: Millis = Millis::from_secs(60 * 86_400);
+
+/// The part of the store that has the line of a gate.
+pub fn part_of(gate: &GateId) -> u8 {
+    u8::try_from(shard_of_name(gate.as_str(), u16::from(PARTS))).unwrap_or(0)
+}
+
+/// When the tick looks next at a record in this position.
+pub(crate) fn looked_at(position: Position, now: Timestamp) -> Timestamp {
+    let is_first = now.since(position.since) < FIRST_LOOK;
+    now.plus(if is_first { FIRST_LOOK } else { NEXT_LOOK })
+}
+
+/// A position in the line of a gate, as the record has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(Timestamp, u64)", into = "(Timestamp, u64)")]
+pub struct Position {
+    /// Since when it could have started.
+    pub since: Timestamp,
+    /// The version of the record that came to the line. So no two stays of a record have the same item.
+    pub version: u64,
+}
+
+impl From<(Timestamp, u64)> for Position {
+    fn from((since, version): (Timestamp, u64)) -> Self {
+        Self { since, version }
+    }
+}
+
+impl From<Position> for (Timestamp, u64) {
+    fn from(Position { since, version }: Position) -> Self {
+        (since, version)
+    }
+}
+
+/// Those of one queue that need the same other gates. If one of them can't come to a free place, none of them can.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Branch {
+    #[serde(rename = "q")]
+    pub queue: QueueName,
+    /// The other gates at which they need a place, in the order of their digests.
+    #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<GateId>,
+}
+
+impl Branch {
+    /// A digest of its queue, by which the gate's record names those that don't come.
+    pub fn mark(&self) -> u32 {
+        u32::try_from(fnv1a(self.queue.as_str()) & 0xffff_ffff).unwrap_or(0)
+    }
+
+    /// Where the keys of its items end.
+    pub fn end(&self) -> String {
+        format!("{self}#~")
+    }
+
+    /// Where those of its items end that have this priority.
+    pub fn end_of(&self, priority: Priority) -> String {
+        format!("{self}#{}~", rank(priority))
+    }
+}
+
+impl std::fmt::Display for Branch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.queue.as_str())?;
+        self.others.iter().try_for_each(|gate| write!(f, "!{gate}"))
+    }
+}
+
+/// A task or an execution that waits at a gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiter {
+    #[serde(rename = "o")]
+    pub owner: Owner,
+    #[serde(rename = "i")]
+    pub incarnation: Incarnation,
+    #[serde(rename = "b")]
+    pub branch: Branch,
+    #[serde(rename = "p")]
+    pub priority: Priority,
+    #[serde(rename = "n")]
+    pub position: Position,
+    /// When its item was written.
+    #[serde(rename = "w")]
+    pub written_at: Timestamp,
+}
+
+impl Waiter {
+    pub const fn order(&self) -> Order {
+        Order { priority: self.priority, since: self.position.since }
+    }
+
+    /// Its key among the items of a gate. In a branch, the order of the keys is the order of the line.
+    pub fn sort_key(&self) -> String {
+        let Position { since, version } = self.position;
+        let since = since.as_millis().max(0);
+        format!("{}#{}{since:016}{}#{version}", self.branch, rank(self.priority), self.incarnation)
+    }
+}
+
+const fn rank(priority: Priority) -> u8 {
+    match priority {
+        Priority::High => 0,
+        Priority::Normal => 1,
+        Priority::Low => 2,
+    }
+}
+
+/// The gate in whose line one waits that needs places at all of these: the scarcest, because there the others wait that
+/// would come first.
+pub fn home(gates: &[Gated]) -> Option<&Gated> {
+    gates.iter().min_by_key(|gated| (gated.limit, *gated.key.as_bytes()))
+}
+
+/// One that may wait in a line: what its record says of that.
+#[derive(Clone, Debug)]
+pub struct Waiting<'a> {
+    pub owner: Owner,
+    pub incarnation: Incarnation,
+    pub queue: &'a QueueName,
+    pub priority: Priority,
+    pub gates: &'a [Gated],
+    pub position: Option<Position>,
+}
+
+impl Waiting<'_> {
+    /// The mark of its branch, if it waits in the line of the gate of this key.
+    pub fn branch_at(&self, key: &Fingerprint) -> Option<u32> {
+        let (gate, waiter) = self.item(Timestamp::EPOCH)?;
+        (gate == GateId::from(key)).then(|| waiter.branch.mark())
+    }
+
+    /// The gate in whose line it waits, and its item there; `None` if it doesn't wait.
+    pub fn item(&self, now: Timestamp) -> Option<(GateId, Waiter)> {
+        let (position, home) = (self.position?, home(self.gates)?);
+        let others = self.gates.iter().filter(|gated| gated.key != home.key);
+        let others = others.map(|gated| GateId::from(&gated.key)).collect();
+        let waiter = Waiter {
+            owner: self.owner.clone(),
+            incarnation: self.incarnation,
+            branch: Branch { queue: self.queue.clone(), others },
+            priority: self.priority,
+            position,
+            written_at: now,
+        };
+        Some((GateId::from(&home.key), waiter))
+    }
+}
+
+/// What is written when a record comes to a line or leaves it, and who must be told of it.
+#[derive(Debug, Default)]
+pub(crate) struct Move {
+    entered: Option<(GateId, Waiter)>,
+    left: Option<(GateId, Waiter)>,
+}
+
+impl Move {
+    /// From what the record was to what it becomes.
+    pub(crate) fn between(before: Option<&Waiting<'_>>, after: &Waiting<'_>, now: Timestamp) -> Self {
+        let position = before.and_then(|before| before.position);
+        if position == after.position {
+            return Self::default();
+        }
+        Self { entered: after.item(now), left: before.and_then(|before| before.item(now)) }
+    }
+
+    /// The same position once more, in case its item was lost.
+    pub(crate) fn again(waiting: &Waiting<'_>, now: Timestamp) -> Self {
+        Self { entered: waiting.item(now), left: None }
+    }
+
+    /// Adds its writes and its effect. The item is there before the record says so, and until the record says otherwise.
+    pub(crate) fn add_to(self, writes: &mut Vec<Write>, effects: &mut Vec<Effect>) {
+        if let Some((gate, waiter)) = self.entered {
+            writes.insert(0, enter(gate.clone(), waiter.clone()));
+            effects.push(Effect::CameToLine { gate, waiter: Box::new(waiter) });
+        }
+        writes.extend(self.left.map(|(gate, waiter)| Write::DeleteWaiter { gate, waiter }));
+    }
+}
+
+/// The write that adds an item to a line.
+pub fn enter(gate: GateId, waiter: Waiter) -> Write {
+    let expires_at = waiter.written_at.plus(WAITER_KEPT);
+    Write::PutWaiter { gate, waiter, expires_at }
+}

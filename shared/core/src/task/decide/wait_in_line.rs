@@ -1,0 +1,31 @@
+//! `wait_in_line`: a gate of the task is full. It waits in the line, and whoever gives it a place sends its hint.
+
+use crate::command::Context;
+use crate::due_slot::SlotChange;
+use crate::gate::Position;
+use crate::parked::Parked;
+use crate::task::Task;
+use crate::task::decision::{ClaimReply, Decision, Reply};
+use crate::task::transition;
+
+pub(super) fn decide(task: &Task, seen_version: u64, context: &Context<'_>) -> Decision {
+    let reply = |reply| Ok(Reply::Claim(reply));
+    if let Some(after) = transition::expire(task, context) {
+        return super::update(task, after, context, reply(ClaimReply::Stale));
+    }
+    let Some(since) = task.ready_at().filter(|_| !task.gates().is_empty()) else {
+        return Decision::unchanged(task, reply(ClaimReply::Stale));
+    };
+    if task.version != seen_version || since > context.now {
+        return Decision::unchanged(task, reply(ClaimReply::NeedsPlaces));
+    }
+    if task.parked.in_line().is_some() {
+        return Decision::unchanged(task, reply(ClaimReply::Parked));
+    }
+    let position = Position { since, version: task.version + 1 };
+    let mut after = task.clone();
+    // The pause is over in which its time stopped.
+    transition::start_time(&mut after, context.now);
+    after.parked = Parked::InLine(position);
+    super::update_in_slot(task, after, SlotChange::Latest, context, reply(ClaimReply::Parked))
+}

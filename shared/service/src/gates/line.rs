@@ -1,0 +1,282 @@
+//! The line of a gate: who of it can come, who comes to it, and what the tick does there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use tickover_core::decision::Write;
+use tickover_core::duration::Millis;
+use tickover_core::flow::Gated;
+use tickover_core::gate::line::{self, PARTS};
+use tickover_core::gate::{Branch, Candidate, Gate, Waiter, Waiting};
+use tickover_core::id::GateId;
+use tickover_core::time::Timestamp;
+
+use super::records::{Records, Standing};
+use super::{Act, Done};
+use crate::error::ServiceError;
+use crate::metric;
+use crate::service::Service;
+use crate::warn_unless_logged;
+
+/// The tasks that are read beyond those that there are places for: some may have ended.
+const SPARE: usize = 2;
+/// Most items of one page. As long as pages have nobody who can come, each is twice as long as the one before.
+const PAGE_MAX: usize = 100;
+/// Most pages of one look. The next look goes on, since what was left over is deleted by then.
+const PAGES_MAX: usize = 150;
+/// Most candidates of one look.
+const CANDIDATES_MAX: usize = 50;
+/// An item whose record doesn't know of it yet is being written, or its writer died. After this long it is deleted.
+pub(super) const WRITTEN_WITHIN: Millis = Millis::from_secs(600);
+/// A record that came to the line later than this after its item was decided has its item written again: the item may
+/// have been taken for left over. Less than half of that time.
+const LATE: Millis = Millis::from_secs(120);
+
+/// What a look at a line has found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The first that can come.
+    pub(super) candidates: Vec<Candidate>,
+    /// Items that no record stands behind.
+    pub(super) left_over: Vec<Waiter>,
+    pub(super) records: Records,
+    /// The text of the key, from the first record.
+    text: Option<String>,
+    /// How many items were seen that wait, if they were all.
+    pub(super) waiting: Option<usize>,
+}
+
+/// The gates that one tick has looked at.
+#[derive(Default)]
+pub(super) struct Patrolled(Mutex<BTreeSet<GateId>>);
+
+impl Patrolled {
+    /// Notes a gate. Returns whether the tick hasn't looked at it before.
+    fn is_first(&self, gate: &GateId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(gate.clone())
+    }
+}
+
+impl Found {
+    /// Gives a gate that was made by a look the text of its key.
+    pub(super) fn name(&self, gate: &mut Gate) {
+        if let Some(text) = self.text.as_ref().filter(|_| gate.text.is_empty()) {
+            gate.text.clone_from(text);
+        }
+    }
+}
+
+impl Service {
+    /// Finds the first of each branch of a line that can come: as many as there are places, and a few more. A branch whose
+    /// queue is paused, or that was called in vain, or for which another gate has no place, is passed over as a whole.
+    pub(super) async fn first_in_line(
+        &self,
+        gate: &Gate,
+        act: &Act<'_>,
+        now: Timestamp,
+    ) -> Result<Found, ServiceError> {
+        let wanted = gate.free().clamp(1, CANDIDATES_MAX);
+        let mut found = Found::default();
+        let mut usable: BTreeMap<Branch, bool> = BTreeMap::new();
+        // How many of the branch that is read have been found.
+        let (mut of_branch, mut size, mut after) = (0, wanted + SPARE, String::new());
+        for _ in 0..PAGES_MAX {
+            let page = self.with_retries(|| self.ports.store.waiters(&gate.id, &after, size)).await?;
+            let is_last = page.len() < size;
+            let Some(branch) = page.first().map(|one| one.branch.clone()) else { break };
+            let can_come = if let Some(known) = usable.get(&branch) {
+                *known
+            } else {
+                of_branch = 0;
+                let can_come = self.can_come(&branch, gate, act, now).await?;
+                usable.insert(branch.clone(), can_come);
+                can_come
+            };
+            if !can_come {
+                after = branch.end();
+                continue;
+            }
+            let section: Vec<Waiter> = page.iter().take_while(|one| one.branch == branch).cloned().collect();
+            let (whole, last) = (section.len() == page.len(), section.last().map(Waiter::sort_key));
+            let priority = section.first().map(|one| one.priority).unwrap_or_default();
+            let before = found.candidates.len();
+            self.examine(gate, section, now, &mut found).await?;
+            of_branch += found.candidates.len() - before;
+            if is_last && whole {
+                break;
+            }
+            size = if found.candidates.len() > before { wanted + SPARE } else { (2 * size).min(PAGE_MAX) };
+            after = match last {
+                Some(last) if whole && of_branch < wanted => last,
+                // The one that has waited the longest may be of another priority.
+                Some(_) if gate.puts_longest_first() => branch.end_of(priority),
+                Some(_) | None => branch.end(),
+            };
+        }
+        Ok(found)
+    }
+
+    /// Reads the records of some that wait, and adds them to what was found.
+    async fn examine(
+        &self,
+        gate: &Gate,
+        section: Vec<Waiter>,
+        now: Timestamp,
+        found: &mut Found,
+    ) -> Result<(), ServiceError> {
+        let section: Vec<Waiter> = section.into_iter().filter(|one| !gate.has(one)).collect();
+        let records = self.records_at_gate(section.iter().map(|one| &one.owner)).await?;
+        for waiter in section {
+            match records.standing(&waiter, now) {
+                Standing::Ready => {
+                    let Some((limit, text)) = records.asked_limit(&waiter, &gate.id) else { continue };
+                    found.text.get_or_insert(text);
+                    found.candidates.push(Candidate { waiter, limit });
+                }
+                Standing::Away => {}
+                Standing::LeftOver => found.left_over.push(waiter),
+            }
+        }
+        found.records.add(records);
+        Ok(())
+    }
+
+    /// Whether those of a branch can come to a free place.
+    async fn can_come(
+        &self,
+        branch: &Branch,
+        gate: &Gate,
+        act: &Act<'_>,
+        now: Timestamp,
+    ) -> Result<bool, ServiceError> {
+        if gate.is_absent(branch.mark(), now) || self.is_paused(&branch.queue).await? {
+            return Ok(false);
+        }
+        for other in &branch.others {
+            if let Act::Patrol(patrolled) = act
+                && patrolled.is_first(other)
+            {
+                Box::pin(self.write_gate(other, "", act)).await?;
+            }
+            let awaits = Act::AwaitBy(&gate.id);
+            if Box::pin(self.write_gate(other, "", &awaits)).await?.0 == Done::Found(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Some have come to the line of a gate: a place may have become free since the gate was read.
+    pub(crate) async fn came_to_line(&self, gate: &GateId, came: Vec<Waiter>) {
+        let now = self.now();
+        let late = came.into_iter().filter(|one| one.written_at.plus(LATE) <= now);
+        let late: Vec<Write> =
+            late.map(|one| line::enter(gate.clone(), Waiter { written_at: now, ..one })).collect();
+        if !late.is_empty()
+            && let Err(error) = self.with_retries(|| self.ports.store.commit(&late)).await
+        {
+            warn_unless_logged!(error; %gate, %error, "an item of its line isn't written again");
+        }
+        self.look(gate).await;
+    }
+
+    /// One that was called came in vain: another gate has no place for it any more. Its offer goes on to others, and the
+    /// other gate notes once more that it is awaited.
+    pub(super) async fn stays_in_line(&self, waiting: &Waiting<'_>) -> Result<(), ServiceError> {
+        let Some((gate, waiter)) = waiting.item(self.now()) else { return Ok(()) };
+        if waiter.branch.others.is_empty() {
+            return Ok(());
+        }
+        let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation: waiter.incarnation };
+        Box::pin(self.change_gate(&gate, "", &withdraw)).await?;
+        Box::pin(self.look(&gate)).await;
+        Ok(())
+    }
+
+    /// Looks at a gate for those in its line. If that fails, a tick does it.
+    pub(super) async fn look(&self, gate: &GateId) {
+        if let Err(error) = self.change_gate(gate, "", &Act::Look).await {
+            warn_unless_logged!(error; %gate, %error, "gate not looked at; a tick will do it");
+        }
+    }
+
+    /// Whether one of these gates has no place, so that whoever needs one at each of them may as well begin in the line.
+    pub(crate) async fn lacks_place(
+        &self,
+        gates: &[Gated],
+        known: &mut BTreeMap<GateId, Option<Gate>>,
+    ) -> Result<bool, ServiceError> {
+        for gated in gates {
+            let id = GateId::from(&gated.key);
+            if !known.contains_key(&id) {
+                let gate = self.with_retries(|| self.ports.store.gate(&id)).await?;
+                known.insert(id.clone(), gate);
+            }
+            let now = self.now();
+            if known.get(&id).and_then(Option::as_ref).is_some_and(|gate| gate.is_full(gated.limit, now)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Deletes items that were left over. If that fails, they are found again.
+    pub(super) async fn delete_left_over(&self, gate: &GateId, left_over: &[Waiter]) {
+        for some in left_over.chunks(PAGE_MAX) {
+            let delete = |waiter: &Waiter| Write::DeleteWaiter { gate: gate.clone(), waiter: waiter.clone() };
+            let writes: Vec<Write> = some.iter().map(delete).collect();
+            if let Err(error) = self.with_retries(|| self.ports.store.commit(&writes)).await {
+                return tracing::debug!(%gate, %error, "items that were left over not deleted");
+            }
+        }
+    }
+
+    /// Frees the places of attempts and executions that have ended, or never began: their process died before it gave them
+    /// up.
+    pub(super) async fn free_left_behind(&self, gate: &mut Gate, now: Timestamp) -> Result<(), ServiceError> {
+        let taken: Vec<_> = gate.holders.iter().filter(|one| !one.is_called()).cloned().collect();
+        for some in taken.chunks(PAGE_MAX) {
+            let records = self.records_at_gate(some.iter().map(|one| &one.owner)).await?;
+            gate.holders.retain(|one| !some.contains(one) || !records.is_left_behind(one, now));
+        }
+        Ok(())
+    }
+
+    /// Looks at each line: places that were left behind go on, and offers to which nobody came. Writes nothing where nothing
+    /// has changed. Returns whether it was at all lines by `stop_at`.
+    pub(crate) async fn patrol_lines(&self, stop_at: Timestamp) -> Result<bool, ServiceError> {
+        let patrolled = Patrolled::default();
+        let mut parts: Vec<u8> = (0..PARTS).collect();
+        self.shuffle(&mut parts);
+        for part in parts {
+            let mut last: Option<GateId> = None;
+            loop {
+                if self.now() >= stop_at {
+                    return Ok(false);
+                }
+                let next = self.with_retries(|| self.ports.store.next_line(part, last.as_ref())).await?;
+                let Some(gate) = next else { break };
+                patrolled.is_first(&gate);
+                match self.change_gate(&gate, "", &Act::Patrol(&patrolled)).await {
+                    // Others change it just now, and offer what is free.
+                    Ok(_) | Err(ServiceError::Contended) => {}
+                    Err(error) => return Err(error),
+                }
+                self.measure_line(&gate).await?;
+                last = Some(gate);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Counts who waits, for the metric of the key.
+    async fn measure_line(&self, id: &GateId) -> Result<(), ServiceError> {
+        if metric::records_limits()
+            && let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await?
+        {
+            let waiting = self.with_retries(|| self.ports.store.waiters(id, "", PAGE_MAX)).await?;
+            metric::limit(&gate, Some(waiting.len()));
+        }
+        Ok(())
+    }
+}

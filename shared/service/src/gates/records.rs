@@ -1,0 +1,166 @@
+//! The own records of those who have a place at a gate, or wait for one.
+
+use tickover_core::decision::Effect;
+use tickover_core::execution::Execution;
+use tickover_core::execution::message::TurnHint;
+use tickover_core::gate::{self, AskedLimit, CLOCKS, Hold, Holder, LEFT_BEHIND_AFTER, Waiter};
+use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, TaskId};
+use tickover_core::task::hint::Hint;
+use tickover_core::task::{State, Task};
+use tickover_core::time::Timestamp;
+
+use super::line::WRITTEN_WITHIN;
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// Records of tasks and executions.
+#[derive(Default)]
+pub(super) struct Records {
+    tasks: Vec<Task>,
+    executions: Vec<Execution>,
+    /// Whether some can't be read: then a record that isn't here may exist.
+    unreadable: bool,
+}
+
+impl Service {
+    /// Reads the records of these owners.
+    pub(super) async fn records_at_gate(
+        &self,
+        owners: impl Iterator<Item = &Owner>,
+    ) -> Result<Records, ServiceError> {
+        let (mut tasks, mut executions): (Vec<TaskId>, Vec<ExecutionId>) = (vec![], vec![]);
+        for owner in owners {
+            match owner {
+                Owner::Task(id) => tasks.push(id.clone()),
+                Owner::Execution(id) => executions.push(id.clone()),
+            }
+        }
+        tasks.sort_unstable();
+        tasks.dedup();
+        executions.sort_unstable();
+        executions.dedup();
+        let mut records = Records::default();
+        if !tasks.is_empty() {
+            let (found, unreadable) = self.load_each(&tasks).await?;
+            (records.tasks, records.unreadable) = (found, unreadable > 0);
+        }
+        if !executions.is_empty() {
+            let (found, unreadable) = self.executions_of(&executions).await?;
+            records.executions = found;
+            records.unreadable |= unreadable > 0;
+        }
+        Ok(records)
+    }
+}
+
+/// What the record of one that waits says of its item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It waits here, and can start.
+    Ready,
+    /// It waits here but can't start now, or its record is being written.
+    Away,
+    /// It doesn't wait here any more.
+    LeftOver,
+}
+
+impl Records {
+    fn task(&self, id: &TaskId, incarnation: Incarnation) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.id == *id && task.incarnation == incarnation)
+    }
+
+    fn execution(&self, id: &ExecutionId, incarnation: Incarnation) -> Option<&Execution> {
+        self.executions.iter().find(|one| one.id == *id && one.incarnation == incarnation)
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.tasks.extend(other.tasks);
+        self.executions.extend(other.executions);
+        self.unreadable |= other.unreadable;
+    }
+
+    /// How one that waits stands. Its record may have been read by a clock that is behind the one by which it came.
+    pub(super) fn standing(&self, waiter: &Waiter, now: Timestamp) -> Standing {
+        let found = match &waiter.owner {
+            Owner::Task(id) => self
+                .task(id, waiter.incarnation)
+                .map(|one| (one.parked.in_line(), one.version, one.ready_at())),
+            Owner::Execution(id) => self
+                .execution(id, waiter.incarnation)
+                .map(|one| (one.parked.in_line(), one.version, one.ready_at())),
+        };
+        // The item comes before the record.
+        let may_be_written = now < waiter.written_at.plus(WRITTEN_WITHIN);
+        match found {
+            Some((position, _, ready_at)) if position == Some(waiter.position) => match ready_at {
+                Some(at) if at <= now.plus(CLOCKS) => Standing::Ready,
+                Some(_) | None => Standing::Away,
+            },
+            Some((_, version, _)) if version >= waiter.position.version => Standing::LeftOver,
+            None if self.unreadable => Standing::Away,
+            Some(_) | None if may_be_written => Standing::Away,
+            Some(_) | None => Standing::LeftOver,
+        }
+    }
+
+    /// The limit that one that waits asks of this gate, and the text of the key.
+    pub(super) fn asked_limit(&self, waiter: &Waiter, gate: &GateId) -> Option<(AskedLimit, String)> {
+        let (gates, asked_at) = match &waiter.owner {
+            Owner::Task(id) => self.task(id, waiter.incarnation).map(|one| (one.gates(), one.created_at)),
+            Owner::Execution(id) => {
+                self.execution(id, waiter.incarnation).map(|one| (one.gates(), one.created_at))
+            }
+        }?;
+        let here = gates.iter().find(|one| GateId::from(&one.key) == *gate)?;
+        let asked = AskedLimit { limit: here.limit, shards: here.shards, asked_at };
+        Some((asked, here.text.clone()))
+    }
+
+    /// Whether a place was left behind: what it was taken for has ended, or hasn't begun in time.
+    pub(super) fn is_left_behind(&self, holder: &Holder, now: Timestamp) -> bool {
+        let Hold::Taken { mark } = holder.hold else { return false };
+        let is_late = now >= holder.since.plus(LEFT_BEHIND_AFTER);
+        let is_over = match &holder.owner {
+            Owner::Task(id) => self.task(id, holder.incarnation).map(|task| is_over(task, mark, is_late)),
+            Owner::Execution(id) => self.execution(id, holder.incarnation).map(|one| {
+                let has_begun = one.admission.as_deref().is_some_and(|admission| admission.held.is_some());
+                !one.owns_place(mark) || (is_late && !has_begun)
+            }),
+        };
+        let is_known = match &holder.owner {
+            Owner::Task(id) => self.tasks.iter().any(|task| task.id == *id),
+            Owner::Execution(id) => self.executions.iter().any(|one| one.id == *id),
+        };
+        is_over.unwrap_or(is_known || !self.unreadable)
+    }
+
+    /// The hints of those that have been called.
+    pub(super) fn hints(&self, called: &[Waiter]) -> Vec<Effect> {
+        let hint = |one: &Waiter| match &one.owner {
+            Owner::Task(id) => self.task(id, one.incarnation).map(|task| Effect::Dispatch {
+                hint: Box::new(Hint::of(task)),
+                at: task.ready_at().unwrap_or(one.position.since),
+            }),
+            Owner::Execution(id) => self.execution(id, one.incarnation).map(|execution| Effect::Turn {
+                queue: execution.queue.clone(),
+                hint: TurnHint::of(execution),
+                at: execution.ready_at().unwrap_or(one.position.since),
+            }),
+        };
+        called.iter().filter_map(hint).collect()
+    }
+}
+
+/// Whether the attempt with this mark has ended, or never began. A claim that is still under way was decided on an earlier
+/// version, and will be refused, or takes its place again.
+fn is_over(task: &Task, mark: u32, is_late: bool) -> bool {
+    match &task.state {
+        State::Ended(_) => true,
+        // Another try may have marked the place of its attempt.
+        State::Running(_) => false,
+        State::Pending(_) => {
+            is_late
+                || task.history.iter().any(|past| past.lease.is_some_and(|lease| gate::mark(&lease) == mark))
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What must hold of lines: whoever is in a line by its record has an item there, and nobody who can come waits for long
+//! while a place is free.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickover_core::duration::Millis;
+use tickover_core::gate::{Gate, Waiter};
+use tickover_core::id::{GateId, Owner, QueueName};
+use tickover_core::time::Timestamp;
+
+use super::limits::taken;
+use crate::sim::Run;
+use crate::sim::ledger::{LineNote, NotedGate};
+use crate::sim::violation::{Invariant, Violation};
+
+/// In fair weather, the next one is called in the write that frees the place, or right after it: so many ways to the store
+/// and back, where these take time.
+const FAIR: Millis = Millis::from_secs(1);
+const CALLS: u64 = 24;
+/// After the faults: until the tick comes to the line, once more if its process dies, and the time of its clock.
+const FOUND_WITHIN: Millis = Millis::from_secs(5 * 60);
+
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let mut lines = Lines {
+        run,
+        items: BTreeSet::new(),
+        waiting: BTreeMap::new(),
+        gates: BTreeMap::new(),
+        paused: BTreeSet::new(),
+        since: BTreeMap::new(),
+        found: vec![],
+    };
+    let mut gates = run.world.ledger.gates().into_iter().peekable();
+    let mut notes = run.world.ledger.lines().into_iter().peekable();
+    for (number, event) in run.events.iter().enumerate() {
+        loop {
+            let note = notes.peek().map_or(usize::MAX, |(at, _)| *at);
+            let gate = gates.peek().map_or(usize::MAX, |noted| noted.number);
+            if note.min(gate) > number {
+                break;
+            }
+            if gate <= note {
+                let Some(NotedGate { at, gate, .. }) = gates.next() else { break };
+                lines.gates.insert(gate.id.clone(), gate);
+                lines.look(at, true);
+            } else {
+                let Some((_, note)) = notes.next() else { break };
+                lines.note(note, event.at);
+            }
+        }
+        let position = if let Some(change) = event.what.task_change() {
+            let waiting = change.after.waiting();
+            Some((waiting.owner.clone(), waiting.item(event.at), change.after.ready_at().is_some()))
+        } else {
+            event.what.execution_change().map(|change| {
+                let waiting = change.after.waiting();
+                (waiting.owner.clone(), waiting.item(event.at), change.after.ready_at().is_some())
+            })
+        };
+        if let Some((owner, item, is_ready)) = position {
+            lines.record(owner, item, is_ready, event.at);
+        }
+        lines.look(event.at, false);
+    }
+    lines.end(run.ended_at);
+    lines.found
+}
+
+/// One that waits by its record.
+struct Waits {
+    gate: GateId,
+    waiter: Waiter,
+    is_ready: bool,
+}
+
+struct Lines<'a> {
+    run: &'a Run,
+    /// The keys of the items that there are.
+    items: BTreeSet<(GateId, String)>,
+    waiting: BTreeMap<Owner, Waits>,
+    gates: BTreeMap<GateId, Gate>,
+    paused: BTreeSet<QueueName>,
+    /// Since when a place of a gate has been free for somebody who waits, and how long that may be.
+    since: BTreeMap<GateId, (Timestamp, Millis, Owner)>,
+    found: Vec<Violation>,
+}
+
+impl Lines<'_> {
+    fn note(&mut self, note: LineNote, at: Timestamp) {
+        match note {
+            LineNote::Entered(gate, waiter) => drop(self.items.insert((gate, waiter.sort_key()))),
+            LineNote::Left(gate, waiter) => {
+                let (owner, key) = (&waiter.owner, waiter.sort_key());
+                let is_there = |one: &&Waits| one.gate == gate && one.waiter.sort_key() == key;
+                if self.waiting.get(owner).as_ref().is_some_and(is_there) {
+                    let what = format!("the item of {owner} at gate {gate} is deleted while it waits there");
+                    self.found.push(Violation::new(Invariant::Limits, at, what));
+                }
+                self.items.remove(&(gate, key));
+            }
+            LineNote::Paused(queue, true) => drop(self.paused.insert(queue)),
+            LineNote::Paused(queue, false) => drop(self.paused.remove(&queue)),
+        }
+    }
+
+    fn record(&mut self, owner: Owner, item: Option<(GateId, Waiter)>, is_ready: bool, at: Timestamp) {
+        let Some((gate, waiter)) = item else {
+            // It has left the line: so has its item, unless its process died between the two.
+            self.waiting.remove(&owner);
+            return;
+        };
+        if !self.items.contains(&(gate.clone(), waiter.sort_key())) {
+            let what = format!("{owner} waits at gate {gate} without an item");
+            self.found.push(Violation::new(Invariant::Limits, at, what));
+        }
+        self.waiting.insert(owner, Waits { gate, waiter, is_ready });
+    }
+
+    /// Looks at every gate at an instant. `by_gate` says that a gate was written just now.
+    fn look(&mut self, at: Timestamp, by_gate: bool) {
+        let ids: Vec<GateId> = self.gates.keys().cloned().collect();
+        for id in ids {
+            let Some(gate) = self.gates.get(&id) else { continue };
+            let is_free =
+                |gate: &Gate| gate.limit().is_some_and(|limit| taken(gate, at) < usize::from(limit.get()));
+            let can_come = |one: &&Waits| {
+                let Waits { gate: home, waiter, is_ready } = one;
+                let others = &waiter.branch.others;
+                *home == id
+                    && *is_ready
+                    && !gate.has(waiter)
+                    && !gate.is_absent(waiter.branch.mark(), at)
+                    && !self.paused.contains(&waiter.branch.queue)
+                    && others.iter().all(|other| self.gates.get(other).is_none_or(is_free))
+            };
+            let first = if is_free(gate) { self.waiting.values().find(can_come) } else { None };
+            let Some(first) = first else {
+                self.settle(&id, at);
+                continue;
+            };
+            // What ends by itself is found by the tick.
+            let ended = |gate: &Gate| gate.holders.iter().any(|one| one.until <= at);
+            let branch = first.waiter.branch.mark();
+            let by_itself = ended(gate)
+                || gate.absent.iter().any(|one| one.branch == branch)
+                || first.waiter.branch.others.iter().filter_map(|other| self.gates.get(other)).any(ended);
+            let is_fair = self.run.plan.is_fair() && by_gate && !by_itself;
+            let latency = Millis::new(self.run.plan.faults.latency_ms).saturating_mul(CALLS);
+            let allowed = if is_fair { FAIR.saturating_add(latency) } else { FOUND_WITHIN };
+            self.since.entry(id).or_insert((at, allowed, first.waiter.owner.clone()));
+        }
+    }
+
+    /// A place isn't free any more, or nobody waits who could come.
+    fn settle(&mut self, gate: &GateId, at: Timestamp) {
+        let Some((since, allowed, first)) = self.since.remove(gate) else { return };
+        // While calls fail, nobody can be called.
+        let counts_from = if allowed < FOUND_WITHIN { since } else { since.max(self.run.plan.faults_until) };
+        if at.since(counts_from) > allowed {
+            let what = format!("{first} and perhaps others wait at gate {gate} while a place is free");
+            self.found.push(Violation::new(Invariant::Limits, since, what));
+        }
+    }
+
+    fn end(&mut self, at: Timestamp) {
+        let ids: Vec<GateId> = self.since.keys().cloned().collect();
+        for id in ids {
+            self.settle(&id, at);
+        }
+    }
+}
