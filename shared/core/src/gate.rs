@@ -5,7 +5,7 @@
 //! lease that it was taken for: so one that was left behind by a crash never stays. An execution has its places from its
 //! first turn until its outcome is final.
 //!
-//! Whoever finds no place waits in the line of a gate, see [`line`]: an item there, and the position in its own record.
+//! Whoever finds no place waits in the line of a gate, see [`mod@line`]: an item there, and the position in its own record.
 //! No two writes are needed that must be one: whoever makes a place free looks at the line after that, and whoever comes
 //! to the line looks at the gate after that, so one of them sees the other.
 

@@ -81,18 +81,13 @@ impl Key {
     }
 
     /// Those that wait share a few partitions. There, those of a gate lie together, in the order of their line.
-    pub(crate) fn waiter(gate: &GateId, waiter: &Waiter) -> Self {
-        Self::in_line(gate, &waiter.sort_key())
-    }
-
-    /// A key in the line of a gate.
     pub(crate) fn in_line(gate: &GateId, key: &str) -> Self {
-        Self { pk: line_pk(line::part_of(gate)), sk: format!("{gate}#{key}") }
+        Self { pk: format!("{GATE}#line#{}", line::part_of(gate)), sk: format!("{gate}#{key}") }
     }
 
-    /// What follows all keys of that line: the character after the separator.
-    pub(crate) fn behind_line(gate: &GateId) -> Self {
-        Self { sk: format!("{gate}$"), ..Self::in_line(gate, "") }
+    /// The key of one that waits.
+    pub(crate) fn waiter(gate: &GateId, waiter: &Waiter) -> Self {
+        Self { sk: format!("{gate}#{}", waiter.sort_key()), ..Self::in_line(gate, "") }
     }
 
     /// All ticks share one record.
@@ -162,6 +157,11 @@ pub(crate) fn line_pk(part: u8) -> String {
     format!("{GATE}#line#{part}")
 }
 
+/// The range of the sort keys of a line from behind this key on. It ends with the character after the separator.
+pub(crate) fn line_range(gate: &GateId, after: &str) -> (String, String) {
+    (format!("{gate}#{after}"), format!("{gate}$"))
+}
+
 /// The gate in whose line this sort key is.
 pub(crate) fn line_gate(sk: &str) -> Option<GateId> {
     GateId::parse(sk.split('#').next()?).ok()
@@ -210,10 +210,9 @@ mod tests {
         assert_eq!(key.pk, format!("gate#line#{}", line::part_of(&gate)));
         assert_eq!(key.sk, "AAAAAAAAAAAAAAAAAAAAAA#mail#1");
         assert_eq!(line_gate(&key.sk), Some(gate.clone()));
-        assert_eq!(Key::behind_line(&gate).pk, key.pk);
         for (number, other) in [(1, "mail#1"), (0, "0"), (0, "zz~"), (255, "")] {
             let found = Key::in_line(&of(number), other);
-            let is_of_line = Key::in_line(&gate, "").sk <= found.sk && found.sk < Key::behind_line(&gate).sk;
+            let is_of_line = Key::in_line(&gate, "").sk <= found.sk && found.sk < line_range(&gate, "").1;
             assert_eq!(is_of_line, number == 0, "{found:?}");
         }
         // The partition of a line is no gate's.

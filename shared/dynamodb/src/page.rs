@@ -21,8 +21,9 @@ use crate::error::Failure;
 use crate::item::record::from_item;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
 use crate::key::{
-    Key, TASK_SK, cron_id, execution_id, line_gate, line_pk, operation_id, queue_name, task_id,
+    Key, TASK_SK, cron_id, execution_id, line_gate, line_pk, line_range, operation_id, queue_name, task_id,
 };
+use crate::read::Consistency;
 use crate::store::DynamoStore;
 use cursor::Walk;
 use list::List;
@@ -120,8 +121,9 @@ impl DynamoStore {
         after: &str,
         limit: usize,
     ) -> Result<Vec<Item>, StoreError> {
-        let Key { pk, sk: from } = Key::in_line(gate, after);
-        self.line_page(pk, from, Key::behind_line(gate).sk, limit).await
+        let pk = Key::in_line(gate, after).pk;
+        let (from, until) = line_range(gate, after);
+        self.line_page(pk, [from, until], limit, Consistency::Strong).await
     }
 
     /// The first gate after this one that has a line in a part of the table.
@@ -130,23 +132,23 @@ impl DynamoStore {
         part: u8,
         after: Option<&GateId>,
     ) -> Result<Option<GateId>, StoreError> {
-        let from = after.map(|gate| Key::behind_line(gate).sk).unwrap_or_default();
-        let found = self.line_page(line_pk(part), from, "~".to_owned(), 1).await?;
+        let from = after.map(|gate| line_range(gate, "").1).unwrap_or_default();
+        let found = self.line_page(line_pk(part), [from, "~".to_owned()], 1, Consistency::Eventual).await?;
         Ok(found.first().and_then(|item| string(item, SK)).and_then(line_gate))
     }
 
     async fn line_page(
         &self,
         pk: String,
-        from: String,
-        until: String,
+        [from, until]: [String; 2],
         limit: usize,
+        consistency: Consistency,
     ) -> Result<Vec<Item>, StoreError> {
         let query = self
             .client
             .query()
             .table_name(&self.table)
-            .consistent_read(true)
+            .consistent_read(consistency == Consistency::Strong)
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
             .key_condition_expression("#pk = :pk AND #sk BETWEEN :from AND :until")
             .expression_attribute_names("#pk", PK)

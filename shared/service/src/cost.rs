@@ -133,8 +133,8 @@ pub fn hints_sent_together(steps: f64) -> Units {
 pub const CLOSE: Units = Units::of(2.0, 0.0, 0.0).logging(360.0);
 /// A tick with nothing due, for each shard of the due index.
 pub const IDLE_SHARD: Units = Units::of(0.0, 1.0, 0.0);
-/// A tick itself, beside its shards.
-pub const TICK: Units = Units::of(0.0, 0.5, 0.0).logging(300.0);
+/// A tick itself, beside its shards: its record, and the parts of all lines.
+pub const TICK: Units = Units::of(0.0, 2.5, 0.0).logging(300.0);
 /// What a tick adds that sends timers or the hints of sleeps, however many: it records up to where.
 pub const HANDOVER: Units = Units::of(1.0, 0.5, 0.0);
 /// The access log's line for a request to the HTTP API.

@@ -91,11 +91,9 @@ pub(crate) trait Drive: Sized + Sync {
     /// What must be written before this command is decided on the record, for a reason that the record doesn't have.
     fn first(
         &self,
-        _service: &Service,
-        _record: &Self::Record,
-    ) -> impl Future<Output = Result<Option<TryOf<Self>>, ServiceError>> + Send {
-        async { Ok(None) }
-    }
+        service: &Service,
+        record: &Self::Record,
+    ) -> impl Future<Output = Result<Option<TryOf<Self>>, ServiceError>> + Send;
 
     /// The command to decide after a conflict, if it must differ: it was first decided on the record `seen`, which has
     /// become `current`.

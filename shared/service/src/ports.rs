@@ -262,8 +262,8 @@ pub trait Store: Send + Sync {
     /// [`Waiter::sort_key`]), read consistently.
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError>;
 
-    /// The first gate after this one, in the order of their ids, that has a line in a part of the store. A store may have
-    /// all lines in part 0; there are [`tickover_core::gate::line::PARTS`] parts.
+    /// The first gate after this one, in the order of their ids, that has a line in a part of the store; perhaps as it was a
+    /// second ago. A store may have all lines in part 0; there are [`tickover_core::gate::line::PARTS`] parts.
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError>;
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError>;

@@ -194,10 +194,13 @@ async fn places_and_waiting_tasks_are_measured_by_key() {
     }
     let lease = caller.lease().await;
     assert!(caller.scene.claim("work").await.unwrap().is_none());
+    // Who waits is counted by the tick.
+    caller.scene.tick().await.unwrap();
     let first = found(&recorder);
     has(&first, "tickover_limit_taken measured", "1");
     has(&first, "tickover_limit_waiting measured", "2");
     caller.ok("/v1/tasks/a/complete", json!({"lease": lease})).await;
+    caller.scene.tick().await.unwrap();
     let then = found(&recorder);
     has(&then, "tickover_limit_taken measured", "1");
     has(&then, "tickover_limit_waiting measured", "1");

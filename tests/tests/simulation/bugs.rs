@@ -404,6 +404,11 @@ fn an_end_that_calls_nobody_is_caught() {
 }
 
 #[test]
+fn one_that_comes_to_a_line_without_an_item_is_caught() {
+    is_caught(Bug::ItemNotWritten);
+}
+
+#[test]
 fn a_key_that_is_taken_from_another_task_is_caught() {
     is_caught(Bug::KeyTakenUnchecked);
 }

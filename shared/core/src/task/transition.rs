@@ -228,7 +228,9 @@ pub(crate) fn start_time(task: &mut Task, now: Timestamp) {
         && task.parked.is_paused()
         && pending.schedule_to_start_at.is_none()
     {
-        pending.schedule_to_start_at = task.timeouts.schedule_to_start.map(|timeout| now.plus(timeout.after));
+        let starts_at = pending.available_at.max(now);
+        pending.schedule_to_start_at =
+            task.timeouts.schedule_to_start.map(|timeout| starts_at.plus(timeout.after));
     }
 }
 

@@ -21,10 +21,14 @@ async fn in_place(ctx: Ctx, (): ()) -> Result<u32> {
 
 /// Pauses an execution after a minute, and resumes it after a day.
 async fn pause_for_a_day(scene: &Scene, worker: &tickover::Worker, id: &str) {
+    pause_for(scene, worker, id, Millis::from_days(1)).await;
+}
+
+async fn pause_for(scene: &Scene, worker: &tickover::Worker, id: &str, span: Millis) {
     let id = execution_id(id);
     scene.pass(worker, Millis::from_secs(60)).await;
     scene.service.pause(&id).await.unwrap();
-    scene.pass(worker, Millis::from_days(1)).await;
+    scene.pass(worker, span).await;
     scene.service.resume(&id).await.unwrap();
 }
 
@@ -98,16 +102,43 @@ async fn nobody_comes(ctx: Ctx, has_start_timeout: bool) -> Result<u32> {
 
 #[tokio::test]
 async fn a_remote_step_whose_queue_has_no_worker_during_a_pause_has_its_time_afresh_at_the_resume() {
-    for has_start_timeout in [false, true] {
+    // Its timeout passes in the pause, or afterwards.
+    let (long, short) = (Millis::from_days(1), Millis::from_secs(300));
+    for (pause, has_start_timeout) in [(long, false), (long, true), (short, false), (short, true)] {
         let scene = Scene::new();
         let worker = scene.worker_of(Registry::new().with(nobody_comes), "workflows");
         scene.start(&nobody_comes, "e", &has_start_timeout).await;
-        pause_for_a_day(&scene, &worker, "e").await;
-        assert_eq!(scene.status("e").await, ExecutionStatus::Waiting, "{has_start_timeout}");
+        pause_for(&scene, &worker, "e", pause).await;
+        assert_eq!(scene.status("e").await, ExecutionStatus::Waiting, "{pause} {has_start_timeout}");
+        // One of its start, and one of the resume.
+        assert_eq!(scene.depth("works").await.visible, 2, "{pause} {has_start_timeout}");
         let resumed_at = scene.now();
         let ended = scene.finish(&worker, "e").await;
         assert_eq!(ended.code(), "timed_out");
         let took = ended.described.execution.closed().unwrap().ended_at.since(resumed_at);
-        assert!((600_000..601_000).contains(&took.as_u64()), "{has_start_timeout}: {took}");
+        assert!((600_000..601_000).contains(&took.as_u64()), "{pause} {has_start_timeout}: {took}");
     }
+}
+
+static ASKED_LATE: Count = Count::new();
+
+#[tickover::step("late", queue = "works", timeout = "10m")]
+async fn late() -> Result<u32, Failure> {
+    Ok(ASKED_LATE.add())
+}
+
+#[tickover::workflow("asked-late")]
+async fn asked_late(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.step(late()).await?)
+}
+
+#[tokio::test]
+async fn a_remote_step_with_two_messages_after_a_pause_runs_once() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(asked_late), "workflows");
+    let other = scene.worker_of(Registry::new().with_step::<late>(), "works");
+    scene.start(&asked_late, "e", &()).await;
+    pause_for(&scene, &worker, "e", Millis::from_secs(300)).await;
+    let ended = scene.with(&other, scene.finish(&worker, "e")).await;
+    assert_eq!((ended.output::<u32>(), ASKED_LATE.get()), (0, 1));
 }

@@ -4,9 +4,10 @@ use tickover_core::command::Context;
 use tickover_core::cron::{Command, Cron, Decision, Reply};
 use tickover_core::id::CronId;
 
-use super::Drive;
+use super::{Drive, TryOf};
+use crate::error::ServiceError;
 use crate::ports::{Current, Store, StoreError};
-use crate::service::Rules;
+use crate::service::{Rules, Service};
 
 impl Drive for Command {
     type Record = Cron;
@@ -29,5 +30,9 @@ impl Drive for Command {
 
     fn id(cron: &Cron) -> &CronId {
         &cron.id
+    }
+
+    async fn first(&self, _service: &Service, _cron: &Cron) -> Result<Option<TryOf<Self>>, ServiceError> {
+        Ok(None)
     }
 }

@@ -7,7 +7,7 @@ use tickover_core::execution::Execution;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
-use super::Drive;
+use super::{Drive, TryOf};
 use crate::error::ServiceError;
 use crate::ports::{Current, Store, StoreError};
 use crate::service::{Rules, Service};
@@ -72,6 +72,14 @@ where
 
     fn id(record: &C::Record) -> &C::Id {
         C::id(record)
+    }
+
+    async fn first(
+        &self,
+        service: &Service,
+        record: &C::Record,
+    ) -> Result<Option<TryOf<Self>>, ServiceError> {
+        self.command.first(service, record).await
     }
 
     async fn again(

@@ -5,7 +5,7 @@ use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Command, Decision, Execution, Reply};
 use tickover_core::id::ExecutionId;
 
-use super::Drive;
+use super::{Drive, TryOf};
 use crate::error::ServiceError;
 use crate::metric;
 use crate::ports::{Current, Store, StoreError};
@@ -33,6 +33,14 @@ impl Drive for Command {
 
     fn id(execution: &Execution) -> &ExecutionId {
         &execution.id
+    }
+
+    async fn first(
+        &self,
+        _service: &Service,
+        _execution: &Execution,
+    ) -> Result<Option<TryOf<Self>>, ServiceError> {
+        Ok(None)
     }
 
     async fn again(

@@ -101,7 +101,14 @@ impl Service {
 
     /// Stops the time of the remote steps that wait, of an execution that is paused.
     pub(super) async fn hold_steps(&self, execution: &Execution) -> Result<(), ServiceError> {
-        self.command_steps(execution, &Command::Hold).await
+        match self.command_steps(execution, &Command::Hold).await {
+            // A step that can't be read keeps its time. The execution must not stay paused because of it.
+            Err(error @ ServiceError::Corrupt { .. }) => {
+                tracing::error!({ field::EXECUTION_ID } = %execution.id, %error, "a step keeps its deadline");
+                Ok(())
+            }
+            held => held,
+        }
     }
 
     /// Unparks the remote steps of an execution that was resumed.

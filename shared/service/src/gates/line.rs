@@ -275,7 +275,7 @@ impl Service {
             && let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await?
         {
             let waiting = self.with_retries(|| self.ports.store.waiters(id, "", PAGE_MAX)).await?;
-            metric::limit(&gate, Some(waiting.len()));
+            metric::limit(&gate, Some(waiting.iter().filter(|one| !gate.has(one)).count()));
         }
         Ok(())
     }

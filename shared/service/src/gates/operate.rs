@@ -162,7 +162,9 @@ impl Service {
     /// The record of a key or of one of its shards.
     async fn shard(&self, id: GateId, shard: u8) -> Result<Option<ShardOfKey>, ServiceError> {
         let Some(gate) = self.with_retries(|| self.ports.store.gate(&id)).await? else { return Ok(None) };
-        let waiting = self.with_retries(|| self.ports.store.waiters(&id, "", COUNTED_MAX)).await?;
+        let called = gate.holders.iter().filter(|one| one.is_called()).count();
+        let waiting = self.with_retries(|| self.ports.store.waiters(&id, "", COUNTED_MAX + called)).await?;
+        let waiting = waiting.into_iter().filter(|one| !gate.has(one)).take(COUNTED_MAX).collect();
         Ok(Some(ShardOfKey { shard, gate, waiting }))
     }
 }

@@ -121,14 +121,22 @@ fn i1_a_hint_follows_its_commit(
 }
 
 /// The tick sends another hint for a task only if the queue looked empty twice, or younger hints have been claimed, or
-/// hours have passed; and never twice within a backstop.
+/// hours have passed; and never twice within a backstop. A resume sends one for a task that is parked. It is another one if
+/// the task was put on hold while its hint was in the queue: at most one for each pause.
 fn i9_a_second_hint_has_a_reason(event: &Event, decided: &Decided, run: &Run) -> Option<Violation> {
-    let (Command::Due(view), Some(seen)) = (&decided.command, &decided.seen) else { return None };
+    let Some(seen) = &decided.seen else { return None };
     let first = matches!(decided.outcome, Ok(Reply::Due(DueReply::TimedOut)));
     let dispatches = decided.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. }));
     if !dispatches || first {
         return None;
     }
+    let is_not_parked = seen.parked.is_no() && matches!(seen.state, State::Pending(_));
+    let is_hold = matches!(decided.command, Command::Hold);
+    if is_hold || (is_not_parked && matches!(decided.command, Command::Unpark)) {
+        let what = format!("not parked, at {}: another hint of {}", clock(decided.now), brief(seen));
+        return Some(Violation::new(Invariant::I9, event.at, what));
+    }
+    let Command::Due(view) = &decided.command else { return None };
     let since = waiting_since(seen)?;
     let waited = decided.now.plus(SKEW).since(since);
     let empty_twice = view.looks_empty && seen.due.is_some_and(|due| due.kind == DueKind::Recheck);

@@ -3,12 +3,13 @@
 
 use crate::command::Context;
 use crate::decision::DueReply;
+use crate::due_slot::SlotChange;
 use crate::task::decision::{Decision, Reply};
 use crate::task::due::latest;
 use crate::task::transition;
 use crate::task::{State, Task};
 
-use super::due::{moved, rearm};
+use super::due::rearm;
 
 pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
     let nothing = Decision::unchanged(task, Ok(Reply::Due(DueReply::Nothing)));
@@ -17,7 +18,11 @@ pub(super) fn decide(task: &Task, context: &Context<'_>) -> Decision {
     if has_time && task.parent.is_some() {
         let mut after = task.clone();
         transition::hold(&mut after);
-        return moved(task, after, DueReply::Rearmed, context);
+        // A slot that is still ahead stays, as at a claim: if nobody unparks the step, the tick does it then.
+        let is_due = task.due.is_some_and(|due| due.at <= context.now);
+        let placement = if is_due { SlotChange::Latest } else { SlotChange::KeepOrLower };
+        let reply = Ok(Reply::Due(DueReply::Rearmed));
+        return super::update_in_slot(task, after, placement, context, reply);
     }
     if !task.depends_on_a_pause(context.now) {
         return nothing;

@@ -1,7 +1,6 @@
 //! unpark: a task's queue or execution was resumed. The task gets the hint again that was deleted during the pause.
 
 use crate::command::Context;
-use crate::decision::Effect;
 use crate::due_slot::SlotChange;
 use crate::task::Task;
 use crate::task::decision::{Decision, Reply};
@@ -28,8 +27,8 @@ pub(super) fn unparked(
     let mut after = task.clone();
     transition::unpark(&mut after, context.now);
     let mut decision = super::update_in_slot(task, after, placement, context, outcome);
-    let is_sent = decision.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. }));
-    let hint = decision.record().filter(|_| !is_sent).map(super::dispatch);
+    // A lost worker's task gets its hint for the end of the lease. For a later start, the tick sends it.
+    let hint = decision.record().filter(|task| task.running().is_some()).map(super::dispatch);
     decision.effects.extend(hint);
     decision
 }

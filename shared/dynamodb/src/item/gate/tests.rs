@@ -154,7 +154,7 @@ fn those_who_wait_lie_in_the_part_of_their_line_by_branch_priority_and_time() {
     let items: Vec<Item> = order.iter().map(|waiter| of_waiter(&gate, waiter, NOW).unwrap()).collect();
     let keys: Vec<&str> = items.iter().map(|item| string(item, SK).unwrap()).collect();
     assert!(keys.is_sorted(), "{keys:?}");
-    let (start, end) = (Key::in_line(&gate, "").sk, Key::behind_line(&gate).sk);
+    let (start, end) = key::line_range(&gate, "");
     for ((item, waiter), key) in items.iter().zip(order).zip(&keys) {
         assert_eq!(to_waiter(item).unwrap(), waiter);
         assert_eq!((&item[PK], &item[TTL]), (&AttributeValue::S(line_pk(part_of(&gate))), &seconds(NOW)));

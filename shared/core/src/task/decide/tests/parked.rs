@@ -107,6 +107,35 @@ fn the_tick_leaves_a_step_on_hold_until_the_resume() {
 }
 
 #[test]
+fn a_step_that_is_put_on_hold_before_its_timeout_stays_in_its_due_slot_and_the_tick_unparks_it() {
+    let waiting = task().step().deadline("10m").scheduled().at("9m");
+    let due = waiting.record().due;
+    let held = waiting.hold().sends_nothing().hold().changes_nothing();
+    assert!(held.record().is_held() && held.record().due == due);
+    // Its execution was resumed by a process that died then.
+    let scene = held.at("10m").tick().replies(Reply::Due(DueReply::Dispatched)).sends_hint_for("0s");
+    assert_eq!(scene.record().deadline_at, Some(t("20m")));
+    scene.claim("a").replies(CLAIMED);
+}
+
+#[test]
+fn a_retry_on_hold_has_its_whole_time_and_its_hint_comes_for_its_start() {
+    let failed = |delay| {
+        let plan = task().step().deadline("3h").start_within("5m", OnTimeout::Terminal);
+        plan.attempts(2).delay(delay).scheduled().claim("a").at("1m").fail("a").is(Status::Pending)
+    };
+    let scene = failed("10m").at("5m").hold().sends_nothing().at("6m").unpark().sends_hint_for("11m");
+    assert_eq!(scene.record().deadline_at, Some(t("3h 6m")));
+    assert_eq!(scene.pending().schedule_to_start_at, Some(t("16m")));
+    // The tick sends the hint of a later start, also if it finds the step on hold.
+    let held = || failed("2h").at("5m").hold().sends_nothing();
+    let scene = held().at("6m").unpark().sends_no_hint().at("1h 58m").tick().sends_hint_for("2h 1m");
+    assert_eq!(scene.record().deadline_at, Some(t("3h 6m")));
+    let scene = held().at("1h 58m").tick().sends_no_hint();
+    scene.at("1h 59m").unpark().sends_hint_for("2h 1m").at("2h 1m").claim("b").replies(CLAIMED);
+}
+
+#[test]
 fn only_a_step_that_waits_with_a_timeout_of_its_own_is_put_on_hold() {
     for scene in [
         task().deadline("10m").scheduled().at("11m"),
