@@ -17,7 +17,7 @@ mod pace;
 pub mod rate;
 mod take;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::num::NonZeroU16;
 
@@ -97,7 +97,7 @@ pub struct Gate {
     pub pinned_shards: Shards,
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
-    /// Branches of its line that were called in vain.
+    /// Queues of those in its line that were called in vain.
     #[serde(rename = "ab", default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Absent>,
     /// Other gates in whose lines some wait for a place here.
@@ -153,7 +153,7 @@ pub enum Hold {
     /// It has taken its place for what has this mark: a task for an attempt, of which it is the beginning of the lease's
     /// digest; an execution for a version of its record, see [`version_mark`].
     Taken { mark: u32 },
-    /// It waits in the branch of the line with this mark, was offered the place and told, and hasn't come yet.
+    /// It waits in a branch of the line with this mark, was offered the place and told, and hasn't come yet.
     Called { branch: u32 },
 }
 

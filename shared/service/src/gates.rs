@@ -40,6 +40,7 @@ pub use operate::{LimitHolder, LimitView, WaitsAt};
 /// How often a change is tried again because others write the same gate.
 const TRIES: u32 = 20;
 const CONFLICT_WAIT: Millis = Millis::new(4);
+
 /// What is done at a gate.
 enum Act<'a> {
     Take(&'a Take),
@@ -56,7 +57,7 @@ enum Act<'a> {
         incarnation: Incarnation,
         mark: u32,
     },
-    /// A task or an execution has ended that waited.
+    /// One doesn't come to the place that it was offered: it has ended, or another gate has none for it.
     Withdraw {
         owner: &'a Owner,
         incarnation: Incarnation,
@@ -99,8 +100,8 @@ impl Act<'_> {
     /// Whether it offers free places to the line. Where places were free before, whoever can come has been called.
     fn offers(&self, was_full: bool) -> bool {
         match self {
-            Self::Look | Self::Patrol(_) => true,
-            Self::Free { .. } | Self::Withdraw { .. } | Self::Pin(_) | Self::Release(_) => was_full,
+            Self::Look | Self::Patrol(_) | Self::Withdraw { .. } => true,
+            Self::Free { .. } | Self::Pin(_) | Self::Release(_) => was_full,
             Self::Take(_) | Self::Extend { .. } | Self::Reserve(_) | Self::GiveBack(_) | Self::AwaitBy(_) => {
                 false
             }
@@ -161,16 +162,15 @@ impl Service {
             let has_rest = offers && after.free() > 0;
             let awaited_by = if has_rest { std::mem::take(&mut after.awaited_by) } else { vec![] };
             let (after_limit, after_free) = (after.limit(), after.free());
-            let is_empty = before.is_none()
-                && !matches!(act, Act::Pin(_))
-                && after.holders.is_empty()
-                && after.rate.is_none();
-            let record = if is_empty { None } else { after.finish(before.as_ref(), nonce, now) };
+            // A look makes no record of a gate that nobody uses.
+            let is_unused = after.pinned.is_none() && after.holders.is_empty() && after.rate.is_none();
+            let record =
+                if before.is_none() && is_unused { None } else { after.finish(before.as_ref(), nonce, now) };
             if let Some(record) = &record {
                 let replaces = before.as_ref().map(|before| before.nonce);
                 let write = Write::PutGate { record: Box::new(record.clone()), replaces };
                 match self.with_retries(|| self.ports.store.commit(std::slice::from_ref(&write))).await {
-                    Ok(()) => metric::limit(record, found.waiting),
+                    Ok(()) => metric::limit(record, None),
                     Err(StoreError::Conflict { .. }) => {
                         self.back_off(tries, CONFLICT_WAIT).await;
                         continue;

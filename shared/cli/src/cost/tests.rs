@@ -52,7 +52,7 @@ fn stored(gigabytes: f64) -> f64 {
 
 #[test]
 fn an_idle_system_costs_its_ticks_its_polling_its_alarms_and_one_metric() {
-    let ticks = 43_200.0 * (16.5 * 0.125 + 1.0 + INVOCATION) / 1e6 + logs(43_200.0 * 300.0 / 1e9);
+    let ticks = 43_200.0 * (18.5 * 0.125 + 1.0 + INVOCATION) / 1e6 + logs(43_200.0 * 300.0 / 1e9);
     let polling = 648_000.0 * 0.40 / 1e6;
     is_about(usd(&[]), ticks + 4.0 * polling + 0.30 + 0.70);
     is_about(usd(&["--workers", "0"]), ticks + 3.0 * polling + 0.30 + 0.50);

@@ -70,6 +70,11 @@ pub fn hint_arrives_at(execution: &Execution) -> Option<Timestamp> {
     }
 }
 
+/// The same, unless that hint was deleted and something else carries the execution.
+pub(crate) fn hint_under_way_at(execution: &Execution) -> Option<Timestamp> {
+    hint_arrives_at(execution).filter(|_| execution.parked.is_no())
+}
+
 impl Waiting {
     /// Whether an extra hint was sent: one other than for `until`, or for the end of a step or child.
     fn has_extra_hint(&self, execution: &Execution) -> bool {

@@ -55,8 +55,10 @@ pub(super) fn update_in_slot(
         due_no_later_than,
         wakes: None,
     });
-    let moved = Move::between(Some(&before.waiting()), &after.waiting(), context.now);
-    moved.add_to(&mut writes, &mut effects);
+    if before.parked != after.parked {
+        let moved = Move::between(Some(&before.waiting()), &after.waiting(), context.now);
+        moved.add_to(&mut writes, &mut effects);
+    }
     Decision { new_items, writes, effects, ..Decision::of(after, outcome) }
 }
 
@@ -103,10 +105,8 @@ const fn has_ended(execution: &Execution) -> bool {
 /// When the hint must arrive that this change makes necessary. None is necessary if a hint that is under way arrives no
 /// later: otherwise each read of the record would add a hint to the queue.
 fn newly_arriving(before: &Execution, after: &Execution) -> Option<Timestamp> {
-    let under_way =
-        |execution: &Execution| due::hint_arrives_at(execution).filter(|_| execution.parked.is_no());
-    let arrives_at = under_way(after)?;
-    under_way(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
+    let arrives_at = due::hint_under_way_at(after)?;
+    due::hint_under_way_at(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
 }
 
 pub(super) fn turn(execution: &Execution, at: Timestamp) -> Effect {

@@ -4,6 +4,7 @@ mod absent;
 mod limit;
 mod line;
 mod random;
+pub(crate) mod told;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;

@@ -124,8 +124,10 @@ fn update_in_slot(
         due_no_later_than,
     };
     let mut writes = vec![write];
-    let moved = Move::between(Some(&before.waiting()), &after.waiting(), context.now);
-    moved.add_to(&mut writes, &mut effects);
+    if before.parked != after.parked {
+        let moved = Move::between(Some(&before.waiting()), &after.waiting(), context.now);
+        moved.add_to(&mut writes, &mut effects);
+    }
     Decision { writes, effects, ..Decision::of(after, outcome) }
 }
 

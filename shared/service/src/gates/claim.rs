@@ -94,16 +94,12 @@ impl Service {
                     let Some(stored) = self.load(&task.id).await? else { return Ok(PlacesTaken::Gone) };
                     if (stored.incarnation, stored.version) != (task.incarnation, task.version) {
                         self.free_unused(places).await;
-                        places.created.clear();
-                        places.taken = None;
                         return Ok(PlacesTaken::All(stored));
                     }
                     sure = true;
                 }
                 Taken::Full => {
                     self.free_unused(places).await;
-                    places.created.clear();
-                    places.taken = None;
                     return self.wait_in_line(task).await;
                 }
             }
@@ -123,9 +119,8 @@ impl Service {
             self.stays_in_line(&stored.waiting()).await?;
             return Ok(PlacesTaken::Waits(stored));
         }
-        let task = stored;
-        let (id, command) = (task.id.clone(), Command::WaitInLine { seen_version: task.version });
-        let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
+        let command = Command::WaitInLine { seen_version: stored.version };
+        let decision = self.drive(&task.id, Known::Record(Box::new(stored)), &command).await?;
         Ok(match decision.outcome {
             Ok((current, Reply::Claim(ClaimReply::Parked))) => PlacesTaken::Waits(current),
             // The record has changed.
@@ -159,8 +154,9 @@ impl Service {
         if let Some(start) = places.start.take() {
             self.give_start_back(&start).await;
         }
-        for (owner, incarnation, gated) in &places.created {
-            let act = Act::Free { owner, incarnation: *incarnation, mark: places.mark };
+        places.taken = None;
+        for (owner, incarnation, gated) in std::mem::take(&mut places.created) {
+            let act = Act::Free { owner: &owner, incarnation, mark: places.mark };
             let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;
             if let Err(error) = freed {
                 warn_unless_logged!(error; %owner, %error, "place not given up; it will end by itself");

@@ -42,8 +42,6 @@ pub(super) struct Found {
     pub(super) records: Records,
     /// The text of the key, from the first record.
     text: Option<String>,
-    /// How many items were seen that wait, if they were all.
-    pub(super) waiting: Option<usize>,
 }
 
 /// The gates that one tick has looked at.
@@ -188,9 +186,7 @@ impl Service {
             return Ok(());
         }
         let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation: waiter.incarnation };
-        Box::pin(self.change_gate(&gate, "", &withdraw)).await?;
-        Box::pin(self.look(&gate)).await;
-        Ok(())
+        Box::pin(self.change_gate(&gate, "", &withdraw)).await.map(drop)
     }
 
     /// Looks at a gate for those in its line. If that fails, a tick does it.
@@ -258,11 +254,11 @@ impl Service {
                 let Some(gate) = next else { break };
                 patrolled.is_first(&gate);
                 match self.change_gate(&gate, "", &Act::Patrol(&patrolled)).await {
+                    Ok((_, record)) => self.measure_line(record.as_ref()).await?,
                     // Others change it just now, and offer what is free.
-                    Ok(_) | Err(ServiceError::Contended) => {}
+                    Err(ServiceError::Contended) => {}
                     Err(error) => return Err(error),
                 }
-                self.measure_line(&gate).await?;
                 last = Some(gate);
             }
         }
@@ -270,12 +266,10 @@ impl Service {
     }
 
     /// Counts who waits, for the metric of the key.
-    async fn measure_line(&self, id: &GateId) -> Result<(), ServiceError> {
-        if metric::records_limits()
-            && let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await?
-        {
-            let waiting = self.with_retries(|| self.ports.store.waiters(id, "", PAGE_MAX)).await?;
-            metric::limit(&gate, Some(waiting.iter().filter(|one| !gate.has(one)).count()));
+    async fn measure_line(&self, gate: Option<&Gate>) -> Result<(), ServiceError> {
+        if let Some(gate) = gate.filter(|_| metric::records_limits()) {
+            let waiting = self.with_retries(|| self.ports.store.waiters(&gate.id, "", PAGE_MAX)).await?;
+            metric::limit(gate, Some(waiting.iter().filter(|one| !gate.has(one)).count()));
         }
         Ok(())
     }

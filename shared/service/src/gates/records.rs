@@ -3,7 +3,7 @@
 use tickover_core::decision::Effect;
 use tickover_core::execution::Execution;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::gate::{self, AskedLimit, CLOCKS, Hold, Holder, LEFT_BEHIND_AFTER, Waiter};
+use tickover_core::gate::{self, AskedLimit, CLOCKS, Hold, Holder, LEFT_BEHIND_AFTER, Waiter, Waiting};
 use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, TaskId};
 use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
@@ -64,6 +64,14 @@ pub(super) enum Standing {
     LeftOver,
 }
 
+/// The part of a record that matters to a line.
+struct Said<'a> {
+    waiting: Waiting<'a>,
+    version: u64,
+    ready_at: Option<Timestamp>,
+    created_at: Timestamp,
+}
+
 impl Records {
     fn task(&self, id: &TaskId, incarnation: Incarnation) -> Option<&Task> {
         self.tasks.iter().find(|task| task.id == *id && task.incarnation == incarnation)
@@ -79,24 +87,34 @@ impl Records {
         self.unreadable |= other.unreadable;
     }
 
+    /// What the record of one that waits says of that.
+    fn said(&self, waiter: &Waiter) -> Option<Said<'_>> {
+        match &waiter.owner {
+            Owner::Task(id) => self.task(id, waiter.incarnation).map(|one| Said {
+                waiting: one.waiting(),
+                version: one.version,
+                ready_at: one.ready_at(),
+                created_at: one.created_at,
+            }),
+            Owner::Execution(id) => self.execution(id, waiter.incarnation).map(|one| Said {
+                waiting: one.waiting(),
+                version: one.version,
+                ready_at: one.ready_at(),
+                created_at: one.created_at,
+            }),
+        }
+    }
+
     /// How one that waits stands. Its record may have been read by a clock that is behind the one by which it came.
     pub(super) fn standing(&self, waiter: &Waiter, now: Timestamp) -> Standing {
-        let found = match &waiter.owner {
-            Owner::Task(id) => self
-                .task(id, waiter.incarnation)
-                .map(|one| (one.parked.in_line(), one.version, one.ready_at())),
-            Owner::Execution(id) => self
-                .execution(id, waiter.incarnation)
-                .map(|one| (one.parked.in_line(), one.version, one.ready_at())),
-        };
         // The item comes before the record.
         let may_be_written = now < waiter.written_at.plus(WRITTEN_WITHIN);
-        match found {
-            Some((position, _, ready_at)) if position == Some(waiter.position) => match ready_at {
+        match self.said(waiter) {
+            Some(said) if said.waiting.position == Some(waiter.position) => match said.ready_at {
                 Some(at) if at <= now.plus(CLOCKS) => Standing::Ready,
                 Some(_) | None => Standing::Away,
             },
-            Some((_, version, _)) if version >= waiter.position.version => Standing::LeftOver,
+            Some(said) if said.version >= waiter.position.version => Standing::LeftOver,
             None if self.unreadable => Standing::Away,
             Some(_) | None if may_be_written => Standing::Away,
             Some(_) | None => Standing::LeftOver,
@@ -105,13 +123,8 @@ impl Records {
 
     /// The limit that one that waits asks of this gate, and the text of the key.
     pub(super) fn asked_limit(&self, waiter: &Waiter, gate: &GateId) -> Option<(AskedLimit, String)> {
-        let (gates, asked_at) = match &waiter.owner {
-            Owner::Task(id) => self.task(id, waiter.incarnation).map(|one| (one.gates(), one.created_at)),
-            Owner::Execution(id) => {
-                self.execution(id, waiter.incarnation).map(|one| (one.gates(), one.created_at))
-            }
-        }?;
-        let here = gates.iter().find(|one| GateId::from(&one.key) == *gate)?;
+        let Said { waiting, created_at: asked_at, .. } = self.said(waiter)?;
+        let here = waiting.gates.iter().find(|one| GateId::from(&one.key) == *gate)?;
         let asked = AskedLimit { limit: here.limit, shards: here.shards, asked_at };
         Some((asked, here.text.clone()))
     }

@@ -34,8 +34,7 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
     });
     if decision.reply() == Ok(&Reply::Changed { changed: false }) && decision.writes.is_empty() {
         // This may be the same call, repeated, and its hint may have been lost.
-        let is_carried = !execution.parked.is_no();
-        let hint = due::hint_arrives_at(execution).filter(|at| *at <= context.now && !is_carried);
+        let hint = due::hint_under_way_at(execution).filter(|at| *at <= context.now);
         decision.effects.extend(hint.map(|at| turn(execution, at)));
     }
     decision

@@ -20,7 +20,7 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
             if is_untouched(execution) {
                 // The same call, repeated: its hint may have been lost, so it is sent again.
                 let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
-                decision.effects.extend(due::hint_arrives_at(execution).map(|at| turn(execution, at)));
+                decision.effects.extend(due::hint_under_way_at(execution).map(|at| turn(execution, at)));
                 return decision;
             }
             let reject = Reject::ExecutionOpen { status: execution.status(), needs: "has ended" };

@@ -39,7 +39,7 @@ pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context
 /// The same event, repeated. If no turn has seen it yet, its hint may have been lost: this call sends it again.
 fn repeat(execution: &Execution, after_expiry: Option<Execution>, context: &Context<'_>) -> Decision {
     let is_unseen = matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.wake_requested);
-    let hint = due::hint_arrives_at(execution).filter(|_| after_expiry.is_none() && is_unseen);
+    let hint = due::hint_under_way_at(execution).filter(|_| after_expiry.is_none() && is_unseen);
     let reply = Ok(Reply::EventSent { duplicate: true });
     let mut decision = expired_or_unchanged(execution, after_expiry, context, reply);
     decision.effects.extend(hint.map(|at| turn(execution, at)));

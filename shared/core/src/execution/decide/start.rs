@@ -43,8 +43,7 @@ fn repeat(execution: &Execution, start: &Start) -> Decision {
     let reply = Reply::Started { existed: !ours };
     let mut decision = Decision::unchanged(execution, Ok(reply));
     // No worker has started a turn of it: its hint may have been lost, and a second one does no harm.
-    let is_open = execution.is_untouched() && execution.parked.is_no();
-    let hint = due::hint_arrives_at(execution).filter(|_| is_open);
+    let hint = due::hint_under_way_at(execution).filter(|_| execution.is_untouched());
     decision.effects.extend(hint.map(|at| turn(execution, at)));
     // If a parent's worker was lost before it recorded the start of a child, the parent starts the child again. It is
     // about to wait for a notification that was already sent, so it is sent again.
@@ -69,7 +68,7 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     }
     let slot: Option<Due> = due::latest(&execution, context.now, context.limits);
     let timer = due_slot::set_slot(None, slot, &mut execution, context);
-    let hint = due::hint_arrives_at(&execution).filter(|_| execution.parked.is_no());
+    let hint = due::hint_under_way_at(&execution);
     let mut effects: Vec<Effect> = hint.map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
     let mut writes =

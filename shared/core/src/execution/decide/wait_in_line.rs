@@ -5,13 +5,20 @@ use crate::command::Context;
 use crate::due_slot::SlotChange;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{expired_or_unchanged, update_in_slot};
-use crate::execution::{Execution, closing};
+use crate::execution::{Execution, ExecutionState, closing};
 use crate::gate::Position;
 use crate::parked::Parked;
 
 pub(super) fn decide(execution: &Execution, seen_version: u64, context: &Context<'_>) -> Decision {
     let expired = closing::expire(execution, context);
-    let changed = execution.version == seen_version && execution.closed().is_none() && expired.is_none();
+    // A turn in progress has its places, and one for later asks for them then.
+    let is_ready = match &execution.state {
+        ExecutionState::Pending(ready) => ready.available_at <= context.now,
+        ExecutionState::Running(turn) => turn.lease_expires_at <= context.now,
+        ExecutionState::Waiting(_) => true,
+        ExecutionState::Closing(_) | ExecutionState::Ended(_) => false,
+    };
+    let changed = execution.version == seen_version && is_ready && expired.is_none();
     let reply = Ok(Reply::Changed { changed });
     if !changed {
         return expired_or_unchanged(execution, expired, context, reply);

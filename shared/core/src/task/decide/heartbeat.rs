@@ -39,10 +39,11 @@ pub(super) fn decide(task: &Task, heartbeat: &Heartbeat, context: &Context<'_>) 
 
 fn record(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Context<'_>) -> Decision {
     let now = context.now;
+    let lease_expires_at = lease_end(task, running, heartbeat, context);
     let mut after = task.clone();
     after.progress = heartbeat.progress.or(task.progress);
     after.state = State::Running(Running {
-        lease_expires_at: lease_end(task, running, heartbeat, context),
+        lease_expires_at,
         heartbeat_at: if heartbeat.sign_of.is_of_work() {
             task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after))
         } else {
@@ -58,7 +59,7 @@ fn record(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Conte
         }
     }
     // Its lease had ended, and a claim found no place for the next attempt.
-    let comes_back = task.parked.in_line().is_some() && lease_end(task, running, heartbeat, context) > now;
+    let comes_back = task.parked.in_line().is_some() && lease_expires_at > now;
     let slot = if comes_back { SlotChange::KeepOrLower } else { SlotChange::Keep };
     if comes_back {
         after.parked = Parked::No;

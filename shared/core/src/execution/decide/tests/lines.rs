@@ -1,11 +1,12 @@
 //! Executions that wait in the line of a gate: an item there, the position in the record, and no hint.
 
-use crate::decision::{DueReply, Effect, Write};
+use crate::decision::DueReply;
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::{Bounce, Command, Given};
 use crate::execution::decision::{Reply, StartTurnReply};
 use crate::gate::line::WAITER_KEPT;
+use crate::gate::tests::told;
 use crate::gate::{Position, Waiter};
 use crate::id::GateId;
 use crate::queue::QueueView;
@@ -29,23 +30,12 @@ fn gate(number: usize) -> GateId {
 
 /// What the last step wrote, by kind.
 fn writes(scene: &Scene) -> Vec<&'static str> {
-    let name = |write: &Write| match write {
-        Write::PutWaiter { .. } => "enters",
-        Write::DeleteWaiter { .. } => "leaves",
-        Write::CreateExecution { .. } => "creates",
-        Write::UpdateExecution { .. } => "updates",
-        Write::RearmExecution { .. } => "rearms",
-        other => panic!("{other:?}"),
-    };
-    scene.decision().writes.iter().map(name).collect()
+    told::writes(&scene.decision().writes)
 }
 
 /// The gate that the last step has to look at.
 fn came_to(scene: &Scene) -> Option<(GateId, Waiter)> {
-    scene.decision().effects.iter().find_map(|effect| match effect {
-        Effect::CameToLine { gate, waiter } => Some((gate.clone(), (**waiter).clone())),
-        _ => None,
-    })
+    told::came_to(&scene.decision().effects)
 }
 
 fn position(scene: &Scene) -> Option<Position> {
@@ -163,6 +153,14 @@ fn a_pause_of_its_queue_leaves_it_in_the_line_and_one_that_was_parked_by_it_stay
     let scene = limited().started().take_paused("a").replies(PARKED).wait_in_line().replies(CHANGED);
     assert_eq!((position(&scene), scene.record().parked.is_paused()), (None, true));
     scene.unpark().sends_hint_for("0s");
+}
+
+#[test]
+fn a_turn_in_progress_and_one_for_later_are_not_put_in_line() {
+    let running = limited().started().with_places("a", 1).replies(STARTED).at("30s");
+    running.wait_in_line().replies(Reply::Changed { changed: false }).changes_nothing();
+    let later = limited().starting_in("5m").started().at("4m");
+    later.wait_in_line().replies(Reply::Changed { changed: false }).changes_nothing();
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Tasks that wait in the line of a gate: an item there, the position in the record, and no hint.
 
-use crate::decision::{DueReply, Effect, Write};
+use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
 use crate::duration::Millis;
 use crate::gate::line::WAITER_KEPT;
+use crate::gate::tests::told;
 use crate::gate::{Position, Waiter};
 use crate::id::{Fingerprint, GateId};
 use crate::parked::Parked;
@@ -30,25 +31,12 @@ fn gate(number: usize) -> GateId {
 
 /// What the last step wrote, by kind.
 fn writes(scene: &Scene) -> Vec<&'static str> {
-    let name = |write: &Write| match write {
-        Write::PutWaiter { .. } => "enters",
-        Write::DeleteWaiter { .. } => "leaves",
-        Write::CreateTask { .. } => "creates",
-        Write::UpdateTask { .. } => "updates",
-        Write::Rearm { .. } => "rearms",
-        Write::PutKey { .. } | Write::ExtendKey { .. } => "key",
-        Write::ExtendBlob { .. } => "blob",
-        other => panic!("{other:?}"),
-    };
-    scene.decision().writes.iter().map(name).collect()
+    told::writes(&scene.decision().writes)
 }
 
 /// The gate that the last step has to look at.
 fn came_to(scene: &Scene) -> Option<(GateId, Waiter)> {
-    scene.decision().effects.iter().find_map(|effect| match effect {
-        Effect::CameToLine { gate, waiter } => Some((gate.clone(), (**waiter).clone())),
-        _ => None,
-    })
+    told::came_to(&scene.decision().effects)
 }
 
 fn position(scene: &Scene) -> Option<Position> {
