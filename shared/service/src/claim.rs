@@ -30,9 +30,11 @@ pub use hinted::{Delivered, Hinted};
 pub use together::Together;
 
 /// How long a call without a wait goes on while no message leads to work.
-const TIMEOUT: Millis = Millis::from_secs(5);
+const TIMEOUT: Millis = Millis::new(100);
 /// The claim waits out this last part of a delay, because SQS counts delays in whole seconds.
 pub(crate) const WAITED_OUT: Millis = Millis::from_secs(1);
+/// The same for a claim that has other work, whose leases pass meanwhile.
+pub(crate) const WAITED_BESIDE: Millis = Millis::new(100);
 /// How soon a message is visible again if its work couldn't be leased for now.
 pub(crate) const REDELIVERY_DELAY: Millis = Millis::from_secs(1);
 /// How often a waiting claim checks whether its queue is still paused.
@@ -120,11 +122,13 @@ pub(crate) enum ProcessedMessages {
 pub(crate) struct Terms {
     pub(crate) isolation: Isolation,
     pub(crate) paused: bool,
+    /// How long it may be until the start, for the claim to wait for it.
+    pub(crate) patience: Millis,
 }
 
 impl Terms {
     /// For a worker with one piece of work at a time, on a queue that isn't paused.
-    pub(crate) const ALONE: Self = Self { isolation: Isolation::Alone, paused: false };
+    pub(crate) const ALONE: Self = Self { isolation: Isolation::Alone, paused: false, patience: WAITED_OUT };
 }
 
 /// The instant by which a running attempt must end.
@@ -296,14 +300,14 @@ impl Service {
         }
     }
 
-    /// Tries to lease the task, and waits out the last second before its start. Returns the record after that, if it
+    /// Tries to lease the task, and waits out the last moment before its start. Returns the record after that, if it
     /// still exists.
     async fn take(
         &self,
         task: Task,
         hint: Option<HintedRecord>,
         request: &ClaimRequest,
-        Terms { isolation, paused }: Terms,
+        Terms { isolation, paused, patience }: Terms,
     ) -> Result<Option<(Task, ClaimReply)>, ServiceError> {
         let id = task.id.clone();
         let lease = self.new_lease();
@@ -346,13 +350,14 @@ impl Service {
                 },
                 ClaimReply::NeedsStart => {
                     // Boxed, because the future of each claim would contain all of this, and few tasks have a rate.
-                    let Some(current) = Box::pin(self.reserve_for_claim(&current, &mut places)).await? else {
+                    let reserved = Box::pin(self.reserve_for_claim(&current, &mut places, patience)).await?;
+                    let Some(current) = reserved else {
                         self.free_unused(&mut places).await;
                         return Ok(None);
                     };
                     task = current;
                 }
-                ClaimReply::Early { available_at } if available_at.since(self.now()) <= WAITED_OUT => {
+                ClaimReply::Early { available_at } if available_at.since(self.now()) <= patience => {
                     self.settle_start(&current, &mut places).await;
                     self.ports.clock.sleep_until(available_at).await;
                     task = current;

@@ -1,17 +1,19 @@
-//! Messages whose tasks have ended: skipped in large batches, so that work behind them is found, however many there
-//! are.
+//! Messages whose tasks have ended, or have no place at a key: skipped in large batches, so that work behind them is
+//! found, however many there are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
-use tickover_core::id::{QueueName, TaskId};
+use tickover_core::id::{Incarnation, QueueName, TaskId};
 use tickover_core::limits::CLAIM_MAX;
+use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::task::hint::Hint;
-use tickover_core::task::{State, Task};
+use tickover_core::task::{Command, State, Task};
 
 use super::messages::{arrives_at, available_at};
 use super::{ClaimRequest, REDELIVERY_DELAY};
+use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::ports::{Received, StoreError};
 use crate::service::Service;
@@ -49,9 +51,13 @@ impl Service {
                 return Err(error);
             }
         };
+        let lined_up = self.line_up(records.values()).await;
         let (mut dead, mut live, mut arrived) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (message, hint) in messages.into_iter().zip(hints) {
             match &hint {
+                Some(Hint { task, .. }) if lined_up.contains(&(task.id.clone(), task.incarnation)) => {
+                    dead.push(message.receipt);
+                }
                 Some(hint) if is_dead(hint, records.get(&hint.task.id)) => {
                     let at = arrives_at(&hint.task);
                     let latest = arrived.entry(self.ports.queue.class_of(&message.receipt)).or_insert(at);
@@ -76,6 +82,34 @@ impl Service {
         let surplus: Vec<&Received> = surplus.iter().map(|(_, message)| message).collect();
         self.set_visibilities(queue, &surplus, Millis::ZERO).await;
         Ok(live)
+    }
+
+    /// Puts those in the line that could start now and need a place where none is free. Returns them.
+    async fn line_up(&self, tasks: impl Iterator<Item = &Task>) -> BTreeSet<(TaskId, Incarnation)> {
+        let (now, mut known, mut full) = (self.now(), BTreeMap::new(), Vec::new());
+        for task in tasks {
+            let is_ready = task.running().is_none() && task.ready_at().is_some_and(|at| at <= now);
+            // One of a step may be paused with its execution, which its claim finds out.
+            let may_wait = is_ready && task.parent.is_none() && task.paced().is_none() && task.parked.is_no();
+            if may_wait && self.lacks_place(task.gates(), &mut known).await.unwrap_or(false) {
+                full.push(task);
+            }
+        }
+        let decided = join_all(full.iter().map(|task| async {
+            let command = Command::WaitInLine { seen_version: task.version };
+            self.drive_unpublished(&task.id, Known::Record(Box::new((*task).clone())), &command).await
+        }));
+        let (mut lined_up, mut effects) = (BTreeSet::new(), Vec::new());
+        for (task, decided) in full.iter().zip(decided.await) {
+            // The message of one for which this fails is processed as usual.
+            let Ok(mut decision) = decided else { continue };
+            effects.append(&mut decision.effects);
+            if matches!(decision.outcome, Ok((_, Reply::Claim(ClaimReply::Parked)))) {
+                lined_up.insert((task.id.clone(), task.incarnation));
+            }
+        }
+        self.publish(effects).await;
+        lined_up
     }
 
     /// The current records of the tasks that hints are of.

@@ -10,7 +10,7 @@ use tickover_core::task::decision::ClaimReply;
 use tickover_core::task::hint::Hint;
 
 use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
-use super::{ClaimRequest, ClaimedTask, Isolation, Terms};
+use super::{ClaimRequest, ClaimedTask, Isolation, Terms, WAITED_OUT};
 use crate::error::ServiceError;
 use crate::ports::Outgoing;
 use crate::queues::provides::fulfils;
@@ -56,7 +56,7 @@ impl Service {
         let paused = self.parks(&queue).await?;
         let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version };
-        let terms = Terms { isolation, paused };
+        let terms = Terms { isolation, paused, patience: WAITED_OUT };
         let taken = self.take(hint.task, Some(hinted), request, terms).await?;
         self.note_received(&queue, self.class_of(message.receipt), arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.

@@ -11,7 +11,7 @@ use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
-use super::{ClaimedTask, Found, REDELIVERY_DELAY, Terms, WAITED_OUT, Wanted};
+use super::{ClaimedTask, Found, REDELIVERY_DELAY, Terms, WAITED_BESIDE, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
 use crate::ports::{Outgoing, Received};
@@ -54,7 +54,7 @@ impl Service {
         let (of_turns, of_tasks): (Vec<_>, Vec<_>) =
             messages.iter().copied().partition(|message| TurnHint::is_turn_hint(&message.body));
         let hinted = parse_turns(queue, &of_turns);
-        let patient = of_tasks.is_empty();
+        let (patient, are_alone) = (of_tasks.is_empty(), of_turns.is_empty());
         let start_turns = async {
             if wanted.turns && !hinted.is_empty() {
                 return self.start_turns(queue, hinted, wanted, patient).await;
@@ -63,7 +63,7 @@ impl Service {
             Found::default()
         };
         // Both at the same time.
-        let claim_tasks = self.claim_messages(queue, &of_tasks, wanted);
+        let claim_tasks = self.claim_messages(queue, &of_tasks, wanted, are_alone);
         let (mut turns, tasks) = join(start_turns, claim_tasks).await;
         turns.work.extend(tasks.work);
         turns.suspects.extend(tasks.suspects);
@@ -71,12 +71,14 @@ impl Service {
     }
 
     /// Processes messages that were received together. Tasks that start within a second are only waited for if no other
-    /// message led to work; else the work is returned at once, and these messages go back to the queue.
+    /// message led to work; else the work is returned at once, and these messages go back to the queue. `are_alone` says
+    /// that the caller has no other messages.
     async fn claim_messages<'m>(
         &self,
         queue: &QueueName,
         messages: &[&'m Received],
         wanted: Wanted<'_>,
+        are_alone: bool,
     ) -> Found<'m> {
         let mut hinted = parse_hints(queue, messages);
         hinted.sort_unstable_by_key(|(hint, _)| available_at(&hint.task));
@@ -88,8 +90,11 @@ impl Service {
                 !left.is_zero() && left <= WAITED_OUT
             });
             let messages: Vec<&Received> = now.iter().map(|(_, message)| *message).collect();
-            let claims =
-                now.into_iter().map(|(hint, message)| self.claim_message(queue, hint, message, wanted));
+            let is_only = are_alone && messages.len() == 1;
+            let patience = if is_only { WAITED_OUT } else { WAITED_BESIDE };
+            let claims = now
+                .into_iter()
+                .map(|(hint, message)| self.claim_message(queue, hint, message, wanted, patience));
             for (message, led) in messages.into_iter().zip(join_all(claims).await) {
                 match led {
                     Ok(TaskMessage::Claimed(task)) => found.work.push(Work::Task(task)),
@@ -123,6 +128,7 @@ impl Service {
         hint: Hint,
         message: &Received,
         wanted: Wanted<'_>,
+        patience: Millis,
     ) -> Result<TaskMessage, ServiceError> {
         let is_unknown = wanted.knows.is_some_and(|knows| !knows(hint.task.kind.as_str()));
         if is_unknown && !(message.receive_count > 1 && self.is_over(&hint.task).await) {
@@ -134,7 +140,7 @@ impl Service {
             return Ok(TaskMessage::Nothing);
         }
         let (id, parent, request) = (hint.task.id.clone(), hint.task.parent.clone(), wanted.request);
-        let claimed = self.claim_hint(queue, hint, message, wanted).await;
+        let claimed = self.claim_hint(queue, hint, message, wanted, patience).await;
         if let Err(error) = &claimed {
             let of = parent.as_ref();
             warn_unless_logged!(
@@ -196,10 +202,11 @@ impl Service {
         hint: Hint,
         message: &Received,
         wanted: Wanted<'_>,
+        patience: Millis,
     ) -> Result<TaskMessage, ServiceError> {
         let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
         let hinted = HintedRecord { incarnation, version: hint.task.version };
-        let terms = Terms { isolation: wanted.isolation, paused: false };
+        let terms = Terms { isolation: wanted.isolation, paused: false, patience };
         let taken = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
         self.note_received(queue, self.class_of(Some(&message.receipt)), arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.

@@ -61,8 +61,8 @@ impl Service {
         let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(Hinted::Spent) };
         let queue = execution.queue.clone();
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
-        let terms = Terms { isolation, paused: is_open && self.parks(&queue).await? };
-        let taken = self.try_start_turn(&hint.turn, execution, request, terms, true).await?;
+        let terms = Terms { isolation, paused: is_open && self.parks(&queue).await?, patience: WAITED_OUT };
+        let taken = self.try_start_turn(&hint.turn, execution, request, terms).await?;
         if let Some(arrived) = hint.turn.at {
             self.note_received(&queue, self.class_of(message.receipt), arrived).await;
         }
@@ -78,14 +78,13 @@ impl Service {
         }
     }
 
-    /// Tries to start a turn. If `patient` is set, waits for a turn that may start within a second.
+    /// Tries to start a turn, and waits for one that may start soon enough.
     pub(crate) async fn try_start_turn(
         &self,
         hint: &HintedTurn,
         execution: Execution,
         request: &ClaimRequest,
-        Terms { isolation, paused }: Terms,
-        patient: bool,
+        Terms { isolation, paused, patience }: Terms,
     ) -> Result<TurnStart, ServiceError> {
         if execution.incarnation == hint.inc && self.end_if_parent_ended(&execution).await? {
             return Ok(TurnStart::Spent);
@@ -125,13 +124,13 @@ impl Service {
                     }
                 }
                 StartTurnReply::NeedsStart => {
-                    Box::pin(self.reserve_for_turn(&execution, &mut admitted, patient)).await?;
+                    Box::pin(self.reserve_for_turn(&execution, &mut admitted, patience)).await?;
                     known = Known::Record(Box::new(execution));
                 }
                 StartTurnReply::Started => return self.started_turn(execution).await,
                 StartTurnReply::Early { available_at } => {
                     let left = available_at.since(self.now());
-                    if !patient || left > WAITED_OUT {
+                    if left > patience {
                         return Ok(TurnStart::Early(left));
                     }
                     self.ports.clock.sleep_until(available_at).await;

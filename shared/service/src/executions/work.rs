@@ -57,9 +57,10 @@ impl Service {
         let (mut hinted, mut waits) = (hinted, false);
         while !hinted.is_empty() {
             let is_only = hinted.len() == 1;
-            let wait = waits || (patient && is_only);
-            let taken =
-                hinted.iter().map(|(hint, message)| self.take_message(queue, hint, message, wanted, wait));
+            let patience = if waits || (patient && is_only) { WAITED_OUT } else { Millis::ZERO };
+            let taken = hinted
+                .iter()
+                .map(|(hint, message)| self.take_message(queue, hint, message, wanted, patience));
             let taken = join_all(taken).await;
             let mut soon = Vec::new();
             for (one, taken) in hinted.into_iter().zip(taken) {
@@ -93,13 +94,13 @@ impl Service {
         hint: &TurnHint,
         message: &Received,
         wanted: Wanted<'_>,
-        patient: bool,
+        patience: Millis,
     ) -> Result<Message, ServiceError> {
         let request = wanted.request;
-        let terms = Terms { isolation: wanted.isolation, paused: false };
+        let terms = Terms { isolation: wanted.isolation, paused: false, patience };
         let taken = async {
             match self.load_execution(&hint.turn.id).await? {
-                Some(execution) => self.try_start_turn(&hint.turn, execution, request, terms, patient).await,
+                Some(execution) => self.try_start_turn(&hint.turn, execution, request, terms).await,
                 None => Ok(TurnStart::Spent),
             }
         };

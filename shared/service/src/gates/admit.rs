@@ -3,6 +3,7 @@
 //! All who decide on one version of the record have one mark, and so one place. So who ends without a turn gives a place
 //! up only once the record has another version: then nobody can start the turn for which it was taken.
 
+use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::Command;
 use tickover_core::execution::decision::Reply;
@@ -12,7 +13,6 @@ use tickover_core::gate::{AskedLimit, AskedStart, EXECUTION_PLACE, Places, Take,
 use tickover_core::id::{GateId, Owner};
 
 use super::Act;
-use crate::claim::WAITED_OUT;
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -130,12 +130,12 @@ impl Service {
         })
     }
 
-    /// Reserves a start for a turn. If it comes within a second, a patient caller waits for it.
+    /// Reserves a start for a turn, and waits for it if it comes soon enough.
     pub(crate) async fn reserve_for_turn(
         &self,
         execution: &Execution,
         admitted: &mut Admitted,
-        patient: bool,
+        patience: Millis,
     ) -> Result<(), ServiceError> {
         if !admitted.next_round() {
             self.give_up_unused(Some(execution), admitted).await;
@@ -146,8 +146,7 @@ impl Service {
         let asked = [AskedStart { pace: paced.pace, shards: paced.shards, asked_at: execution.created_at }];
         let start = self.reserve(&paced.key, &paced.text, &asked).await?.first().copied();
         admitted.start = Some(Paced { start, ..paced.clone() });
-        let is_soon = |start: &Reservation| start.start_at.since(self.now()) <= WAITED_OUT;
-        if let Some(start) = start.filter(|start| patient && is_soon(start)) {
+        if let Some(start) = start.filter(|start| start.start_at.since(self.now()) <= patience) {
             self.ports.clock.sleep_until(start.start_at).await;
         }
         Ok(())

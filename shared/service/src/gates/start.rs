@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tickover_core::duration::Millis;
 use tickover_core::flow::{Paced, Rate};
 use tickover_core::gate::AskedStart;
 use tickover_core::gate::rate::Reservation;
@@ -9,7 +10,6 @@ use tickover_core::id::{Fingerprint, GateId};
 use tickover_core::task::Task;
 
 use super::{Act, Done, PlacesOfClaim};
-use crate::claim::WAITED_OUT;
 use crate::error::ServiceError;
 use crate::flow::paced;
 use crate::service::Service;
@@ -63,12 +63,13 @@ impl Service {
         }
     }
 
-    /// Reserves a start for a claim, and waits for it if it comes within a second. Returns the record on which the claim
-    /// is decided again: `None` if there is none any more.
+    /// Reserves a start for a claim, and waits for it if it comes soon enough. Returns the record on which the claim is
+    /// decided again: `None` if there is none any more.
     pub(crate) async fn reserve_for_claim(
         &self,
         task: &Task,
         taken: &mut PlacesOfClaim,
+        patience: Millis,
     ) -> Result<Option<Task>, ServiceError> {
         taken.start_rounds += 1;
         if taken.start_rounds > ROUNDS {
@@ -82,7 +83,7 @@ impl Service {
         let asked = [AskedStart { pace: paced.pace, shards: paced.shards, asked_at: stored.created_at }];
         let start = self.reserve(&paced.key, &paced.text, &asked).await?.first().copied();
         taken.start = Some(Paced { start, ..paced.clone() });
-        if let Some(start) = start.filter(|start| start.start_at.since(self.now()) <= WAITED_OUT) {
+        if let Some(start) = start.filter(|start| start.start_at.since(self.now()) <= patience) {
             self.ports.clock.sleep_until(start.start_at).await;
         }
         Ok(Some(stored))

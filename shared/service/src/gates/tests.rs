@@ -385,6 +385,21 @@ async fn a_burst_that_waits_in_the_line_starts_when_it_is_over() {
 }
 
 #[tokio::test]
+async fn a_task_without_limits_is_found_behind_many_of_a_full_key_which_come_to_the_line_by_one_look() {
+    let scene = Scene::new();
+    for _ in 0..100 {
+        scene.add(one()).await;
+    }
+    let plain = scene.add(needing(&[])).await;
+    let _running = scene.claims().await.unwrap();
+    let looks = scene.gate_of("customer").await.version;
+    assert_eq!(scene.claims().await.unwrap().task.id, plain);
+    assert_eq!(scene.line_of("customer").await.len(), 99);
+    assert!(scene.gate_of("customer").await.version - looks <= 2);
+    assert_eq!(scene.messages("jobs").await, 2, "those of the two that run");
+}
+
+#[tokio::test]
 async fn whatever_process_dies_after_whatever_write_all_of_a_line_come_within_two_ticks() {
     let mut deaths = 0;
     for writes in 1..60 {

@@ -202,6 +202,25 @@ async fn after_an_outage_of_the_workers_tasks_start_at_the_rate_and_not_at_once(
 }
 
 #[tokio::test]
+async fn a_claim_with_other_work_waits_for_no_start_while_the_leases_of_that_work_pass() {
+    let scene = Scene::new();
+    for _ in 0..2 {
+        scene.mails(by(rate(2, 1, 1))).await;
+    }
+    scene.mails(ScheduleRequest { flow: FlowRequest::default(), ..mail() }).await;
+    // Their starts have passed, so each needs another one.
+    scene.advance(60);
+    let (lease, wait, came_at) = (Millis::from_secs(1), Millis::ZERO, scene.now());
+    let request = ClaimRequest { worker: None, max: 10, lease, wait, provides: vec![] };
+    assert_eq!(scene.service.claim(&queue(), &request).await.unwrap().len(), 2);
+    assert_eq!(scene.now(), came_at);
+    // Its message comes back for its start.
+    assert!(scene.takes().await.is_none());
+    scene.advance(1);
+    assert!(scene.takes().await.is_some());
+}
+
+#[tokio::test]
 async fn a_claim_by_an_old_message_uses_up_no_start() {
     let scene = Scene::new();
     let delayed = ScheduleRequest { start: Start::After(Millis::from_secs(1)), ..called("a") };
