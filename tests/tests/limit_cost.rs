@@ -8,7 +8,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
 use tickover_core::execution::command::{Close, Ending};
-use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate, Shards};
+use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
 use tickover_core::id::{ExecutionId, FLOW_KEY_MAX, FlowKey, WorkflowName};
 use tickover_core::kind::{KindDefaults, Policies};
 use tickover_core::payload::Json;
@@ -45,7 +45,6 @@ fn limited(keys: &[&str], limit: u16) -> ScheduleRequest {
     let one = |text: &&str| Concurrency {
         key: FlowKey::parse(*text).unwrap(),
         limit: NonZeroU16::new(limit).unwrap(),
-        shards: Shards::ONE,
     };
     let flow = FlowRequest { concurrency: keys.iter().map(one).collect(), ..FlowRequest::default() };
     ScheduleRequest { flow, ..request("work", None, None) }
@@ -55,7 +54,7 @@ fn limited(keys: &[&str], limit: u16) -> ScheduleRequest {
 fn paced(start: Start) -> ScheduleRequest {
     let key = FlowKey::parse("smtp").unwrap();
     let (limit, burst) = (NonZeroU32::new(6).unwrap(), NonZeroU32::MIN);
-    let rate = Some(Rate { key, limit, per: Millis::from_secs(60), burst, shards: Shards::ONE });
+    let rate = Some(Rate { key, limit, per: Millis::from_secs(60), burst });
     ScheduleRequest {
         flow: FlowRequest { rate, ..FlowRequest::default() },
         start,
@@ -129,29 +128,6 @@ async fn a_task_whose_claim_finds_no_place_costs_nine_write_units_over_a_plain_t
         running = next;
     }
     assert!(writes / count <= 9.0, "{} units each", writes / count);
-}
-
-#[tokio::test]
-async fn shards_bring_down_the_price_of_a_place_at_a_large_limit() {
-    let mut prices = vec![];
-    for count in [1, 20] {
-        let meter = meter().await;
-        let shards = Shards::new(count).unwrap();
-        let request = || {
-            let mut request = limited(&["smtp"], 1_000);
-            request.flow.concurrency[0].shards = shards;
-            request
-        };
-        for _ in 0..200 {
-            scheduled(&meter, request()).await;
-            claimed(&meter).await;
-        }
-        scheduled(&meter, request()).await;
-        let (task, claim) = claimed(&meter).await;
-        prices.push(claim.writes - 1.0 + completed(&meter, &task).await.writes - 2.0);
-    }
-    println!("a place beside 200 others: {} units in one record, {} in twenty", prices[0], prices[1]);
-    assert!(prices[1] * 5.0 <= prices[0], "{prices:?}");
 }
 
 #[tokio::test]

@@ -10,11 +10,10 @@ use crate::argument;
 /// What a task or an execution asks of flow control.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct FlowArgs {
-    /// At most LIMIT tasks and executions of KEY run at once; up to three times. For hundreds of starts a second, `/SHARDS`
-    /// behind it divides it among so many records, such as `smtp=100/10`
+    /// At most LIMIT tasks and executions of KEY run at once; up to three times
     #[arg(long, value_name = "KEY=LIMIT", value_parser = limit_of_key)]
     concurrency: Vec<Concurrency>,
-    /// At most LIMIT tasks and executions of KEY start in each PERIOD, such as `smtp=100/1m`, or `smtp=1000/1s/10` in 10 shards
+    /// At most LIMIT tasks and executions of KEY start in each PERIOD, such as `smtp=100/1m`
     #[arg(long, value_name = "KEY=LIMIT/PERIOD", value_parser = rate_of_key)]
     rate: Option<Rate>,
     /// How many of the rate may start at once after a quiet time
@@ -82,32 +81,20 @@ impl FlowArgs {
     }
 }
 
-/// `KEY=LIMIT` or `KEY=LIMIT/SHARDS`. The key may contain `=`.
+/// `KEY=LIMIT`. The key may contain `=`.
 fn limit_of_key(text: &str) -> Result<Concurrency, String> {
     let (key, limit) = text.rsplit_once('=').ok_or("expected KEY=LIMIT")?;
     let key = FlowKey::parse(key).map_err(|error| format!("the key {error}"))?;
-    let (limit, shards) = split(limit);
-    let shards = shards.map(|shards| count("concurrency.shards", shards)).transpose()?;
-    Ok(Concurrency { key, limit: count("concurrency.limit", limit)?, shards })
+    Ok(Concurrency { key, limit: count("concurrency.limit", limit)? })
 }
 
-/// `KEY=LIMIT/PERIOD`, or `KEY=LIMIT` for one second, or `KEY=LIMIT/PERIOD/SHARDS`.
+/// `KEY=LIMIT/PERIOD`, or `KEY=LIMIT` for one second.
 fn rate_of_key(text: &str) -> Result<Rate, String> {
     let (key, rate) = text.rsplit_once('=').ok_or("expected KEY=LIMIT/PERIOD")?;
     let key = FlowKey::parse(key).map_err(|error| format!("the key {error}"))?;
-    let (limit, behind) = split(rate);
-    let (per, shards) = behind.map_or((None, None), |behind| {
-        let (per, shards) = split(behind);
-        (Some(per), shards)
-    });
-    let shards = shards.map(|shards| count("rate.shards", shards)).transpose()?;
+    let (limit, per) = rate.split_once('/').map_or((rate, None), |(limit, per)| (limit, Some(per)));
     let per = argument::field("rate.per", per).map_err(|error| error.to_string())?;
-    Ok(Rate { key, limit: count("rate.limit", limit)?, per, burst: None, shards })
-}
-
-/// What is before and behind the first slash.
-fn split(text: &str) -> (&str, Option<&str>) {
-    text.split_once('/').map_or((text, None), |(before, behind)| (before, Some(behind)))
+    Ok(Rate { key, limit: count("rate.limit", limit)?, per, burst: None })
 }
 
 fn count<T: serde::de::DeserializeOwned>(field: &str, text: &str) -> Result<T, String> {
@@ -134,14 +121,5 @@ mod tests {
         assert_eq!(rate("smtp=100/1m").unwrap(), r#"{"key":"smtp","limit":100,"per":"1m"}"#);
         assert_eq!(rate("smtp=100").unwrap(), r#"{"key":"smtp","limit":100}"#);
         assert!(rate("smtp=100/25h").unwrap_err().contains("rate.per"));
-        assert_eq!(written("smtp=100/10").unwrap(), r#"{"key":"smtp","limit":100,"shards":10}"#);
-        let sharded = r#"{"key":"smtp","limit":1000,"per":"1s","shards":10}"#;
-        assert_eq!(rate("smtp=1000/1s/10").unwrap(), sharded);
-        for refused in [written("smtp=100/21"), rate("smtp=100/1s/0"), rate("smtp=100/1s/many")] {
-            assert!(
-                refused.as_ref().is_err_and(|text| text.contains("shards") || text.contains("whole")),
-                "{refused:?}"
-            );
-        }
     }
 }

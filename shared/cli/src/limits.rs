@@ -6,9 +6,9 @@ use clap::Subcommand;
 use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::id::{FlowKey, Owner};
+use tickover_wire::ConcurrencyLimit;
 use tickover_wire::answer::{LimitView, RateView};
 use tickover_wire::request::LimitRequest;
-use tickover_wire::{ConcurrencyLimit, ShardCount};
 
 use crate::argument::name;
 use crate::show::{answer, print};
@@ -45,9 +45,6 @@ pub(crate) struct SetArgs {
     /// At most so many run at once: 1 to 1,000
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
     limit: u16,
-    /// Among how many records it is divided: as many as the latest request has (default), or more
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=20))]
-    shards: Option<u8>,
 }
 
 /// Options of `tickover limits release`.
@@ -64,11 +61,8 @@ pub(crate) async fn run(command: LimitsCommand, client: &Client) -> anyhow::Resu
     let api = client.api();
     let (found, json) = match command {
         LimitsCommand::Show(args) => (api.limit(&args.key).await?, args.json),
-        LimitsCommand::Set(SetArgs { one, limit, shards }) => {
-            let request = LimitRequest {
-                limit: ConcurrencyLimit(limit.into()),
-                shards: shards.map(|shards| ShardCount(shards.into())),
-            };
+        LimitsCommand::Set(SetArgs { one, limit }) => {
+            let request = LimitRequest { limit: ConcurrencyLimit(limit.into()) };
             (api.set_limit(&one.key, &request).await?, one.json)
         }
         LimitsCommand::Unset(args) => (api.unset_limit(&args.key).await?, args.json),
@@ -87,11 +81,7 @@ fn text(limit: &LimitView) -> String {
         None => "nothing has asked for one lately".to_owned(),
     };
     let mut text =
-        format!("Key {:?}: limit {most}; {} taken, {} waiting", limit.key, limit.taken, waiting(limit));
-    if let Some(shards) = limit.shards {
-        let _ = write!(text, ", in {shards} shards");
-    }
-    text.push_str(".\n");
+        format!("Key {:?}: limit {most}; {} taken, {} waiting.\n", limit.key, limit.taken, waiting(limit));
     if let Some(rate) = &limit.rate {
         let RateView { limit, per, burst, next_start_at } = rate;
         let per = Millis::from(*per);

@@ -5,7 +5,7 @@
 //! that asks for none of it has none of it in its record, and costs nothing more.
 
 use std::fmt;
-use std::num::{NonZeroU8, NonZeroU16, NonZeroU32};
+use std::num::{NonZeroU16, NonZeroU32};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +21,6 @@ pub const CONCURRENCY_MAX: u16 = 1_000;
 pub const RATE_MAX: u32 = 1_000_000;
 /// The longest period of a rate.
 pub const RATE_PERIOD_MAX: Millis = Millis::from_secs(86_400);
-/// Most records among which the limit of a key is divided.
-pub const SHARDS_MAX: u8 = 20;
 /// Most capabilities that a task may require.
 pub const REQUIRES_MAX: usize = 8;
 /// The longest time for which a key is unique, or a burst is waited out.
@@ -51,18 +49,8 @@ pub struct FlowRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Concurrency {
     pub key: FlowKey,
-    /// 1 to [`CONCURRENCY_MAX`], and a multiple of `shards`.
+    /// 1 to [`CONCURRENCY_MAX`].
     pub limit: NonZeroU16,
-    /// Among how many records the limit is divided.
-    #[serde(default, skip_serializing_if = "Shards::is_one")]
-    pub shards: Shards,
-}
-
-impl Concurrency {
-    /// The limit of each shard.
-    pub fn share(&self) -> NonZeroU16 {
-        NonZeroU16::new(self.limit.get() / u16::from(self.shards.get())).unwrap_or(NonZeroU16::MIN)
-    }
 }
 
 /// At most `limit` starts of the key in each `per`, evenly spread, after a first `burst` at once.
@@ -73,84 +61,14 @@ pub struct Rate {
     pub limit: NonZeroU32,
     /// At most [`RATE_PERIOD_MAX`].
     pub per: Millis,
-    /// How many may start at once after a quiet time; 1 to `limit`, and a multiple of `shards` like it.
+    /// How many may start at once after a quiet time; 1 to `limit`.
     pub burst: NonZeroU32,
-    /// Among how many records the rate is divided.
-    #[serde(default, skip_serializing_if = "Shards::is_one")]
-    pub shards: Shards,
 }
 
 impl Rate {
-    /// The rate of each shard.
-    pub fn pace(&self) -> Pace {
-        let share = |whole: NonZeroU32| {
-            NonZeroU32::new(whole.get() / u32::from(self.shards.get())).unwrap_or(NonZeroU32::MIN)
-        };
-        Pace { limit: share(self.limit), per: self.per, burst: share(self.burst) }
-    }
-}
-
-/// Among how many records a key's limit or rate is divided: 1 to [`SHARDS_MAX`]. Each has its share, so together they
-/// never allow more. A task or an execution belongs to one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "u8", into = "u8")]
-pub struct Shards(NonZeroU8);
-
-impl Shards {
-    pub const ONE: Self = Self(NonZeroU8::MIN);
-
-    /// `None` if it is zero or more than [`SHARDS_MAX`].
-    pub const fn new(count: u8) -> Option<Self> {
-        match NonZeroU8::new(count) {
-            Some(count) if count.get() <= SHARDS_MAX => Some(Self(count)),
-            Some(_) | None => None,
-        }
-    }
-
-    pub const fn get(self) -> u8 {
-        self.0.get()
-    }
-
-    /// Whether this number is divided among them without a rest.
-    pub fn divides(self, whole: u32) -> bool {
-        whole.is_multiple_of(self.get().into())
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-    pub(crate) const fn is_one(&self) -> bool {
-        self.get() == 1
-    }
-}
-
-impl Default for Shards {
-    fn default() -> Self {
-        Self::ONE
-    }
-}
-
-impl fmt::Display for Shards {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl From<Shards> for NonZeroU32 {
-    fn from(shards: Shards) -> Self {
-        shards.0.into()
-    }
-}
-
-impl From<Shards> for u8 {
-    fn from(shards: Shards) -> Self {
-        shards.get()
-    }
-}
-
-impl TryFrom<u8> for Shards {
-    type Error = &'static str;
-
-    fn try_from(count: u8) -> Result<Self, Self::Error> {
-        Self::new(count).ok_or("not 1 to 20 shards")
+    /// The rate without its key.
+    pub const fn pace(&self) -> Pace {
+        Pace { limit: self.limit, per: self.per, burst: self.burst }
     }
 }
 
@@ -300,15 +218,12 @@ pub struct Flow {
     pub paced: Option<Paced>,
 }
 
-/// A key, or a shard of it, by whose rate a task starts.
+/// A key by whose rate a task starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paced {
-    /// Digest of the key or its shard.
+    /// Digest of the key.
     #[serde(rename = "d")]
     pub key: Fingerprint,
-    /// How many shards the key has.
-    #[serde(rename = "n", default, skip_serializing_if = "Shards::is_one")]
-    pub shards: Shards,
     #[serde(rename = "p")]
     pub pace: Pace,
     /// The beginning of the key, for people: see [`crate::gate::TEXT_MAX`].
@@ -319,27 +234,23 @@ pub struct Paced {
     pub start: Option<Reservation>,
 }
 
-/// A key, or a shard of it, at which a task or an execution needs a place.
+/// A key at which a task or an execution needs a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Gated {
-    /// Digest of the key or its shard.
+    /// Digest of the key.
     pub key: Fingerprint,
-    /// How many shards the key has.
-    pub shards: Shards,
-    /// The limit there: of a shard, its share.
     pub limit: NonZeroU16,
     /// The beginning of the key, for people: see [`crate::gate::TEXT_MAX`].
     pub text: String,
 }
 
 /// As it is stored, because records are small: the limit, the digest and the text, separated by spaces. The text may have
-/// spaces itself. Several shards stand behind the limit: `5/10`.
+/// spaces itself.
 impl From<Gated> for String {
-    fn from(Gated { key, shards, limit, text }: Gated) -> Self {
+    fn from(Gated { key, limit, text }: Gated) -> Self {
         let space = if text.is_empty() { "" } else { " " };
-        let shards = if shards.is_one() { String::new() } else { format!("/{shards}") };
-        format!("{limit}{shards} {key}{space}{text}")
+        format!("{limit} {key}{space}{text}")
     }
 }
 
@@ -349,10 +260,10 @@ impl TryFrom<String> for Gated {
     fn try_from(stored: String) -> Result<Self, Self::Error> {
         let (limit, rest) = stored.split_once(' ').ok_or("no key")?;
         let (key, text) = rest.split_once(' ').unwrap_or((rest, ""));
-        let (limit, shards) = limit.split_once('/').unwrap_or((limit, "1"));
+        // A number behind the limit, as in `5/10`, is ignored.
+        let (limit, _) = limit.split_once('/').unwrap_or((limit, ""));
         let limit = limit.parse().map_err(|_| "no limit")?;
-        let shards = Shards::try_from(shards.parse::<u8>().map_err(|_| "no number of shards")?)?;
-        Ok(Self { key: Fingerprint::try_from(key.to_owned())?, shards, limit, text: text.to_owned() })
+        Ok(Self { key: Fingerprint::try_from(key.to_owned())?, limit, text: text.to_owned() })
     }
 }
 
@@ -371,42 +282,15 @@ mod tests {
     fn a_key_is_stored_in_one_string_with_or_without_its_text() {
         let key = Fingerprint::from_bytes([7; 16]);
         for text in ["", "customer-7", " two words ", "ä"] {
-            let (shards, limit) = (Shards::ONE, NonZeroU16::MAX);
-            let gated = Gated { key, shards, limit, text: text.to_owned() };
+            let gated = Gated { key, limit: NonZeroU16::MAX, text: text.to_owned() };
             let stored = serde_json::to_string(&gated).unwrap();
             assert!(stored.len() <= 31 + text.len(), "{stored}");
             assert_eq!(serde_json::from_str::<Gated>(&stored).unwrap(), gated);
-            let sharded = Gated { shards: Shards::new(20).unwrap(), ..gated };
-            let stored = serde_json::to_string(&sharded).unwrap();
-            assert_eq!(serde_json::from_str::<Gated>(&stored).unwrap(), sharded);
+            let with_a_number = stored.replacen(' ', "/20 ", 1);
+            assert_eq!(serde_json::from_str::<Gated>(&with_a_number).unwrap(), gated);
         }
-        for wrong in [
-            r#""""#,
-            r#""5""#,
-            r#""0 BwcHBwcHBwcHBwcHBwcHBw""#,
-            r#""5 short""#,
-            r#""5/21 BwcHBwcHBwcHBwcHBwcHBw""#,
-            r#""5/ BwcHBwcHBwcHBwcHBwcHBw""#,
-        ] {
+        for wrong in [r#""""#, r#""5""#, r#""0 BwcHBwcHBwcHBwcHBwcHBw""#, r#""5 short""#] {
             assert!(serde_json::from_str::<Gated>(wrong).is_err(), "{wrong}");
         }
-    }
-    #[test]
-    fn each_shard_has_its_share_of_a_limit_and_of_a_rate() {
-        let (key, shards) = (FlowKey::parse("smtp").unwrap(), Shards::new(10).unwrap());
-        let whole = |count: u32| NonZeroU32::new(count).unwrap();
-        let concurrency = Concurrency { key: key.clone(), limit: NonZeroU16::new(50).unwrap(), shards };
-        assert_eq!(concurrency.share().get(), 5);
-        let rate = Rate { key, limit: whole(1_000), per: Millis::from_secs(1), burst: whole(20), shards };
-        assert_eq!(rate.pace(), Pace { limit: whole(100), per: Millis::from_secs(1), burst: whole(2) });
-        assert!(shards.divides(20) && !shards.divides(25));
-        assert_eq!([0, 1, 20, 21].map(|count| Shards::new(count).is_some()), [false, true, true, false]);
-        let plain = Concurrency { shards: Shards::ONE, ..concurrency };
-        let stored = serde_json::to_string(&plain).unwrap();
-        assert_eq!(
-            stored, r#"{"key":"smtp","limit":50}"#,
-            "what is stored of a key without shards is as before"
-        );
-        assert_eq!(serde_json::from_str::<Concurrency>(&stored).unwrap(), plain);
     }
 }

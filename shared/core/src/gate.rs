@@ -1,5 +1,5 @@
-//! Gates: a record for each key by which starts are limited, or for each shard of it. It has the places of the tasks that
-//! run and of the executions that have begun.
+//! Gates: a record for each key by which starts are limited. It has the places of the tasks that run and of the
+//! executions that have begun.
 //!
 //! A task has a lease only while it has a place at each of its gates. Its place ends by itself, a few seconds after the
 //! lease that it was taken for: so one that was left behind by a crash never stays. An execution has its places from its
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::due::fnv1a;
 use crate::duration::Millis;
-use crate::flow::{Pace, Priority, Shards};
+use crate::flow::{Pace, Priority};
 use crate::id::{FlowKey, GateId, Incarnation, LeaseId, Nonce, Owner};
 use crate::limits::SPAN_MAX;
 use crate::time::Timestamp;
@@ -83,18 +83,12 @@ pub struct Gate {
     /// The limit that was asked for last; absent if only a rate was asked for.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<NonZeroU16>,
-    /// Among how many shards of its key that limit is divided.
-    #[serde(rename = "n", default, skip_serializing_if = "Shards::is_one")]
-    pub shards: Shards,
     /// When the task was scheduled that asked for it.
     #[serde(rename = "la", default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
     /// The limit that an operator has set instead.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<NonZeroU16>,
-    /// Among how many shards of its key that limit is divided.
-    #[serde(rename = "on", default, skip_serializing_if = "Shards::is_one")]
-    pub pinned_shards: Shards,
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
     /// Queues of those in its line that were called in vain.
@@ -106,9 +100,6 @@ pub struct Gate {
     /// The rate that was asked for last.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    /// Among how many shards of its key that rate is divided.
-    #[serde(rename = "pn", default, skip_serializing_if = "Shards::is_one")]
-    pub pace_shards: Shards,
     /// When the task was scheduled that asked for it.
     #[serde(rename = "pa", default, skip_serializing_if = "Option::is_none")]
     pub paced_at: Option<Timestamp>,
@@ -251,15 +242,12 @@ impl Gate {
             nonce,
             text,
             limit: None,
-            shards: Shards::ONE,
             asked_at: None,
             pinned: None,
-            pinned_shards: Shards::ONE,
             holders: vec![],
             absent: vec![],
             awaited_by: vec![],
             pace: None,
-            pace_shards: Shards::ONE,
             paced_at: None,
             rate: None,
             expires_at: now.plus(KEPT_FOR),
@@ -271,11 +259,6 @@ impl Gate {
         self.pinned.or(self.limit)
     }
 
-    /// Among how many shards of its key the limit that counts is divided.
-    pub fn shards(&self) -> Shards {
-        if self.pinned.is_some() { self.pinned_shards.max(self.shards) } else { self.shards }
-    }
-
     /// How many places are free.
     pub fn free(&self) -> usize {
         self.limit().map_or(0, |limit| usize::from(limit.get()).saturating_sub(self.holders.len()))
@@ -283,10 +266,9 @@ impl Gate {
 
     /// The limit of the task that was scheduled last counts.
     fn note_limit(&mut self, asked: AskedLimit) {
-        let AskedLimit { limit, shards, asked_at } = asked;
-        let is_same = (self.limit, self.shards) == (Some(limit), shards);
-        if self.asked_at.is_none_or(|at| at <= asked_at) && !is_same {
-            (self.limit, self.shards, self.asked_at) = (Some(limit), shards, Some(asked_at));
+        let AskedLimit { limit, asked_at } = asked;
+        if self.asked_at.is_none_or(|at| at <= asked_at) && self.limit != Some(limit) {
+            (self.limit, self.asked_at) = (Some(limit), Some(asked_at));
         }
     }
 

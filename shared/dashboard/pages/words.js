@@ -95,8 +95,7 @@ export function next(record) {
 /** Which key holds a task or an execution back, and its position. */
 function held({ limit, position }) {
   const most = limit.limit === undefined ? '' : ` of ${limit.limit}`;
-  const shard = limit.shards === undefined ? '' : `, in one of its ${limit.shards} shards`;
-  return [`It waits for a place at the key ${limit.key}${shard}: ${limit.taken}${most} are taken${position ? `, and it is number ${position} in the line` : ''}.`];
+  return [`It waits for a place at the key ${limit.key}: ${limit.taken}${most} are taken${position ? `, and it is number ${position} in the line` : ''}.`];
 }
 
 /** The same in a few words, for a list. */

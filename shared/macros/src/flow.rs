@@ -5,9 +5,7 @@ use quote::{format_ident, quote};
 use syn::{Error, Expr, Ident, Lit, LitInt, LitStr, Result};
 use tickover_core::batch::{BATCH_MAX, Batch, BatchError};
 use tickover_core::duration::Millis;
-use tickover_core::flow::{
-    CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, Priority, RATE_MAX, RATE_PERIOD_MAX, SHARDS_MAX,
-};
+use tickover_core::flow::{CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, Priority, RATE_MAX, RATE_PERIOD_MAX};
 use tickover_core::id::{Capability, FlowKey};
 
 use crate::attribute::{Entry, Part};
@@ -81,10 +79,9 @@ impl Flow {
     }
 
     fn concurrency(&mut self, entry: &Entry) -> Result<TokenStream> {
-        let parts = Parts::read(entry, CONCURRENCY, &["key", "constant", "limit", "shards"])?;
+        let parts = Parts::read(entry, CONCURRENCY, &["key", "constant", "limit"])?;
         let source = parts.source()?;
         let limit = parts.whole("limit", u32::from(CONCURRENCY_MAX))?;
-        let shards = parts.shards(&["limit"])?;
         let limit = LitInt::new(&format!("{limit}u16"), Span::call_site());
         self.concurrency_keys += 1;
         if self.concurrency_keys > CONCURRENCY_KEYS_MAX {
@@ -92,12 +89,11 @@ impl Flow {
             return Err(Error::new(entry.key.span(), message));
         }
         let key = self.key(&source);
-        let shards = shards.map(|shards| quote!(.shards(&#key, #shards)));
-        Ok(quote!(.concurrency(&#key, #limit) #shards))
+        Ok(quote!(.concurrency(&#key, #limit)))
     }
 
     fn rate(&mut self, entry: &Entry) -> Result<TokenStream> {
-        let parts = Parts::read(entry, RATE, &["key", "constant", "limit", "per", "burst", "shards"])?;
+        let parts = Parts::read(entry, RATE, &["key", "constant", "limit", "per", "burst"])?;
         let source = parts.source()?;
         let limit = parts.whole("limit", RATE_MAX)?;
         let per = match parts.text("per")? {
@@ -115,10 +111,8 @@ impl Flow {
             }
         };
         let burst = parts.optional_whole("burst", limit)?.map(|burst| quote!(.burst(#burst)));
-        let shards = parts.shards(&["limit", "burst"])?;
         let key = self.key(&source);
-        let shards = shards.map(|shards| quote!(.shards(&#key, #shards)));
-        Ok(quote!(.rate(&#key, #limit, ::tickover::__private::Millis::new(#per)) #shards #burst))
+        Ok(quote!(.rate(&#key, #limit, ::tickover::__private::Millis::new(#per)) #burst))
     }
 }
 
@@ -175,21 +169,6 @@ impl<'a> Parts<'a> {
         };
         let message = || Error::new(value.span(), format!("`{wanted}` is a whole number from 1 to {most}"));
         number.map(Some).ok_or_else(message)
-    }
-
-    /// The number of shards, which divides these numbers, as far as they are given.
-    fn shards(&self, divided: &[&str]) -> Result<Option<u8>> {
-        let Some(count) = self.optional_whole("shards", u32::from(SHARDS_MAX))? else { return Ok(None) };
-        for name in divided {
-            let whole = self.optional_whole(name, RATE_MAX)?;
-            if let (Some(whole), Some(value)) = (whole, self.find(name))
-                && !whole.is_multiple_of(count)
-            {
-                let message = format!("`{name}` must be a multiple of the {count} shards");
-                return Err(Error::new(value.span(), message));
-            }
-        }
-        Ok(u8::try_from(count).ok())
     }
 
     fn source(&self) -> Result<Source> {

@@ -47,8 +47,8 @@ use proc_macro::TokenStream;
 /// | `remote` | the step runs as a task, on any worker of its queue |
 /// | `queue = "labels"` | like `remote`, on this queue |
 /// | `at_most_once` | no attempt follows one whose worker was lost or that timed out |
-/// | `concurrency(key = "order.customer", limit = 5)` | at most so many tasks of the key run at once; the key is an expression of the arguments, or `constant = "smtp"`; `shards = 10` divides the limit among so many records, for hundreds of starts a second. Up to three times. This and the following are for remote steps |
-/// | `rate(constant = "smtp", limit = 100, per = "1m", burst = 20)` | at most so many tasks of the key start in each period (1 s by default), `burst` (1 by default) of them at once after a quiet time; `shards` as above |
+/// | `concurrency(key = "order.customer", limit = 5)` | at most so many tasks of the key run at once; the key is an expression of the arguments, or `constant = "smtp"`. Up to three times. This and the following are for remote steps |
+/// | `rate(constant = "smtp", limit = 100, per = "1m", burst = 20)` | at most so many tasks of the key start in each period (1 s by default), `burst` (1 by default) of them at once after a quiet time |
 /// | `priority = "high"` | which tasks start first: `"high"`, `"normal"` (the default) or `"low"` |
 /// | `fairness_key = "order.customer"` | tasks of one key, an expression of the arguments, don't delay those of others |
 /// | `requires("gpu")` | only workers that provide it run the step |
@@ -85,7 +85,7 @@ pub fn step(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `on_failure_timeout = "5m"` | how long `on_failure` may take; at least 1 s |
 /// | `patches("new-tax")` | names of code changes that executions may not know yet if they started before |
 /// | `on_drift = "stop"` | nothing new starts if the code doesn't ask for a stored result, such as the result of a step that was renamed: the execution waits for an operator; without it, `"go_on"` |
-/// | `concurrency(key = "order.customer", limit = 1)` | at most so many executions of the key are in progress at once; the key is an expression of the input, or `constant = "smtp"`; `shards` as for a step. Up to three times |
+/// | `concurrency(key = "order.customer", limit = 1)` | at most so many executions of the key are in progress at once; the key is an expression of the input, or `constant = "smtp"`. Up to three times |
 /// | `rate(constant = "smtp", limit = 100, per = "1m", burst = 20)` | at most so many executions of the key start in each period (1 s by default), `burst` (1 by default) of them at once after a quiet time |
 /// | `priority = "high"` | which turns of the queue start first, with those of its steps and children: `"high"`, `"normal"` or `"low"`; without it, a child has its parent's |
 /// | `fairness_key = "order.customer"` | executions of one key, an expression of the input, don't delay those of others |

@@ -264,13 +264,6 @@ impl<T, E> Step<T, E> {
         self.flow(|flow| options::flow::burst(flow, burst))
     }
 
-    /// Divides the limit and the rate of this key, given before, among so many records: 1 to 20, of which they are
-    /// multiples. For a key with hundreds of starts a second: see
-    /// [the guide](crate::guide::flow_control#shards).
-    pub fn shards(self, key: impl fmt::Display, shards: u8) -> Self {
-        self.flow(|flow| options::flow::shards(flow, key, shards))
-    }
-
     /// Sets which tasks of the queue, or of those that wait for a key, start first.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.options.note(Policy::Priority, priority == Priority::default());

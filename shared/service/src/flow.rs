@@ -1,14 +1,11 @@
 //! What a request asks of flow control, in the forms in which it is stored and compared.
 
 use tickover_core::execution::Admission;
-use tickover_core::flow::{
-    Concurrency, Flow, FlowRequest, Gated, Paced, Priority, Rate, SHARDS_MAX, Shards, UniqueWindow,
-};
+use tickover_core::flow::{Concurrency, Flow, FlowRequest, Gated, Paced, Priority, Rate, UniqueWindow};
 use tickover_core::gate::shown;
 use tickover_core::id::{Fingerprint, FlowKey};
 use tickover_core::lane::Lane;
 
-use crate::service::Service;
 use crate::tasks::schedule::digest;
 
 /// The digest by which a key of concurrency and rates is stored.
@@ -16,16 +13,10 @@ pub fn gate_digest(key: &FlowKey) -> Fingerprint {
     digest(&["gate", key.as_str()])
 }
 
-/// The digest by which a shard of a key is stored. That of the first, number 0, is the key's own.
-pub fn shard_digest(key: &FlowKey, shard: u8) -> Fingerprint {
-    if shard == 0 { gate_digest(key) } else { digest(&["gate", key.as_str(), &shard.to_string()]) }
-}
-
 /// Why an execution that has places at keys of these digests can't start a step or child that asks for this: that would
-/// wait for the execution, which waits for it. In a key with shards, it might.
+/// wait for the execution, which waits for it.
 pub fn own_key(own: &[Fingerprint], asked: &FlowRequest) -> Option<String> {
-    let is_own = |key: &FlowKey| (0..SHARDS_MAX).any(|shard| own.contains(&shard_digest(key, shard)));
-    let own = asked.concurrency.iter().find(|asked| !own.is_empty() && is_own(&asked.key))?;
+    let own = asked.concurrency.iter().find(|asked| own.contains(&gate_digest(&asked.key)))?;
     let key = own.key.as_str();
     Some(format!("its execution has a place at the key {key:?}, and would wait for itself"))
 }
@@ -40,50 +31,36 @@ pub fn lane(priority: Priority, fairness_key: Option<&FlowKey>) -> Lane {
     Lane { priority, tenant: fairness_key.map(fairness_digest) }
 }
 
-impl Service {
-    /// The part of a request that a task's record keeps. Places are taken in the order of the digests, whatever the order
-    /// of the keys in the request. `start` is the one that was reserved by its rate.
-    pub(crate) fn recorded(&self, request: &FlowRequest, start: Option<Paced>) -> Flow {
-        let place = |asked: &Concurrency| {
-            let shard = self.any_shard(asked.shards);
-            let (key, text) = (shard_digest(&asked.key, shard), shown(&asked.key));
-            Gated { key, shards: asked.shards, limit: asked.share(), text }
-        };
-        let mut gates: Vec<_> = request.concurrency.iter().map(place).collect();
-        gates.sort_by_key(|gated| *gated.key.as_bytes());
-        let unreserved = || request.rate.as_ref().map(|rate| paced(rate, self.any_shard(rate.shards)));
-        Flow {
-            gates,
-            priority: request.priority,
-            fairness: request.fairness.as_ref().map(fairness_digest),
-            fairness_text: request.fairness.as_ref().map(shown).unwrap_or_default(),
-            requires: request.requires.clone(),
-            paced: start.or_else(unreserved),
-        }
-    }
-
-    /// The part of a request that an execution's record keeps; `None` if nothing limits its start.
-    pub(crate) fn admission(&self, request: &FlowRequest, start: Option<Paced>) -> Option<Box<Admission>> {
-        let Flow { gates, paced, .. } = self.recorded(request, start);
-        let asks = !gates.is_empty() || paced.is_some();
-        asks.then(|| Box::new(Admission { gates, held: None, paced }))
-    }
-
-    /// A shard, each as likely as the others.
-    pub(crate) fn any_shard(&self, shards: Shards) -> u8 {
-        if shards == Shards::ONE { 0 } else { self.below(shards.get()) }
+/// The part of a request that a task's record keeps. Places are taken in the order of the digests, whatever the order
+/// of the keys in the request. `start` is the one that was reserved by its rate.
+pub(crate) fn recorded(request: &FlowRequest, start: Option<Paced>) -> Flow {
+    let place = |asked: &Concurrency| Gated {
+        key: gate_digest(&asked.key),
+        limit: asked.limit,
+        text: shown(&asked.key),
+    };
+    let mut gates: Vec<_> = request.concurrency.iter().map(place).collect();
+    gates.sort_by_key(|gated| *gated.key.as_bytes());
+    Flow {
+        gates,
+        priority: request.priority,
+        fairness: request.fairness.as_ref().map(fairness_digest),
+        fairness_text: request.fairness.as_ref().map(shown).unwrap_or_default(),
+        requires: request.requires.clone(),
+        paced: start.or_else(|| request.rate.as_ref().map(paced)),
     }
 }
 
-/// A rate at a shard of its key, without a reserved start.
-pub(crate) fn paced(rate: &Rate, shard: u8) -> Paced {
-    Paced {
-        key: shard_digest(&rate.key, shard),
-        shards: rate.shards,
-        pace: rate.pace(),
-        text: shown(&rate.key),
-        start: None,
-    }
+/// The part of a request that an execution's record keeps; `None` if nothing limits its start.
+pub(crate) fn admission(request: &FlowRequest, start: Option<Paced>) -> Option<Box<Admission>> {
+    let Flow { gates, paced, .. } = recorded(request, start);
+    let asks = !gates.is_empty() || paced.is_some();
+    asks.then(|| Box::new(Admission { gates, held: None, paced }))
+}
+
+/// A rate without a reserved start.
+pub(crate) fn paced(rate: &Rate) -> Paced {
+    Paced { key: gate_digest(&rate.key), pace: rate.pace(), text: shown(&rate.key), start: None }
 }
 
 /// A text that is the same for the same request, and empty for a task that asks for nothing.
@@ -93,15 +70,10 @@ pub(crate) fn text(request: &FlowRequest) -> String {
     }
     let FlowRequest { concurrency, rate, priority, fairness, unique, debounce, requires } = request;
     let mut parts = vec![priority.as_str().to_owned()];
-    let of = |shards: Shards| if shards == Shards::ONE { String::new() } else { format!("/{shards}") };
-    parts.extend(
-        concurrency
-            .iter()
-            .map(|asked| format!("c{:?}{}{}", asked.key.as_str(), asked.limit, of(asked.shards))),
-    );
+    parts.extend(concurrency.iter().map(|asked| format!("c{:?}{}", asked.key.as_str(), asked.limit)));
     parts.extend(rate.iter().map(|rate| {
-        let Rate { key, limit, per, burst, shards } = rate;
-        format!("r{:?}{limit}/{}/{burst}{}", key.as_str(), per.as_u64(), of(*shards))
+        let Rate { key, limit, per, burst } = rate;
+        format!("r{:?}{limit}/{}/{burst}", key.as_str(), per.as_u64())
     }));
     parts.extend(fairness.iter().map(|key| format!("f{:?}", key.as_str())));
     parts.extend(unique.iter().map(|unique| {

@@ -18,7 +18,7 @@ use std::num::NonZeroU16;
 use tickover_core::decision::{FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::flow::{Gated, Shards};
+use tickover_core::flow::Gated;
 use tickover_core::gate::rate::Reservation;
 use tickover_core::gate::{self, AskedStart, GRACE, Gate, RateState, Take, Taken};
 use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
@@ -73,7 +73,7 @@ enum Act<'a> {
     /// A tick looks at it, because it has a line, or because some in a line wait for it.
     Patrol(&'a Patrolled),
     /// An operator sets the limit, or gives it back to the tasks.
-    Pin(Option<(NonZeroU16, Shards)>),
+    Pin(Option<NonZeroU16>),
     /// An operator takes its place from a task or an execution.
     Release(&'a Owner),
 }
@@ -224,8 +224,7 @@ impl Service {
                 Done::Found(true)
             }
             Act::Pin(limit) => {
-                gate.pinned = limit.map(|(share, _)| share);
-                gate.pinned_shards = limit.map(|(_, shards)| shards).unwrap_or_default();
+                gate.pinned = *limit;
                 Done::Found(true)
             }
             Act::Release(owner) => {

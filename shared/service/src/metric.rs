@@ -3,7 +3,7 @@
 //! Labels are bounded: queues, timeouts, outcomes. Values that users choose freely, such as ids and kinds of tasks, are
 //! never labels, except for the keys of concurrency limits, of which a process records the first 50 that matter. Without a recorder in the process, recording does nothing.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use metrics::{Counter, Gauge, Histogram, Unit, describe_counter, describe_gauge,
 use tickover_core::duration::Millis;
 use tickover_core::execution::event::{Change, ExecutionEvent};
 use tickover_core::gate::Gate;
-use tickover_core::id::{GateId, QueueName};
+use tickover_core::id::QueueName;
 use tickover_core::queue::Reachability;
 use tickover_core::task::event::{EndedAttempt, Event, EventType, Expiry};
 use tickover_core::task::{Status, Task};
@@ -372,8 +372,8 @@ pub(crate) fn queue_depth(queue: &QueueName, depth: &Depth) {
 /// Most keys of limits that are labels in a process: each has two metrics.
 const LIMIT_KEYS_MAX: usize = 50;
 
-/// The keys that are labels, each with how many have places and wait at each of its shards.
-static LIMIT_KEYS: Mutex<BTreeMap<String, BTreeMap<GateId, [usize; 2]>>> = Mutex::new(BTreeMap::new());
+/// The keys that are labels.
+static LIMIT_KEYS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Whether limits are recorded.
 pub(crate) fn records_limits() -> bool {
@@ -386,20 +386,18 @@ pub(crate) fn limit(gate: &Gate, waiting: Option<usize>) {
     if !records_limits() {
         return;
     }
-    let sums = {
+    let is_known = {
         let mut keys = LIMIT_KEYS.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_some_and(|waiting| waiting > 0) && keys.len() < LIMIT_KEYS_MAX {
-            keys.entry(gate.text.clone()).or_default();
+            keys.insert(gate.text.clone());
         }
-        keys.get_mut(&gate.text).map(|shards| {
-            let waited = shards.get(&gate.id).map_or(0, |counts| counts[1]);
-            shards.insert(gate.id.clone(), [gate.holders.len(), waiting.unwrap_or(waited)]);
-            [0, 1].map(|which: usize| shards.values().map(|counts| counts[which]).sum::<usize>())
-        })
+        keys.contains(&gate.text)
     };
-    if let Some([taken, waiting]) = sums {
-        gauge!(LIMIT_TAKEN, "key" => gate.text.clone()).set(small(taken));
-        gauge!(LIMIT_WAITING, "key" => gate.text.clone()).set(small(waiting));
+    if is_known {
+        gauge!(LIMIT_TAKEN, "key" => gate.text.clone()).set(small(gate.holders.len()));
+        if let Some(waiting) = waiting {
+            gauge!(LIMIT_WAITING, "key" => gate.text.clone()).set(small(waiting));
+        }
     }
 }
 

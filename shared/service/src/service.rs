@@ -178,11 +178,6 @@ impl Service {
         bytes
     }
 
-    /// A random number below this one, which isn't zero.
-    pub(crate) fn below(&self, bound: u8) -> u8 {
-        u8::try_from(u32::from_be_bytes(self.random()) % u32::from(bound)).unwrap_or(0)
-    }
-
     pub(crate) fn shuffle<T>(&self, things: &mut [T]) {
         for end in (2..=things.len()).rev() {
             let bits = usize::try_from(u32::from_be_bytes(self.random())).unwrap_or(0);

@@ -32,7 +32,7 @@ mod verbatim;
 mod word;
 
 pub use number::{
-    Attempts, ClaimCount, ConcurrencyLimit, PageLimit, Progress, RateLimit, RunCount, RunNumber, ShardCount,
+    Attempts, ClaimCount, ConcurrencyLimit, PageLimit, Progress, RateLimit, RunCount, RunNumber,
 };
 pub use span::*;
 pub use text::{CronText, Cursor, FailureCode, IdempotencyKey, Label, Labels, LeaseToken};

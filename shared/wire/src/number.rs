@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tickover_core::flow::{CONCURRENCY_MAX, RATE_MAX, SHARDS_MAX, Shards};
+use tickover_core::flow::{CONCURRENCY_MAX, RATE_MAX};
 use tickover_core::limits::{CLAIM_MAX, PAGE_MAX};
 use tickover_core::retry::MaxAttempts;
 
@@ -37,26 +37,12 @@ whole! {
     ConcurrencyLimit, 1, CONCURRENCY_MAX as usize;
     /// How many tasks of a key start in a period: 1 to 1,000,000.
     RateLimit, 1, RATE_MAX as usize;
-    /// Among how many records a key's limit is divided: 1 to 20.
-    ShardCount, 1, SHARDS_MAX as usize;
     /// How many records a page has: 1 to 500.
     PageLimit, 1, PAGE_MAX;
     /// How many runs a cron has: 1 to 4,294,967,295.
     RunCount, 1, 0xffff_ffff;
     /// The number of a run of an execution: 1 to 4,294,967,295.
     RunNumber, 1, 0xffff_ffff;
-}
-
-impl From<Shards> for ShardCount {
-    fn from(shards: Shards) -> Self {
-        Self(shards.get().into())
-    }
-}
-
-impl From<ShardCount> for Shards {
-    fn from(ShardCount(count): ShardCount) -> Self {
-        u8::try_from(count).ok().and_then(Self::new).unwrap_or_default()
-    }
 }
 
 impl From<u32> for RunNumber {

@@ -18,8 +18,8 @@ use crate::request::{Codes, Delay, ScheduleRequest, StartRequest, Statuses, Uniq
 use crate::{
     Attempts, ClaimCount, ConcurrencyLimit, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant,
     Interval, Label, Labels, Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress,
-    RateLimit, RatePeriod, RunCount, RunNumber, RunTimeout, Seconds, ShardCount, Span, Timeout, Verbatim,
-    Wait, Window, Word, Words,
+    RateLimit, RatePeriod, RunCount, RunNumber, RunTimeout, Seconds, Span, Timeout, Verbatim, Wait, Window,
+    Word, Words,
 };
 
 fn of(kind: Type) -> ObjectBuilder {
@@ -64,7 +64,6 @@ schemas! {
     PageLimit, whole(Self::LEAST, Self::MOST);
     ConcurrencyLimit, whole(Self::LEAST, Self::MOST);
     RateLimit, whole(Self::LEAST, Self::MOST);
-    ShardCount, whole(Self::LEAST, Self::MOST);
     RatePeriod, span::<Self>("A length of time: longer than zero, at most 24 h.");
     Window, span::<Self>("A length of time: longer than zero, at most 30 days.");
     UniqueFor, of(Type::String).min_length(Some(2))

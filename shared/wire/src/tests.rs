@@ -258,7 +258,7 @@ fn answers_about_crons() {
     all! {
         answer:
         LimitAnswer = json!({"limit": {
-            "key": "customer-7", "limit": 1_000, "shards": 20, "pinned": true, "taken": 2,
+            "key": "customer-7", "limit": 1_000, "pinned": true, "taken": 2,
             "holders": [
                 {"task": name(ID_MAX), "until": AT, "called": true}, {"execution": name(EXECUTION_ID_MAX), "called": false},
             ],

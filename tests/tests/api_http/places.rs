@@ -74,29 +74,6 @@ async fn an_operator_sets_a_limit_gives_it_back_and_takes_a_place_away() {
 }
 
 #[tokio::test]
-async fn a_key_has_shards_over_http_and_a_limit_that_they_do_not_divide_is_refused() {
-    let api = Api::start().await;
-    for nth in 0..40 {
-        let sharded = json!({"concurrency": [{"key": "smtp", "limit": 4, "shards": 4}]});
-        api.schedule(&format!("t{nth}"), sharded).await;
-    }
-    let claimed = api.post("/v1/queues/q/claim", json!({"max": 10})).await.ok(200);
-    let claimed = claimed["tasks"].as_array().unwrap().len();
-    assert!((1..=4).contains(&claimed), "{claimed}");
-    let limit = api.limit("smtp").await;
-    assert_eq!((&limit["limit"], &limit["shards"], &limit["taken"]), (&json!(4), &json!(4), &json!(claimed)));
-    let set = json!({"limit": 10, "shards": 4});
-    let set = api.change(Method::PUT, "/v1/limits/smtp", Some(set)).await;
-    assert_eq!((&set["limit"], &set["pinned"]), (&json!(10), &json!(true)));
-    let low = api.request(Method::PUT, "/v1/limits/smtp").header("content-type", "application/json");
-    let problem = send(low.body(json!({"limit": 3}).to_string())).await.problem(400, "invalid_request");
-    assert!(problem["detail"].as_str().unwrap().contains("number of the key's shards, 4"), "{problem}");
-    let odd = json!({"queue": "q", "kind": "k", "concurrency": [{"key": "a", "limit": 5, "shards": 2}]});
-    let problem = api.post("/v1/tasks", odd).await.problem(400, "invalid_request");
-    assert!(problem["detail"].as_str().unwrap().contains("multiple of the 2 shards"), "{problem}");
-}
-
-#[tokio::test]
 async fn a_key_that_nobody_has_used_has_no_limit_and_bad_ones_are_refused_by_field() {
     let api = Api::start().await;
     let limit = api.limit("new").await;

@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Concurrency, FlowRequest, Priority, Shards};
+use tickover_core::flow::{Concurrency, FlowRequest, Priority};
 use tickover_core::id::FlowKey;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::{Failure, Status};
@@ -23,11 +23,8 @@ fn key(text: &str) -> FlowKey {
 }
 
 fn limited(id: &str, keys: &[(&str, u16)]) -> ScheduleRequest {
-    let one = |(text, limit): &(&str, u16)| Concurrency {
-        key: key(text),
-        limit: NonZeroU16::new(*limit).unwrap(),
-        shards: Shards::ONE,
-    };
+    let one =
+        |(text, limit): &(&str, u16)| Concurrency { key: key(text), limit: NonZeroU16::new(*limit).unwrap() };
     let flow = FlowRequest { concurrency: keys.iter().map(one).collect(), ..FlowRequest::default() };
     ScheduleRequest { flow, ..request("work", Some(id), None) }
 }
@@ -328,10 +325,10 @@ async fn a_limit_that_an_operator_sets_counts_from_the_next_place_on() {
     let first = world.claims().await;
     assert!(world.claim().await.is_none());
     let service = &world.scene.service;
-    let view = service.set_limit(&key("k"), NonZeroU16::new(3), None).await.unwrap();
+    let view = service.set_limit(&key("k"), NonZeroU16::new(3)).await.unwrap();
     assert!(view.pinned);
     assert_eq!(world.claim_all().await, ["t1", "t2"]);
-    let view = service.set_limit(&key("k"), None, None).await.unwrap();
+    let view = service.set_limit(&key("k"), None).await.unwrap();
     assert_eq!((view.limit, view.pinned), (NonZeroU16::new(1), false));
     world.complete(&first).await;
     assert!(world.claim().await.is_none(), "two still run");

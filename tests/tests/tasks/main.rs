@@ -7,7 +7,6 @@ mod identity;
 mod leases;
 mod limits;
 mod retries;
-mod shards;
 mod standalone;
 mod steep;
 mod timeouts;

@@ -22,15 +22,15 @@ pub async fn limit(service: &Service, key: &str) -> Result<Answer, Problem> {
 /// Sets a key's limit, whatever requests ask for.
 pub async fn set_limit(service: &Service, key: &str, body: &[u8]) -> Result<Answer, Problem> {
     let key = parsed(key)?;
-    let LimitRequest { limit: ConcurrencyLimit(limit), shards } = body::read(body)?;
+    let LimitRequest { limit: ConcurrencyLimit(limit) } = body::read(body)?;
     let limit = u16::try_from(limit).ok().and_then(NonZeroU16::new);
     let limit = limit.ok_or(Reject::field("limit", "must be 1 to 1,000"))?;
-    answer(service.set_limit(&key, Some(limit), shards.map(Into::into)).await?)
+    answer(service.set_limit(&key, Some(limit)).await?)
 }
 
 /// Gives a key's limit back to the requests.
 pub async fn unset_limit(service: &Service, key: &str) -> Result<Answer, Problem> {
-    answer(service.set_limit(&parsed(key)?, None, None).await?)
+    answer(service.set_limit(&parsed(key)?, None).await?)
 }
 
 /// Takes its place at a key from a task or an execution.

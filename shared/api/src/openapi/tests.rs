@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tickover_core::cron::expression::EXPRESSION_MAX;
 use tickover_core::flow::{
-    CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, RATE_MAX, RATE_PERIOD_MAX, REQUIRES_MAX, SHARDS_MAX, WINDOW_MAX,
+    CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, RATE_MAX, RATE_PERIOD_MAX, REQUIRES_MAX, WINDOW_MAX,
 };
 use tickover_core::id::{CAPABILITY_MAX, FLOW_KEY_MAX, Owner};
 use tickover_core::limits::{
@@ -211,7 +211,6 @@ fn every_limit_in_the_document_is_the_servers() {
         ("ClaimRequest.properties.provides".to_owned(), json!({"maxItems": PROVIDES_MAX})),
         range("ConcurrencyLimit", 1, u64::from(CONCURRENCY_MAX)),
         range("RateLimit", 1, u64::from(RATE_MAX)),
-        range("ShardCount", 1, u64::from(SHARDS_MAX)),
         range("RatePeriod.oneOf.1", 1, RATE_PERIOD_MAX.as_u64()),
         range("Window.oneOf.1", 1, WINDOW_MAX.as_u64()),
         range("ClaimCount", 1, CLAIM_MAX as u64),

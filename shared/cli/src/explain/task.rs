@@ -118,7 +118,6 @@ fn pending_reason(task: &TaskView, now: Timestamp) -> String {
 pub(super) fn held_back(waits_at: &WaitsAtView, since: &str) -> String {
     let WaitsAtView { limit, position } = waits_at;
     let most = limit.limit.map_or_else(String::new, |most| format!(" of {most}"));
-    let shard = limit.shards.map_or_else(String::new, |shards| format!(" in one of its {shards} shards"));
     let position = match position {
         Some(position) => format!("it is number {position} of {} that wait", waiting(limit)),
         None => format!("{} wait before it", waiting(limit)),
@@ -128,7 +127,7 @@ pub(super) fn held_back(waits_at: &WaitsAtView, since: &str) -> String {
     let others = limit.taken.saturating_sub(holders.len());
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
     let have = format!("the places have {}{others}", holders.join(", "));
-    format!("key {:?} has reached its limit{most}{shard}{since}; {position}, and {have}", limit.key)
+    format!("key {:?} has reached its limit{most}{since}; {position}, and {have}", limit.key)
 }
 
 fn running_reason(task: &TaskView, now: Timestamp) -> String {

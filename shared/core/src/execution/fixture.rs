@@ -11,9 +11,7 @@ use crate::execution::{
     Failing, Held, Parent, ParentClosePolicy, Progress, Ready, Recheck, RunAttempt, Slot, Stuck,
     TimedAttempt, Turn, Waiting,
 };
-use crate::flow::{
-    CONCURRENCY_MAX, Gated, Pace, Paced, Priority, RATE_MAX, RATE_PERIOD_MAX, SHARDS_MAX, Shards,
-};
+use crate::flow::{CONCURRENCY_MAX, Gated, Pace, Paced, Priority, RATE_MAX, RATE_PERIOD_MAX};
 use crate::gate::rate::Reservation;
 use crate::gate::{RateState, TEXT_MAX};
 use crate::id::{
@@ -267,11 +265,10 @@ fn admission(now: Timestamp) -> Admission {
         start_at: later(now, 60),
         after: RateState { next_at: later(now, 61), part: RATE_MAX - 1, of: RATE_MAX },
     };
-    let shards = Shards::new(SHARDS_MAX).unwrap_or_default();
     Admission {
-        gates: [1, 2, 3].map(|nth| Gated { key: key(nth), shards, limit, text: text.clone() }).to_vec(),
+        gates: [1, 2, 3].map(|nth| Gated { key: key(nth), limit, text: text.clone() }).to_vec(),
         held: Some(Held { mark: u32::MAX, until_day: 99_999 }),
-        paced: Some(Paced { key: key(4), shards, pace, text, start: Some(start) }),
+        paced: Some(Paced { key: key(4), pace, text, start: Some(start) }),
     }
 }
 

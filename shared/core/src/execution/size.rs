@@ -6,7 +6,6 @@ use crate::due::{Due, DueKind};
 use crate::duration::Millis;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Held, Stuck, Turn, append, attempts};
-use crate::flow::Shards;
 use crate::id::{LeaseId, WorkerName};
 use crate::lane::Lane;
 use crate::limits::{CONTROL_RECORD_BYTES, ERROR_BYTES, LEASE_RANGE};
@@ -139,8 +138,8 @@ const fn drop_trace(execution: &mut Execution) {
     execution.trace = None;
 }
 
-/// Deadlines and attempts that don't count any more; and if it has no more turns, their order, and how many shards its keys have, which
-/// only an operator's view and limit of a key need. If it is restarted, it has new deadlines and attempts, and no order.
+/// Deadlines and attempts that don't count any more; and the order of its turns, if it has no more of them. If it is
+/// restarted, it has new deadlines and attempts, and no order.
 fn drop_past(execution: &mut Execution) {
     let is_closed = execution.closed().is_some();
     if is_closed || execution.failing.is_some() {
@@ -149,8 +148,6 @@ fn drop_past(execution: &mut Execution) {
     }
     if is_closed {
         execution.lane = Lane::default();
-        let gates = execution.admission.iter_mut().flat_map(|admission| &mut admission.gates);
-        gates.for_each(|gated| gated.shards = Shards::ONE);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starts by a key's rate: reserved, given back, and looked at.
 
 use crate::duration::Millis;
-use crate::flow::{Pace, Paced, Shards};
+use crate::flow::{Pace, Paced};
 use crate::time::Timestamp;
 
 use super::rate::{self, Reservation};
@@ -17,18 +17,14 @@ pub const BEGINS_WITHIN: Millis = Millis::from_secs(30);
 #[derive(Clone, Copy, Debug)]
 pub struct AskedStart {
     pub pace: Pace,
-    /// Among how many shards its key is divided.
-    pub shards: Shards,
     /// When the task was scheduled: of two rates for one key, the later one counts.
     pub asked_at: Timestamp,
 }
 
 /// Reserves the next start that isn't before `from`.
 pub fn reserve_start(gate: &mut Gate, asked: &AskedStart, from: Timestamp) -> Reservation {
-    let is_same = (gate.pace, gate.pace_shards) == (Some(asked.pace), asked.shards);
-    if gate.paced_at.is_none_or(|at| at <= asked.asked_at) && !is_same {
-        (gate.pace, gate.pace_shards) = (Some(asked.pace), asked.shards);
-        gate.paced_at = Some(asked.asked_at);
+    if gate.paced_at.is_none_or(|at| at <= asked.asked_at) && gate.pace != Some(asked.pace) {
+        (gate.pace, gate.paced_at) = (Some(asked.pace), Some(asked.asked_at));
     }
     let reservation = rate::reserve(gate.rate, &gate.pace.unwrap_or(asked.pace), from);
     gate.rate = Some(reservation.after);
@@ -113,8 +109,7 @@ mod tests {
 
     fn asked(limit: u32, asked_at: u64) -> AskedStart {
         let (limit, burst) = (NonZeroU32::new(limit).unwrap(), NonZeroU32::MIN);
-        let pace = Pace { limit, per: Millis::from_secs(1), burst };
-        AskedStart { pace, shards: Shards::ONE, asked_at: after(asked_at) }
+        AskedStart { pace: Pace { limit, per: Millis::from_secs(1), burst }, asked_at: after(asked_at) }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::num::NonZeroU16;
 
 use crate::duration::Millis;
-use crate::flow::Shards;
 use crate::id::{Incarnation, Owner};
 use crate::time::Timestamp;
 
@@ -34,8 +33,6 @@ pub struct Take {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskedLimit {
     pub limit: NonZeroU16,
-    /// Among how many shards its key is divided.
-    pub shards: Shards,
     /// When it was scheduled.
     pub asked_at: Timestamp,
 }

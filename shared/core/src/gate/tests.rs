@@ -36,7 +36,7 @@ fn id(number: u8) -> GateId {
 }
 
 fn asked(limit: u16, seconds: u64) -> AskedLimit {
-    AskedLimit { limit: NonZeroU16::new(limit).unwrap(), shards: Shards::ONE, asked_at: at(seconds) }
+    AskedLimit { limit: NonZeroU16::new(limit).unwrap(), asked_at: at(seconds) }
 }
 
 /// The mark of an attempt of that task.

@@ -80,7 +80,7 @@ function one(page) {
     const { limit } = data;
     const record = { ...limit, id: key };
     replace(state, facts([
-      ['Limit', limit.limit === undefined ? 'nothing has asked for one lately' : `${limit.limit}${limit.shards === undefined ? '' : ` in ${limit.shards} shards`}${limit.pinned ? ', set by an operator' : ''}`],
+      ['Limit', limit.limit === undefined ? 'nothing has asked for one lately' : `${limit.limit}${limit.pinned ? ', set by an operator' : ''}`],
       ['Running', String(limit.taken)],
       ['Waiting', limit.more ? `more than ${limit.waiting}` : String(limit.waiting)],
       ...pace(limit.rate),

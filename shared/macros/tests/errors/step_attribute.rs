@@ -155,16 +155,6 @@ async fn inline_with_a_priority(order: u32) -> tickover::Result<u32> {
     Ok(order)
 }
 
-#[tickover::step(remote, concurrency(constant = "smtp", limit = 25, shards = 10))]
-async fn limit_not_divisible() -> tickover::Result<()> {
-    Ok(())
-}
-
-#[tickover::step(remote, rate(constant = "smtp", limit = 40, burst = 20, shards = 40))]
-async fn too_many_shards() -> tickover::Result<()> {
-    Ok(())
-}
-
 #[tickover::step(schedule_to_start = "30s")]
 async fn inline_wait_for_a_worker() -> tickover::Result<()> {
     Ok(())

@@ -133,11 +133,6 @@ impl<O> StartExecution<O> {
         self.asking(|asked| asked.burst(burst))
     }
 
-    /// Divides the limit and the rate of this key, given before, among so many records: see [`Step::shards`](crate::Step::shards).
-    pub fn shards(self, key: impl fmt::Display, shards: u8) -> Self {
-        self.asking(|asked| asked.shards(key, shards))
-    }
-
     /// Sets which turns of its queue start first. Its children have the same, and so have its remote steps, unless they
     /// set one of their own. In SQS it needs `Priorities=on`.
     pub fn priority(self, priority: Priority) -> Self {

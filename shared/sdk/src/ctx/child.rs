@@ -129,11 +129,6 @@ impl<O: Stored> Child<O> {
         self.asking(|asked| asked.burst(burst))
     }
 
-    /// Divides the limit and the rate of this key, given before, among so many records: see [`Step::shards`](crate::Step::shards).
-    pub fn shards(self, key: impl Display, shards: u8) -> Self {
-        self.asking(|asked| asked.shards(key, shards))
-    }
-
     /// Sets which turns of its queue start first, instead of its parent's priority.
     pub fn priority(self, priority: Priority) -> Self {
         self.asking(|asked| asked.priority(priority))

@@ -35,11 +35,6 @@ impl Asked {
     }
 
     #[must_use]
-    pub fn shards(self, key: impl Display, shards: u8) -> Self {
-        self.change("shards", |flow| flow::shards(flow, key, shards))
-    }
-
-    #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.has_priority = true;
         self.flow.priority = priority;

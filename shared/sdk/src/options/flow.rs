@@ -6,7 +6,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::flow::{
     CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, Concurrency, Debounce, FlowRequest, OnConflict, RATE_MAX,
-    RATE_PERIOD_MAX, REQUIRES_MAX, Rate, SHARDS_MAX, Shards, Unique, UniqueWindow, WINDOW_MAX,
+    RATE_PERIOD_MAX, REQUIRES_MAX, Rate, Unique, UniqueWindow, WINDOW_MAX,
 };
 use tickover_core::id::{Capability, FlowKey};
 
@@ -36,7 +36,7 @@ pub(crate) fn concurrency(flow: &mut FlowRequest, given: impl Display, limit: u1
     if flow.concurrency.len() == CONCURRENCY_KEYS_MAX {
         return Err(format!("concurrency: there can be at most {CONCURRENCY_KEYS_MAX} keys"));
     }
-    flow.concurrency.push(Concurrency { key: given, limit, shards: Shards::ONE });
+    flow.concurrency.push(Concurrency { key: given, limit });
     Ok(())
 }
 
@@ -49,48 +49,15 @@ pub(crate) fn rate(
     let limit = count("rate: its limit", limit, RATE_MAX)?;
     let per = span("rate", per, RATE_PERIOD_MAX)?;
     let (key, burst) = (key("rate", given)?, NonZeroU32::MIN);
-    flow.rate = Some(Rate { key, limit, per, burst, shards: Shards::ONE });
+    flow.rate = Some(Rate { key, limit, per, burst });
     Ok(())
 }
 
 /// For the rate that was given before.
 pub(crate) fn burst(flow: &mut FlowRequest, burst: u32) -> Checked<()> {
     let Some(rate) = &mut flow.rate else { return Err("burst: it needs a rate before it".to_owned()) };
-    let burst = count("burst: it", burst, rate.limit.get())?;
-    check_share("burst: it", burst.get(), rate.shards)?;
-    rate.burst = burst;
+    rate.burst = count("burst: it", burst, rate.limit.get())?;
     Ok(())
-}
-
-/// For the limit and the rate that were given before for this key.
-pub(crate) fn shards(flow: &mut FlowRequest, given: impl Display, count: u8) -> Checked<()> {
-    let given = key("shards", given)?;
-    let shards = Shards::new(count)
-        .ok_or_else(|| format!("shards: there are 1 to {SHARDS_MAX} of them, not {count}"))?;
-    let limited = flow.concurrency.iter_mut().find(|asked| asked.key == given);
-    let paced = flow.rate.as_mut().filter(|rate| rate.key == given);
-    if limited.is_none() && paced.is_none() {
-        return Err(format!("shards: it needs a limit or a rate of the key {:?} before it", given.as_str()));
-    }
-    if let Some(asked) = limited {
-        check_share("concurrency: its limit", asked.limit.get().into(), shards)?;
-        asked.shards = shards;
-    }
-    if let Some(rate) = paced {
-        check_share("rate: its limit", rate.limit.get(), shards)?;
-        // One for each shard, if no burst was given.
-        rate.burst = if rate.burst == NonZeroU32::MIN { shards.into() } else { rate.burst };
-        check_share("burst: it", rate.burst.get(), shards)?;
-        rate.shards = shards;
-    }
-    Ok(())
-}
-
-fn check_share(what: &str, whole: u32, shards: Shards) -> Checked<()> {
-    if shards.divides(whole) {
-        return Ok(());
-    }
-    Err(format!("{what} must be a multiple of the {shards} shards, not {whole}"))
 }
 
 fn count(what: &str, count: u32, most: u32) -> Checked<NonZeroU32> {
@@ -189,29 +156,6 @@ mod tests {
         rate(&mut flow, "smtp", 100, "1m").unwrap();
         assert_eq!(burst(&mut flow, 100), Ok(()));
         assert_eq!(burst(&mut flow, 101).unwrap_err(), "burst: it must be 1 to 100, not 101");
-    }
-
-    #[test]
-    fn the_limit_and_the_rate_of_a_key_are_divided_among_its_shards() {
-        let mut flow = FlowRequest::default();
-        concurrency(&mut flow, "smtp", 50).unwrap();
-        concurrency(&mut flow, "customer-7", 5).unwrap();
-        rate(&mut flow, "smtp", 1_000, "1s").unwrap();
-        assert_eq!(shards(&mut flow, "smtp", 10), Ok(()));
-        let counts: Vec<_> = flow.concurrency.iter().map(|asked| asked.shards.get()).collect();
-        assert_eq!(counts, [10, 1]);
-        assert_eq!(flow.rate.as_ref().map(|rate| (rate.shards.get(), rate.burst.get())), Some((10, 10)));
-        assert_eq!(burst(&mut flow, 20), Ok(()));
-        let refused = burst(&mut flow, 25).unwrap_err();
-        assert_eq!(refused, "burst: it must be a multiple of the 10 shards, not 25");
-        for (key, count, problem) in [
-            ("customer-7", 2, "concurrency: its limit must be a multiple of the 2 shards, not 5"),
-            ("smtp", 21, "shards: there are 1 to 20 of them, not 21"),
-            ("smtp", 0, "shards: there are 1 to 20 of them, not 0"),
-            ("other", 2, "shards: it needs a limit or a rate of the key \"other\" before it"),
-        ] {
-            assert_eq!(shards(&mut flow, key, count).unwrap_err(), problem);
-        }
     }
 
     #[test]

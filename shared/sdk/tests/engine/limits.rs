@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 use tickover::prelude::*;
 use tickover::{Failure, OnConflict, Priority, Registry, StepError, UniqueWindow};
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Concurrency, FlowRequest, Shards};
+use tickover_core::flow::{Concurrency, FlowRequest};
 use tickover_core::id::{FlowKey, QueueName, TaskKind};
 use tickover_core::kind::{KindDefaults, Policies};
 use tickover_core::payload::Json;
@@ -71,8 +71,7 @@ async fn children_of_a_rate_start_one_after_the_other() {
 #[tickover::workflow("own_key")]
 async fn own_key(ctx: Ctx, (): ()) -> Result<(String, String, String)> {
     let child = ctx.child(&nap, "child", &1).concurrency("customer-7", 5).await.unwrap_err();
-    let sharded = charge(1).remote().concurrency("customer-7", 40).shards("customer-7", 20);
-    let step = ctx.step(sharded).await.unwrap_err();
+    let step = ctx.step(charge(1).remote().concurrency("customer-7", 40)).await.unwrap_err();
     let limit = ctx.child(&nap, "child-2", &1).concurrency("other", 0).await.unwrap_err();
     let text = |error: StepError<Failure>| error.to_string();
     Ok((text(child), text(step), text(limit)))
@@ -108,11 +107,7 @@ async fn own_key_of_a_kind(ctx: Ctx, (): ()) -> Result<u64> {
 async fn the_items_of_a_paged_map_and_the_defaults_of_a_kind_are_not_at_a_key_of_the_execution_either() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with((own_key_of_items, own_key_of_a_kind)));
-    let concurrency = Concurrency {
-        key: FlowKey::parse("customer-7").unwrap(),
-        limit: NonZeroU16::MIN,
-        shards: Shards::ONE,
-    };
+    let concurrency = Concurrency { key: FlowKey::parse("customer-7").unwrap(), limit: NonZeroU16::MIN };
     let flow = FlowRequest { concurrency: vec![concurrency], ..FlowRequest::default() };
     let policies = Policies { flow, ..Policies::default() };
     let (queue, kind) =
@@ -172,7 +167,7 @@ struct Guest {
 #[tickover::workflow(
     "visit",
     concurrency(key = r#"format!("customer-{}", guest.customer)"#, limit = 1),
-    rate(constant = "door", limit = 10, per = "1s", burst = 6, shards = 2),
+    rate(constant = "door", limit = 10, per = "1s", burst = 6),
     priority = "low",
     fairness_key = "guest.customer"
 )]
@@ -203,7 +198,7 @@ async fn an_execution_has_the_limits_of_its_workflows_attribute_made_of_its_inpu
         let admission = started.admission.unwrap();
         assert_eq!(admission.gates[0].text, format!("customer-{customer}"));
         let paced = admission.paced.unwrap();
-        assert_eq!((paced.text.as_str(), paced.shards.get(), paced.pace.burst.get()), ("door", 2, 3));
+        assert_eq!((paced.text.as_str(), paced.pace.burst.get()), ("door", 6));
     }
     let all = [("a", 600_000), ("c", 600_000), ("b", 1_200_000)];
     for (id, expected) in all {

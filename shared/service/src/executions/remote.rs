@@ -24,7 +24,7 @@ use super::RemoteStep;
 use super::start::hash;
 use crate::drive::Known;
 use crate::error::ServiceError;
-use crate::flow::own_key;
+use crate::flow::{own_key, recorded};
 use crate::service::Service;
 use crate::tasks::schedule::is_new;
 use crate::telemetry::field;
@@ -161,7 +161,7 @@ impl Service {
         start: Option<Paced>,
     ) -> Result<Vec<tickover_core::decision::Effect>, ServiceError> {
         let id = remote_id(execution, &step.name);
-        let flow = self.recorded(&step.flow, start.clone()).within(execution.lane, &step.given);
+        let flow = recorded(&step.flow, start.clone()).within(execution.lane, &step.given);
         // If a gate can't be read, the claim finds out.
         let in_line = Box::pin(self.lacks_place(&flow.gates, &mut BTreeMap::new())).await.unwrap_or(false);
         let parent = Parent { step: Some(step.name), slot: step.slot, ..Parent::of(execution) };

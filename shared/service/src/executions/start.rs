@@ -13,6 +13,7 @@ use tickover_core::payload::Json;
 use super::{StartRequest, Started};
 use crate::drive::Known;
 use crate::error::ServiceError;
+use crate::flow::admission;
 use crate::service::Service;
 use crate::tasks::single::Single;
 
@@ -155,7 +156,7 @@ impl Service {
             parent: request.parent,
             trace: self.carried(request.trace),
             lane: request.lane,
-            admission: self.admission(&request.flow, reserved),
+            admission: admission(&request.flow, reserved),
             policy: request.policy,
             in_line: false,
             is_fence: false,

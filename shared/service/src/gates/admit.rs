@@ -88,11 +88,7 @@ impl Service {
                 mark,
                 branch: execution.waiting().branch_at(&gated.key),
                 until,
-                limit: AskedLimit {
-                    limit: gated.limit,
-                    shards: gated.shards,
-                    asked_at: execution.created_at,
-                },
+                limit: AskedLimit { limit: gated.limit, asked_at: execution.created_at },
                 sure: true,
             };
             match self.take_one(gated, &take).await? {
@@ -143,7 +139,7 @@ impl Service {
         }
         let admission = execution.admission.as_deref();
         let Some(paced) = admission.and_then(|admission| admission.paced.as_ref()) else { return Ok(()) };
-        let asked = [AskedStart { pace: paced.pace, shards: paced.shards, asked_at: execution.created_at }];
+        let asked = [AskedStart { pace: paced.pace, asked_at: execution.created_at }];
         let start = self.reserve(&paced.key, &paced.text, &asked).await?.first().copied();
         admitted.start = Some(Paced { start, ..paced.clone() });
         if let Some(start) = start.filter(|start| start.start_at.since(self.now()) <= patience) {

@@ -136,7 +136,7 @@ impl Service {
             mark: places.mark,
             branch: task.waiting().branch_at(&gated.key),
             until: self.now().plus(places.length).plus(GRACE),
-            limit: AskedLimit { limit: gated.limit, shards: gated.shards, asked_at: task.created_at },
+            limit: AskedLimit { limit: gated.limit, asked_at: task.created_at },
             sure,
         }
     }

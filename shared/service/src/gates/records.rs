@@ -125,7 +125,7 @@ impl Records {
     pub(super) fn asked_limit(&self, waiter: &Waiter, gate: &GateId) -> Option<(AskedLimit, String)> {
         let Said { waiting, created_at: asked_at, .. } = self.said(waiter)?;
         let here = waiting.gates.iter().find(|one| GateId::from(&one.key) == *gate)?;
-        let asked = AskedLimit { limit: here.limit, shards: here.shards, asked_at };
+        let asked = AskedLimit { limit: here.limit, asked_at };
         Some((asked, here.text.clone()))
     }
 

@@ -19,28 +19,23 @@ use crate::warn_unless_logged;
 const ROUNDS: u32 = 5;
 
 impl Service {
-    /// Reserves starts for tasks that are about to be scheduled, in their order: all of one key by one write, or by one for
-    /// each of its shards. If that fails, tasks have none, and reserve one when they are claimed.
+    /// Reserves starts for tasks that are about to be scheduled, in their order: all of one key by one write. If that
+    /// fails, tasks have none, and reserve one when they are claimed.
     pub(crate) async fn reserve_starts(&self, rates: &[Option<&Rate>]) -> Vec<Option<Paced>> {
         let mut starts = vec![None; rates.len()];
-        // Those of a key take its shards in turn, from any of them on.
-        let mut next: BTreeMap<&str, u8> = BTreeMap::new();
-        let mut by_shard: BTreeMap<(&str, u8), Vec<(usize, &Rate)>> = BTreeMap::new();
+        let mut by_key: BTreeMap<&str, Vec<(usize, &Rate)>> = BTreeMap::new();
         for (nth, rate) in rates.iter().enumerate() {
-            let Some(rate) = rate else { continue };
-            let next = next.entry(rate.key.as_str()).or_insert_with(|| self.any_shard(rate.shards));
-            let shard = *next % rate.shards.get();
-            *next = shard + 1;
-            by_shard.entry((rate.key.as_str(), shard)).or_default().push((nth, rate));
+            if let Some(rate) = rate {
+                by_key.entry(rate.key.as_str()).or_default().push((nth, rate));
+            }
         }
-        for ((_, shard), of_shard) in by_shard {
-            let Some((_, first)) = of_shard.first() else { continue };
-            let (asked_at, Paced { key, text, .. }) = (self.now(), paced(first, shard));
-            let asked =
-                |(_, rate): &(usize, &Rate)| AskedStart { pace: rate.pace(), shards: rate.shards, asked_at };
-            match self.reserve(&key, &text, &of_shard.iter().map(asked).collect::<Vec<_>>()).await {
-                Ok(reserved) => of_shard.iter().zip(reserved).for_each(|((nth, rate), start)| {
-                    starts[*nth] = Some(Paced { start: Some(start), ..paced(rate, shard) });
+        for of_key in by_key.into_values() {
+            let Some((_, first)) = of_key.first() else { continue };
+            let (asked_at, Paced { key, text, .. }) = (self.now(), paced(first));
+            let asked = |(_, rate): &(usize, &Rate)| AskedStart { pace: rate.pace(), asked_at };
+            match self.reserve(&key, &text, &of_key.iter().map(asked).collect::<Vec<_>>()).await {
+                Ok(reserved) => of_key.iter().zip(reserved).for_each(|((nth, rate), start)| {
+                    starts[*nth] = Some(Paced { start: Some(start), ..paced(rate) });
                 }),
                 Err(error) => {
                     warn_unless_logged!(error; %error, "no starts reserved; the claims of the tasks will do it");
@@ -80,7 +75,7 @@ impl Service {
         let Some(stored) = self.load(&task.id).await? else { return Ok(None) };
         let is_same = (stored.incarnation, stored.version) == (task.incarnation, task.version);
         let Some(paced) = stored.paced().filter(|_| is_same) else { return Ok(Some(stored)) };
-        let asked = [AskedStart { pace: paced.pace, shards: paced.shards, asked_at: stored.created_at }];
+        let asked = [AskedStart { pace: paced.pace, asked_at: stored.created_at }];
         let start = self.reserve(&paced.key, &paced.text, &asked).await?.first().copied();
         taken.start = Some(Paced { start, ..paced.clone() });
         if let Some(start) = start.filter(|start| start.start_at.since(self.now()) <= patience) {

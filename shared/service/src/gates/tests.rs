@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Concurrency, Debounce, FlowRequest, Priority, Shards};
+use tickover_core::flow::{Concurrency, Debounce, FlowRequest, Priority};
 use tickover_core::gate::line::{enter, home};
 use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{FlowKey, GateId, Incarnation, QueueName, TaskId, TaskKind};
@@ -31,7 +31,7 @@ fn key(name: &str) -> FlowKey {
 }
 
 fn limit(name: &str, limit: u16) -> Concurrency {
-    Concurrency { key: key(name), limit: NonZeroU16::new(limit).unwrap(), shards: Shards::ONE }
+    Concurrency { key: key(name), limit: NonZeroU16::new(limit).unwrap() }
 }
 
 fn needing(limits: &[Concurrency]) -> ScheduleRequest {

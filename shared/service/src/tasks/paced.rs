@@ -14,6 +14,7 @@ use tickover_core::task::command::{Schedule, Start};
 
 use super::schedule::{ScheduleRequest, digest};
 use crate::error::ServiceError;
+use crate::flow::recorded;
 use crate::service::Service;
 
 /// Most tasks that one read has.
@@ -51,7 +52,7 @@ impl Service {
     async fn find_full(&self, requests: impl Iterator<Item = &mut ScheduleRequest>) {
         let mut known = BTreeMap::new();
         for request in requests {
-            let needed = self.recorded(&request.flow, None).gates;
+            let needed = recorded(&request.flow, None).gates;
             request.asked.in_line = self.lacks_place(&needed, &mut known).await.unwrap_or(false);
         }
     }
@@ -112,7 +113,7 @@ impl Service {
     ) -> Box<Schedule> {
         if self.starts_now(request, schedule.start) {
             let start = self.reserve_starts(&[request.flow.rate.as_ref()]).await.pop().flatten();
-            schedule.flow = self.recorded(&request.flow, start);
+            schedule.flow = recorded(&request.flow, start);
         }
         schedule
     }

@@ -20,6 +20,7 @@ use tickover_core::trace::TraceContext;
 use super::single::Single;
 use crate::drive::{Known, Try};
 use crate::error::{ServiceError, unknown_queue};
+use crate::flow::recorded;
 use crate::service::Service;
 
 /// How many tasks of a batch are written at the same time.
@@ -261,7 +262,7 @@ impl Service {
             labels: request.labels.clone(),
             retry: request.retry.clone(),
             timeouts: request.timeouts,
-            flow: self.recorded(&request.flow, request.asked.start.clone()),
+            flow: recorded(&request.flow, request.asked.start.clone()),
             start: request.start,
             in_line: request.asked.in_line,
             fingerprint: fingerprint(request),

@@ -16,10 +16,6 @@ pub struct LimitView {
     /// How many may run at once; absent if nothing has asked for a limit lately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u16>,
-    /// Among how many records the limit or the rate is divided; absent if it is one. A task waits at one of them, and its
-    /// answer has the figures of that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shards: Option<u8>,
     /// Whether an operator has set the limit: then those of requests don't count.
     pub pinned: bool,
     /// How many places are taken.

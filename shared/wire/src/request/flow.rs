@@ -6,11 +6,11 @@ use std::num::NonZeroU32;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tickover_core::duration::Millis;
-use tickover_core::flow::{self, Shards, UniqueWindow};
+use tickover_core::flow::{self, UniqueWindow};
 use tickover_core::id::FlowKey;
 
 use crate::span::Span as _;
-use crate::{ConcurrencyLimit, OnConflictWord, RateLimit, RatePeriod, ShardCount, Window};
+use crate::{ConcurrencyLimit, OnConflictWord, RateLimit, RatePeriod, Window};
 
 /// How many tasks of a key run at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,10 +21,6 @@ pub struct Concurrency {
     pub key: FlowKey,
     /// At most so many: 1 to 1,000. The latest request's limit counts for the key.
     pub limit: ConcurrencyLimit,
-    /// Among how many records the limit is divided, for a key with hundreds of starts a second: 1 (default) to 20. The
-    /// limit is a multiple of it, and each record has its share.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shards: Option<ShardCount>,
 }
 
 /// How fast tasks of a key start. Each attempt of a task is a start.
@@ -39,13 +35,9 @@ pub struct Rate {
     /// At most 24 h; 1 s by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per: Option<RatePeriod>,
-    /// How many may start at once after a quiet time: 1 (default) to `limit`. By default one for each shard.
+    /// How many may start at once after a quiet time: 1 (default) to `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<RateLimit>,
-    /// Among how many records the rate is divided, for hundreds of starts a second: 1 (default) to 20. `limit` and `burst`
-    /// are multiples of it, and each record has its share.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shards: Option<ShardCount>,
 }
 
 /// Only one task of a key at a time.
@@ -80,8 +72,7 @@ pub struct Debounce {
 
 impl From<&flow::Concurrency> for Concurrency {
     fn from(asked: &flow::Concurrency) -> Self {
-        let limit = ConcurrencyLimit(asked.limit.get().into());
-        Self { key: asked.key.clone(), limit, shards: said(asked.shards) }
+        Self { key: asked.key.clone(), limit: ConcurrencyLimit(asked.limit.get().into()) }
     }
 }
 
@@ -89,14 +80,8 @@ impl From<&flow::Rate> for Rate {
     fn from(rate: &flow::Rate) -> Self {
         let count = |count: NonZeroU32| RateLimit(usize::try_from(count.get()).unwrap_or(RateLimit::MOST));
         let (limit, burst) = (count(rate.limit), Some(count(rate.burst)));
-        let per = Some(rate.per.into());
-        Self { key: rate.key.clone(), limit, per, burst, shards: said(rate.shards) }
+        Self { key: rate.key.clone(), limit, per: Some(rate.per.into()), burst }
     }
-}
-
-/// The number of shards in a request that has several.
-fn said(shards: Shards) -> Option<ShardCount> {
-    (shards != Shards::ONE).then(|| shards.into())
 }
 
 impl From<&flow::Unique> for Unique {

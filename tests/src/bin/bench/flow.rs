@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Concurrency, FlowRequest, Rate, Shards};
+use tickover_core::flow::{Concurrency, FlowRequest, Rate};
 use tickover_core::id::FlowKey;
 use tickover_core::limits::Limits;
 use tickover_embedded::{Local, Storage, Ticks};
@@ -99,10 +99,7 @@ fn key(text: &str) -> Result<FlowKey> {
 
 fn limited(key: FlowKey, limit: u16) -> FlowRequest {
     let limit = NonZeroU16::new(limit).unwrap_or(NonZeroU16::MIN);
-    FlowRequest {
-        concurrency: vec![Concurrency { key, limit, shards: Shards::ONE }],
-        ..FlowRequest::default()
-    }
+    FlowRequest { concurrency: vec![Concurrency { key, limit }], ..FlowRequest::default() }
 }
 
 /// All four.
@@ -211,8 +208,7 @@ async fn rates(name: &str) -> Result<()> {
     let system = System::start().await?;
     let limit = NonZeroU32::new(STARTS_PER_S).unwrap_or(NonZeroU32::MIN);
     let of = |key: FlowKey| {
-        let rate =
-            Rate { key, limit, per: Millis::from_secs(1), burst: NonZeroU32::MIN, shards: Shards::ONE };
+        let rate = Rate { key, limit, per: Millis::from_secs(1), burst: NonZeroU32::MIN };
         FlowRequest { rate: Some(rate), ..FlowRequest::default() }
     };
     let smtp = key("smtp")?;

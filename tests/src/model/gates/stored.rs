@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Priority, Shards};
+use tickover_core::flow::Priority;
 use tickover_core::gate::{
     Absent, AskedLimit, Branch, Candidate, Gate, Hold, Holder, Position, Take, Waiter,
 };
@@ -64,7 +64,7 @@ impl Names {
         Self {
             owners: (0..tasks).map(|task| task_id(&format!("task-{task}")).into()).collect(),
             branch: Branch { queue, others: vec![] },
-            asked: AskedLimit { limit, shards: Shards::ONE, asked_at: START },
+            asked: AskedLimit { limit, asked_at: START },
             empty: Gate::new(id, String::new(), Nonce::from_bytes([0; 8]), START),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use tickover_core::flow::{Concurrency, FlowRequest, Priority, Shards};
+use tickover_core::flow::{Concurrency, FlowRequest, Priority};
 use tickover_core::id::FlowKey;
 
 use super::{Job, JobRequest};
@@ -12,8 +12,6 @@ use crate::sim::dice::Dice;
 const SEEDS: u64 = 300;
 /// Of a thousand of these, in so many executions have them as well.
 const WITH_EXECUTIONS: u64 = 600;
-/// Of a thousand keys, so many have shards.
-const SHARDED: u64 = 150;
 /// The keys. The limit of each is the same for all tasks of a run.
 const KEYS: [&str; 2] = ["customer", "smtp"];
 
@@ -24,14 +22,10 @@ pub(super) fn add(seed: u64, jobs: &mut [Job]) {
         return;
     }
     let limits = KEYS.map(|_| u16::try_from(dice.between(1, 3)).unwrap_or(1));
-    // In some seeds, a key is divided among records, each of which has that limit.
-    let of_shards = Dice::new(seed, "shards");
-    let shards = KEYS.map(|_| if of_shards.chance(SHARDED) { of_shards.pick([2, 3]) } else { 1 });
     let keys = |dice: &Dice, chance| -> Vec<Concurrency> {
-        let asked = KEYS.iter().zip(limits).zip(shards).filter(|_| dice.chance(chance));
-        let asked = asked.filter_map(|((key, limit), shards)| {
-            let limit = NonZeroU16::new(limit * u16::from(shards))?;
-            Some(Concurrency { key: FlowKey::parse(*key).ok()?, limit, shards: Shards::new(shards)? })
+        let asked = KEYS.iter().zip(limits).filter(|_| dice.chance(chance));
+        let asked = asked.filter_map(|(key, limit)| {
+            Some(Concurrency { key: FlowKey::parse(*key).ok()?, limit: NonZeroU16::new(limit)? })
         });
         asked.collect()
     };

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use tickover_core::flow::{Rate, Shards};
+use tickover_core::flow::Rate;
 use tickover_core::id::FlowKey;
 
 use super::{Job, JobRequest};
@@ -14,8 +14,6 @@ const SEEDS: u64 = 300;
 const TASKS: u64 = 700;
 /// Of a thousand executions, so many.
 const EXECUTIONS: u64 = 400;
-/// Of a thousand rates, so many are divided among two records.
-const SHARDED: u64 = 300;
 const KEY: &str = "smtp";
 
 /// Gives tasks the rate of the run.
@@ -31,10 +29,7 @@ pub(super) fn add(seed: u64, jobs: &mut [Job]) {
     let (Ok(key), Some(limit), Some(burst)) = (FlowKey::parse(KEY), whole(limit), whole(burst)) else {
         return;
     };
-    let shards = Dice::new(seed, "shards of rates");
-    let shards = Shards::new(if shards.chance(SHARDED) { 2 } else { 1 }).unwrap_or_default();
-    let times = |whole: NonZeroU32| whole.saturating_mul(shards.into());
-    let rate = Rate { key, limit: times(limit), per, burst: times(burst), shards };
+    let rate = Rate { key, limit, per, burst };
     let of_executions = Dice::new(seed, "rates of executions");
     for job in jobs {
         match &mut job.request {

@@ -4,7 +4,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Pace, Priority, Shards};
+use tickover_core::flow::{Pace, Priority};
 use tickover_core::gate::line::{PARTS, part_of};
 use tickover_core::gate::{Absent, Branch, Gate, Hold, Holder, Position, RateState, Waiter};
 use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, QueueName, TaskId};
@@ -63,14 +63,11 @@ fn busy(world: &World, gate: &Gate) -> Gate {
     };
     let changed = Gate {
         limit: NonZeroU16::new(2),
-        shards: Shards::new(2).unwrap_or_default(),
         pinned: NonZeroU16::new(1_000),
-        pinned_shards: Shards::new(3).unwrap_or_default(),
         holders: vec![holder("a", Hold::Taken { mark: 7 }), holder("b", Hold::Called { branch: u32::MAX })],
         absent: vec![Absent { branch: 9, until: later(60), times: 3 }],
         awaited_by: vec![gate_id(7), gate_id(8)],
         pace: NonZeroU32::new(997).map(|limit| Pace { limit, per: Millis::from_secs(1), burst: limit }),
-        pace_shards: Shards::new(20).unwrap_or_default(),
         paced_at: Some(NOW),
         rate: Some(RateState { next_at: later(3), part: 7, of: 997 }),
         ..gate.clone()

@@ -5,7 +5,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::{
-    CONCURRENCY_KEYS_MAX, Concurrency, Debounce, FlowRequest, REQUIRES_MAX, Rate, Shards, Unique,
+    CONCURRENCY_KEYS_MAX, Concurrency, Debounce, FlowRequest, REQUIRES_MAX, Rate, Unique,
 };
 use tickover_core::limits;
 use tickover_wire::request as wire;
@@ -48,13 +48,11 @@ pub(in crate::request) fn of_start(given: &wire::StartRequest) -> Result<FlowReq
 /// Of two limits for one key, the later one counts.
 fn concurrency(given: &[wire::Concurrency]) -> Result<Vec<Concurrency>, Reject> {
     let mut asked: Vec<Concurrency> = Vec::new();
-    for wire::Concurrency { key, limit: ConcurrencyLimit(limit), shards } in given {
+    for wire::Concurrency { key, limit: ConcurrencyLimit(limit) } in given {
         let limit = u16::try_from(*limit).ok().and_then(NonZeroU16::new);
         let limit = limit.ok_or(Reject::field("concurrency.limit", "must be 1 to 1,000"))?;
         asked.retain(|earlier| earlier.key != *key);
-        let shards = shards.map_or(Shards::ONE, Into::into);
-        check_share("concurrency.limit", limit.get().into(), shards)?;
-        asked.push(Concurrency { key: key.clone(), limit, shards });
+        asked.push(Concurrency { key: key.clone(), limit });
     }
     limits::check("concurrency", asked.len(), CONCURRENCY_KEYS_MAX)?;
     Ok(asked)
@@ -66,23 +64,12 @@ fn rate(given: &wire::Rate) -> Result<Rate, Reject> {
         count.ok_or(Reject::field(field, "must be 1 to 1,000,000"))
     };
     let limit = count("rate.limit", given.limit)?;
-    let shards = given.shards.map_or(Shards::ONE, Shards::from);
-    check_share("rate.limit", limit.get(), shards)?;
-    let burst = given.burst.map_or(Ok(shards.into()), |burst| count("rate.burst", burst))?;
-    check_share("rate.burst", burst.get(), shards)?;
+    let burst = given.burst.map_or(Ok(NonZeroU32::MIN), |burst| count("rate.burst", burst))?;
     if burst > limit {
         return Err(Reject::instead_of("rate.burst", "expected at most `rate.limit`", burst.to_string()));
     }
     let per = given.per.map_or(PERIOD, Millis::from);
-    Ok(Rate { key: given.key.clone(), limit, per, burst, shards })
-}
-
-/// Each shard has the same share.
-fn check_share(field: &'static str, whole: u32, shards: Shards) -> Result<(), Reject> {
-    if shards.divides(whole) {
-        return Ok(());
-    }
-    Err(Reject::instead_of(field, format!("expected a multiple of the {shards} shards"), whole.to_string()))
+    Ok(Rate { key: given.key.clone(), limit, per, burst })
 }
 
 fn unique(given: &wire::Unique) -> Unique {
@@ -143,8 +130,6 @@ mod tests {
         assert_eq!((short.per, short.burst.get()), (Millis::from_secs(1), 1));
         let long = rate(json!({"key": "smtp", "limit": 100, "per": "1m", "burst": 20}));
         assert_eq!((long.per, long.burst.get()), (Millis::from_secs(60), 20));
-        let divided = rate(json!({"key": "smtp", "limit": 100, "shards": 10}));
-        assert_eq!((divided.shards.get(), divided.burst.get()), (10, 10), "one for each shard");
     }
 
     #[test]
@@ -157,12 +142,6 @@ mod tests {
             (json!({"concurrency": [{"key": "a", "limit": -1}]}), "limit"),
             (json!({"concurrency": [{"key": "a", "limit": 1_001}]}), "limit"),
             (json!({"rate": {"key": "a", "limit": 5, "burst": 6}}), "rate.burst"),
-            (json!({"concurrency": [{"key": "a", "limit": 25, "shards": 10}]}), "concurrency.limit"),
-            (json!({"concurrency": [{"key": "a", "limit": 5, "shards": 10}]}), "concurrency.limit"),
-            (json!({"concurrency": [{"key": "a", "limit": 21, "shards": 21}]}), "shards"),
-            (json!({"concurrency": [{"key": "a", "limit": 21, "shards": 0}]}), "shards"),
-            (json!({"rate": {"key": "a", "limit": 25, "shards": 10}}), "rate.limit"),
-            (json!({"rate": {"key": "a", "limit": 50, "burst": 5, "shards": 10}}), "rate.burst"),
             (json!({"debounce": {"key": "a", "wait": "10s"}}), "at_most"),
             (json!({"debounce": {"key": "a", "wait": "10s", "at_most": "9s"}}), "debounce.at_most"),
             (json!({"debounce": {"key": "a", "wait": "0s", "at_most": "9s"}}), "wait"),

@@ -3,7 +3,7 @@
 use super::{at, id, inc, task};
 use crate::decision::{Effect, Write};
 use crate::duration::Millis;
-use crate::flow::{Gated, Priority, Shards};
+use crate::flow::{Gated, Priority};
 use crate::gate::line::{Move, PARTS, WAITER_KEPT, enter, home, looked_at, part_of};
 use crate::gate::{Branch, GateId, Order, Position, Waiter, Waiting};
 use crate::id::{Fingerprint, QueueName};
@@ -13,7 +13,6 @@ use std::num::NonZeroU16;
 fn gated(number: u8, limit: u16) -> Gated {
     Gated {
         key: Fingerprint::from_bytes([number; 16]),
-        shards: Shards::ONE,
         limit: NonZeroU16::new(limit).unwrap(),
         text: format!("key-{number}"),
     }

@@ -1,7 +1,7 @@
 use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Pace, Priority, Shards};
+use tickover_core::flow::{Pace, Priority};
 use tickover_core::gate::line::part_of;
 use tickover_core::gate::{Absent, Branch, Hold, Holder, Position, RateState};
 use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, TaskId};
@@ -61,9 +61,7 @@ fn an_item_is_read_back_as_it_was_written() {
     let pace = Some(Pace { limit, per: Millis::from_secs(1), burst: limit });
     let rate = Some(RateState { next_at: NOW, part: 7, of: 997 });
     let paced = Gate { pace, paced_at: Some(NOW), rate, ..empty() };
-    let shards = Shards::new(20).unwrap();
-    let sharded = Gate { shards, pace_shards: shards, pinned_shards: shards, ..busy() };
-    for record in [empty(), busy(), pinned, paced, sharded] {
+    for record in [empty(), busy(), pinned, paced] {
         assert_eq!(to_gate(of_gate(&record).unwrap()).unwrap(), record);
     }
 }

@@ -167,11 +167,6 @@ impl<O> ScheduleTask<O> {
         self.flow("rate", |flow| flow::burst(flow, burst))
     }
 
-    /// Divides the limit and the rate of this key, given before, among so many records: see [`Step::shards`].
-    pub fn shards(self, key: impl fmt::Display, shards: u8) -> Self {
-        self.flow("shards", |flow| flow::shards(flow, key, shards))
-    }
-
     /// Sets which tasks of the queue, or of those that wait for a key, start first.
     pub fn priority(self, priority: Priority) -> Self {
         self.options(|mut options| {

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Close, Ending};
 use tickover_core::execution::{ExecutionOutcome, ExecutionStatus};
-use tickover_core::flow::{Concurrency, FlowRequest, Shards};
+use tickover_core::flow::{Concurrency, FlowRequest};
 use tickover_core::id::{FlowKey, QueueName, WorkflowName};
 
 use super::mortal::NEVER;
@@ -20,11 +20,7 @@ fn queue() -> QueueName {
 
 /// An execution that needs a place at these keys, of one each.
 fn limited(called: &str, keys: &[&str]) -> StartRequest {
-    let one = |key: &&str| Concurrency {
-        key: FlowKey::parse(*key).unwrap(),
-        limit: NonZeroU16::MIN,
-        shards: Shards::ONE,
-    };
+    let one = |key: &&str| Concurrency { key: FlowKey::parse(*key).unwrap(), limit: NonZeroU16::MIN };
     let flow = FlowRequest { concurrency: keys.iter().map(one).collect(), ..FlowRequest::default() };
     let workflow = WorkflowName::parse("orders").unwrap();
     StartRequest { id: Some(id(called)), flow: Box::new(flow), ..StartRequest::new(workflow, queue()) }

@@ -4,7 +4,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
-use tickover_core::flow::{Concurrency, Debounce, FlowRequest, OnConflict, Shards, Unique, UniqueWindow};
+use tickover_core::flow::{Concurrency, Debounce, FlowRequest, OnConflict, Unique, UniqueWindow};
 use tickover_core::gate::Gate;
 use tickover_core::id::{FlowKey, GateId, QueueName, StepName, TaskKind};
 use tickover_core::retry::RetryPolicy;
@@ -28,7 +28,7 @@ fn queue() -> QueueName {
 fn rate(limit: u32, per_s: u64, burst: u32) -> Rate {
     let whole = |number| NonZeroU32::new(number).unwrap();
     let key = FlowKey::parse("smtp").unwrap();
-    Rate { key, limit: whole(limit), per: Millis::from_secs(per_s), burst: whole(burst), shards: Shards::ONE }
+    Rate { key, limit: whole(limit), per: Millis::from_secs(per_s), burst: whole(burst) }
 }
 
 /// A task of a key that one task a minute may start for.
@@ -317,7 +317,7 @@ async fn a_task_in_a_transaction_of_its_own_takes_no_start_before_it_is_committe
 async fn a_place_comes_before_a_start_so_that_no_start_is_lost_in_the_line() {
     let scene = Scene::new();
     let limit = NonZeroU16::MIN;
-    let place = Concurrency { key: FlowKey::parse("customer").unwrap(), limit, shards: Shards::ONE };
+    let place = Concurrency { key: FlowKey::parse("customer").unwrap(), limit };
     let both = || {
         let flow = FlowRequest { concurrency: vec![place.clone()], ..by(rate(60, 60, 1)).flow };
         ScheduleRequest { flow, start: Start::After(Millis::from_secs(1)), ..mail() }

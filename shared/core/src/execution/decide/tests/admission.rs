@@ -7,7 +7,7 @@ use crate::duration::Millis;
 use crate::execution::command::{Bounce, Command, Ending, Given};
 use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::{Admission, ExecutionOutcome, ExecutionStatus as Status};
-use crate::flow::{Pace, Paced, Shards};
+use crate::flow::{Pace, Paced};
 use crate::gate::rate::{Reservation, reserve};
 use crate::gate::version_mark;
 use crate::id::Fingerprint;
@@ -30,13 +30,7 @@ fn limited() -> Plan {
 
 /// An execution that starts by a rate, with this start.
 fn paced(start: Option<Reservation>) -> Plan {
-    let paced = Paced {
-        key: Fingerprint::from_bytes([2; 16]),
-        shards: Shards::ONE,
-        pace: pace(),
-        text: "api".to_owned(),
-        start,
-    };
+    let paced = Paced { key: Fingerprint::from_bytes([2; 16]), pace: pace(), text: "api".to_owned(), start };
     let mut plan = execution();
     plan.start.admission = Some(Box::new(Admission { paced: Some(paced), ..Admission::default() }));
     plan

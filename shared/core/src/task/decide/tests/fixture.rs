@@ -10,7 +10,7 @@ use std::num::NonZeroU16;
 
 use crate::decision::{Change, Write};
 use crate::duration::Millis;
-use crate::flow::{Gated, Shards};
+use crate::flow::Gated;
 use crate::id::{BlobId, ExecutionId, Fingerprint, Incarnation, LeaseId, QueueName, TaskId, TaskKind};
 use crate::limits::Limits;
 use crate::parent::Parent;
@@ -120,7 +120,6 @@ pub(crate) fn parent() -> Parent {
 pub(crate) fn gated(number: usize, limit: u16) -> Gated {
     Gated {
         key: Fingerprint::from_bytes([u8::try_from(number + 1).unwrap(); 16]),
-        shards: Shards::ONE,
         limit: NonZeroU16::new(limit).unwrap(),
         text: format!("customer-{number}"),
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::fixture::{Plan, Scene, span, t, task};
 use crate::decision::{Effect, FreePlaces};
 use crate::error::Reject;
-use crate::flow::{Pace, Paced, Shards};
+use crate::flow::{Pace, Paced};
 use crate::gate::RateState;
 use crate::gate::rate::Reservation;
 use crate::id::Fingerprint;
@@ -31,7 +31,7 @@ fn reserved(text: &str) -> Reservation {
 fn paced(mut plan: Plan, start: Option<&str>) -> Scene {
     let pace = Pace { limit: NonZeroU32::MIN, per: span("1s"), burst: NonZeroU32::MIN };
     let (key, text, start) = (Fingerprint::from_bytes([7; 16]), "smtp".to_owned(), start.map(reserved));
-    plan.schedule.flow.paced = Some(Paced { key, shards: Shards::ONE, pace, text, start });
+    plan.schedule.flow.paced = Some(Paced { key, pace, text, start });
     plan.scheduled()
 }
 
@@ -145,13 +145,8 @@ fn a_start_more_than_a_year_ahead_is_refused() {
     let mut plan = task();
     let start = Some(reserved("366d"));
     let pace = Pace { limit: NonZeroU32::MIN, per: span("1d"), burst: NonZeroU32::MIN };
-    plan.schedule.flow.paced = Some(Paced {
-        key: Fingerprint::from_bytes([7; 16]),
-        shards: Shards::ONE,
-        pace,
-        text: String::new(),
-        start,
-    });
+    plan.schedule.flow.paced =
+        Some(Paced { key: Fingerprint::from_bytes([7; 16]), pace, text: String::new(), start });
     plan.scheduled().refuses(Reject::field("rate", reason));
 }
 
