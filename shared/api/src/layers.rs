@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use tickover_service::telemetry::field;
+use tickover_service::to_end::to_end;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::problem::Problem;
@@ -19,6 +21,17 @@ pub(crate) fn layered(router: Router) -> Router {
         .method_not_allowed_fallback(async || Problem::wrong_method())
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(log))
+        .layer(middleware::from_fn(until_the_end))
+}
+
+/// Carries a request that changes something out to its end, also when its caller has gone. A claim isn't: nobody would get
+/// its tasks.
+async fn until_the_end(request: Request, next: Next) -> Response {
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    if is_read || request.uri().path().ends_with("/claim") {
+        return next.run(request).await;
+    }
+    to_end(next.run(request)).await
 }
 
 fn panicked(_payload: Box<dyn Any + Send>) -> Response {

@@ -97,6 +97,7 @@ routes! {
     PUT "/v1/limits/{key}" => limits::set_limit,
     DELETE "/v1/limits/{key}" => limits::unset_limit,
     DELETE "/v1/limits/{key}/holders/{holder}" => limits::release_place,
+    DELETE "/v1/limits/{key}/rate" => limits::reset_rate,
     POST "/v1/executions" => executions::start,
     GET "/v1/executions" => executions::list,
     GET "/v1/workflows" => executions::workflows,

@@ -22,6 +22,8 @@ pub(crate) enum LimitsCommand {
     Set(SetArgs),
     /// Give a key's limit back to the requests
     Unset(OneArgs),
+    /// Forget all starts by the key's rate: the next one comes at once
+    Reset(OneArgs),
     /// Take its place from a task or an execution: the next one gets it, and the one that had it goes on
     Release(ReleaseArgs),
 }
@@ -66,6 +68,7 @@ pub(crate) async fn run(command: LimitsCommand, client: &Client) -> anyhow::Resu
             (api.set_limit(&one.key, &request).await?, one.json)
         }
         LimitsCommand::Unset(args) => (api.unset_limit(&args.key).await?, args.json),
+        LimitsCommand::Reset(args) => (api.reset_rate(&args.key).await?, args.json),
         LimitsCommand::Release(ReleaseArgs { one, holder }) => {
             (api.release_place(&one.key, &holder).await?, one.json)
         }

@@ -35,8 +35,10 @@ pub use extend::{extend, free, withdraw};
 pub use line::{Branch, Position, Waiter, Waiting};
 pub use offer::{Absent, Candidate, offer};
 pub use pace::{
-    AskedStart, BEGINS_WITHIN, LATE_MAX, Pacing, give_start_back, next_start, pacing, reserve_start,
+    AskedStart, BEGINS_WITHIN, LATE_MAX, Pacing, confirm_start, give_start_back, next_start, pacing,
+    reserve_start, reset_rate,
 };
+pub use rate::{RateState, Reservation};
 pub use take::{AskedLimit, CALL_KEPT, Take, Taken, take};
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
@@ -109,20 +111,6 @@ pub struct Gate {
     /// When it may be deleted, unless somebody waits or an operator has set its limit.
     #[serde(rename = "x")]
     pub expires_at: Timestamp,
-}
-
-/// How far a key's rate is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RateState {
-    /// When the next start would come if all starts were evenly spread.
-    #[serde(rename = "a")]
-    pub next_at: Timestamp,
-    /// The part of a millisecond by which it is later, in units of one `of`th.
-    #[serde(rename = "p", default)]
-    pub part: u32,
-    /// The limit with which it was written.
-    #[serde(rename = "o", default)]
-    pub of: u32,
 }
 
 /// A task or an execution that has a place.
@@ -294,7 +282,8 @@ impl Gate {
     pub fn finish(mut self, before: Option<&Self>, nonce: Nonce, now: Timestamp) -> Option<Self> {
         let last = self.holders.iter().map(|one| one.until).max().map_or(now, |until| until.max(now));
         // Without its record, a key would begin anew, and more would start than its rate allows.
-        let last = self.rate.map_or(last, |state| rate::expires_at(state).max(last));
+        let paced = self.pace.zip(self.rate.as_ref());
+        let last = paced.map_or(last, |(pace, state)| rate::expires_at(state, &pace).max(last));
         let is_same = before.is_some_and(|before| {
             let expires_at = before.expires_at;
             Self { expires_at, ..self.clone() } == *before

@@ -114,6 +114,11 @@ const LIMIT = [
     when: (one) => one.pinned,
     call: (one) => remove(['limits', one.id]), command: (one) => commands.unsetLimit(one.id),
   },
+  {
+    name: 'Reset', says: 'All starts by the rate are forgotten: the next one comes at once.',
+    when: (one) => one.rate !== undefined,
+    call: (one) => remove(['limits', one.id, 'rate']), command: (one) => commands.resetRate(one.id),
+  },
 ];
 
 /** The call on a task or an execution that has a place at a key. */

@@ -29,6 +29,7 @@ export const commands = {
   scheduleLimited: (queue, kind, limit) => ['task', queue, kind, '--concurrency', limit],
   showLimit: (key) => ['limits', 'show', key],
   setLimit: (key, limit) => ['limits', 'set', key, limit],
+  resetRate: (key) => ['limits', 'reset', key],
   unsetLimit: (key) => ['limits', 'unset', key],
   releasePlace: (key, holder) => ['limits', 'release', key, holder],
   cancelTask: (id) => ['cancel', id],

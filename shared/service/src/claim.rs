@@ -331,7 +331,6 @@ impl Service {
                 held,
                 places: places.taken(),
                 start: places.start(),
-                began_at: Some(began_at),
             });
             let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
             let Ok((current, Reply::Claim(reply))) = decision.outcome else {
@@ -350,7 +349,8 @@ impl Service {
                 },
                 ClaimReply::NeedsStart => {
                     // Boxed, because the future of each claim would contain all of this, and few tasks have a rate.
-                    let reserved = Box::pin(self.reserve_for_claim(&current, &mut places, patience)).await?;
+                    let reserved =
+                        Box::pin(self.start_for_claim(&current, &mut places, began_at, patience)).await?;
                     let Some(current) = reserved else {
                         self.free_unused(&mut places).await;
                         return Ok(None);

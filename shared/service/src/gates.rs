@@ -19,8 +19,7 @@ use tickover_core::decision::{FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Gated;
-use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{self, AskedStart, GRACE, Gate, RateState, Take, Taken};
+use tickover_core::gate::{self, AskedStart, GRACE, Gate, Reservation, Take, Taken};
 use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -62,10 +61,15 @@ enum Act<'a> {
         owner: &'a Owner,
         incarnation: Incarnation,
     },
-    /// Starts are to be spread by the key's rate.
-    Reserve(&'a [AskedStart]),
+    /// Starts are to be spread by the key's rate: before those that are reserved for later, or after them.
+    Reserve {
+        asked: &'a [AskedStart],
+        first: bool,
+    },
     /// A reserved start isn't needed.
-    GiveBack(RateState),
+    GiveBack(&'a Reservation),
+    /// An operator has all starts of the key forgotten.
+    ResetRate,
     /// Some in the line of another gate wait for a place here, if it is full.
     AwaitBy(&'a GateId),
     /// One has come to its line: perhaps a place has become free.
@@ -84,13 +88,14 @@ impl Act<'_> {
         match self {
             Self::Take(_)
             | Self::Extend { .. }
-            | Self::Reserve(_)
+            | Self::Reserve { .. }
             | Self::Pin(Some(_))
             | Self::Look
             | Self::Patrol(_) => true,
             Self::Free { .. }
             | Self::Withdraw { .. }
             | Self::GiveBack(_)
+            | Self::ResetRate
             | Self::AwaitBy(_)
             | Self::Pin(None)
             | Self::Release(_) => false,
@@ -102,9 +107,12 @@ impl Act<'_> {
         match self {
             Self::Look | Self::Patrol(_) | Self::Withdraw { .. } => true,
             Self::Free { .. } | Self::Pin(_) | Self::Release(_) => was_full,
-            Self::Take(_) | Self::Extend { .. } | Self::Reserve(_) | Self::GiveBack(_) | Self::AwaitBy(_) => {
-                false
-            }
+            Self::Take(_)
+            | Self::Extend { .. }
+            | Self::Reserve { .. }
+            | Self::GiveBack(_)
+            | Self::ResetRate
+            | Self::AwaitBy(_) => false,
         }
     }
 }
@@ -211,11 +219,15 @@ impl Service {
                 gate::withdraw(gate, owner, *incarnation);
                 Done::Found(true)
             }
-            Act::Reserve(asked) => {
-                let reserve = |one| self.rules.reserve_start(gate, one, now);
+            Act::Reserve { asked, first } => {
+                let reserve = |one| self.rules.reserve_start(gate, one, *first, now);
                 Done::Reserved(asked.iter().map(reserve).collect())
             }
-            Act::GiveBack(reservation) => Done::Found(gate::give_start_back(gate, *reservation)),
+            Act::GiveBack(start) => Done::Found(gate::give_start_back(gate, start, now)),
+            Act::ResetRate => {
+                gate::reset_rate(gate, now);
+                Done::Found(true)
+            }
             Act::AwaitBy(line) => Done::Found(gate.await_by(line)),
             Act::Look => Done::Found(true),
             Act::Patrol(_) => {

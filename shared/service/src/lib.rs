@@ -29,6 +29,7 @@ pub mod tasks;
 pub mod telemetry;
 pub mod tick;
 pub mod timers;
+pub mod to_end;
 pub mod transact;
 
 mod live_leases;

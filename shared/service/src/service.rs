@@ -101,9 +101,10 @@ pub trait Rules: Send + Sync {
         &self,
         gate: &mut gate::Gate,
         asked: &gate::AskedStart,
-        from: Timestamp,
-    ) -> gate::rate::Reservation {
-        gate::reserve_start(gate, asked, from)
+        first: bool,
+        now: Timestamp,
+    ) -> gate::Reservation {
+        gate::reserve_start(gate, asked, first, now)
     }
 }
 

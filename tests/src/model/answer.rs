@@ -117,7 +117,6 @@ impl Ask {
                     held: false,
                     places: None,
                     start: None,
-                    began_at: None,
                 })
             }
             // The output names the worker's lease.

@@ -150,12 +150,12 @@ impl Plan {
         if !stories.is_empty() {
             jobs = story::jobs(seed, storm, &stories);
         }
-        limits::add(seed, &mut jobs);
         let single = if stories.is_empty() { single::jobs(seed, storm) } else { vec![] };
         // A process may be late with the task of its key for longer than it is frozen once.
         let retention = if single.is_empty() { limits.retention } else { single::RETENTION };
         let limits = Limits { retention, ..limits };
         jobs.extend(single);
+        limits::add(seed, &mut jobs);
         rates::add(seed, &mut jobs);
         let has_classes = priorities::add(seed, &mut jobs);
         jobs.sort_by_key(|job| job.at);

@@ -311,9 +311,10 @@ impl Rules for Observed {
         &self,
         gate: &mut gate::Gate,
         asked: &gate::AskedStart,
-        from: Timestamp,
-    ) -> gate::rate::Reservation {
-        bugs::reserve_start(self.world.bug, gate, asked, from)
+        first: bool,
+        now: Timestamp,
+    ) -> gate::Reservation {
+        bugs::reserve_start(self.world.bug, gate, asked, first, now)
     }
 }
 

@@ -187,7 +187,6 @@ impl Ask {
                 held: false,
                 places: None,
                 start: None,
-                began_at: None,
             }),
             Self::Heartbeat => Command::Heartbeat(Heartbeat {
                 lease,

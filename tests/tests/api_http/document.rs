@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, send};
 
-const ROUTES: [&str; 60] = [
+const ROUTES: [&str; 61] = [
     "delete /v1/limits/{key}",
     "delete /v1/limits/{key}/holders/{holder}",
+    "delete /v1/limits/{key}/rate",
     "get /v1/limits/{key}",
     "put /v1/limits/{key}",
     "delete /v1/executions/{id}/events/{name}",

@@ -22,6 +22,8 @@ mod flow;
 #[cfg(test)]
 mod kinds;
 #[cfg(test)]
+mod leaving;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod limits;

@@ -107,12 +107,59 @@ async fn a_rate_out_of_bounds_is_refused_by_its_field() {
 }
 
 #[tokio::test]
-async fn a_cancelled_task_that_was_last_gives_its_start_back() {
+async fn cancelled_tasks_give_their_starts_back_in_whatever_order() {
     let api = Api::start().await;
-    for id in ["a", "b"] {
+    for id in ["a", "b", "c", "d"] {
         api.schedule(id, rate("smtp", 6, "1m")).await;
     }
-    api.post("/v1/tasks/b/cancel", json!({})).await.ok(200);
-    api.schedule("c", rate("smtp", 6, "1m")).await;
-    assert_eq!(api.starts_at("c").await, "10");
+    for id in ["b", "d", "c"] {
+        api.post(&format!("/v1/tasks/{id}/cancel"), json!({})).await.ok(200);
+    }
+    api.schedule("e", rate("smtp", 6, "1m")).await;
+    assert_eq!(api.starts_at("e").await, "10");
+}
+
+#[tokio::test]
+async fn a_retry_does_not_wait_for_starts_that_are_reserved_for_later_and_those_wait_for_one_more() {
+    let api = Api::start().await;
+    let retried = json!({"rate": {"key": "smtp", "limit": 6, "per": "1m"}, "retry": {"max_attempts": 3, "delay": "0s"}});
+    api.schedule("a", retried).await;
+    for nth in 0..100 {
+        api.schedule(&format!("later-{nth}"), rate("smtp", 6, "1m")).await;
+    }
+    let first = api.claim().await;
+    let report = json!({"lease": first["lease"], "error": {"code": "busy", "message": "try again"}});
+    api.post("/v1/tasks/a/fail", report).await.ok(200);
+    // Its message comes, and it learns when it may start.
+    let none = api.post("/v1/queues/q/claim", json!({})).await.ok(200);
+    assert_eq!((&none["tasks"], api.starts_at("a").await), (&json!([]), "20".to_owned()));
+    api.advance(10_000);
+    assert_eq!(api.claim().await["id"], "later-0");
+    api.advance(10_000);
+    let again = api.claim().await;
+    assert_eq!((&again["id"], &again["attempt"]), (&json!("a"), &json!(2)));
+    let limit = api.get("/v1/limits/smtp").await.ok(200)["limit"].take();
+    assert_eq!(limit["rate"]["next_start_at"], "2026-01-01T00:17:00.000Z");
+}
+
+#[tokio::test]
+async fn an_operator_resets_a_rate_and_the_next_task_starts_at_once() {
+    let api = Api::start().await;
+    for nth in 0..50 {
+        api.schedule(&format!("early-{nth}"), rate("smtp", 1, "1m")).await;
+    }
+    assert_eq!(
+        api.get("/v1/limits/smtp").await.ok(200)["limit"]["rate"]["next_start_at"],
+        "2026-01-01T00:50:00.000Z"
+    );
+    let reset = send(api.request(Method::DELETE, "/v1/limits/smtp/rate")).await.ok(200);
+    assert_eq!(reset["limit"]["rate"]["next_start_at"], "2026-01-01T00:00:00.000Z");
+    api.schedule("now", rate("smtp", 1, "1m")).await;
+    assert_eq!(api.starts_at("now").await, "00");
+    // Of a key without a rate there is nothing to forget.
+    assert!(
+        send(api.request(Method::DELETE, "/v1/limits/other/rate")).await.ok(200)["limit"]
+            .get("rate")
+            .is_none()
+    );
 }

@@ -191,6 +191,8 @@ async fn the_rate_of_a_key_and_its_next_start_are_shown() {
         browser.open("#/limits/smtp").await;
         browser.sees("2 in each 1h, 1 at once after a quiet time").await;
         browser.sees("Next start").await;
+        browser.press("Reset smtp").await;
+        browser.sees("Reset smtp: done").await;
     })
     .await;
 }

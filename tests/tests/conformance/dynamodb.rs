@@ -138,7 +138,6 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         held: false,
         places: None,
         start: None,
-        began_at: None,
     };
     decided(Some(task), &Command::Claim(claim), nonce)
 }

@@ -38,6 +38,11 @@ pub async fn release_place(service: &Service, key: &str, holder: &str) -> Result
     answer(service.release_place(&parsed(key)?, &name::owner(holder)?).await?)
 }
 
+/// Forgets all starts by a key's rate.
+pub async fn reset_rate(service: &Service, key: &str) -> Result<Answer, Problem> {
+    answer(service.reset_rate(&parsed(key)?).await?)
+}
+
 fn parsed(key: &str) -> Result<FlowKey, Reject> {
     name::reachable("key", key)?;
     FlowKey::parse(key).map_err(|error| error.refused("key"))

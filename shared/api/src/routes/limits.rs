@@ -86,3 +86,21 @@ pub(super) async fn release_place(
 ) -> Result<Answer, Problem> {
     calls::release_place(&service, &names.0, &names.1).await
 }
+
+/// Forget all starts by a key's rate: the next one comes at once.
+///
+/// Whoever has a start reserved comes at its instant as before, and gets another one then.
+#[cfg_attr(feature = "schema", utoipa::path(
+    delete,
+    path = "/v1/limits/{key}/rate",
+    tag = "limits",
+    params(("key" = FlowKey, Path, description = "The key, percent-encoded.")),
+    responses((status = 200, description = "Nothing of the rate is used.", body = LimitAnswer), CallProblems),
+))]
+pub(super) async fn reset_rate(
+    State(service): State<Service>,
+    key: Name,
+    _: NoBody,
+) -> Result<Answer, Problem> {
+    calls::reset_rate(&service, &key.0).await
+}

@@ -189,10 +189,8 @@ pub struct StartTurn {
     pub terms: CodeTerms,
     /// The places that were taken for the turn.
     pub places: Option<Places>,
-    /// The start that was reserved for the turn.
+    /// The start that was reserved for the turn, or that of its record, confirmed.
     pub start: Option<Reservation>,
-    /// When the request began, for the start in the record; now if absent.
-    pub began_at: Option<Timestamp>,
 }
 
 /// What a workflow's code defines for its executions. It applies where the start request said nothing, from the first

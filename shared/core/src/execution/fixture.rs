@@ -12,8 +12,8 @@ use crate::execution::{
     TimedAttempt, Turn, Waiting,
 };
 use crate::flow::{CONCURRENCY_MAX, Gated, Pace, Paced, Priority, RATE_MAX, RATE_PERIOD_MAX};
+use crate::gate::TEXT_MAX;
 use crate::gate::rate::Reservation;
-use crate::gate::{RateState, TEXT_MAX};
 use crate::id::{
     BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, NameError, Nonce, QueueName,
     StepName, WorkerName, WorkflowName,
@@ -263,7 +263,9 @@ fn admission(now: Timestamp) -> Admission {
     let limit = NonZeroU16::new(CONCURRENCY_MAX).unwrap_or(NonZeroU16::MIN);
     let start = Reservation {
         start_at: later(now, 60),
-        after: RateState { next_at: later(now, 61), part: RATE_MAX - 1, of: RATE_MAX },
+        planned_at: later(now, 61),
+        epoch: now,
+        ticket: Some(99_999_998),
     };
     Admission {
         gates: [1, 2, 3].map(|nth| Gated { key: key(nth), limit, text: text.clone() }).to_vec(),

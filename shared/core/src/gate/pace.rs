@@ -4,8 +4,8 @@ use crate::duration::Millis;
 use crate::flow::{Pace, Paced};
 use crate::time::Timestamp;
 
+use super::Gate;
 use super::rate::{self, Reservation};
-use super::{Gate, RateState};
 
 /// For how long after its instant a reserved start counts for a claim that begins. A claim that comes later reserves
 /// another one: otherwise all tasks that waited for a worker would start at once when it comes.
@@ -21,52 +21,63 @@ pub struct AskedStart {
     pub asked_at: Timestamp,
 }
 
-/// Reserves the next start that isn't before `from`.
-pub fn reserve_start(gate: &mut Gate, asked: &AskedStart, from: Timestamp) -> Reservation {
+/// Reserves a start: before all that are reserved for later if `first` is set, or else the next one that nobody has.
+pub fn reserve_start(gate: &mut Gate, asked: &AskedStart, first: bool, now: Timestamp) -> Reservation {
     if gate.paced_at.is_none_or(|at| at <= asked.asked_at) && gate.pace != Some(asked.pace) {
+        let known = gate.pace.zip(gate.rate.as_ref());
+        gate.rate = known.map(|(pace, state)| rate::change(state, &pace, &asked.pace, now));
         (gate.pace, gate.paced_at) = (Some(asked.pace), Some(asked.asked_at));
     }
-    let reservation = rate::reserve(gate.rate, &gate.pace.unwrap_or(asked.pace), from);
-    gate.rate = Some(reservation.after);
+    let (pace, state) = (gate.pace.unwrap_or(asked.pace), gate.rate.as_ref());
+    let reserve = if first { rate::reserve_first } else { rate::reserve };
+    let (reservation, after) = reserve(state, &pace, now);
+    gate.rate = Some(after);
     reservation
 }
 
-/// Gives a reserved start back, and returns whether that was possible: another one may have been reserved since.
-pub fn give_start_back(gate: &mut Gate, reservation: RateState) -> bool {
-    let before = gate.pace.and_then(|pace| rate::give_back(gate.rate, reservation, &pace));
-    gate.rate = before.or(gate.rate);
-    before.is_some()
+/// Gives a reserved start back, and returns whether anybody can use it.
+pub fn give_start_back(gate: &mut Gate, start: &Reservation, now: Timestamp) -> bool {
+    let known = gate.pace.zip(gate.rate.as_ref());
+    let after = known.and_then(|(pace, state)| rate::give_back(state, start, &pace, now));
+    let is_given = after.is_some();
+    gate.rate = after.or(gate.rate.take());
+    is_given
+}
+
+/// When a reserved start is by now; `None` if it is void.
+pub fn confirm_start(gate: &Gate, start: &Reservation) -> Option<Timestamp> {
+    rate::confirm(gate.rate.as_ref()?, start, &gate.pace?)
+}
+
+/// Forgets all starts of the key. Those that are reserved are void.
+pub fn reset_rate(gate: &mut Gate, now: Timestamp) {
+    let known = gate.pace.zip(gate.rate.as_ref());
+    gate.rate = known.map(|(pace, state)| rate::reset(state, &pace, now));
 }
 
 /// When the next start would be that was reserved now; `None` without a rate.
 pub fn next_start(gate: &Gate, now: Timestamp) -> Option<Timestamp> {
-    gate.pace.map(|pace| rate::reserve(gate.rate, &pace, now).start_at)
+    gate.pace.map(|pace| rate::reserve(gate.rate.as_ref(), &pace, now).0.start_at)
 }
 
 /// Whether a task or an execution may start by the rate of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
-    /// Yes: it has no rate, or a reserved start that counts.
+    /// Yes: it has no rate, or a start that counts.
     Ready,
-    /// A start must be reserved first.
+    /// A start must be reserved, or that of its record be confirmed.
     NeedsStart,
     /// Its reserved start comes later, and is in the record.
     Later(Timestamp),
-    /// The start that was reserved for this request comes later, and isn't in the record yet.
+    /// The start that was reserved for this request, or moved, comes later, and isn't in the record yet.
     PutOff(Reservation),
 }
 
-/// Whether it may start now. `own` is the start that was reserved for this request, which began at `began_at`.
-pub fn pacing(
-    paced: Option<&Paced>,
-    own: Option<Reservation>,
-    began_at: Timestamp,
-    now: Timestamp,
-) -> Pacing {
+/// Whether it may start now. `own` is the start that was reserved or confirmed for this request.
+pub fn pacing(paced: Option<&Paced>, own: Option<Reservation>, now: Timestamp) -> Pacing {
     let Some(paced) = paced else { return Pacing::Ready };
     let is_later = |start: &Reservation| start.start_at > now;
-    let has_own = own.is_some_and(|start| start.counts(start.start_at, now));
-    if has_own || paced.start.is_some_and(|start| start.counts(began_at, now)) {
+    if own.is_some_and(|start| start.counts(now)) {
         Pacing::Ready
     } else if let Some(start) = paced.start.filter(is_later) {
         Pacing::Later(start.start_at)
@@ -76,15 +87,20 @@ pub fn pacing(
 }
 
 impl Reservation {
-    /// Whether an attempt may begin with it, by a claim that began at that instant.
-    pub fn counts(&self, began_at: Timestamp, now: Timestamp) -> bool {
-        let is_late = began_at > self.start_at.plus(LATE_MAX) || now > self.start_at.plus(BEGINS_WITHIN);
-        self.start_at <= now && !is_late
+    /// Whether an attempt may begin with it, once it is confirmed.
+    pub fn counts(&self, now: Timestamp) -> bool {
+        self.start_at <= now && now <= self.start_at.plus(BEGINS_WITHIN)
     }
 
-    /// Whether it makes others wait. What is given back of a time that has passed changes nothing.
+    /// Whether a claim that began at that instant comes too late for it.
+    pub fn is_late(&self, began_at: Timestamp) -> bool {
+        began_at > self.start_at.plus(LATE_MAX)
+    }
+
+    /// Whether it may make others wait. What is given back of a time that has passed changes nothing. That of a ticket may
+    /// have been moved.
     pub fn makes_wait(&self, now: Timestamp) -> bool {
-        self.after.next_at > now
+        self.ticket.is_some() || self.planned_at > now
     }
 }
 
@@ -115,7 +131,7 @@ mod tests {
     #[test]
     fn of_two_rates_for_one_key_that_of_the_task_that_was_scheduled_later_counts() {
         let mut gate = gate();
-        let mut reserve = |asked| reserve_start(&mut gate, &asked, START).start_at;
+        let mut reserve = |asked| reserve_start(&mut gate, &asked, false, START).start_at;
         assert_eq!(reserve(asked(10, 1)), START);
         assert_eq!(reserve(asked(2, 2)), after(100), "by the earlier rate until then");
         assert_eq!(reserve(asked(10, 1)), after(600), "the earlier task comes again, and counts no more");
@@ -123,21 +139,30 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_was_reserved_last_is_given_back_and_the_next_one_gets_it() {
+    fn a_start_is_given_back_once_and_the_next_one_gets_it() {
         let mut gate = gate();
-        let [first, second] = [(), ()].map(|()| reserve_start(&mut gate, &asked(10, 0), START));
-        assert!(!give_start_back(&mut gate, first.after));
-        assert!(give_start_back(&mut gate, second.after));
-        assert!(!give_start_back(&mut gate, second.after), "only once");
+        let [first, second] = [(), ()].map(|()| reserve_start(&mut gate, &asked(10, 0), false, START));
+        assert!(!give_start_back(&mut gate, &first, START), "it makes nobody wait");
+        assert!(give_start_back(&mut gate, &second, START));
         assert_eq!(next_start(&gate, START), Some(second.start_at));
-        assert_eq!(reserve_start(&mut gate, &asked(10, 0), START), second);
+        assert_eq!(reserve_start(&mut gate, &asked(10, 0), false, START), second);
+    }
+
+    #[test]
+    fn a_reset_makes_the_next_start_come_at_once() {
+        let mut gate = gate();
+        let last = [(); 5].map(|()| reserve_start(&mut gate, &asked(1, 0), false, START))[4];
+        assert_eq!(confirm_start(&gate, &last), Some(after(4_000)));
+        reset_rate(&mut gate, after(10));
+        assert_eq!(confirm_start(&gate, &last), None);
+        assert_eq!(next_start(&gate, after(10)), Some(after(10)));
     }
 
     #[test]
     fn the_record_of_a_key_is_kept_until_its_last_start_has_passed() {
         let mut gate = gate();
         for _ in 0..100_000 {
-            reserve_start(&mut gate, &asked(1, 0), START);
+            reserve_start(&mut gate, &asked(1, 0), false, START);
         }
         let written = gate.finish(None, Nonce::from_bytes([1; 8]), START).unwrap();
         assert!(written.expires_at > after(100_000_000).plus(KEPT_FOR));
@@ -145,10 +170,11 @@ mod tests {
 
     #[test]
     fn a_reserved_start_counts_for_claims_that_begin_within_five_seconds_and_take_no_more_than_thirty() {
-        let reservation = reserve_start(&mut gate(), &asked(1, 0), after(100));
-        let counts = |ms| reservation.counts(after(ms), after(ms));
-        assert_eq!([99, 100, 5_100, 5_101].map(counts), [false, true, true, false]);
-        let counts = |ms| reservation.counts(after(0), after(ms));
-        assert_eq!([99, 100, 30_100, 30_101].map(counts), [false, true, true, false]);
+        let reservation = reserve_start(&mut gate(), &asked(1, 0), false, after(100));
+        assert_eq!([5_100, 5_101].map(|ms| reservation.is_late(after(ms))), [false, true]);
+        assert_eq!(
+            [99, 100, 30_100, 30_101].map(|ms| reservation.counts(after(ms))),
+            [false, true, true, false]
+        );
     }
 }

@@ -143,10 +143,8 @@ pub struct Claim {
     pub held: bool,
     /// The places that were taken for this attempt, if the task needs some.
     pub places: Option<Places>,
-    /// The start that was reserved for this attempt, if the task starts by a rate and its record has none that counts.
+    /// The start that was reserved for this attempt, or that of its record, confirmed, if the task starts by a rate.
     pub start: Option<Reservation>,
-    /// When the claim began: taking places takes time. Without this, it begins with this decision.
-    pub began_at: Option<Timestamp>,
 }
 
 /// The identity and version of the record that a hint contains.

@@ -221,7 +221,6 @@ fn claim(attempt: u8) -> Command {
         held: false,
         places: None,
         start: None,
-        began_at: None,
     })
 }
 

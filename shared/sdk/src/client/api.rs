@@ -68,7 +68,7 @@ impl Api {
         self.transport.sleep(span).await;
     }
 
-    async fn ask<A: DeserializeOwned>(&self, call: Call<'_>) -> Result<A, ClientError> {
+    async fn ask<A: DeserializeOwned>(&self, call: Call) -> Result<A, ClientError> {
         Ok(read::answer(&self.transport.send(call).await?)?)
     }
 }

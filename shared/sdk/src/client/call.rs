@@ -18,7 +18,7 @@ pub(super) trait Transport: Send + Sync {
     fn place(&self) -> String;
 
     /// Sends a call and returns the body of the answer. If the answer is lost, an idempotent call is sent again.
-    async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError>;
+    async fn send(&self, call: Call) -> Result<Vec<u8>, ClientError>;
 
     /// Returns the writes that start an execution. The body is that of [`Route::Start`].
     async fn prepare(&self, body: &str) -> Result<Prepared<ExecutionId>, ClientError>;
@@ -31,8 +31,8 @@ pub(super) trait Transport: Send + Sync {
 }
 
 #[derive(Debug)]
-pub(super) struct Call<'a> {
-    pub(super) route: Route<'a>,
+pub(super) struct Call {
+    pub(super) route: Route,
     /// Names and values.
     pub(super) query: Vec<(String, String)>,
     /// JSON; empty without one.
@@ -43,95 +43,106 @@ pub(super) struct Call<'a> {
     /// Whether the call is idempotent.
     #[cfg_attr(not(feature = "client-local"), expect(dead_code, reason = "only networks lose answers"))]
     pub(super) is_repeatable: bool,
+    /// Whether it changes something.
+    #[cfg_attr(not(feature = "direct"), expect(dead_code, reason = "a server sees to it"))]
+    pub(super) changes: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Route<'a> {
+#[derive(Clone, Debug)]
+pub(super) enum Route {
     Health,
 
     Schedule,
-    Task(&'a TaskId),
+    Task(TaskId),
     Tasks,
-    CancelTask(&'a TaskId),
-    RetryTask(&'a TaskId),
+    CancelTask(TaskId),
+    RetryTask(TaskId),
 
-    Claim(&'a QueueName),
-    Heartbeat(&'a TaskId),
-    Complete(&'a TaskId),
-    Fail(&'a TaskId),
-    Release(&'a TaskId),
+    Claim(QueueName),
+    Heartbeat(TaskId),
+    Complete(TaskId),
+    Fail(TaskId),
+    Release(TaskId),
 
-    CreateCallback(&'a TaskId),
-    CompleteCallback(&'a str),
-    FailCallback(&'a str),
-    CallbackHeartbeat(&'a str),
+    CreateCallback(TaskId),
+    CompleteCallback(String),
+    FailCallback(String),
+    CallbackHeartbeat(String),
 
     Queues,
-    Queue(&'a QueueName),
-    PauseQueue(&'a QueueName),
-    ResumeQueue(&'a QueueName),
-    Kinds(&'a QueueName),
-    Kind(&'a QueueName, &'a TaskKind),
-    SetKind(&'a QueueName, &'a TaskKind),
-    DeleteKind(&'a QueueName, &'a TaskKind),
+    Queue(QueueName),
+    PauseQueue(QueueName),
+    ResumeQueue(QueueName),
+    Kinds(QueueName),
+    Kind(QueueName, TaskKind),
+    SetKind(QueueName, TaskKind),
+    DeleteKind(QueueName, TaskKind),
 
     Start,
-    Execution(&'a ExecutionId),
+    Execution(ExecutionId),
     Executions,
     Workflows,
-    Timeline(&'a ExecutionId),
-    Runs(&'a ExecutionId),
-    Export(&'a ExecutionId),
-    Cancel(&'a ExecutionId),
-    Terminate(&'a ExecutionId),
-    Pause(&'a ExecutionId),
-    Resume(&'a ExecutionId),
-    Restart(&'a ExecutionId),
-    Rerun(&'a ExecutionId),
-    RetryStep(&'a ExecutionId, &'a StepName),
-    Events(&'a ExecutionId),
-    SendEvent(&'a ExecutionId, &'a EventName),
-    ClearEvents(&'a ExecutionId, &'a EventName),
+    Timeline(ExecutionId),
+    Runs(ExecutionId),
+    Export(ExecutionId),
+    Cancel(ExecutionId),
+    Terminate(ExecutionId),
+    Pause(ExecutionId),
+    Resume(ExecutionId),
+    Restart(ExecutionId),
+    Rerun(ExecutionId),
+    RetryStep(ExecutionId, StepName),
+    Events(ExecutionId),
+    SendEvent(ExecutionId, EventName),
+    ClearEvents(ExecutionId, EventName),
 
     CreateCron,
-    ReplaceCron(&'a CronId),
-    Cron(&'a CronId),
+    ReplaceCron(CronId),
+    Cron(CronId),
     Crons,
-    PauseCron(&'a CronId),
-    ResumeCron(&'a CronId),
-    TriggerCron(&'a CronId),
-    DeleteCron(&'a CronId),
+    PauseCron(CronId),
+    ResumeCron(CronId),
+    TriggerCron(CronId),
+    DeleteCron(CronId),
 
-    Limit(&'a FlowKey),
-    SetLimit(&'a FlowKey),
-    UnsetLimit(&'a FlowKey),
+    Limit(FlowKey),
+    SetLimit(FlowKey),
+    UnsetLimit(FlowKey),
+    ResetRate(FlowKey),
     /// Of the holder with this text: see [`tickover_core::id::Owner`].
-    ReleasePlace(&'a FlowKey, &'a str),
+    ReleasePlace(FlowKey, String),
 
     StartOperation,
-    Operation(&'a OperationId),
+    Operation(OperationId),
     Operations,
-    StopOperation(&'a OperationId),
+    StopOperation(OperationId),
 }
 
-impl<'a> Call<'a> {
+impl Call {
     /// A call that changes nothing.
-    pub(super) const fn read(route: Route<'a>) -> Self {
-        Self { route, query: vec![], body: String::new(), wait: Millis::ZERO, is_repeatable: true }
+    pub(super) const fn read(route: Route) -> Self {
+        Self {
+            route,
+            query: vec![],
+            body: String::new(),
+            wait: Millis::ZERO,
+            is_repeatable: true,
+            changes: false,
+        }
     }
 
     /// The same, with a query.
-    pub(super) fn find(route: Route<'a>, query: &impl Serialize) -> Self {
+    pub(super) fn find(route: Route, query: &impl Serialize) -> Self {
         Self { query: pairs(query), ..Self::read(route) }
     }
 
     /// A call that changes something and needs only its path.
-    pub(super) fn change(route: Route<'a>) -> Self {
-        Self { body: "{}".to_owned(), is_repeatable: false, ..Self::read(route) }
+    pub(super) fn change(route: Route) -> Self {
+        Self { body: "{}".to_owned(), is_repeatable: false, changes: true, ..Self::read(route) }
     }
 
     /// The same, with a body.
-    pub(super) fn with(route: Route<'a>, body: &impl Serialize) -> Result<Self, ClientError> {
+    pub(super) fn with(route: Route, body: &impl Serialize) -> Result<Self, ClientError> {
         Ok(Self { body: body_of(body)?, ..Self::change(route) })
     }
 

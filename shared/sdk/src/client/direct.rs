@@ -5,6 +5,7 @@ use tickover_api::calls::{self, executions};
 use tickover_api::{Answer, Problem};
 use tickover_core::duration::Millis;
 use tickover_core::id::ExecutionId;
+use tickover_service::to_end::to_end;
 use tickover_service::transact::Prepared;
 use tickover_service::{Service, ServiceError};
 
@@ -21,9 +22,9 @@ impl Direct {
         Self { service }
     }
 
-    async fn answer(&self, call: &Call<'_>) -> Result<Answer, Problem> {
-        let (service, body, query) = (&self.service, call.body.as_bytes(), call.query.as_slice());
-        match call.route {
+    async fn answer(service: &Service, call: &Call) -> Result<Answer, Problem> {
+        let (body, query) = (call.body.as_bytes(), call.query.as_slice());
+        match &call.route {
             Route::Health => calls::health(service),
 
             Route::Schedule => calls::schedule(service, body).await,
@@ -93,6 +94,7 @@ impl Direct {
             Route::Limit(key) => calls::limit(service, key.as_str()).await,
             Route::SetLimit(key) => calls::set_limit(service, key.as_str(), body).await,
             Route::UnsetLimit(key) => calls::unset_limit(service, key.as_str()).await,
+            Route::ResetRate(key) => calls::reset_rate(service, key.as_str()).await,
             Route::ReleasePlace(key, holder) => calls::release_place(service, key.as_str(), holder).await,
 
             Route::StartOperation => calls::start_operation(service, body).await,
@@ -109,8 +111,13 @@ impl Transport for Direct {
         "direct".to_owned()
     }
 
-    async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
-        Ok(self.answer(&call).await?.text().into())
+    async fn send(&self, call: Call) -> Result<Vec<u8>, ClientError> {
+        // Of a claim whose caller has gone, nobody would get the tasks.
+        let ends = call.changes && !matches!(call.route, Route::Claim(_));
+        let service = self.service.clone();
+        let answer = async move { Self::answer(&service, &call).await };
+        let answer = if ends { to_end(answer).await } else { answer.await };
+        Ok(answer?.text().into())
     }
 
     async fn prepare(&self, body: &str) -> Result<Prepared<ExecutionId>, ClientError> {

@@ -208,7 +208,7 @@ impl Http {
         Ok(())
     }
 
-    async fn send_once(&self, call: &Call<'_>) -> Result<Vec<u8>, ClientError> {
+    async fn send_once(&self, call: &Call) -> Result<Vec<u8>, ClientError> {
         let (method, path) = call.route.address();
         let mut url = self.address(&path);
         if !call.query.is_empty() {
@@ -245,7 +245,7 @@ impl Transport for Http {
         self.endpoint.to_string()
     }
 
-    async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, ClientError> {
+    async fn send(&self, call: Call) -> Result<Vec<u8>, ClientError> {
         let mut tries = 1;
         loop {
             match self.send_once(&call).await {

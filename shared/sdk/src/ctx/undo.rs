@@ -91,12 +91,13 @@ impl Ctx {
         Undo { shared: Arc::clone(&self.shared), number }
     }
 
-    /// Ends the remote steps that still run, then runs the undo steps, in reverse order of registration.
-    pub(crate) async fn undo(&self) {
-        if self.shared.lock().undoing.iter().all(|(_, undoing)| undoing.is_none()) {
+    /// Ends the remote steps of the code that has failed, then runs its undo steps, in reverse order of registration. If
+    /// there is none, the steps are ended only if other code runs afterwards.
+    pub(crate) async fn undo(&self, continues: bool) {
+        if !continues && self.shared.lock().undoing.iter().all(|(_, undoing)| undoing.is_none()) {
             return;
         }
-        let open = self.shared.lock().replay.open_remote();
+        let open = self.shared.lock().open_steps();
         self.shared.lock().losers.extend(open.iter().cloned());
         join_all(open.into_iter().map(|name| Awaited::new(&self.shared, Ended(name)))).await;
         loop {

@@ -431,6 +431,7 @@ fn body_of(workflow: &ErasedWorkflow, ctx: Ctx, record: &Execution, input: Optio
     let workflow = workflow.clone();
     let input = input.unwrap_or_else(null);
     let failing = record.failing.clone();
+    let is_handled = failing.is_none() && workflow.has_on_failure();
     Box::pin(async move {
         let answer = match failing {
             None => workflow.run(ctx.clone(), &input).await.map(Some),
@@ -440,7 +441,7 @@ fn body_of(workflow: &ErasedWorkflow, ctx: Ctx, record: &Execution, input: Optio
             },
         };
         if answer.is_err() {
-            ctx.undo().await;
+            ctx.undo(is_handled).await;
         }
         answer
     })

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::UNDO_PREFIX;
 use tickover_core::execution::replay::{Bounds, ClaimError, Replay};
 use tickover_core::execution::{Slot, TimedAttempt};
 use tickover_core::id::{BlobId, NameError, StepName};
@@ -252,6 +253,16 @@ impl State {
             "" => !name.as_str().starts_with(ON_FAILURE_PREFIX) && !is_undo_step(name),
             prefix => name.as_str().starts_with(prefix),
         }
+    }
+
+    /// The remote steps of the code that runs now that haven't ended, without those that undo others.
+    pub(crate) fn open_steps(&self) -> Vec<StepName> {
+        let undoes = |name: &StepName| {
+            let own = name.as_str().strip_prefix(self.facts.prefix.as_str()).unwrap_or_default();
+            own.starts_with(UNDO_PREFIX)
+        };
+        let open = self.replay.open_remote().into_iter();
+        open.filter(|name| self.is_of_this_code(name) && !undoes(name)).collect()
     }
 
     /// The name of the last delivered outcome.

@@ -257,3 +257,60 @@ async fn an_invalid_undo_name_fails_at_once() {
     let fine = env.start(&namesakes, vec!["same".to_owned()]).await.unwrap();
     fine.result().await.unwrap();
 }
+
+#[tickover::workflow("refunded")]
+async fn refunded(ctx: Ctx) -> Result<()> {
+    ctx.on_undo("refund", remote::<u32>("refund", ()));
+    ctx.step(act_on("bad stock")).await?;
+    Ok(())
+}
+
+/// The refund is made by another program, which takes long. The execution has turns meanwhile, and it isn't ended by them.
+#[tokio::test]
+async fn a_remote_undo_step_is_not_ended_by_later_turns() {
+    for what in ["an event", "a pause", "a long time"] {
+        let env = || TestEnv::new().workflow(refunded).state(Seen::default());
+        let story = async |env: &TestEnv| {
+            let run = env.start(&refunded, ()).await.unwrap();
+            env.advance("10s").await.unwrap();
+            match what {
+                "an event" => drop(run.send_event("anything", 1).await.unwrap()),
+                "a pause" => {
+                    run.pause().await.unwrap();
+                    env.advance("1m").await.unwrap();
+                    run.resume().await.unwrap();
+                }
+                _ => env.advance("30m").await.unwrap(),
+            }
+            env.advance("1m").await.unwrap();
+            env.answer_now("refund", |(): ()| Ok(5_u32)).await.unwrap();
+            run.result().await.unwrap_err();
+            run.timeline().await.unwrap().contains("undo:refund: completed")
+        };
+        assert!(with_each_death(env, story).await, "{what}");
+    }
+}
+
+#[tickover::workflow("overtaken", on_failure = sorry)]
+async fn overtaken(ctx: Ctx, _: u32) -> Result<()> {
+    let parcel = Box::pin(ctx.step(remote::<()>("send", ()).named("parcel")));
+    let slept = Box::pin(ctx.sleep("moment", "1s"));
+    let _ = futures::future::select(parcel, slept).await;
+    ctx.step(act_on("bad-end")).await?;
+    Ok(())
+}
+
+async fn sorry(ctx: Ctx, _: u32, _: Cause) -> Result<Option<()>> {
+    ctx.step(act_on("sorry")).await?;
+    Ok(None)
+}
+
+#[tokio::test]
+async fn a_running_step_of_failed_code_is_ended_before_its_on_failure_begins() {
+    let env = TestEnv::new().workflow(overtaken).state(Seen::default());
+    let run = env.start(&overtaken, 1).await.unwrap();
+    run.result().await.unwrap_err();
+    let timeline = run.timeline().await.unwrap();
+    let (ended, sorry) = (timeline.find("step parcel: cancelled"), timeline.find("sorry: completed"));
+    assert!(ended.is_some() && sorry.is_some() && ended < sorry, "{timeline}");
+}

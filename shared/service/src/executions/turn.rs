@@ -104,7 +104,6 @@ impl Service {
                 terms: code,
                 places: admitted.places(),
                 start: admitted.start(),
-                began_at: Some(began_at),
             });
             let decision = self.drive_execution(&hint.id, known, &command).await?;
             // If there is no execution, it was deleted meanwhile.
@@ -124,7 +123,7 @@ impl Service {
                     }
                 }
                 StartTurnReply::NeedsStart => {
-                    Box::pin(self.reserve_for_turn(&execution, &mut admitted, patience)).await?;
+                    Box::pin(self.start_for_turn(&execution, &mut admitted, began_at, patience)).await?;
                     known = Known::Record(Box::new(execution));
                 }
                 StartTurnReply::Started => return self.started_turn(execution).await,

@@ -8,9 +8,9 @@ use tickover_core::execution::Execution;
 use tickover_core::execution::command::Command;
 use tickover_core::execution::decision::Reply;
 use tickover_core::flow::{Gated, Paced};
-use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{AskedLimit, AskedStart, EXECUTION_PLACE, Places, Take, Taken};
+use tickover_core::gate::{AskedLimit, EXECUTION_PLACE, Places, Reservation, Take, Taken};
 use tickover_core::id::{GateId, Owner};
+use tickover_core::time::Timestamp;
 
 use super::Act;
 use crate::drive::Known;
@@ -29,8 +29,10 @@ pub(crate) struct Admitted {
     places: Option<Places>,
     /// The gates at which it has taken a place, each with the mark.
     taken: Vec<(Gated, u32)>,
-    /// The start that was reserved.
-    start: Option<Paced>,
+    /// The start by the rate of its key: that of its record, or one that was reserved.
+    start: Option<Reservation>,
+    /// The start that is given back if it isn't needed.
+    reserved: Option<Paced>,
 }
 
 /// How the request goes on.
@@ -48,13 +50,13 @@ impl Admitted {
         self.places
     }
 
-    pub(crate) fn start(&self) -> Option<Reservation> {
-        self.start.as_ref()?.start
+    pub(crate) const fn start(&self) -> Option<Reservation> {
+        self.start
     }
 
     /// Whether it has taken anything.
     pub(crate) const fn has_any(&self) -> bool {
-        self.start.is_some() || !self.taken.is_empty()
+        self.reserved.is_some() || !self.taken.is_empty()
     }
 
     fn next_round(&mut self) -> bool {
@@ -126,11 +128,12 @@ impl Service {
         })
     }
 
-    /// Reserves a start for a turn, and waits for it if it comes soon enough.
-    pub(crate) async fn reserve_for_turn(
+    /// Finds a start for a turn, and waits for it if it comes soon enough.
+    pub(crate) async fn start_for_turn(
         &self,
         execution: &Execution,
         admitted: &mut Admitted,
+        began_at: Timestamp,
         patience: Millis,
     ) -> Result<(), ServiceError> {
         if !admitted.next_round() {
@@ -139,12 +142,9 @@ impl Service {
         }
         let admission = execution.admission.as_deref();
         let Some(paced) = admission.and_then(|admission| admission.paced.as_ref()) else { return Ok(()) };
-        let asked = [AskedStart { pace: paced.pace, asked_at: execution.created_at }];
-        let start = self.reserve(&paced.key, &paced.text, &asked).await?.first().copied();
-        admitted.start = Some(Paced { start, ..paced.clone() });
-        if let Some(start) = start.filter(|start| start.start_at.since(self.now()) <= patience) {
-            self.ports.clock.sleep_until(start.start_at).await;
-        }
+        let (start, reserved) = self.start_for(paced, execution.created_at, began_at).await?;
+        (admitted.start, admitted.reserved) = (start, reserved);
+        self.wait_for_start(start, patience).await;
         Ok(())
     }
 
@@ -152,7 +152,8 @@ impl Service {
     pub(crate) async fn give_up_unused(&self, current: Option<&Execution>, admitted: &mut Admitted) {
         let started = current.is_some_and(|execution| execution.turn().is_some());
         let recorded = current.and_then(|execution| execution.admission.as_deref()?.paced.as_ref()?.start);
-        if let Some(start) = admitted.start.take()
+        admitted.start = None;
+        if let Some(start) = admitted.reserved.take()
             && !started
             && recorded != start.start
         {

@@ -28,8 +28,10 @@ pub(crate) struct PlacesOfClaim {
     /// The gates where it had no place before. Only there it may free it: where another try of the same task had one,
     /// that try may still start.
     created: Vec<(Owner, Incarnation, Gated)>,
-    /// The start that was reserved by the rate of its key.
-    pub(super) start: Option<Paced>,
+    /// The start by the rate of its key: that of its record, or one that was reserved.
+    pub(super) start: Option<Reservation>,
+    /// The start that is given back if it isn't needed.
+    pub(super) reserved: Option<Paced>,
     pub(super) start_rounds: u32,
 }
 
@@ -45,16 +47,25 @@ pub(crate) enum PlacesTaken {
 
 impl PlacesOfClaim {
     pub(crate) fn new(lease: LeaseId, length: Millis) -> Self {
-        let (taken, created, start) = (None, vec![], None);
-        Self { lease, mark: gate::mark(&lease), length, rounds: 0, taken, created, start, start_rounds: 0 }
+        Self {
+            lease,
+            mark: gate::mark(&lease),
+            length,
+            rounds: 0,
+            taken: None,
+            created: vec![],
+            start: None,
+            reserved: None,
+            start_rounds: 0,
+        }
     }
 
     pub(crate) const fn taken(&self) -> Option<Places> {
         self.taken
     }
 
-    pub(crate) fn start(&self) -> Option<Reservation> {
-        self.start.as_ref()?.start
+    pub(crate) const fn start(&self) -> Option<Reservation> {
+        self.start
     }
 }
 
@@ -151,10 +162,10 @@ impl Service {
 
     /// Frees the places that this claim took and that led to no lease, and its start: a claim that goes on needs new ones.
     pub(crate) async fn free_unused(&self, places: &mut PlacesOfClaim) {
-        if let Some(start) = places.start.take() {
+        if let Some(start) = places.reserved.take() {
             self.give_start_back(&start).await;
         }
-        places.taken = None;
+        (places.start, places.taken) = (None, None);
         for (owner, incarnation, gated) in std::mem::take(&mut places.created) {
             let act = Act::Free { owner: &owner, incarnation, mark: places.mark };
             let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::flow::Gated;
 use tickover_core::gate::line::{self, PARTS};
@@ -11,8 +11,9 @@ use tickover_core::gate::{Branch, Candidate, Gate, Waiter, Waiting};
 use tickover_core::id::GateId;
 use tickover_core::time::Timestamp;
 
-use super::records::{Records, Standing};
+use super::records::{Fence, Records, Standing};
 use super::{Act, Done};
+use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::metric;
 use crate::service::Service;
@@ -233,9 +234,38 @@ impl Service {
         let taken: Vec<_> = gate.holders.iter().filter(|one| !one.is_called()).cloned().collect();
         for some in taken.chunks(PAGE_MAX) {
             let records = self.records_at_gate(some.iter().map(|one| &one.owner)).await?;
-            gate.holders.retain(|one| !some.contains(one) || !records.is_left_behind(one, now));
+            for holder in some.iter().filter(|one| records.is_left_behind(one, now)) {
+                let is_fenced = match records.fence(holder, now) {
+                    Some(fence) => Box::pin(self.fence_off(fence, gate)).await?,
+                    None => true,
+                };
+                if is_fenced {
+                    gate.holders.retain(|one| one != holder);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Writes a record whose place is about to be freed, so that nobody begins with that place any more: its process may have
+    /// been frozen since it decided to. Returns whether that is so now.
+    async fn fence_off(&self, fence: Fence, gate: &Gate) -> Result<bool, ServiceError> {
+        let (is_fenced, mut effects) = match fence {
+            Fence::Task(task, command) => {
+                let id = task.id.clone();
+                let mut decision = self.drive_unpublished(&id, Known::Record(task), &command).await?;
+                (!decision.writes.is_empty(), std::mem::take(&mut decision.effects))
+            }
+            Fence::Execution(execution, command) => {
+                let id = execution.id.clone();
+                let mut decision = self.drive_unpublished(&id, Known::Record(execution), &command).await?;
+                (!decision.writes.is_empty(), std::mem::take(&mut decision.effects))
+            }
+        };
+        // This gate is looked at already.
+        effects.retain(|effect| !matches!(effect, Effect::CameToLine { gate: home, .. } if *home == gate.id));
+        self.publish(effects).await;
+        Ok(is_fenced)
     }
 
     /// Looks at each line: places that were left behind go on, and offers to which nobody came. Writes nothing where nothing

@@ -78,6 +78,13 @@ impl Service {
         self.limit(key).await
     }
 
+    /// Forgets all starts by a key's rate: the next one comes at once. Whoever has one reserved gets another when it comes.
+    pub async fn reset_rate(&self, key: &FlowKey) -> Result<LimitView, ServiceError> {
+        let id = GateId::from(&gate_digest(key));
+        Box::pin(self.change_gate(&id, &gate::shown(key), &Act::ResetRate)).await?;
+        self.limit(key).await
+    }
+
     /// The gate that a pending task waits at. Reads nothing for a task without gates, or one that can't start yet.
     pub(crate) async fn waits_at(&self, task: &Task) -> Result<Option<WaitsAt>, ServiceError> {
         let is_ready = match &task.state {

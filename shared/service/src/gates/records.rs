@@ -1,12 +1,13 @@
 //! The own records of those who have a place at a gate, or wait for one.
 
 use tickover_core::decision::Effect;
-use tickover_core::execution::Execution;
 use tickover_core::execution::message::TurnHint;
+use tickover_core::execution::{self, Execution};
 use tickover_core::gate::{self, AskedLimit, CLOCKS, Hold, Holder, LEFT_BEHIND_AFTER, Waiter, Waiting};
 use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, TaskId};
+use tickover_core::parked::Parked;
 use tickover_core::task::hint::Hint;
-use tickover_core::task::{State, Task};
+use tickover_core::task::{self, State, Task};
 use tickover_core::time::Timestamp;
 
 use super::line::WRITTEN_WITHIN;
@@ -62,6 +63,12 @@ pub(super) enum Standing {
     Away,
     /// It doesn't wait here any more.
     LeftOver,
+}
+
+/// A record, and the command by which it comes to a line once more: what was decided before can't be written any more.
+pub(super) enum Fence {
+    Task(Box<Task>, task::Command),
+    Execution(Box<Execution>, execution::command::Command),
 }
 
 /// The part of a record that matters to a line.
@@ -147,6 +154,26 @@ impl Records {
         is_over.unwrap_or(is_known || !self.unreadable)
     }
 
+    /// A command after which nobody can begin with a place that was left behind, if the record of its holder allows it still.
+    pub(super) fn fence(&self, holder: &Holder, now: Timestamp) -> Option<Fence> {
+        let Hold::Taken { mark } = holder.hold else { return None };
+        match &holder.owner {
+            Owner::Task(id) => {
+                let task = self.task(id, holder.incarnation)?;
+                // One that was put off or parked since then has another version.
+                let is_ready = task.ready_at().is_some_and(|at| at <= now) && task.parked != Parked::Paused;
+                let may_begin = task.running().is_none() && is_ready && !has_ended(task, mark);
+                let command = task::Command::WaitInLine { seen_version: task.version };
+                may_begin.then(|| Fence::Task(Box::new(task.clone()), command))
+            }
+            Owner::Execution(id) => {
+                let execution = self.execution(id, holder.incarnation).filter(|one| one.owns_place(mark))?;
+                let command = execution::command::Command::WaitInLine { seen_version: execution.version };
+                Some(Fence::Execution(Box::new(execution.clone()), command))
+            }
+        }
+    }
+
     /// The hints of those that have been called.
     pub(super) fn hints(&self, called: &[Waiter]) -> Vec<Effect> {
         let hint = |one: &Waiter| match &one.owner {
@@ -171,9 +198,11 @@ fn is_over(task: &Task, mark: u32, is_late: bool) -> bool {
         State::Ended(_) => true,
         // Another try may have marked the place of its attempt.
         State::Running(_) => false,
-        State::Pending(_) => {
-            is_late
-                || task.history.iter().any(|past| past.lease.is_some_and(|lease| gate::mark(&lease) == mark))
-        }
+        State::Pending(_) => is_late || has_ended(task, mark),
     }
+}
+
+/// Whether the attempt with this mark is over.
+fn has_ended(task: &Task, mark: u32) -> bool {
+    task.history.iter().any(|past| past.lease.is_some_and(|lease| gate::mark(&lease) == mark))
 }

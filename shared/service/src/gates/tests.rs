@@ -1,6 +1,7 @@
 //! Lines over a store in memory: what stands ahead of one that could come, and processes that die between two writes.
 
 use std::num::NonZeroU16;
+use std::pin::pin;
 
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
@@ -438,6 +439,28 @@ async fn whatever_process_dies_after_whatever_write_all_of_a_line_come_within_tw
         assert_eq!(scene.line_of("customer").await, [], "after {writes} writes");
     }
     assert!(deaths > 10, "{deaths}");
+}
+
+#[tokio::test]
+async fn a_claim_that_was_frozen_before_its_write_begins_with_no_place_that_was_given_to_another() {
+    let scene = Scene::new();
+    let frozen = scene.add(one()).await;
+    scene.interleave();
+    let (name, wait) = (queue("jobs"), Millis::ZERO);
+    let request =
+        ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(43_200), wait, provides: vec![] };
+    let mut claim = pin!(scene.service.claim(&name, &request));
+    let gate = GateId::from(&gate_digest(&key("customer")));
+    while scene.store.gate(&gate).await.unwrap().is_none() {
+        assert!(futures::poll!(claim.as_mut()).is_pending());
+    }
+    let waits = scene.add(one()).await;
+    scene.advance(60);
+    scene.tick().await.unwrap();
+    let _next = scene.claims().await.unwrap();
+    let _late = claim.await.unwrap();
+    let running = [scene.found(&frozen).await, scene.found(&waits).await];
+    assert_eq!(running.iter().filter(|task| task.running().is_some()).count(), 1, "{running:?}");
 }
 
 #[tokio::test]

@@ -10,11 +10,11 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Concurrency, FlowRequest, Rate};
-use tickover_core::id::FlowKey;
+use tickover_core::id::{FlowKey, QueueName, TaskId};
 use tickover_core::limits::Limits;
-use tickover_embedded::{Local, Storage, Ticks};
+use tickover_embedded::{Local, Ticks};
 use tickover_service::Service;
-use tickover_service::claim::ClaimRequest;
+use tickover_service::claim::{ClaimRequest, ClaimedTask};
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_tests::scene::{queue_name, request};
 use tokio::net::TcpListener;
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::raw::{finished, rate};
-use crate::{AT_ONCE, float, print, rounded};
+use crate::{AT_ONCE, Disk, float, print, rounded};
 
 /// Keys over which the tasks are spread, and how many of each may run at once.
 const KEYS: usize = 1_000;
@@ -35,15 +35,19 @@ const FEW: usize = 10;
 const STARTS_PER_S: u32 = 500;
 const STARTS: usize = 2_000;
 
-/// A running system in memory, with its ticks.
-struct System {
-    service: Service,
+/// A running system with its ticks.
+pub(crate) struct System {
+    pub(crate) service: Service,
     stop: oneshot::Sender<()>,
 }
 
 impl System {
     async fn start() -> Result<Self> {
-        let local = Local::open(&Storage::Memory, Limits::default()).await?;
+        Self::on(&Disk::memory()).await
+    }
+
+    pub(crate) async fn on(disk: &Disk) -> Result<Self> {
+        let local = Local::open(&disk.storage(), Limits::default()).await?;
         let service = local.service().clone();
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
         let (stop, stopped) = oneshot::channel::<()>();
@@ -52,15 +56,30 @@ impl System {
         Ok(Self { service, stop })
     }
 
-    async fn schedule(&self, queue: &str, count: usize, flow: impl Fn(usize) -> FlowRequest) -> Result<()> {
+    pub(crate) async fn schedule(
+        &self,
+        queue: &str,
+        count: usize,
+        flow: impl Fn(usize) -> FlowRequest,
+    ) -> Result<Vec<TaskId>> {
+        let mut ids = Vec::with_capacity(count);
         let ask = |number| ScheduleRequest { flow: flow(number), ..request(queue, None, Some("1")) };
         for from in (0..count).step_by(100) {
             let page = (from..count.min(from + 100)).map(ask).collect();
             for scheduled in self.service.schedule_batch(page).await? {
-                scheduled?;
+                ids.push(scheduled?.task.id);
             }
         }
-        Ok(())
+        Ok(ids)
+    }
+
+    /// The next task of a queue.
+    pub(crate) async fn next(&self, queue: &QueueName) -> Result<ClaimedTask> {
+        loop {
+            if let Some(claimed) = self.service.claim(queue, &claim(1)).await?.pop() {
+                return Ok(claimed);
+            }
+        }
     }
 
     /// Does so many tasks of a queue.
@@ -83,7 +102,7 @@ impl System {
     }
 }
 
-fn claim(max: usize) -> ClaimRequest {
+pub(crate) fn claim(max: usize) -> ClaimRequest {
     ClaimRequest {
         worker: None,
         max,
@@ -93,11 +112,11 @@ fn claim(max: usize) -> ClaimRequest {
     }
 }
 
-fn key(text: &str) -> Result<FlowKey> {
+pub(crate) fn key(text: &str) -> Result<FlowKey> {
     FlowKey::parse(text).context("a key")
 }
 
-fn limited(key: FlowKey, limit: u16) -> FlowRequest {
+pub(crate) fn limited(key: FlowKey, limit: u16) -> FlowRequest {
     let limit = NonZeroU16::new(limit).unwrap_or(NonZeroU16::MIN);
     FlowRequest { concurrency: vec![Concurrency { key, limit }], ..FlowRequest::default() }
 }
@@ -224,7 +243,7 @@ async fn rates(name: &str) -> Result<()> {
         }
         anyhow::Ok(starts)
     };
-    let (mut starts, ()) = tokio::try_join!(claims, system.schedule("rated", STARTS, |_| of(smtp.clone())))?;
+    let (mut starts, _) = tokio::try_join!(claims, system.schedule("rated", STARTS, |_| of(smtp.clone())))?;
     drop(system.stop);
     starts.sort_unstable();
     let span_ms = starts.last().zip(starts.first()).map_or(0, |(last, first)| last - first);

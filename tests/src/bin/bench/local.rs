@@ -10,7 +10,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::{Limits, WAIT_MAX};
 use tickover_core::task::Status;
-use tickover_embedded::{Local, Storage, Ticks};
+use tickover_embedded::{Local, Ticks};
 use tickover_service::Service;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::ports::{Clock as _, TaskFilter};
@@ -44,8 +44,7 @@ struct Server {
 
 impl Server {
     async fn start(disk: &Disk) -> Result<Self> {
-        let storage = disk.folder().map_or(Storage::Memory, |folder| Storage::File(folder.join("local.db")));
-        let local = Local::open(&storage, Limits::default()).await?;
+        let local = Local::open(&disk.storage(), Limits::default()).await?;
         let service = local.service().clone();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let base = format!("http://{}", listener.local_addr()?);

@@ -15,6 +15,7 @@ mod flows;
 mod idle;
 mod keys;
 mod lateness;
+mod line;
 mod lists;
 mod lives;
 mod local;
@@ -28,6 +29,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 use tempfile::TempDir;
+use tickover_embedded::Storage;
 use tickover_sqlite::SqliteStore;
 
 /// Calls under way at once.
@@ -84,6 +86,9 @@ async fn main() -> Result<()> {
     if wanted("flow") {
         flow::run("flow", 100_000).await?;
     }
+    if wanted("flow-line") {
+        line::run("flow-line").await?;
+    }
     if wanted("waits") {
         workflows::lateness("waits").await?;
     }
@@ -113,6 +118,11 @@ impl Disk {
     /// The folder of the file, if it is one.
     fn folder(&self) -> Option<&Path> {
         self.0.as_ref().map(TempDir::path)
+    }
+
+    /// Where a local server has its records there.
+    fn storage(&self) -> Storage {
+        self.folder().map_or(Storage::Memory, |folder| Storage::File(folder.join("local.db")))
     }
 
     /// The store.

@@ -204,7 +204,6 @@ impl ExecutionProtocol {
             terms: CodeTerms::default(),
             places: None,
             start: None,
-            began_at: None,
         };
         let decision = self.outside(state, &Command::StartTurn(take));
         match decision.reply() {

@@ -57,9 +57,15 @@ pub fn clear_places(bug: Option<Bug>, gate: &mut Gate, now: Timestamp) {
 }
 
 /// As the core's, with the bug of this run.
-pub fn reserve_start(bug: Option<Bug>, gate: &mut Gate, asked: &AskedStart, from: Timestamp) -> Reservation {
+pub fn reserve_start(
+    bug: Option<Bug>,
+    gate: &mut Gate,
+    asked: &AskedStart,
+    first: bool,
+    now: Timestamp,
+) -> Reservation {
     if bug == Some(Bug::StartsForgotten) {
         gate.rate = None;
     }
-    gate::reserve_start(gate, asked, from)
+    gate::reserve_start(gate, asked, first, now)
 }

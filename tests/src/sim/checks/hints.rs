@@ -79,15 +79,15 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
 
 /// The tasks that were called to a place, and after how many events.
 fn calls(run: &Run) -> Vec<(usize, Incarnation)> {
-    let mut called: BTreeMap<(GateId, Incarnation), Timestamp> = BTreeMap::new();
+    let mut called: BTreeMap<GateId, BTreeMap<Incarnation, Timestamp>> = BTreeMap::new();
     let mut calls = vec![];
     for NotedGate { number, gate, .. } in run.world.ledger.gates() {
-        for holder in &gate.holders {
-            let of = (gate.id.clone(), holder.incarnation);
-            if holder.is_called() && called.insert(of, holder.until) != Some(holder.until) {
-                calls.push((number, holder.incarnation));
-            }
-        }
+        let now = gate.holders.iter().filter(|one| one.is_called()).map(|one| (one.incarnation, one.until));
+        let now: BTreeMap<Incarnation, Timestamp> = now.collect();
+        let before = called.insert(gate.id.clone(), now.clone()).unwrap_or_default();
+        calls.extend(
+            now.iter().filter(|(one, until)| before.get(one) != Some(until)).map(|(one, _)| (number, *one)),
+        );
     }
     calls
 }

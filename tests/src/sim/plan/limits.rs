@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use tickover_core::flow::{Concurrency, FlowRequest, Priority};
+use tickover_core::flow::{Concurrency, Priority};
 use tickover_core::id::FlowKey;
 
 use super::{Job, JobRequest};
@@ -47,9 +47,11 @@ pub(super) fn add(seed: u64, jobs: &mut [Job]) {
             JobRequest::Start(_) | JobRequest::StartTogether(_) | JobRequest::SendEvent(_) => continue,
         };
         for request in requests {
-            let concurrency = keys(&dice, 600);
+            request.flow.concurrency = keys(&dice, 600);
             let priority = dice.pick([Priority::High, Priority::Normal, Priority::Normal, Priority::Low]);
-            request.flow = FlowRequest { concurrency, priority, ..FlowRequest::default() };
+            if request.flow.priority == Priority::Normal {
+                request.flow.priority = priority;
+            }
         }
     }
 }

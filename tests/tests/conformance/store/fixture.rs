@@ -96,7 +96,6 @@ impl World {
             held: false,
             places: None,
             start: None,
-            began_at: None,
         })
     }
 

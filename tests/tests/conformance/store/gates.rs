@@ -69,7 +69,18 @@ fn busy(world: &World, gate: &Gate) -> Gate {
         awaited_by: vec![gate_id(7), gate_id(8)],
         pace: NonZeroU32::new(997).map(|limit| Pace { limit, per: Millis::from_secs(1), burst: limit }),
         paced_at: Some(NOW),
-        rate: Some(RateState { next_at: later(3), part: 7, of: 997 }),
+        rate: Some(RateState {
+            epoch: NOW,
+            base: 5,
+            base_at: later(3),
+            part: 7,
+            between: 2,
+            next: 1_000,
+            free: vec![(7, 9)],
+            forgotten: Some((900, 2)),
+            skipped: vec![(20, 21)],
+            spare: vec![later(4)],
+        }),
         ..gate.clone()
     };
     next(world, changed)

@@ -138,7 +138,7 @@ enum Lack {
 
 fn lack(execution: &Execution, take: &StartTurn, now: Timestamp) -> Lack {
     let Some(admission) = execution.admission.as_deref() else { return Lack::Nothing };
-    match pacing(admission.paced.as_ref(), take.start, take.began_at.unwrap_or(now), now) {
+    match pacing(admission.paced.as_ref(), take.start, now) {
         Pacing::Later(available_at) => Lack::Reply(StartTurnReply::Early { available_at }),
         Pacing::PutOff(start) => Lack::PutOff(start),
         // The places come first: a start would be lost while the execution waits for one.

@@ -78,7 +78,7 @@ enum Lack {
 }
 
 fn lack(task: &Task, current: &Task, claim: &Claim, now: Timestamp) -> Lack {
-    match pacing(current.paced(), claim.start, claim.began_at.unwrap_or(now), now) {
+    match pacing(current.paced(), claim.start, now) {
         Pacing::Later(available_at) => Lack::Reply(ClaimReply::Early { available_at }),
         Pacing::PutOff(start) => Lack::PutOff(start),
         // The places come first: a start would be lost while the task waits for one.

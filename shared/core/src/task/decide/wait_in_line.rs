@@ -19,9 +19,6 @@ pub(super) fn decide(task: &Task, seen_version: u64, context: &Context<'_>) -> D
     if task.version != seen_version || since > context.now {
         return Decision::unchanged(task, reply(ClaimReply::NeedsPlaces));
     }
-    if task.parked.in_line().is_some() {
-        return Decision::unchanged(task, reply(ClaimReply::Parked));
-    }
     let position = Position { since, version: task.version + 1 };
     let mut after = task.clone();
     // The pause is over in which its time stopped.

@@ -59,7 +59,18 @@ fn an_item_is_read_back_as_it_was_written() {
     let pinned = Gate { pinned: NonZeroU16::new(1), ..busy() };
     let limit = NonZeroU32::new(997).unwrap();
     let pace = Some(Pace { limit, per: Millis::from_secs(1), burst: limit });
-    let rate = Some(RateState { next_at: NOW, part: 7, of: 997 });
+    let rate = Some(RateState {
+        epoch: NOW,
+        base: 5,
+        base_at: NOW,
+        part: 7,
+        between: 2,
+        next: 1_000,
+        free: vec![(7, 9)],
+        forgotten: Some((900, 2)),
+        skipped: vec![],
+        spare: vec![NOW],
+    });
     let paced = Gate { pace, paced_at: Some(NOW), rate, ..empty() };
     for record in [empty(), busy(), pinned, paced] {
         assert_eq!(to_gate(of_gate(&record).unwrap()).unwrap(), record);

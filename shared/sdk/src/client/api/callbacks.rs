@@ -15,7 +15,7 @@ impl Api {
         id: &TaskId,
         request: &CallbackRequest,
     ) -> Result<CallbackAnswer, ClientError> {
-        self.ask(Call::with(Route::CreateCallback(id), request)?.repeatable(true)).await
+        self.ask(Call::with(Route::CreateCallback(id.clone()), request)?.repeatable(true)).await
     }
 
     /// Reports the result of a callback.
@@ -24,7 +24,7 @@ impl Api {
         token: &str,
         result: &CallbackResult,
     ) -> Result<ReceivedAnswer, ClientError> {
-        self.ask(Call::with(Route::CompleteCallback(token), result)?).await
+        self.ask(Call::with(Route::CompleteCallback(token.to_owned()), result)?).await
     }
 
     /// Reports the failure of a callback.
@@ -33,11 +33,11 @@ impl Api {
         token: &str,
         failure: &CallbackFailure,
     ) -> Result<ReceivedAnswer, ClientError> {
-        self.ask(Call::with(Route::FailCallback(token), failure)?).await
+        self.ask(Call::with(Route::FailCallback(token.to_owned()), failure)?).await
     }
 
     /// Reports that somebody still works on what the callback is for.
     pub async fn callback_heartbeat(&self, token: &str) -> Result<ReceivedAnswer, ClientError> {
-        self.ask(Call::change(Route::CallbackHeartbeat(token)).repeatable(true)).await
+        self.ask(Call::change(Route::CallbackHeartbeat(token.to_owned())).repeatable(true)).await
     }
 }

@@ -16,12 +16,12 @@ impl Api {
 
     /// Creates a cron, or replaces the one that has the id.
     pub async fn replace_cron(&self, id: &CronId, request: &CronRequest) -> Result<CronAnswer, ClientError> {
-        self.ask(Call::with(Route::ReplaceCron(id), request)?.repeatable(true)).await
+        self.ask(Call::with(Route::ReplaceCron(id.clone()), request)?.repeatable(true)).await
     }
 
     /// A cron, and the state of its last runs.
     pub async fn cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
-        self.ask(Call::read(Route::Cron(id))).await
+        self.ask(Call::read(Route::Cron(id.clone()))).await
     }
 
     /// A page of crons.
@@ -31,21 +31,21 @@ impl Api {
 
     /// Starts no planned runs until the cron is resumed.
     pub async fn pause_cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
-        self.ask(Call::change(Route::PauseCron(id)).repeatable(true)).await
+        self.ask(Call::change(Route::PauseCron(id.clone())).repeatable(true)).await
     }
 
     /// Continues with the next occurrence.
     pub async fn resume_cron(&self, id: &CronId) -> Result<CronAnswer, ClientError> {
-        self.ask(Call::change(Route::ResumeCron(id)).repeatable(true)).await
+        self.ask(Call::change(Route::ResumeCron(id.clone())).repeatable(true)).await
     }
 
     /// Starts a run now.
     pub async fn trigger_cron(&self, id: &CronId) -> Result<TriggerAnswer, ClientError> {
-        self.ask(Call::change(Route::TriggerCron(id))).await
+        self.ask(Call::change(Route::TriggerCron(id.clone()))).await
     }
 
     /// Deletes a cron. Runs that it has started continue.
     pub async fn delete_cron(&self, id: &CronId) -> Result<DeletedAnswer, ClientError> {
-        self.ask(Call { body: String::new(), ..Call::change(Route::DeleteCron(id)) }).await
+        self.ask(Call { body: String::new(), ..Call::change(Route::DeleteCron(id.clone())) }).await
     }
 }

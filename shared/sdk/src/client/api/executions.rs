@@ -42,7 +42,7 @@ impl Api {
     /// s.
     pub async fn execution(&self, id: &ExecutionId, wait: Millis) -> Result<ExecutionAnswer, ClientError> {
         let query = WaitQuery { wait: (!wait.is_zero()).then(|| wait.into()) };
-        self.ask(Call::find(Route::Execution(id), &query).wait(wait)).await
+        self.ask(Call::find(Route::Execution(id.clone()), &query).wait(wait)).await
     }
 
     /// A page of executions.
@@ -58,13 +58,13 @@ impl Api {
 
     /// What happened to an execution: in this run, or without a number in the current one.
     pub async fn timeline(&self, id: &ExecutionId, run: Option<u32>) -> Result<TimelineAnswer, ClientError> {
-        self.ask(Call::find(Route::Timeline(id), &TimelineQuery { run: run.map(Into::into) })).await
+        self.ask(Call::find(Route::Timeline(id.clone()), &TimelineQuery { run: run.map(Into::into) })).await
     }
 
     /// A page of the earlier runs of an execution, latest first. They are kept for as long as the execution would have
     /// been kept if it had ended then.
     pub async fn runs(&self, id: &ExecutionId, query: &PageQuery) -> Result<RunsAnswer, ClientError> {
-        self.ask(Call::find(Route::Runs(id), query)).await
+        self.ask(Call::find(Route::Runs(id.clone()), query)).await
     }
 
     /// The export of a run of an execution, for [`TestEnv::replay`](crate::test::TestEnv::replay): its record and its
@@ -76,10 +76,10 @@ impl Api {
         payloads: bool,
     ) -> Result<ExportAnswer, ClientError> {
         let mut query = ExportQuery { run: run.map(Into::into), payloads: Some(payloads), cursor: None };
-        let mut whole: ExportAnswer = self.ask(Call::find(Route::Export(id), &query)).await?;
+        let mut whole: ExportAnswer = self.ask(Call::find(Route::Export(id.clone()), &query)).await?;
         while let Some(cursor) = whole.cursor.take() {
             query.cursor = Some(cursor);
-            let part: ExportAnswer = self.ask(Call::find(Route::Export(id), &query)).await?;
+            let part: ExportAnswer = self.ask(Call::find(Route::Export(id.clone()), &query)).await?;
             whole.entries.extend(part.entries);
             whole.cursor = part.cursor;
         }
@@ -88,27 +88,27 @@ impl Api {
 
     /// Asks an execution to end: its code stops at its next step.
     pub async fn cancel(&self, id: &ExecutionId) -> Result<ExecutionCancelAnswer, ClientError> {
-        self.ask(Call::change(Route::Cancel(id)).repeatable(true)).await
+        self.ask(Call::change(Route::Cancel(id.clone())).repeatable(true)).await
     }
 
     /// Ends an execution at once.
     pub async fn terminate(&self, id: &ExecutionId) -> Result<ExecutionCancelAnswer, ClientError> {
-        self.ask(Call::change(Route::Terminate(id)).repeatable(true)).await
+        self.ask(Call::change(Route::Terminate(id.clone())).repeatable(true)).await
     }
 
     /// Starts no new work of an execution until it is resumed. Deadlines keep running.
     pub async fn pause(&self, id: &ExecutionId) -> Result<ExecutionChangeAnswer, ClientError> {
-        self.ask(Call::change(Route::Pause(id))).await
+        self.ask(Call::change(Route::Pause(id.clone()))).await
     }
 
     /// Continues an execution that is paused or stuck.
     pub async fn resume(&self, id: &ExecutionId) -> Result<ExecutionChangeAnswer, ClientError> {
-        self.ask(Call::change(Route::Resume(id))).await
+        self.ask(Call::change(Route::Resume(id.clone()))).await
     }
 
     /// Starts a new run of an execution that has ended.
     pub async fn restart(&self, id: &ExecutionId) -> Result<ExecutionAnswer, ClientError> {
-        self.ask(Call::change(Route::Restart(id))).await
+        self.ask(Call::change(Route::Restart(id.clone()))).await
     }
 
     /// The same, but the new run keeps results of the last run.
@@ -117,7 +117,7 @@ impl Api {
         id: &ExecutionId,
         request: &RerunRequest,
     ) -> Result<ExecutionAnswer, ClientError> {
-        self.ask(Call::with(Route::Rerun(id), request)?).await
+        self.ask(Call::with(Route::Rerun(id.clone()), request)?).await
     }
 
     /// Runs a failed step again in the same run.
@@ -126,12 +126,12 @@ impl Api {
         id: &ExecutionId,
         step: &StepName,
     ) -> Result<ExecutionAnswer, ClientError> {
-        self.ask(Call::change(Route::RetryStep(id, step))).await
+        self.ask(Call::change(Route::RetryStep(id.clone(), step.clone()))).await
     }
 
     /// A page of the events that wait for an execution, and how many of each name there are.
     pub async fn events(&self, id: &ExecutionId, query: &PageQuery) -> Result<EventsAnswer, ClientError> {
-        self.ask(Call::find(Route::Events(id), query)).await
+        self.ask(Call::find(Route::Events(id.clone()), query)).await
     }
 
     /// Sends an event to an execution. A call with an event id may be repeated.
@@ -142,7 +142,7 @@ impl Api {
         request: &EventRequest,
     ) -> Result<SendEventAnswer, ClientError> {
         // Without an id, a repeated call would add a second event.
-        let call = Call::with(Route::SendEvent(id, name), request)?;
+        let call = Call::with(Route::SendEvent(id.clone(), name.clone()), request)?;
         self.ask(call.repeatable(request.event_id.is_some())).await
     }
 
@@ -152,6 +152,7 @@ impl Api {
         id: &ExecutionId,
         name: &EventName,
     ) -> Result<ClearEventsAnswer, ClientError> {
-        self.ask(Call { body: String::new(), ..Call::change(Route::ClearEvents(id, name)) }).await
+        self.ask(Call { body: String::new(), ..Call::change(Route::ClearEvents(id.clone(), name.clone())) })
+            .await
     }
 }

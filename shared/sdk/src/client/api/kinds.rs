@@ -11,12 +11,12 @@ use crate::client::call::{Call, Route};
 impl Api {
     /// The kinds of a queue that have defaults, by name.
     pub async fn kinds(&self, queue: &QueueName) -> Result<KindsAnswer, ClientError> {
-        self.ask(Call::read(Route::Kinds(queue))).await
+        self.ask(Call::read(Route::Kinds(queue.clone()))).await
     }
 
     /// The defaults of a kind. Without any, the error is `not_found`.
     pub async fn kind(&self, queue: &QueueName, kind: &TaskKind) -> Result<KindAnswer, ClientError> {
-        self.ask(Call::read(Route::Kind(queue, kind))).await
+        self.ask(Call::read(Route::Kind(queue.clone(), kind.clone()))).await
     }
 
     /// Sets the defaults of a kind, instead of those that it had. They count for tasks that are scheduled afterwards,
@@ -37,7 +37,7 @@ impl Api {
         kind: &TaskKind,
         defaults: &KindDefaults,
     ) -> Result<KindAnswer, ClientError> {
-        self.ask(Call::with(Route::SetKind(queue, kind), defaults)?.repeatable(true)).await
+        self.ask(Call::with(Route::SetKind(queue.clone(), kind.clone()), defaults)?.repeatable(true)).await
     }
 
     /// Removes the defaults of a kind. Tasks that exist are not changed.
@@ -46,6 +46,6 @@ impl Api {
         queue: &QueueName,
         kind: &TaskKind,
     ) -> Result<DeletedKindAnswer, ClientError> {
-        self.ask(Call::change(Route::DeleteKind(queue, kind)).repeatable(true)).await
+        self.ask(Call::change(Route::DeleteKind(queue.clone(), kind.clone())).repeatable(true)).await
     }
 }

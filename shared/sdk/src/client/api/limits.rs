@@ -11,23 +11,32 @@ use crate::client::call::{Call, Route};
 impl Api {
     /// A key's limit, who has its places and who waits.
     pub async fn limit(&self, key: &FlowKey) -> Result<LimitAnswer, ClientError> {
-        self.ask(Call::read(Route::Limit(key))).await
+        self.ask(Call::read(Route::Limit(key.clone()))).await
     }
 
     /// Sets a key's limit, whatever requests ask for. A lower limit takes no place away.
     pub async fn set_limit(&self, key: &FlowKey, request: &LimitRequest) -> Result<LimitAnswer, ClientError> {
-        self.ask(Call::with(Route::SetLimit(key), request)?.repeatable(true)).await
+        self.ask(Call::with(Route::SetLimit(key.clone()), request)?.repeatable(true)).await
     }
 
     /// Gives a key's limit back to the requests.
     pub async fn unset_limit(&self, key: &FlowKey) -> Result<LimitAnswer, ClientError> {
-        let call = Call { body: String::new(), ..Call::change(Route::UnsetLimit(key)) };
+        let call = Call { body: String::new(), ..Call::change(Route::UnsetLimit(key.clone())) };
+        self.ask(call.repeatable(true)).await
+    }
+
+    /// Forgets all starts by a key's rate: the next one comes at once.
+    pub async fn reset_rate(&self, key: &FlowKey) -> Result<LimitAnswer, ClientError> {
+        let call = Call { body: String::new(), ..Call::change(Route::ResetRate(key.clone())) };
         self.ask(call.repeatable(true)).await
     }
 
     /// Takes its place at a key from a task or an execution. The next one gets it; the one that had it goes on.
     pub async fn release_place(&self, key: &FlowKey, holder: &Owner) -> Result<LimitAnswer, ClientError> {
-        let holder = holder.to_string();
-        self.ask(Call { body: String::new(), ..Call::change(Route::ReleasePlace(key, &holder)) }).await
+        self.ask(Call {
+            body: String::new(),
+            ..Call::change(Route::ReleasePlace(key.clone(), holder.to_string()))
+        })
+        .await
     }
 }

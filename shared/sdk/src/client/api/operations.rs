@@ -16,7 +16,7 @@ impl Api {
 
     /// An operation, with its counts so far.
     pub async fn operation(&self, id: &OperationId) -> Result<OperationAnswer, ClientError> {
-        self.ask(Call::read(Route::Operation(id))).await
+        self.ask(Call::read(Route::Operation(id.clone()))).await
     }
 
     /// A page of operations, latest first.
@@ -26,6 +26,6 @@ impl Api {
 
     /// Stops an operation: the page that is under way is its last one.
     pub async fn stop_operation(&self, id: &OperationId) -> Result<OperationStopAnswer, ClientError> {
-        self.ask(Call::change(Route::StopOperation(id)).repeatable(true)).await
+        self.ask(Call::change(Route::StopOperation(id.clone())).repeatable(true)).await
     }
 }

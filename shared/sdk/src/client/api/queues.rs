@@ -24,7 +24,7 @@ impl Api {
 
     /// A queue, with the age of its oldest task.
     pub async fn queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
-        self.ask(Call::read(Route::Queue(name))).await
+        self.ask(Call::read(Route::Queue(name.clone()))).await
     }
 
     /// Pauses a queue: its tasks aren't leased to workers until it is resumed. Deadlines keep running.
@@ -38,11 +38,11 @@ impl Api {
     /// # }
     /// ```
     pub async fn pause_queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
-        self.ask(Call::change(Route::PauseQueue(name)).repeatable(true)).await
+        self.ask(Call::change(Route::PauseQueue(name.clone())).repeatable(true)).await
     }
 
     /// Resumes a queue.
     pub async fn resume_queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
-        self.ask(Call::change(Route::ResumeQueue(name)).repeatable(true)).await
+        self.ask(Call::change(Route::ResumeQueue(name.clone())).repeatable(true)).await
     }
 }

@@ -28,7 +28,7 @@ impl Api {
 
     /// A task, with its payloads.
     pub async fn task(&self, id: &TaskId) -> Result<TaskAnswer, ClientError> {
-        self.ask(Call::read(Route::Task(id))).await
+        self.ask(Call::read(Route::Task(id.clone()))).await
     }
 
     /// A page of tasks.
@@ -40,11 +40,11 @@ impl Api {
     /// at once.
     pub async fn cancel_task(&self, id: &TaskId, force: bool) -> Result<CancelAnswer, ClientError> {
         let body = CancelRequest { force: Some(force) };
-        self.ask(Call::with(Route::CancelTask(id), &body)?.repeatable(true)).await
+        self.ask(Call::with(Route::CancelTask(id.clone()), &body)?.repeatable(true)).await
     }
 
     /// Retries a task that ended without a result.
     pub async fn retry_task(&self, id: &TaskId) -> Result<TaskAnswer, ClientError> {
-        self.ask(Call::change(Route::RetryTask(id))).await
+        self.ask(Call::change(Route::RetryTask(id.clone()))).await
     }
 }

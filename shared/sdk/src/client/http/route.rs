@@ -4,9 +4,9 @@ use reqwest::Method;
 
 use crate::client::call::Route;
 
-impl<'a> Route<'a> {
+impl Route {
     /// The method, and the path's segments.
-    pub(super) fn address(self) -> (Method, Vec<&'a str>) {
+    pub(super) fn address(&self) -> (Method, Vec<&str>) {
         let (method, path): (_, &[&str]) = match self {
             Self::Health => (Method::GET, &["healthz"]),
 
@@ -79,6 +79,7 @@ impl<'a> Route<'a> {
             Self::Limit(key) => (Method::GET, &["v1", "limits", key.as_str()]),
             Self::SetLimit(key) => (Method::PUT, &["v1", "limits", key.as_str()]),
             Self::UnsetLimit(key) => (Method::DELETE, &["v1", "limits", key.as_str()]),
+            Self::ResetRate(key) => (Method::DELETE, &["v1", "limits", key.as_str(), "rate"]),
             Self::ReleasePlace(key, holder) => {
                 (Method::DELETE, &["v1", "limits", key.as_str(), "holders", holder])
             }

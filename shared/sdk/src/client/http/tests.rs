@@ -99,7 +99,7 @@ fn a_path_of_the_endpoint_stays_and_names_are_one_segment() {
         ("https://example.com/prod/", "https://example.com/prod/v1/executions/a/steps/label[3]/retry"),
     ] {
         let http = Http::new(endpoint).unwrap();
-        let url = http.address(&Route::RetryStep(&id, &step).address().1).to_string();
+        let url = http.address(&Route::RetryStep(id.clone(), step.clone()).address().1).to_string();
         assert_eq!(url.replace("%5B", "[").replace("%5D", "]"), expected);
     }
     assert_eq!(Http::new("file:///tmp").unwrap_err().code(), Some("invalid_request"));

@@ -235,7 +235,7 @@ async fn a_claim_by_an_old_message_uses_up_no_start() {
 }
 
 #[tokio::test]
-async fn a_cancelled_task_gives_its_start_back_if_no_other_was_reserved_since() {
+async fn cancelled_tasks_give_their_starts_back_in_whatever_order() {
     let scene = Scene::new();
     for id in ["a", "b", "c"] {
         scene.mails(called(id)).await;
@@ -243,12 +243,11 @@ async fn a_cancelled_task_gives_its_start_back_if_no_other_was_reserved_since() 
     let id = |text: &str| TaskId::parse(text).unwrap();
     let before = scene.writes();
     scene.service.cancel(&id("b"), false).await.unwrap();
-    assert_eq!(scene.writes() - before, 1, "it wasn't the last one");
-    assert_eq!(scene.next_in().await, 180);
+    assert_eq!(scene.writes() - before, 2);
+    assert_eq!(scene.next_in().await, 60);
     scene.service.cancel(&id("c"), false).await.unwrap();
-    assert_eq!(scene.writes() - before, 3);
-    assert_eq!(scene.next_in().await, 120);
-    assert_eq!(scene.starts_in(called("d")).await, 120);
+    assert_eq!(scene.writes() - before, 4);
+    assert_eq!([scene.starts_in(called("d")).await, scene.starts_in(called("e")).await], [60, 120]);
 }
 
 #[tokio::test]
@@ -342,7 +341,7 @@ async fn a_place_comes_before_a_start_so_that_no_start_is_lost_in_the_line() {
     }
     assert_eq!(starts, [0, 11, 22]);
     let gate = scene.gate_of_smtp().await.unwrap();
-    assert_eq!(gate.rate.unwrap().next_at.since(scene.now()), Millis::ZERO);
+    assert!(gate.rate.unwrap().base_at <= scene.now());
     assert_eq!(gate.version, 3, "each has taken one start");
 }
 

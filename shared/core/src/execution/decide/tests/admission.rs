@@ -37,7 +37,7 @@ fn paced(start: Option<Reservation>) -> Plan {
 }
 
 fn start_at(text: &str) -> Reservation {
-    reserve(None, &pace(), t(text))
+    reserve(None, &pace(), t(text)).0
 }
 
 impl Scene {

@@ -130,7 +130,6 @@ impl Life {
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
                     places: places.filter(|_| !random.is_multiple_of(4)),
                     start: None,
-                    began_at: None,
                 })
             }
             Step::Record(whose, entries) => Command::Record(Record {

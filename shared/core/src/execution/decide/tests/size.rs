@@ -89,8 +89,7 @@ fn take(scene: Scene, name: &str) -> Scene {
         paused: false,
         terms: CodeTerms::default(),
         places: Some(Places { since: scene.now(), until: suspend_until(), version: scene.record().version }),
-        start: None,
-        began_at: None,
+        start: scene.record().admission.as_deref().and_then(|one| one.paced.as_ref()?.start),
     };
     scene.apply(&Command::StartTurn(take)).is(Status::Running)
 }

@@ -41,7 +41,6 @@ fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
         terms: CodeTerms::default(),
         places: None,
         start: None,
-        began_at: None,
     };
     execution().started().apply(&Command::StartTurn(take)).replies(SPENT).changes_nothing();
 }

@@ -80,7 +80,6 @@ fn a_hint_of_an_earlier_task_with_the_same_id_is_stale() {
             held: false,
             places: None,
             start: None,
-            began_at: None,
         })
     };
     task().scheduled().run(&claim(7)).replies(SPENT).changes_nothing().run(&claim(1)).replies(CLAIMED);
@@ -100,7 +99,6 @@ fn a_hint_from_before_the_task_became_pending_again_is_stale() {
             held: false,
             places: None,
             start: None,
-            began_at: None,
         })
     };
     let failed = || task().attempts(3).scheduled().run(&claim("a", 1)).replies(CLAIMED).fail("a");

@@ -65,8 +65,10 @@ fn a_task_for_which_there_is_no_place_goes_in_line_and_has_no_hint_there() {
     assert_eq!(came_to(&scene), Some((gate(0), item.clone())));
     let scene = scene.due("30h 1m", DueKind::Backstop);
     assert_eq!(scene.record().hint_at(), None);
-    // It waits once, and calls that are repeated send nothing.
-    let scene = scene.at("2m").wait_in_line().replies(PARKED).changes_nothing().sends_nothing();
+    // Another version has another item: what was decided on the earlier one can't be written any more.
+    let scene = scene.at("2m").wait_in_line().replies(PARKED).sends_no_hint();
+    assert_eq!(writes(&scene), ["enters", "updates", "leaves"]);
+    assert_eq!(position(&scene), Some(Position { version: 3, ..expected }));
     let scene = scene.schedule_again().changes_nothing().sends_nothing();
     scene.unpark().replies(Reply::Unparked { was_parked: false }).changes_nothing().sends_nothing();
 }

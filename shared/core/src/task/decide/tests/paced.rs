@@ -6,11 +6,10 @@ use super::fixture::{Plan, Scene, span, t, task};
 use crate::decision::{Effect, FreePlaces};
 use crate::error::Reject;
 use crate::flow::{Pace, Paced};
-use crate::gate::RateState;
 use crate::gate::rate::Reservation;
 use crate::id::Fingerprint;
 use crate::task::Status;
-use crate::task::command::HintedRecord;
+use crate::task::command::{Claim, HintedRecord};
 use crate::task::decision::{ClaimReply, Reply};
 use crate::task::next::{Next, NextStep, next};
 use crate::timeout::OnTimeout::Retry;
@@ -24,7 +23,7 @@ fn early(text: &str) -> Reply {
 }
 
 fn reserved(text: &str) -> Reservation {
-    Reservation { start_at: t(text), after: RateState { next_at: t(text).plus(span("1s")), part: 0, of: 1 } }
+    Reservation { start_at: t(text), planned_at: t(text), epoch: t("0s"), ticket: None }
 }
 
 /// A task of a key, with the start that was reserved for it.
@@ -93,11 +92,11 @@ fn old_hints_of_a_task_that_was_put_off_are_stale() {
 }
 
 #[test]
-fn a_claim_whose_places_took_long_still_has_its_start() {
-    let began_at = Some(t("4s"));
-    let slow = |at: &str| paced(task(), Some("0s")).at(at).claim_like("a", |claim| claim.began_at = began_at);
-    slow("30s").replies(CLAIMED);
-    slow("31s").replies(NEEDS_START);
+fn a_start_that_was_moved_is_put_off() {
+    let moved = |claim: &mut Claim| claim.start = Some(Reservation { start_at: t("90s"), ..reserved("30s") });
+    let scene = paced(task(), Some("30s")).at("30s").claim_like("a", moved);
+    let scene = scene.replies(STALE).available_at("90s").sends_hint_for("90s");
+    scene.at("90s").claim("a").replies(CLAIMED);
 }
 
 #[test]

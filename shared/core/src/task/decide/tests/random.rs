@@ -89,7 +89,6 @@ impl RandomTask {
             held,
             places: places.filter(|_| !self.decisions.is_multiple_of(4)),
             start: None,
-            began_at: None,
         })
     }
 

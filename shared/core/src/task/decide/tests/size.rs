@@ -105,7 +105,6 @@ fn claim_like(scene: Scene, name: &str, change: impl FnOnce(&mut Claim)) -> Scen
         held: false,
         places: None,
         start: None,
-        began_at: None,
     };
     change(&mut claim);
     scene.run(&Command::Claim(claim))

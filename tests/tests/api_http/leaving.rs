@@ -1,0 +1,72 @@
+//! Callers that leave before they have their answer: what they asked for is done all the same, whole.
+
+use axum::body::Body;
+use axum::http::Request;
+use futures::FutureExt as _;
+use serde_json::json;
+use tickover::Client;
+use tickover_core::duration::Millis;
+use tickover_core::limits::Limits;
+use tickover_embedded::{Local, Storage};
+use tickover_service::Service;
+use tickover_service::claim::ClaimRequest;
+use tickover_tests::scene::queue_name;
+use tower::ServiceExt as _;
+
+/// How many callers leave.
+const CALLERS: usize = 20;
+
+struct System {
+    service: Service,
+    _local: Local,
+    _folder: tempfile::TempDir,
+}
+
+impl System {
+    /// A system with its records in a file: while it writes, its calls wait.
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::File(folder.path().join("local.db"));
+        let local = Local::open(&storage, Limits::default()).await.unwrap();
+        let service = local.service().clone();
+        service.open_queue(&queue_name("q")).await.unwrap();
+        Self { service, _local: local, _folder: folder }
+    }
+
+    /// Every task has its message: a worker gets them all at once, without a tick.
+    async fn gets_all(&self) {
+        let (worker, lease, wait) = (None, Millis::from_secs(60), Millis::from_secs(20));
+        let request = ClaimRequest { worker, max: 10, lease, wait, provides: vec![] };
+        let mut got = 0;
+        while got < CALLERS {
+            let claimed = self.service.claim(&queue_name("q"), &request).await.unwrap();
+            assert!(!claimed.is_empty(), "{got} of {CALLERS} tasks have a message");
+            got += claimed.len();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_of_a_caller_over_http_who_leaves_at_once_has_its_message() {
+    let system = System::start().await;
+    for _ in 0..CALLERS {
+        let router = tickover_api::router(system.service.clone());
+        let request = Request::post("/v1/tasks").header("content-type", "application/json");
+        let request = request.body(Body::from(json!({"queue": "q", "kind": "k"}).to_string())).unwrap();
+        let mut call = router.oneshot(request);
+        assert!((&mut call).now_or_never().is_none(), "the call waits for its write");
+        drop(call);
+    }
+    system.gets_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_of_a_caller_in_the_same_process_who_gives_up_has_its_message() {
+    let system = System::start().await;
+    let client = Client::from(system.service.clone());
+    for _ in 0..CALLERS {
+        let call = client.task::<()>("k", ()).queue("q").into_future();
+        assert!(call.now_or_never().is_none(), "the call waits for its write");
+    }
+    system.gets_all().await;
+}
