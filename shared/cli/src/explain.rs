@@ -49,14 +49,15 @@ pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> any
     } else {
         BTreeMap::new()
     };
-    let unused = execution::unused(&client.api().timeline(&execution.id, None).await?.entries);
+    let timeline = client.api().timeline(&execution.id, None).await?.entries;
+    let (unused, not_undone) = (execution::unused(&timeline), execution::not_undone(&timeline));
     let now = SystemClock.now();
     let waits = execution.waits_for.iter().flatten();
     let mut tasks = BTreeMap::new();
     for id in waits.filter_map(|wait| wait.task.as_ref()).take(TASKS_READ_MAX) {
         tasks.extend(task_status(id, client, now).await?.map(|status| (id.clone(), status)));
     }
-    Ok(execution::text(execution, &execution::Facts { events, unused, tasks }, now))
+    Ok(execution::text(execution, &execution::Facts { events, unused, not_undone, tasks }, now))
 }
 
 /// The status of a remote step, unless its task has been deleted.

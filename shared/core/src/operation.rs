@@ -102,8 +102,16 @@ pub struct Operation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     pub counts: Counts,
+    /// How many it had changed when it began to look through the records once more; zero the first time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changed_before: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What became of the records of the pages that are done.
@@ -195,6 +203,7 @@ impl Operation {
             pages: 0,
             cursor: None,
             counts: Counts::default(),
+            changed_before: 0,
             end: None,
             id,
         }
@@ -220,17 +229,30 @@ impl Operation {
             return None;
         }
         let mut after = Self { pages: pages + 1, cursor: next, ..self.clone() };
-        after.counts.add(page);
+        let is_first_time = self.changed_before == 0;
+        // Later, those that were counted before are found again, unless they have ended.
+        let seen_again = |page: Counts| Counts { matched: page.changed, changed: page.changed, ..Counts::default() };
+        after.counts.add(if is_first_time { page } else { seen_again(page) });
         if after.is_over() {
             return Some(after);
         }
         if after.cursor.is_none() {
-            return after.ended(HowEnded::Completed, now);
+            if !self.looks_again() || after.counts.changed == self.changed_before {
+                return after.ended(HowEnded::Completed, now);
+            }
+            after.changed_before = after.counts.changed;
         }
         if let Some(due) = after.due.as_mut().filter(|due| due.at < now.plus(SLOT_MOVES_AT)) {
             due.at = now.plus(LOST_AFTER);
         }
         Some(after)
+    }
+
+    /// Whether it looks through the records until it finds none to change. Open tasks are found by their places in the due
+    /// index, and one that is claimed meanwhile moves there.
+    const fn looks_again(&self) -> bool {
+        let ends = matches!(self.action, Action::Cancel | Action::Terminate);
+        ends && matches!(self.target, Target::Tasks) && !self.dry_run
     }
 
     /// The record of a process that takes over an operation whose slot is due, so that no other tick does the same.
@@ -290,6 +312,22 @@ mod tests {
             (&HowEnded::Completed, at(2), Some(at(2).plus(KEPT_FOR)))
         );
         assert!(last.is_gone(end.expires_at) && !last.is_gone(at(3)));
+    }
+
+    #[test]
+    fn one_that_ends_open_tasks_looks_again_until_there_is_none_to_change() {
+        let (action, target) = (Action::Cancel, Target::Tasks);
+        let counts = |matched, changed| Counts { matched, changed, unchanged: matched - changed, ..Counts::default() };
+        let first = Operation { action, target, ..started() }.note_page(0, counts(100, 90), None, at(1)).unwrap();
+        assert_eq!((first.is_over(), &first.cursor), (false, &None));
+        // Some that were asked to end are still there.
+        let second = first.note_page(1, counts(12, 2), Some(next()), at(2)).unwrap();
+        let second = second.note_page(2, counts(1, 0), None, at(3)).unwrap();
+        let third = second.note_page(3, counts(7, 0), None, at(4)).unwrap();
+        assert_eq!((second.is_over(), third.is_over()), (false, true));
+        assert_eq!((third.counts.matched, third.counts.changed, third.counts.unchanged), (102, 92, 10));
+        let nothing = Operation { action, target, ..started() }.note_page(0, counts(3, 0), None, at(1)).unwrap();
+        assert!(nothing.is_over());
     }
 
     #[test]

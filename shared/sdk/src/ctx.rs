@@ -76,6 +76,20 @@ impl Ctx {
         Self { shared }
     }
 
+    /// The input doesn't fit the code. A run that has done nothing yet fails. The code of any other was changed: it waits for
+    /// an operator, as it does if a result doesn't fit.
+    pub(crate) async fn refuse_input<T>(self, error: Error) -> Result<T, Error> {
+        {
+            let mut state = self.shared.lock();
+            if state.replay.entries() == 0 {
+                return Err(error);
+            }
+            let failure = Failure::from(error).into();
+            state.verdict.get_or_insert(Verdict::Unreadable(failure, None));
+        }
+        pending().await
+    }
+
     /// Runs a step, or returns its stored result.
     ///
     /// ```

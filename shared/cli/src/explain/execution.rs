@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tickover_core::execution::journal::UNDO_PREFIX;
 use tickover_core::execution::{DeadlineKind, ExecutionStatus};
 use tickover_core::id::{EventName, TaskId, WorkerName};
 use tickover_core::natural;
@@ -22,6 +23,8 @@ pub(super) struct Facts {
     pub(super) events: BTreeMap<EventName, u32>,
     /// Names of stored results that the workflow's code doesn't ask for.
     pub(super) unused: BTreeSet<String>,
+    /// Names of undo steps that have ended without being done.
+    pub(super) not_undone: BTreeSet<String>,
     /// The statuses of the open remote steps, by task id.
     pub(super) tasks: BTreeMap<TaskId, String>,
 }
@@ -29,6 +32,22 @@ pub(super) struct Facts {
 /// The names of stored results that the code doesn't ask for, from the timeline.
 pub(super) fn unused(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
     timeline.iter().filter(|entry| entry.kind == "drift").filter_map(|entry| entry.name.clone()).collect()
+}
+
+/// The undo steps that have ended without being done, from the timeline.
+pub(super) fn not_undone(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
+    let mut ended = BTreeSet::new();
+    for entry in timeline {
+        let Some(name) = entry.name.as_ref().filter(|name| name.contains(UNDO_PREFIX)) else { continue };
+        match entry.kind.as_str() {
+            "step_failed" | "step_exhausted" | "step_timed_out" | "step_deadline_exceeded" | "step_cancelled" => {
+                ended.insert(name.clone());
+            }
+            "step_completed" | "step_reopened" => drop(ended.remove(name)),
+            _ => {}
+        }
+    }
+    ended
 }
 
 /// The explanation, one sentence in a line.
@@ -50,6 +69,7 @@ pub(super) fn text(execution: &ExecutionView, facts: &Facts, now: Timestamp) -> 
     }
     lines.extend(waiting_events(execution, &facts.events));
     lines.extend(changed(&facts.unused));
+    lines.extend(undo(&facts.not_undone, execution));
     lines.push(next(execution, now));
     lines.extend(bounds(execution, now));
     lines.join("\n") + "\n"
@@ -152,6 +172,16 @@ fn changed(unused: &BTreeSet<String>) -> Option<String> {
             names.join(", ")
         )
     })
+}
+
+fn undo(not_undone: &BTreeSet<String>, execution: &ExecutionView) -> Option<String> {
+    let names: Vec<_> = not_undone.iter().map(String::as_str).collect();
+    let first = names.first()?;
+    Some(format!(
+        "What {} should undo isn't undone. `tickover execution retry-step {} {first}` tries that again.",
+        names.join(", "),
+        execution.id
+    ))
 }
 
 /// The pending events that the code hasn't taken and may never take.
@@ -339,6 +369,23 @@ mod tests {
         let said = text(&execution, &Facts { unused, ..Facts::default() }, now);
         assert!(said.contains("it doesn't ask for what is remembered of charge. A step"), "{said}");
         assert!(!text(&execution, &Facts::default(), now).contains("has changed"));
+    }
+
+    #[test]
+    fn an_undo_step_that_failed_for_good_is_named_with_the_call_that_tries_it_again() {
+        let entry = |kind: &str, name: &str| {
+            serde_json::from_value(json!({"at": NOW, "kind": kind, "name": name})).expect("an entry")
+        };
+        let failed = [entry("step_failed", "ship"), entry("step_exhausted", "undo:refund")];
+        let execution: ExecutionView = serde_json::from_value(waiting()).expect("an execution");
+        let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
+        let said = |timeline: &[TimelineEntryView]| {
+            text(&execution, &Facts { not_undone: not_undone(timeline), ..Facts::default() }, now)
+        };
+        let said_of_it = format!("`tickover execution retry-step {} undo:refund` tries that again", execution.id);
+        assert!(said(&failed).contains(&said_of_it), "{}", said(&failed));
+        let again = [entry("step_exhausted", "undo:refund"), entry("step_reopened", "undo:refund")];
+        assert!(!said(&again).contains("undo:refund"));
     }
 
     #[test]

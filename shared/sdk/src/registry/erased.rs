@@ -46,14 +46,14 @@ impl ErasedWorkflow {
         let body = workflow.body();
         let run = move |ctx: Ctx, input: &Json| match read_input(name, input) {
             Ok(input) => body(ctx, input).map(move |output| write_output(name, &output?)).boxed(),
-            Err(error) => futures::future::ready(Err(error)).boxed(),
+            Err(error) => ctx.refuse_input(error).boxed(),
         };
         let on_failure = workflow.failure_handler().map(|handler| -> Arc<RunOnFailure> {
             Arc::new(move |ctx, input, cause| match read_input(name, input) {
                 Ok(input) => handler(ctx, input, cause)
                     .map(move |output| output?.map(|output| write_output(name, &output)).transpose())
                     .boxed(),
-                Err(error) => futures::future::ready(Err(error)).boxed(),
+                Err(error) => ctx.refuse_input(error).boxed(),
             })
         });
         Self { name, options: workflow.options(), body: Arc::new(run), on_failure }
@@ -65,7 +65,7 @@ impl ErasedWorkflow {
     }
 
     /// Runs the body. An input that doesn't fit its type is an error with the code `invalid_input`. It names the path
-    /// of the invalid field.
+    /// of the invalid field. A run that has a journal waits for other code or an operator instead.
     pub fn run(&self, ctx: Ctx, input: &Json) -> BoxFuture<'static, Result<Json, Error>> {
         (self.body)(ctx, input)
     }

@@ -151,6 +151,36 @@ async fn an_input_that_does_not_fit_fails_the_execution_with_the_path_of_the_fie
     assert!(ended.message().contains("boxes[1]"), "{}", ended.message());
 }
 
+#[tickover::workflow("growing")]
+async fn growing_before(ctx: Ctx, number: u32) -> Result<u32> {
+    let number = ctx.step(echo(number)).await?;
+    ctx.sleep("s", "1h").await?;
+    Ok(number)
+}
+
+#[tickover::workflow("growing")]
+async fn growing_after(_ctx: Ctx, order: Order) -> Result<usize> {
+    Ok(order.boxes.len())
+}
+
+#[tokio::test]
+async fn an_input_that_no_longer_fits_parks_an_execution_that_has_begun() {
+    let scene = Scene::new();
+    scene.start(&growing_before, "growing", &5_u32).await;
+    let before = scene.worker(Registry::new().with(growing_before));
+    scene.pass(&before, Millis::from_secs(60)).await;
+    let after = scene.worker(Registry::new().with(growing_after));
+    scene.pass(&after, Millis::from_secs(7_200)).await;
+    let described = scene.service.execution(&execution_id("growing")).await.unwrap().unwrap();
+    let Some(Stuck::Unreadable(failure)) = &described.execution.stuck else {
+        unreachable!("{:?}", described.execution)
+    };
+    assert_eq!(failure.code, "invalid_input");
+    // The code that fits is deployed again, and an operator resumes the execution.
+    scene.service.resume(&execution_id("growing")).await.unwrap();
+    assert_eq!(scene.finish(&before, "growing").await.output::<u32>(), 5);
+}
+
 #[tickover::workflow("changing")]
 async fn changing_before(ctx: Ctx, (): ()) -> Result<u32> {
     let number = ctx.step(echo(5)).await?;
