@@ -80,6 +80,9 @@ pub struct Execution {
     /// Number of the run, from 1. `continue_as_new`, a retry of a failed run, `restart` and `rerun` start another run.
     #[serde(rename = "run")]
     pub run: u32,
+    /// The earlier run whose work this one repeats, if a rerun has started it: its steps have the same idempotency keys.
+    #[serde(rename = "kr", default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u32>,
     /// When this run started, or will start if it starts with a delay.
     #[serde(rename = "t1")]
     pub run_started_at: Timestamp,

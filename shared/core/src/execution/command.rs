@@ -332,6 +332,8 @@ pub struct NoteProgress {
 pub struct Rerun {
     /// Entries of the last run that the new run starts with: the results to keep.
     pub preserved: Vec<Entry>,
+    /// Whether it repeats what failed of the last run, rather than doing all of it anew.
+    pub is_same_work: bool,
 }
 
 impl Command {

@@ -37,6 +37,8 @@ pub(crate) struct Facts {
     /// When the invocation that the turn runs in ends.
     pub(crate) limit_at: Option<Timestamp>,
     pub(crate) cancelled: bool,
+    /// The same for the run whose work this one repeats, or this run.
+    pub(crate) work: String,
     /// The prefix of all names: `on_failure` has names of its own.
     pub(crate) prefix: String,
     pub(crate) patches: &'static [&'static str],
@@ -64,6 +66,7 @@ impl Facts {
             execution: record.id.clone(),
             run: record.run,
             key: format!("{}:{}:{}", record.id, record.incarnation, record.run),
+            work: format!("{}:{}:{}", record.id, record.incarnation, record.repeats.unwrap_or(record.run)),
             seed,
             incarnation: record.incarnation,
             own_keys: record.gates().iter().map(|gated| gated.key).collect(),

@@ -174,7 +174,7 @@ impl Driver {
             self.has_worked = true;
             // Other workers use the recorded timeout, so this worker uses it too.
             let limit = if inline.policy.at_most_once { limit } else { inline.policy.limit(first_at, now) };
-            let running = self.start_step(*number, inline, (attempt, first_at), &facts.key, limit);
+            let running = self.start_step(*number, inline, (attempt, first_at), &facts.work, limit);
             inline.stage = Stage::Running(running);
         }
     }

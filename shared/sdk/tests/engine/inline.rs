@@ -1,8 +1,10 @@
 //! Inline steps: attempts, timeouts, and which writes happen when.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use tickover::client::Rerun;
 use tickover::prelude::*;
+use tickover::test::TestEnv;
 use tickover::{Failure, Registry, StepInfo};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
@@ -402,4 +404,40 @@ async fn a_timeout_counts_from_the_first_attempt_though_its_worker_was_lost() {
     let ended = scene.inside(scene.finish(&second, "bounded")).await;
     assert!(ended.output::<String>().contains("timed out"));
     assert!((90_000..110_000).contains(&ended.took()), "{}", ended.took());
+}
+
+/// The idempotency keys of the calls, in their order.
+type Keys = Arc<Mutex<Vec<String>>>;
+
+#[tickover::step]
+async fn pay(#[state] keys: &Keys, cents: u32) -> Result<u32, Failure> {
+    let key = step_info().map(|info| info.idempotency_key).unwrap_or_default();
+    let mut keys = keys.lock().map_err(|_| Failure::new("poisoned", ""))?;
+    keys.push(key);
+    // The first answer is lost.
+    if keys.len() == 1 { Err(Failure::new("lost", "no answer")) } else { Ok(cents) }
+}
+
+#[tickover::workflow("purchase")]
+async fn purchase(ctx: Ctx, cents: u32) -> Result<u32> {
+    Ok(ctx.step(pay(cents)).await?)
+}
+
+#[tokio::test]
+async fn a_step_that_is_repeated_because_it_failed_has_its_idempotency_key_again() {
+    for (how, is_same) in [("failed", true), ("retry_step", true), ("named", false), ("all", false)] {
+        let keys = Keys::default();
+        let env = TestEnv::new().workflow(purchase).state(Keys::clone(&keys));
+        let run = env.start(&purchase, 5).await.unwrap();
+        run.result().await.unwrap_err();
+        match how {
+            "failed" => drop(run.rerun(Rerun::Failed).await.unwrap()),
+            "retry_step" => drop(run.retry_step("pay").await.unwrap()),
+            "named" => drop(run.rerun(Rerun::Steps(vec!["pay".to_owned()])).await.unwrap()),
+            _ => drop(run.rerun(Rerun::All).await.unwrap()),
+        }
+        assert_eq!(run.result().await.unwrap(), 5);
+        let keys = keys.lock().unwrap().clone();
+        assert_eq!((keys.len(), keys[0] == keys[1]), (2, is_same), "{how}: {keys:?}");
+    }
 }

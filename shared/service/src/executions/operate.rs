@@ -67,7 +67,7 @@ impl Service {
         id: &ExecutionId,
         by: Option<Timestamp>,
     ) -> Result<Execution, ServiceError> {
-        let command = Command::Restart(Rerun { preserved: vec![] });
+        let command = Command::Restart(Rerun { preserved: vec![], is_same_work: false });
         self.reopen(id, Known::Unread, EndedBy { command, by }).await
     }
 
@@ -99,8 +99,10 @@ impl Service {
         if preserve && was_undone(&journal) {
             return Err(Reject::field("preserve", RUN_WAS_UNDONE).into());
         }
+        // Whoever names steps, or all of them, wants them to be done once more.
+        let is_same_work = preserve && steps.is_empty();
         let preserved = preserved(&journal, steps, preserve);
-        let command = Command::Restart(Rerun { preserved });
+        let command = Command::Restart(Rerun { preserved, is_same_work });
         self.reopen(id, Known::Record(Box::new(execution)), EndedBy { command, by }).await
     }
 

@@ -44,6 +44,7 @@ fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decisio
     after.cancel_requested = false;
     closing::make_pending(&mut after, context.now, context.now);
     new_run(&mut after, &rerun.preserved, context.now);
+    after.repeats = rerun.is_same_work.then(|| execution.repeats.unwrap_or(execution.run));
     append::note(&mut after, RESTARTED, context);
     let sealed = new_segments(execution, append::seal_run(execution, context), context);
     let mut decision = reopened(execution, after, context);

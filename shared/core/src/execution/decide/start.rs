@@ -91,6 +91,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         queue: start.queue.clone(),
         created_at: now,
         run: 1,
+        repeats: None,
         run_started_at: available_at,
         input: None,
         details: None,
