@@ -54,6 +54,9 @@ async fn an_event_with_an_id_counts_once() {
     // Without an id, or with another, it is another event.
     worker.send_event("shipped", json!({"event_id": "b"})).await;
     assert_eq!(worker.send_event("shipped", json!({})).await, json!({"pending": 3}));
+    // Whoever repeats the call after the end gets the same answer.
+    worker.operate("e", "terminate").await;
+    assert_eq!(worker.send_event("shipped", json!({"event_id": "a"})).await["duplicate"], true);
 }
 
 #[tokio::test]

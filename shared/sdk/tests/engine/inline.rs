@@ -410,7 +410,7 @@ async fn a_timeout_counts_from_the_first_attempt_though_its_worker_was_lost() {
 type Keys = Arc<Mutex<Vec<String>>>;
 
 #[tickover::step]
-async fn pay(#[state] keys: &Keys, cents: u32) -> Result<u32, Failure> {
+async fn pay_once(#[state] keys: &Keys, cents: u32) -> Result<u32, Failure> {
     let key = step_info().map(|info| info.idempotency_key).unwrap_or_default();
     let mut keys = keys.lock().map_err(|_| Failure::new("poisoned", ""))?;
     keys.push(key);
@@ -420,7 +420,7 @@ async fn pay(#[state] keys: &Keys, cents: u32) -> Result<u32, Failure> {
 
 #[tickover::workflow("purchase")]
 async fn purchase(ctx: Ctx, cents: u32) -> Result<u32> {
-    Ok(ctx.step(pay(cents)).await?)
+    Ok(ctx.step(pay_once(cents)).await?)
 }
 
 #[tokio::test]
@@ -432,8 +432,8 @@ async fn a_step_that_is_repeated_because_it_failed_has_its_idempotency_key_again
         run.result().await.unwrap_err();
         match how {
             "failed" => drop(run.rerun(Rerun::Failed).await.unwrap()),
-            "retry_step" => drop(run.retry_step("pay").await.unwrap()),
-            "named" => drop(run.rerun(Rerun::Steps(vec!["pay".to_owned()])).await.unwrap()),
+            "retry_step" => drop(run.retry_step("pay_once").await.unwrap()),
+            "named" => drop(run.rerun(Rerun::Steps(vec!["pay_once".to_owned()])).await.unwrap()),
             _ => drop(run.rerun(Rerun::All).await.unwrap()),
         }
         assert_eq!(run.result().await.unwrap(), 5);

@@ -83,10 +83,13 @@ impl Service {
             let Some(execution) = self.load_execution(id).await? else {
                 return Err(Reject::NoExecution.into());
             };
-            if execution.closed().is_some() {
-                return Err(Reject::ExecutionClosed { status: execution.status() }.into());
-            }
             let known = self.is_sealed_in(&execution, event_id.as_ref()).await?;
+            if execution.closed().is_some() {
+                let is_repeated = known || holds(&execution.journal, event_id.as_ref());
+                let reject = Reject::ExecutionClosed { status: execution.status() };
+                let sent = EventSent { duplicate: true, pending: execution.pending_events };
+                return if is_repeated { Ok(sent) } else { Err(reject.into()) };
+            }
             if let (Some(json), None, false) = (&payload, &kept, known) {
                 kept = Some(self.store_payload(json.clone()).await?);
             }
@@ -117,10 +120,10 @@ impl Service {
         execution: &Execution,
         event_id: Option<&EventId>,
     ) -> Result<bool, ServiceError> {
-        let Some(event_id) = event_id.filter(|_| execution.sealed.is_some()) else { return Ok(false) };
-        let is_same =
-            |entry: &Entry| matches!(&entry.what, Happened::Event { id: Some(id), .. } if id == event_id);
-        Ok(self.journal_of(execution).await?.iter().any(is_same))
+        if event_id.is_none() || execution.sealed.is_none() {
+            return Ok(false);
+        }
+        Ok(holds(&self.journal_of(execution).await?, event_id))
     }
 
     /// All events that wait for an execution, oldest first.
@@ -199,4 +202,13 @@ pub(super) fn place_of(cursor: &str, run: u32) -> Result<usize, Reject> {
     place.and_then(|(_, place)| place.parse().ok()).ok_or_else(|| {
         Reject::field("cursor", "expected the cursor of an earlier answer about this execution's run")
     })
+}
+
+/// Whether an event with this id is among these entries.
+fn holds(entries: &[Entry], event_id: Option<&EventId>) -> bool {
+    let is_same = |entry: &Entry| match &entry.what {
+        Happened::Event { id: Some(id), .. } => Some(id) == event_id,
+        _ => false,
+    };
+    entries.iter().any(is_same)
 }

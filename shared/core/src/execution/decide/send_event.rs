@@ -12,9 +12,11 @@ use crate::id::EventId;
 pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context<'_>) -> Decision {
     let after_expiry = closing::expire(execution, context);
     let current = after_expiry.as_ref().unwrap_or(execution);
+    let is_known = event.known || event.id.as_ref().is_some_and(|id| holds(current, id));
     if let Some(closed) = current.closed() {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
-        return expired_or_unchanged(execution, after_expiry, context, Err(reject));
+        let outcome = if is_known { Ok(Reply::EventSent { duplicate: true }) } else { Err(reject) };
+        return expired_or_unchanged(execution, after_expiry, context, outcome);
     }
     let is_bound = event.bound.is_none_or(|bound| bound.holds(execution, context.now));
     if !is_bound
@@ -22,7 +24,7 @@ pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context
     {
         return expired_or_unchanged(execution, after_expiry, context, Ok(Reply::Changed { changed: false }));
     }
-    if event.known || event.id.as_ref().is_some_and(|id| holds(current, id)) {
+    if is_known {
         return repeat(execution, after_expiry, context);
     }
     let mut after = current.clone();
