@@ -231,7 +231,8 @@ impl Operation {
         let mut after = Self { pages: pages + 1, cursor: next, ..self.clone() };
         let is_first_time = self.changed_before == 0;
         // Later, those that were counted before are found again, unless they have ended.
-        let seen_again = |page: Counts| Counts { matched: page.changed, changed: page.changed, ..Counts::default() };
+        let seen_again =
+            |page: Counts| Counts { matched: page.changed, changed: page.changed, ..Counts::default() };
         after.counts.add(if is_first_time { page } else { seen_again(page) });
         if after.is_over() {
             return Some(after);
@@ -317,8 +318,10 @@ mod tests {
     #[test]
     fn one_that_ends_open_tasks_looks_again_until_there_is_none_to_change() {
         let (action, target) = (Action::Cancel, Target::Tasks);
-        let counts = |matched, changed| Counts { matched, changed, unchanged: matched - changed, ..Counts::default() };
-        let first = Operation { action, target, ..started() }.note_page(0, counts(100, 90), None, at(1)).unwrap();
+        let counts =
+            |matched, changed| Counts { matched, changed, unchanged: matched - changed, ..Counts::default() };
+        let first =
+            Operation { action, target, ..started() }.note_page(0, counts(100, 90), None, at(1)).unwrap();
         assert_eq!((first.is_over(), &first.cursor), (false, &None));
         // Some that were asked to end are still there.
         let second = first.note_page(1, counts(12, 2), Some(next()), at(2)).unwrap();
@@ -326,7 +329,8 @@ mod tests {
         let third = second.note_page(3, counts(7, 0), None, at(4)).unwrap();
         assert_eq!((second.is_over(), third.is_over()), (false, true));
         assert_eq!((third.counts.matched, third.counts.changed, third.counts.unchanged), (102, 92, 10));
-        let nothing = Operation { action, target, ..started() }.note_page(0, counts(3, 0), None, at(1)).unwrap();
+        let nothing =
+            Operation { action, target, ..started() }.note_page(0, counts(3, 0), None, at(1)).unwrap();
         assert!(nothing.is_over());
     }
 

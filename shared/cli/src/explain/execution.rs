@@ -40,7 +40,11 @@ pub(super) fn not_undone(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
     for entry in timeline {
         let Some(name) = entry.name.as_ref().filter(|name| name.contains(UNDO_PREFIX)) else { continue };
         match entry.kind.as_str() {
-            "step_failed" | "step_exhausted" | "step_timed_out" | "step_deadline_exceeded" | "step_cancelled" => {
+            "step_failed"
+            | "step_exhausted"
+            | "step_timed_out"
+            | "step_deadline_exceeded"
+            | "step_cancelled" => {
                 ended.insert(name.clone());
             }
             "step_completed" | "step_reopened" => drop(ended.remove(name)),
@@ -382,7 +386,8 @@ mod tests {
         let said = |timeline: &[TimelineEntryView]| {
             text(&execution, &Facts { not_undone: not_undone(timeline), ..Facts::default() }, now)
         };
-        let said_of_it = format!("`tickover execution retry-step {} undo:refund` tries that again", execution.id);
+        let said_of_it =
+            format!("`tickover execution retry-step {} undo:refund` tries that again", execution.id);
         assert!(said(&failed).contains(&said_of_it), "{}", said(&failed));
         let again = [entry("step_exhausted", "undo:refund"), entry("step_reopened", "undo:refund")];
         assert!(!said(&again).contains("undo:refund"));

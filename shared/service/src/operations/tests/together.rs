@@ -14,7 +14,8 @@ async fn an_execution_that_fails_again_between_reading_and_writing_is_left_alone
     scene.service.restart(&id("r0000")).await.unwrap();
     scene.fail_turns().await;
     let now = scene.execution("r0000").await;
-    let restart = |by| EndedBy { command: Command::Restart(Rerun { preserved: vec![], is_same_work: false }), by };
+    let restart =
+        |by| EndedBy { command: Command::Restart(Rerun { preserved: vec![], is_same_work: false }), by };
     let known = || Known::Record(Box::new(read.clone()));
     let refused = scene.service.drive(&id("r0000"), known(), &restart(Some(asked_at))).await.unwrap();
     assert_eq!(refused.outcome.unwrap_err().reject, Reject::EndedLater);

@@ -219,7 +219,9 @@ impl Life {
             Step::Wake => self.finish(0),
             Step::Finish { ms_before } => self.finish(*ms_before),
             Step::Plain(command) => command.clone(),
-            Step::Restart(preserved) => Command::Restart(Rerun { preserved: preserved.clone(), is_same_work: !preserved.is_empty() }),
+            Step::Restart(preserved) => {
+                Command::Restart(Rerun { preserved: preserved.clone(), is_same_work: !preserved.is_empty() })
+            }
             Step::Due { looks_empty, watermark, paused } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
                 Command::Due(QueueView {
