@@ -48,25 +48,27 @@ impl System {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_of_a_caller_over_http_who_leaves_at_once_has_its_message() {
-    let system = System::start().await;
+    let (system, mut left) = (System::start().await, 0);
     for _ in 0..CALLERS {
         let router = tickover_api::router(system.service.clone());
         let request = Request::post("/v1/tasks").header("content-type", "application/json");
         let request = request.body(Body::from(json!({"queue": "q", "kind": "k"}).to_string())).unwrap();
         let mut call = router.oneshot(request);
-        assert!((&mut call).now_or_never().is_none(), "the call waits for its write");
+        left += usize::from((&mut call).now_or_never().is_none());
         drop(call);
     }
+    assert!(left > 0, "some left while their call waited for its write");
     system.gets_all().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_of_a_caller_in_the_same_process_who_gives_up_has_its_message() {
-    let system = System::start().await;
+    let (system, mut left) = (System::start().await, 0);
     let client = Client::from(system.service.clone());
     for _ in 0..CALLERS {
         let call = client.task::<()>("k", ()).queue("q").into_future();
-        assert!(call.now_or_never().is_none(), "the call waits for its write");
+        left += usize::from(call.now_or_never().is_none());
     }
+    assert!(left > 0, "some left while their call waited for its write");
     system.gets_all().await;
 }

@@ -40,8 +40,8 @@ struct Observations {
     chance: u64,
     /// For each step that completed, the life in which it did.
     done: BTreeMap<String, u64>,
-    /// The keys of the steps that had ended before a death.
-    ended: BTreeSet<String>,
+    /// The keys of the steps that had ended before a death, with the run of that time.
+    ended: BTreeMap<String, u32>,
     problems: Vec<String>,
 }
 
@@ -154,7 +154,9 @@ impl Witness {
         let has_ended = self.has_ended(name);
         let mut observations = self.observations();
         let life = observations.deaths;
-        if has_ended || observations.ended.contains(key) {
+        // A rerun repeats what failed under the same key.
+        let run = observations.run();
+        if has_ended || observations.ended.get(key) == Some(&run) {
             observations.problems.push(format!("step {name} runs though its result is stored"));
         }
         if observations.done.get(name) == Some(&life) {
@@ -173,7 +175,10 @@ impl Witness {
     pub(crate) fn died(&self, ended: &[String]) {
         let mut observations = self.observations();
         observations.deaths += 1;
-        observations.ended.extend(ended.iter().cloned());
+        let run = observations.run();
+        for key in ended {
+            observations.ended.entry(key.clone()).or_insert(run);
+        }
     }
 
     /// Records an error that the traces don't show.
@@ -204,6 +209,11 @@ impl Witness {
 }
 
 impl Observations {
+    /// The run of the last turn.
+    fn run(&self) -> u32 {
+        self.turns.last().map_or(0, |turn| turn.code.0)
+    }
+
     /// The first difference between two turns of the same code.
     ///
     /// The later turn must go the same way as the earlier one. Only what the journal didn't hold after the earlier turn

@@ -78,7 +78,7 @@ impl Past<'_> {
         // The record as this turn wrote it last; it knows nothing of other turns' writes.
         let known = until_now().find(held)?;
         let expires_at = known.after.turn()?.lease_expires_at;
-        if known.after.run != run {
+        if known.after.repeats.unwrap_or(known.after.run) != run {
             return Some(format!("its turn was of run {}", known.after.run));
         }
         let has_result = known.journal.as_ref()?.iter().rev().find_map(|entry| {
@@ -118,7 +118,14 @@ impl Past<'_> {
             return vec![];
         }
         let mut times: BTreeMap<(&str, u32), u32> = BTreeMap::new();
-        let asks = acts(self.run).filter(|(.., act)| act.stage == Stage::Asks);
+        // A rerun repeats what failed under the same key.
+        let is_repeated = |act: &Act| match act.place() {
+            Some(Place::Turn { incarnation, .. }) => {
+                self.executions.execution(incarnation).iter().any(|step| step.after.repeats.is_some())
+            }
+            Some(Place::Task(_)) | None => false,
+        };
+        let asks = acts(self.run).filter(|(.., act)| act.stage == Stage::Asks && !is_repeated(act));
         let again = asks.filter(|(.., act)| {
             let times = times.entry((&act.key, act.attempt)).or_default();
             *times += 1;

@@ -112,7 +112,7 @@ impl RandomTask {
                 Ok(Reply::Claim(ClaimReply::Claimed)) => assert_eq!(updates(decision), 1),
                 _ => {}
             }
-            let ended_or_moved_on = after.state != before.state || decision.writes.is_empty();
+            let ended_or_moved_on = after.state != before.state || decision.writes.is_empty() || revived;
             let is_on_hold = after.parked.is_paused() && visible_at(after).is_none();
             assert!(ended_or_moved_on || is_on_hold, "a write instead of an expiry");
         } else if !revived && before.status().is_live() {
