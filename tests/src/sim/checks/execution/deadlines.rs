@@ -97,7 +97,7 @@ fn i5_late_commands_are_refused(step: &Step<'_>, ruling: &Ruling) -> Option<Viol
             | Reply::Closed { .. }
             | Reply::Renewed
             | Reply::Released
-            | Reply::EventSent { .. },
+            | Reply::EventSent { duplicate: false },
         ) => true,
         Ok(_) | Err(_) => false,
     };
