@@ -140,6 +140,12 @@ impl Service {
             // Whoever came to the line meanwhile may have seen a full gate.
             looks_again = Box::pin(self.write_gate(id, text, &Act::Look)).await?.2;
         }
+        // Somebody has come to the line, or leaves it.
+        if matches!(act, Act::Look | Act::Take(Take { branch: Some(_), .. }))
+            && let Err(error) = Box::pin(self.measure_line(record.as_ref())).await
+        {
+            tracing::debug!(gate = %id, %error, "line not counted");
+        }
         Ok((done, record))
     }
 

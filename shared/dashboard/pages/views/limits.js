@@ -86,7 +86,7 @@ function one(page) {
       ...pace(limit.rate),
     ]));
     replace(rest,
-      limit.pinned ? section('Calls', panel('limit', record, refresh)) : null,
+      limit.pinned || limit.rate ? section('Calls', panel('limit', record, refresh)) : null,
       section('Who runs', limit.holders.length === 0 ? h('p', { class: 'quiet' }, 'Nobody has a place.') : table('Who runs', ['Who', 'State', 'Its place ends', 'Call'], limit.holders.map((one) => [
         owner(one), badge(one.called ? 'called' : 'running'), one.until ? near(one.until) : 'with it', release(one),
       ]))),

@@ -296,7 +296,7 @@ impl Service {
     }
 
     /// Counts who waits, for the metric of the key.
-    async fn measure_line(&self, gate: Option<&Gate>) -> Result<(), ServiceError> {
+    pub(super) async fn measure_line(&self, gate: Option<&Gate>) -> Result<(), ServiceError> {
         if let Some(gate) = gate.filter(|_| metric::records_limits()) {
             let waiting = self.with_retries(|| self.ports.store.waiters(&gate.id, "", PAGE_MAX)).await?;
             metric::limit(gate, Some(waiting.iter().filter(|one| !gate.has(one)).count()));
