@@ -131,6 +131,19 @@ async fn a_task_whose_claim_finds_no_place_costs_nine_write_units_over_a_plain_t
 }
 
 #[tokio::test]
+async fn a_task_behind_many_of_a_full_key_is_found_by_one_look_at_the_key_for_all_of_them() {
+    let meter = meter().await;
+    let many = vec![limited(&["customer"], 1); 80];
+    assert!(meter.scene.service.schedule_batch(many).await.unwrap().iter().all(Result::is_ok));
+    let (_running, _) = claimed(&meter).await;
+    scheduled(&meter, request("work", None, None)).await;
+    let (plain, bill) = claimed(&meter).await;
+    assert!(plain.task.gates().is_empty());
+    // Each record is read once, and the key for the first few, which are claimed one by one, and for each page.
+    assert!(bill.reads <= 79.0 + 20.0, "{bill:?}");
+}
+
+#[tokio::test]
 async fn a_priority_and_a_fairness_key_cost_no_unit_and_no_read() {
     let meter = meter().await;
     let fairness = FlowKey::parse("k".repeat(FLOW_KEY_MAX)).ok();

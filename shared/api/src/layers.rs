@@ -28,7 +28,9 @@ pub(crate) fn layered(router: Router) -> Router {
 /// its tasks.
 async fn until_the_end(request: Request, next: Next) -> Response {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
-    if is_read || request.uri().path().ends_with("/claim") {
+    let route = request.extensions().get::<MatchedPath>();
+    // The path itself may end with a key, an event or a kind of that name.
+    if is_read || route.is_some_and(|route| route.as_str().ends_with("/claim")) {
         return next.run(request).await;
     }
     to_end(next.run(request)).await

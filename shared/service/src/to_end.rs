@@ -28,10 +28,11 @@ impl<T: Send + 'static> Future for ToEnd<T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let this = self.get_mut();
         this.has_begun = true;
-        let Some(call) = &mut this.call else { return Poll::Pending };
+        // One that panics isn't polled again.
+        let Some(mut call) = this.call.take() else { return Poll::Pending };
         let polled = call.as_mut().poll(context);
-        if polled.is_ready() {
-            this.call = None;
+        if polled.is_pending() {
+            this.call = Some(call);
         }
         polled
     }

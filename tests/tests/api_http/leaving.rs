@@ -61,6 +61,32 @@ async fn a_task_of_a_caller_over_http_who_leaves_at_once_has_its_message() {
     system.gets_all().await;
 }
 
+/// A key that has the name of the one call that isn't carried out.
+#[tokio::test(flavor = "multi_thread")]
+async fn those_that_a_raised_limit_lets_in_come_although_its_caller_has_left() {
+    let system = System::start().await;
+    let limits = json!([{"key": "claim", "limit": 1}]);
+    let body = json!({"queue": "q", "kind": "k", "concurrency": limits}).to_string();
+    let call = async |request: axum::http::request::Builder, body: &str| {
+        let request = request.header("content-type", "application/json").body(Body::from(body.to_owned()));
+        let answer = tickover_api::router(system.service.clone()).oneshot(request.unwrap()).await.unwrap();
+        assert!(answer.status().is_success(), "{answer:?}");
+    };
+    call(Request::post("/v1/tasks"), &body).await;
+    let (worker, lease, wait) = (None, Millis::from_secs(60), Millis::ZERO);
+    let request = ClaimRequest { worker, max: 10, lease, wait, provides: vec![] };
+    assert_eq!(system.service.claim(&queue_name("q"), &request).await.unwrap().len(), 1);
+    for _ in 0..CALLERS {
+        call(Request::post("/v1/tasks"), &body).await;
+    }
+    let raised = Request::put("/v1/limits/claim").header("content-type", "application/json");
+    let raised = raised.body(Body::from(json!({"limit": 100}).to_string())).unwrap();
+    let mut raising = tickover_api::router(system.service.clone()).oneshot(raised);
+    assert!((&mut raising).now_or_never().is_none(), "it takes several calls of the store");
+    drop(raising);
+    system.gets_all().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_of_a_caller_in_the_same_process_who_gives_up_has_its_message() {
     let (system, mut left) = (System::start().await, 0);

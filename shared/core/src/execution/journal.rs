@@ -397,6 +397,11 @@ impl Happened {
 }
 
 impl Entry {
+    /// Whether it is the event with this id.
+    pub fn is_event(&self, event: &EventId) -> bool {
+        matches!(&self.what, Happened::Event { id: Some(id), .. } if id == event)
+    }
+
     /// Its payload, if it has one.
     pub const fn payload(&self) -> Option<&Payload> {
         match &self.what {

@@ -125,7 +125,8 @@ impl Transport for Direct {
     }
 
     async fn announce(&self, prepared: Prepared<ExecutionId>) -> Result<(), ClientError> {
-        self.service.announce(prepared).await;
+        let service = self.service.clone();
+        to_end(async move { service.announce(prepared).await }).await;
         Ok(())
     }
 

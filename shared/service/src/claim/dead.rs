@@ -52,13 +52,11 @@ impl Service {
             }
         };
         let lined_up = self.line_up(records.values()).await;
+        let waits = |task: &Task| lined_up.contains(&(task.id.clone(), task.incarnation));
         let (mut dead, mut live, mut arrived) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (message, hint) in messages.into_iter().zip(hints) {
             match &hint {
-                Some(Hint { task, .. }) if lined_up.contains(&(task.id.clone(), task.incarnation)) => {
-                    dead.push(message.receipt);
-                }
-                Some(hint) if is_dead(hint, records.get(&hint.task.id)) => {
+                Some(hint) if waits(&hint.task) || is_dead(hint, records.get(&hint.task.id)) => {
                     let at = arrives_at(&hint.task);
                     let latest = arrived.entry(self.ports.queue.class_of(&message.receipt)).or_insert(at);
                     *latest = at.max(*latest);

@@ -85,7 +85,8 @@ impl Service {
             };
             let known = self.is_sealed_in(&execution, event_id.as_ref()).await?;
             if execution.closed().is_some() {
-                let is_repeated = known || holds(&execution.journal, event_id.as_ref());
+                let is_known = |id| execution.journal.iter().any(|entry| entry.is_event(id));
+                let is_repeated = known || event_id.as_ref().is_some_and(is_known);
                 let reject = Reject::ExecutionClosed { status: execution.status() };
                 let sent = EventSent { duplicate: true, pending: execution.pending_events };
                 return if is_repeated { Ok(sent) } else { Err(reject.into()) };
@@ -120,10 +121,8 @@ impl Service {
         execution: &Execution,
         event_id: Option<&EventId>,
     ) -> Result<bool, ServiceError> {
-        if event_id.is_none() || execution.sealed.is_none() {
-            return Ok(false);
-        }
-        Ok(holds(&self.journal_of(execution).await?, event_id))
+        let Some(event_id) = event_id.filter(|_| execution.sealed.is_some()) else { return Ok(false) };
+        Ok(self.journal_of(execution).await?.iter().any(|entry| entry.is_event(event_id)))
     }
 
     /// All events that wait for an execution, oldest first.
@@ -202,13 +201,4 @@ pub(super) fn place_of(cursor: &str, run: u32) -> Result<usize, Reject> {
     place.and_then(|(_, place)| place.parse().ok()).ok_or_else(|| {
         Reject::field("cursor", "expected the cursor of an earlier answer about this execution's run")
     })
-}
-
-/// Whether an event with this id is among these entries.
-fn holds(entries: &[Entry], event_id: Option<&EventId>) -> bool {
-    let is_same = |entry: &Entry| match &entry.what {
-        Happened::Event { id: Some(id), .. } => Some(id) == event_id,
-        _ => false,
-    };
-    entries.iter().any(is_same)
 }

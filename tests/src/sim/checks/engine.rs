@@ -117,17 +117,18 @@ impl Past<'_> {
         if !self.run.plan.is_fair() {
             return vec![];
         }
-        let mut times: BTreeMap<(&str, u32), u32> = BTreeMap::new();
+        let mut times: BTreeMap<(&str, u32, u32), u32> = BTreeMap::new();
         // A rerun repeats what failed under the same key.
-        let is_repeated = |act: &Act| match act.place() {
+        let run_at = |number: usize, act: &Act| match act.place() {
             Some(Place::Turn { incarnation, .. }) => {
-                self.executions.execution(incarnation).iter().any(|step| step.after.repeats.is_some())
+                let steps = self.executions.execution(incarnation).iter();
+                steps.rev().find(|step| step.number <= number).map_or(0, |step| step.after.run)
             }
-            Some(Place::Task(_)) | None => false,
+            Some(Place::Task(_)) | None => 0,
         };
-        let asks = acts(self.run).filter(|(.., act)| act.stage == Stage::Asks && !is_repeated(act));
-        let again = asks.filter(|(.., act)| {
-            let times = times.entry((&act.key, act.attempt)).or_default();
+        let asks = acts(self.run).filter(|(.., act)| act.stage == Stage::Asks);
+        let again = asks.filter(|(number, _, act)| {
+            let times = times.entry((&act.key, act.attempt, run_at(*number, act))).or_default();
             *times += 1;
             *times > 1
         });

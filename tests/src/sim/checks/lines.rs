@@ -14,9 +14,9 @@ use crate::sim::ledger::{LineNote, NotedGate};
 use crate::sim::violation::{Invariant, Violation};
 
 /// In fair weather, the next one is called in the write that frees the place, or right after it: so many ways to the store
-/// and back, where these take time. A claim by an old message may take the place in between, and gives it back.
+/// and back, where these take time.
 const FAIR: Millis = Millis::from_secs(1);
-const CALLS: u64 = 48;
+const CALLS: u64 = 24;
 /// After the faults: until the tick comes to the line, once more if its process dies, and the time of its clock.
 const FOUND_WITHIN: Millis = Millis::from_secs(5 * 60);
 

@@ -49,9 +49,7 @@ fn repeat(execution: &Execution, after_expiry: Option<Execution>, context: &Cont
 }
 
 fn holds(execution: &Execution, event: &EventId) -> bool {
-    let is_same =
-        |entry: &Entry| matches!(&entry.what, Happened::Event { id, .. } if id.as_ref() == Some(event));
-    execution.journal.iter().any(is_same)
+    execution.journal.iter().any(|entry| entry.is_event(event))
 }
 
 /// A waiting execution may continue. A turn in progress sees the new version before it ends.
