@@ -53,12 +53,12 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
         format!("there is no such step, but {}", names.join(", "))
     })?;
     let build = STEPS.iter().position(|step| step.name == BUILD);
-    let head_start = if build > Some(first) { Some(HeadStart::begin()?) } else { None };
+    let mut head_start = if build > Some(first) { Some(HeadStart::begin()?) } else { None };
     let all = Stopwatch::start();
     let mut rows = vec![];
     let outcome = STEPS.iter().enumerate().skip(first).try_for_each(|(number, step)| {
         println!("==> ci {}/{}: {}", number + 1, STEPS.len(), step.name);
-        let (took, outcome) = step.run();
+        let (took, outcome) = step.run(head_start.as_mut().filter(|_| step.name == BUILD));
         rows.push(took.row(step.name));
         outcome
     });
@@ -78,9 +78,9 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
 }
 
 impl Step {
-    fn run(&self) -> (Took, Result<()>) {
+    fn run(&self, begun: Option<&mut HeadStart>) -> (Took, Result<()>) {
         let watch = Stopwatch::start();
-        let outcome = (self.run)();
+        let outcome = begun.map_or(Ok(()), HeadStart::end).and_then(|()| (self.run)());
         let (name, took) = (self.name, watch.took());
         let seconds = took.clock.as_secs_f64();
         if outcome.is_ok() {
@@ -91,8 +91,9 @@ impl Step {
 }
 
 /// Builds the functions beside the first steps, with what these leave of the processors: to link a function takes a minute
-/// of one core. The step itself waits for it, because cargo locks its folder, and does what is left. It fails if this has
-/// failed, for the same reason.
+/// of one core. The step itself waits for its end: cargo locks its folder, but cargo-lambda moves the programs out of it
+/// later, and two at once take them from each other. Then it does what is left, and fails if this has failed, for the same
+/// reason.
 struct HeadStart(Child);
 
 impl HeadStart {
@@ -105,6 +106,11 @@ impl HeadStart {
         build.args(["build", "--with-empty", "--architecture", Architecture::here().name()]);
         let child = build.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
         Ok(Self(child.context("could not start `nice`")?))
+    }
+
+    /// Waits until it has ended, in whatever way.
+    fn end(&mut self) -> Result<()> {
+        self.0.wait().map(drop).context("could not wait for the build of the functions")
     }
 }
 
