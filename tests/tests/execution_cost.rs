@@ -145,7 +145,7 @@ async fn an_earlier_run_is_kept_for_one_write_unit() {
     started(&meter, "e-1").await;
     for number in 1..=3 {
         let (turn, _) = turn(&meter).await;
-        let ending = Ending::ContinueAsNew { input: Json::parse("7").map(Payload::Inline), events: vec![] };
+        let ending = Ending::ContinueAsNew { input: Json::parse("7").map(Payload::Inline), carried: vec![] };
         let entries = vec![step(&meter, number)];
         let close = Close { lease: turn.lease, entries, ending, on_failure: None };
         let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
@@ -164,7 +164,7 @@ async fn a_retried_run_costs_no_more_than_one_that_continues() {
     let error = tickover_core::task::Failure::new("declined", "no");
     let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
     let retry = RetryPolicy::fixed(1, Millis::from_secs(10));
-    let ending = Ending::FailedRun { outcome, retry, events: vec![] };
+    let ending = Ending::FailedRun { outcome, retry, carried: vec![] };
     let close = Close { lease: turn.lease, entries: vec![step(&meter, 1)], ending, on_failure: None };
     let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
     assert_eq!(answer.unwrap().run, 2);

@@ -171,6 +171,7 @@ impl From<Reject> for Problem {
                     TakenBy::Key(task) => Some(task),
                     TakenBy::Execution
                     | TakenBy::OtherWorkflow(_)
+                    | TakenBy::ChildOf(_)
                     | TakenBy::Task
                     | TakenBy::Cron
                     | TakenBy::Operation => None,

@@ -1,6 +1,6 @@
 //! Refusals of commands. Each has a stable code. Transport and storage errors are defined elsewhere.
 
-use crate::id::{TaskId, WorkflowName};
+use crate::id::{ExecutionId, TaskId, WorkflowName};
 use crate::time::Timestamp;
 
 /// Why a command was refused. Nothing changed, except that the expiry of a timeout may have been recorded.
@@ -128,6 +128,9 @@ pub enum TakenBy {
     /// An execution of another workflow.
     #[error("there is already an execution of the workflow {0} with this id")]
     OtherWorkflow(WorkflowName),
+    /// A child of another execution.
+    #[error("there is already an execution with this id, a child of {0}")]
+    ChildOf(ExecutionId),
     /// A task for a request with other content.
     #[error("there is already a task with this id, for a request with other content")]
     Task,

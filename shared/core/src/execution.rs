@@ -417,6 +417,11 @@ impl Execution {
         Some(ready.available_at).filter(|at| is_retry && *at == self.run_started_at)
     }
 
+    /// The run whose work the current run does: its own, or that of the run which it repeats.
+    pub fn work(&self) -> u32 {
+        self.repeats.unwrap_or(self.run)
+    }
+
     /// Whether no worker has ever started a turn of it.
     pub fn is_untouched(&self) -> bool {
         matches!(self.state, ExecutionState::Pending(_))

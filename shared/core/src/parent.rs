@@ -15,6 +15,9 @@ pub struct Parent {
     /// The parent's run. A later run isn't notified either.
     #[serde(rename = "r")]
     pub run: u32,
+    /// How many times an operator had had this child run again by then, in that run.
+    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
+    pub again: u32,
     /// The name of the remote step. Kept while the task's record has space for it: only people and logs read it.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepName>,
@@ -24,6 +27,11 @@ pub struct Parent {
     /// What happens to a child execution when its parent closes. A remote step is always cancelled then.
     #[serde(rename = "c", default, skip_serializing_if = "ParentClosePolicy::is_default")]
     pub on_close: ParentClosePolicy,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A slot in a join item.

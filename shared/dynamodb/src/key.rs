@@ -250,6 +250,7 @@ mod tests {
             execution: ExecutionId::parse("e").unwrap(),
             incarnation: Incarnation::from_bytes([1; 8]),
             run: 3,
+            again: 0,
             slot: None,
             step: None,
             on_close: tickover_core::execution::ParentClosePolicy::default(),

@@ -21,6 +21,7 @@ pub(crate) mod step;
 mod time;
 mod undo;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::fmt::Display;
 use std::future::pending;
@@ -29,7 +30,6 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use tickover_core::duration::ZeroRule;
 use tickover_core::time::Timestamp;
 
@@ -348,13 +348,18 @@ impl Ctx {
     /// # assert_eq!(tickover::test::outcome(key, &key, ()).len(), 36);
     /// ```
     pub fn uuid(&self, name: impl Into<String>) -> BoxFuture<'static, Result<String>> {
-        let (name, key) = (name.into(), self.shared.lock().facts.key.clone());
-        let id = uuid(&key, &name);
+        let name = name.into();
+        let id = self.shared.lock().facts.identity(&name);
         self.capture(name, move || id)
     }
 
     /// Starts an execution of a workflow as a child of this one, and waits for its result. [`Child::start`] doesn't
-    /// wait.
+    /// wait. Its id follows from this execution and the child's name, which is that of its workflow, unless
+    /// [`Child::id`] or [`Child::named`] says another: a run has one child of each name.
+    ///
+    /// A rerun and a retry of the step keep a child that has completed, and run one that has failed again from its last
+    /// results. After a restart, in the next run of [`continue_as_new`](Self::continue_as_new) and after a retry of the
+    /// run, a child that has ended runs again as new. One that is open is taken over.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -366,7 +371,7 @@ impl Ctx {
     ///
     /// #[tickover::workflow]
     /// async fn order(ctx: Ctx, number: u32) -> Result<u32> {
-    ///     let delivered = ctx.child(&parcel, format!("parcel-{number}"), &number).await?;
+    ///     let delivered = ctx.child(&parcel, number).await?;
     ///     Ok(delivered)
     /// }
     /// # assert_eq!(tickover::test::outcome((order, parcel), &order, 7), 7);
@@ -374,10 +379,9 @@ impl Ctx {
     pub fn child<I: Serialize, O: Stored>(
         &self,
         workflow: &Workflow<I, O>,
-        id: impl Into<String>,
-        input: &I,
+        input: impl Borrow<I>,
     ) -> Child<O> {
-        Child::new(&self.shared, workflow, id.into(), input)
+        Child::new(&self.shared, workflow, input.borrow())
     }
 
     /// Waits for the result of an execution that isn't a child of this one. The worker checks that execution
@@ -437,15 +441,4 @@ impl fmt::Debug for Ctx {
             .field("run", &facts.run)
             .finish_non_exhaustive()
     }
-}
-
-/// RFC 9562 defines version 8 for ids with a custom layout.
-fn uuid(key: &str, name: &str) -> String {
-    let hash = Sha256::new().chain_update(key).chain_update([0]).chain_update(name).finalize();
-    let mut bits = hash.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
-    bits = (bits & !(0xF << 76)) | (8 << 76);
-    bits = (bits & !(0b11 << 62)) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
 }

@@ -206,5 +206,5 @@ async fn twice(ctx: Ctx, (): ()) -> Result<()> {
 async fn two_maps_of_one_name_are_an_error() {
     let env = TestEnv::new().workflow(twice).state(Counts::default());
     let error = env.start(&twice, ()).await.unwrap().result().await.unwrap_err().to_string();
-    assert!(error.contains("page 0 of the map `double`") && error.contains("child:double-"), "{error}");
+    assert!(error.contains("page 0 of the map `double`") && error.contains("child:map:double["), "{error}");
 }

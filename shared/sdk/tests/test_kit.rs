@@ -306,8 +306,8 @@ async fn grandchild(ctx: Ctx, (): ()) -> Result<u32> {
 #[tickover::workflow("parent")]
 async fn parent(ctx: Ctx, generation: u32) -> Result<u32> {
     Ok(1 + match generation {
-        0 => ctx.child(&grandchild, format!("child-{generation}"), &()).await?,
-        _ => ctx.child(&parent, format!("child-{generation}"), &(generation - 1)).await?,
+        0 => ctx.child(&grandchild, ()).id(format!("child-{generation}")).await?,
+        _ => ctx.child(&parent, generation - 1).id(format!("child-{generation}")).await?,
     })
 }
 

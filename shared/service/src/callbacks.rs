@@ -58,7 +58,7 @@ impl std::fmt::Debug for Callback {
     }
 }
 
-/// The event that a callback of a run sends. Another run never waits for it. `None` if the name is empty or too long, or
+/// The event that a callback of a run sends. No other run waits for it but one that repeats its work. `None` if the name is empty or too long, or
 /// has other characters than an event's name may have.
 pub fn event_of(run: u32, name: &str) -> Option<EventName> {
     if name.is_empty() || name.len() > CALLBACK_NAME_MAX {

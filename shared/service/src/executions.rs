@@ -4,6 +4,7 @@
 //! read. The core decides each call, and the write has a condition. A worker that has lost its lease meanwhile is
 //! refused.
 
+mod children;
 mod close;
 mod count;
 mod describe;
@@ -11,6 +12,7 @@ mod drive;
 mod ends;
 mod events;
 mod export;
+mod kept;
 mod notify;
 mod operate;
 mod orphans;

@@ -39,7 +39,7 @@ pub(crate) async fn order(ctx: Ctx, placed: Order) -> Result<String> {
     let charge = ctx.step(charge(placed.clone())).await?;
     let contents = ["books", "lamps"].map(str::to_owned);
     ctx.join_all("label", contents.map(print_label)).await?;
-    let length: usize = ctx.child(&note_down, format!("note-{}", placed.number), &placed.note).await?;
+    let length: usize = ctx.child(&note_down, &placed.note).id(format!("note-{}", placed.number)).await?;
     ctx.sleep("settle", "3d").await?;
     let carrier: String = ctx.wait_for_event("shipped", within("20d")).await?;
     Ok(format!("{charge} with {carrier} and a note of {length}"))

@@ -62,7 +62,7 @@ async fn continuing_as_new_keeps_the_executions_deadline_and_resets_the_runs() {
     let turn = worker.take("e").await;
     let input = Some(crate::worker::payload(&json!(2)));
     let events = turn.journal.clone();
-    worker.close(turn, vec![], Ending::ContinueAsNew { input, events }).await;
+    worker.close(turn, vec![], Ending::ContinueAsNew { input, carried: events }).await;
     let seen = worker.seen("e").await;
     assert_eq!((&seen["run"], &seen["input"], &seen["status"]), (&json!(2), &json!(2), &json!("pending")));
     assert_eq!(seen["deadline_at"], started["deadline_at"]);

@@ -78,7 +78,7 @@ async fn an_execution_keeps_its_place_while_it_sleeps_for_months_and_through_all
         assert_eq!(worker.at("k").await.0, ["@sleeper"]);
     }
     let turn = worker.take("sleeper").await;
-    let again = tickover_core::execution::command::Ending::ContinueAsNew { input: None, events: vec![] };
+    let again = tickover_core::execution::command::Ending::ContinueAsNew { input: None, carried: vec![] };
     worker.close(turn, vec![], again).await;
     let turn = worker.take("sleeper").await;
     assert_eq!((turn.execution.run, worker.at("k").await.0), (2, vec!["@sleeper".to_owned()]));

@@ -34,7 +34,7 @@ impl Worker {
 fn continue_with_new_run(turn: &StartedTurn, brought: &[Entry]) -> Ending {
     let journal: Vec<Entry> = turn.journal.iter().chain(brought).cloned().collect();
     let events = pending_events(&journal).into_iter().cloned().collect();
-    Ending::ContinueAsNew { input: Some(payload(&json!(2))), events }
+    Ending::ContinueAsNew { input: Some(payload(&json!(2))), carried: events }
 }
 
 /// A turn of an execution to which three events have been sent.

@@ -44,7 +44,7 @@ impl Worker {
 async fn in_its_fourth_run() -> Worker {
     let worker = Worker::default();
     worker.start("e", json!({"input": 1})).await;
-    let next = Ending::ContinueAsNew { input: Some(payload(&json!(2))), events: vec![] };
+    let next = Ending::ContinueAsNew { input: Some(payload(&json!(2))), carried: vec![] };
     worker.run(&["a", "b"], next).await;
     worker.run(&[], failed_by("charge")).await;
     worker.operate("e", "restart").await;
@@ -198,7 +198,7 @@ async fn the_end_of_a_refused_write_isnt_the_end_of_the_run() {
     worker.start("e", json!({})).await;
     let turn = worker.take("e").await;
     worker.caller.ok("/v1/executions/e/events/go", json!({"payload": 1})).await;
-    let ending = Ending::ContinueAsNew { input: None, events: vec![] };
+    let ending = Ending::ContinueAsNew { input: None, carried: vec![] };
     let execution = worker.try_close(&turn, vec![worker.step("a", &json!(1))], ending).await.unwrap();
     let (id, incarnation) = (&execution.id, execution.incarnation);
     let segments = store.segments(id, incarnation, 1).await.unwrap();

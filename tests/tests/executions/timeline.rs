@@ -159,7 +159,7 @@ async fn a_timeline_shows_the_first_start_and_the_last_change_of_run() {
     for _ in 0..2 {
         worker.caller.scene.clock.advance(Millis::from_secs(10));
         let turn = worker.take("e").await;
-        worker.close(turn, vec![], Ending::ContinueAsNew { input: None, events: vec![] }).await;
+        worker.close(turn, vec![], Ending::ContinueAsNew { input: None, carried: vec![] }).await;
     }
     let turn = worker.take("e").await;
     worker.suspend(turn, vec![], None).await;

@@ -46,7 +46,7 @@ pub(crate) fn failed_run() -> Ending {
         retries_exhausted: false,
     };
     let retry = RetryPolicy::fixed(2, Millis::from_secs(30));
-    Ending::FailedRun { outcome, retry, events: vec![] }
+    Ending::FailedRun { outcome, retry, carried: vec![] }
 }
 
 /// An ending: a failure by this step.

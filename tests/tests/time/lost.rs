@@ -377,7 +377,7 @@ async fn lose_of_a_turn(busy: &Busy, kind: Kind) {
         }
         Kind::ContinueAsNew => {
             lost();
-            let ending = Ending::ContinueAsNew { input: None, events: vec![] };
+            let ending = Ending::ContinueAsNew { input: None, carried: vec![] };
             busy.close(&turn, ending).await;
         }
         other => panic!("{other:?} isn't one of a turn's"),

@@ -135,6 +135,8 @@ pub struct Start {
     pub admission: Option<Box<Admission>>,
     /// What happens if the id is taken.
     pub policy: StartPolicy,
+    /// What becomes of the child with this id that the same parent has started before, and that has ended.
+    pub ended: EndedChild,
     /// Whether it begins in the line of a gate, because there is no place for it.
     pub in_line: bool,
     /// Whether it ends at once: its id is only to be taken, before a late process starts an execution with it.
@@ -169,6 +171,26 @@ pub enum StartPolicy {
     UseExisting,
     /// The start is refused, except for the call that created the execution.
     Reject,
+}
+
+/// What a start makes of a child that the same parent has started before, in an earlier run or before an operator had it
+/// run again, and that has ended. One that is open is taken over.
+#[derive(Clone, Debug, Default)]
+pub enum EndedChild {
+    /// Nothing yet: the caller looks at it, and asks again.
+    #[default]
+    Found,
+    /// It stays as it is, and its outcome is taken.
+    Kept {
+        /// The version of the record that the caller has looked at. With another one, nothing changes.
+        seen_version: u64,
+    },
+    /// It runs again.
+    Again {
+        /// As above.
+        seen_version: u64,
+        rerun: Rerun,
+    },
 }
 
 /// A request for a turn.
@@ -261,13 +283,14 @@ pub enum Ending {
         outcome: ExecutionOutcome,
         retry: RetryPolicy,
         /// As with [`Ending::ContinueAsNew`].
-        events: Vec<Entry>,
+        carried: Vec<Entry>,
     },
     /// The execution continues in a new run.
     ContinueAsNew {
         input: Option<Payload>,
-        /// All events of this run that no wait has taken, oldest first. They are pending in the next run.
-        events: Vec<Entry>,
+        /// What the next run begins with. All events of this run that no wait has taken, oldest first: they are pending
+        /// in it. And the open children that end with the execution, as [left](crate::execution::journal::Happened::Child).
+        carried: Vec<Entry>,
     },
 }
 

@@ -218,6 +218,7 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
             name: step("ship"),
             execution: name(ExecutionId::parse("ship-1")),
             policy: ParentClosePolicy::RequestCancel,
+            left: false,
         },
         Happened::Reopened { name: step("render") },
         Happened::Captured { name: step("now"), value: json("1.0") },
@@ -242,6 +243,7 @@ fn parent() -> Parent {
         execution: name(ExecutionId::parse("p".repeat(EXECUTION_ID_MAX))),
         incarnation: Incarnation::from_bytes([0xff; 8]),
         run: u32::MAX,
+        again: 0,
         slot: Some(Slot {
             label: Nonce::from_bytes([0xff; 8]),
             item: u16::MAX,

@@ -5,6 +5,8 @@
 //! next version of the record points to. Segments form a chain, in which each names the one before it. So a segment of
 //! a refused write is never read as part of the journal.
 
+mod name;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,11 @@ use crate::parent::ParentClosePolicy;
 use crate::payload::{Json, Payload};
 use crate::time::Timestamp;
 use crate::timeout::Expired;
+
+pub use name::{
+    CHILD_PREFIX, ON_FAILURE_PREFIX, PAGE_PREFIX, PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, child_of_start,
+    is_after_failure, is_own_child, is_page, is_start_of_child, own_part,
+};
 
 /// Slots in one join item: as many as fit into one write unit.
 pub const JOIN_MAX: u16 = 100;
@@ -88,27 +95,6 @@ pub struct RunEnd {
     pub retried_at: Option<Timestamp>,
 }
 
-/// The prefix of the names of steps that undo others after a run's code has failed: `undo:refund`.
-pub const UNDO_PREFIX: &str = "undo:";
-
-/// The prefix of the names of children: `child:` and the execution's id.
-pub const CHILD_PREFIX: &str = "child:";
-/// The prefix before [`CHILD_PREFIX`] of the name under which only the child's start is awaited. People know it by the
-/// child's name, so no view shows it.
-pub const START_PREFIX: &str = "start:";
-
-/// Whether the execution with this id was started as a child under this name. The failure handler's names have another
-/// prefix before that.
-pub fn is_own_child(name: &StepName, id: &ExecutionId) -> bool {
-    name.as_str().strip_suffix(id.as_str()).is_some_and(|before| before.ends_with(CHILD_PREFIX))
-}
-
-/// Whether a name is that of a wait for a child's start.
-pub fn is_start_of_child(name: &StepName) -> bool {
-    let (_, rest) = name.as_str().split_once(START_PREFIX).unwrap_or_default();
-    rest.starts_with(CHILD_PREFIX)
-}
-
 /// A journal entry: something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -170,6 +156,9 @@ pub enum Happened {
         /// What happens to the child when this execution closes.
         #[serde(rename = "p", default)]
         policy: ParentClosePolicy,
+        /// Whether an earlier run started it, and this run's code hasn't asked for it. It only ends with the execution.
+        #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
+        left: bool,
     },
     /// A step, remote step or child has ended. Its outcome is final.
     #[serde(rename = "s")]

@@ -10,6 +10,7 @@ impl Parent {
             execution: execution.id.clone(),
             incarnation: execution.incarnation,
             run: execution.run,
+            again: 0,
             slot: None,
             step: None,
             on_close: ParentClosePolicy::default(),
@@ -20,6 +21,19 @@ impl Parent {
     /// waits for the parent's steps and children.
     pub fn is_open_in(&self, found: Option<&Execution>) -> bool {
         found.is_some_and(|execution| self.is(execution) && execution.closed().is_none())
+    }
+
+    /// Whether this execution, in its current run or an earlier one, started the child.
+    pub fn has_been(&self, execution: &Execution) -> bool {
+        self.execution == execution.id
+            && self.incarnation == execution.incarnation
+            && self.run <= execution.run
+    }
+
+    /// Whether this reference is from later than another of the same parent: from a later run, or from after an operator
+    /// has had the child run again.
+    pub fn is_later_than(&self, other: &Self) -> bool {
+        (self.run, self.again) > (other.run, other.again)
     }
 
     /// Whether this execution, in its current run, is the parent.

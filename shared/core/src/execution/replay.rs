@@ -21,6 +21,7 @@ use crate::error::Reject;
 use crate::execution::journal::{Entry, Happened, RESUMED};
 use crate::id::{EventName, ExecutionId, StepName};
 use crate::limits::{self, Limits};
+use crate::parent::ParentClosePolicy;
 use crate::time::Timestamp;
 
 pub use attempt::{AfterFailure, Bounds, EndedAttempt, Next, StepPolicy, timed_out};
@@ -67,6 +68,8 @@ pub struct Replay {
     untouched: bool,
     /// Steps that an operator has had run again, and how many times.
     reopened: BTreeMap<StepName, u32>,
+    /// The open children that an earlier run left, and that this run's code hasn't asked for.
+    left: BTreeMap<StepName, Entry>,
     /// Remote steps that were started in this run.
     begun: BTreeSet<StepName>,
     /// The largest fan-out since the turn started.
@@ -93,6 +96,7 @@ impl Replay {
             patches: None,
             untouched: true,
             reopened: BTreeMap::new(),
+            left: BTreeMap::new(),
             begun: BTreeSet::new(),
             widest: 0,
             stored: 0,
@@ -179,6 +183,19 @@ impl Replay {
         open.collect()
     }
 
+    /// The open children that end with the execution, as the next run begins with them. Some may have ended meanwhile.
+    pub fn left_to_next(&self) -> Vec<Entry> {
+        let asked = self.name_states.iter().filter_map(|(name, name_state)| match name_state {
+            NameState::Child { execution, policy, since } if *policy != ParentClosePolicy::Abandon => {
+                let (name, execution) = (name.clone(), execution.clone());
+                let what = Happened::Child { name, execution, policy: *policy, left: true };
+                Some(Entry { at: *since, what })
+            }
+            _ => None,
+        });
+        self.left.values().cloned().chain(asked).collect()
+    }
+
     /// Refuses more open steps and children than the limit allows.
     pub fn check_open(&self, more: usize) -> Result<(), Reject> {
         limits::check("open_steps", self.open_count() + more, self.limits.open_steps)
@@ -210,6 +227,11 @@ impl Replay {
         self.reopened.contains_key(name)
     }
 
+    /// How many times an operator has had this step run again.
+    pub fn times_reopened(&self, name: &StepName) -> u32 {
+        self.reopened.get(name).copied().unwrap_or_default()
+    }
+
     /// Whether a step's result was there when the run started: it was kept from an earlier run, so no notification of
     /// it will arrive.
     pub fn is_from_earlier_run(&self, name: &StepName) -> bool {
@@ -232,7 +254,7 @@ impl Replay {
     }
 
     fn open_count(&self) -> usize {
-        self.name_states.values().filter(|name_state| name_state.is_open()).count()
+        self.left.len() + self.name_states.values().filter(|name_state| name_state.is_open()).count()
     }
 
     /// Applies an entry to the state, whether the turn or another caller wrote it.
@@ -267,7 +289,12 @@ impl Replay {
                 };
                 self.name_states.insert(name.clone(), NameState::Waited(taken));
             }
-            Happened::Child { name, execution, policy } => {
+            Happened::Child { name, left: true, .. } => {
+                self.left.insert(name.clone(), entry.clone());
+                return;
+            }
+            Happened::Child { name, execution, policy, left: false } => {
+                self.left.remove(name);
                 let child =
                     NameState::Child { execution: execution.clone(), policy: *policy, since: entry.at };
                 self.name_states.insert(name.clone(), child);

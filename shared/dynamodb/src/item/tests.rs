@@ -201,6 +201,7 @@ fn parent() -> Parent {
         execution: ExecutionId::parse("e".repeat(EXECUTION_ID_MAX)).unwrap(),
         incarnation: Incarnation::from_bytes([0xff; 8]),
         run: 9_999,
+        again: 0,
         slot: Some(Slot { label, item: 99, place: JOIN_MAX - 1, of: JOIN_MAX }),
         step: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),

@@ -11,6 +11,7 @@ fn parent() -> Parent {
         execution,
         incarnation: Incarnation::from_bytes([1; 8]),
         run: 1,
+        again: 0,
         slot: None,
         step: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),

@@ -44,7 +44,7 @@ pub(crate) async fn import_page(ctx: Ctx, page: u32) -> Result<u32> {
 #[tickover::workflow("import", timeout = "30d")]
 pub(crate) async fn import(ctx: Ctx, input: Import) -> Result<u32> {
     let Import { name, page, pages, rows } = input;
-    let read = ctx.child(&import_page, format!("{name}-{page}"), &page).await?;
+    let read = ctx.child(&import_page, page).id(format!("{name}-{page}")).await?;
     let rows = rows + read;
     if page == pages {
         return Ok(rows);

@@ -101,11 +101,17 @@ impl Ctx {
             until.length().unwrap_or(Ok(SPAN_MAX)).map_err(|error| invalid(&name, &error.to_string()))?;
         let asked_at = self.now(format!("callback:{name}")).await?;
         let expires_at = asked_at.plus(valid.min(SPAN_MAX));
-        let (execution, incarnation, run) = {
+        let (execution, incarnation, event) = {
             let state = self.shared.lock();
-            (state.facts.execution.clone(), state.facts.incarnation, state.facts.run)
+            let facts = &state.facts;
+            let event = event_of(facts.work, &name).and_then(|event| match facts.prefix.as_str() {
+                "" => Some(event),
+                // What runs after a failure has callbacks of its own.
+                _ => event_of(facts.work, &facts.identity(&format!("callback:{name}"))),
+            });
+            (facts.execution.clone(), facts.incarnation, event)
         };
-        let event = event_of(run, &name).ok_or_else(|| {
+        let event = event.ok_or_else(|| {
             invalid(&name, &format!("it has at most {CALLBACK_NAME_MAX} characters of A-Z a-z 0-9 . _ : -"))
         })?;
         let text = event.as_str().to_owned();

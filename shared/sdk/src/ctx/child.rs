@@ -38,12 +38,7 @@ use crate::workflow::Workflow;
 pub struct Child<O>(Awaited<ChildOperation<O>>);
 
 impl<O: Stored> Child<O> {
-    pub(super) fn new<I: Serialize>(
-        shared: &Arc<Shared>,
-        workflow: &Workflow<I, O>,
-        id: String,
-        input: &I,
-    ) -> Self {
+    pub(super) fn new<I: Serialize>(shared: &Arc<Shared>, workflow: &Workflow<I, O>, input: &I) -> Self {
         let options = workflow.options();
         let CodeTerms { timeouts, on_failure, attempts: _ } =
             options.terms(workflow.failure_handler().is_some());
@@ -59,7 +54,8 @@ impl<O: Stored> Child<O> {
                 policy: ParentClosePolicy::default(),
                 asked: Box::new(asked),
             },
-            id,
+            id: None,
+            label: None,
             name: None,
             _output: PhantomData,
         };
@@ -79,6 +75,31 @@ impl<O: Stored> Child<O> {
         self
     }
 
+    /// Sets the id of its execution, which is also its name if [`named`](Self::named) says no other. The same parent and
+    /// workflow can start it again; an execution that anybody else has started makes the child fail with `id_conflict`.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.0.operation.id = Some(id.into());
+        self
+    }
+
+    /// Sets its name in the run. Without an [`id`](Self::id), its id follows from this execution and this name.
+    ///
+    /// ```
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn parcel(_: Ctx, number: u32) -> Result<u32> { Ok(number) }
+    /// #[tickover::workflow]
+    /// async fn order(ctx: Ctx, parcels: u32) -> Result<u32> {
+    ///     let children = (0..parcels).map(|number| ctx.child(&parcel, number).named(format!("parcel[{number}]")));
+    ///     Ok(ctx.join_children(children).await?.iter().sum())
+    /// }
+    /// # assert_eq!(tickover::test::outcome((order, parcel), &order, 4), 6);
+    /// ```
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.0.operation.label = Some(name.into());
+        self
+    }
+
     /// Sets what happens to the child if it is still open when this execution closes. By default it continues.
     ///
     /// ```
@@ -92,7 +113,7 @@ impl<O: Stored> Child<O> {
     /// #[tickover::workflow]
     /// async fn order(ctx: Ctx, (): ()) -> Result<()> {
     ///     // The child ends with its parent.
-    ///     ctx.child(&watch, "watch-7", &()).policy(ParentClosePolicy::Terminate).start().await?;
+    ///     ctx.child(&watch, ()).id("watch-7").policy(ParentClosePolicy::Terminate).start().await?;
     ///     ctx.sleep("work", "1h").await
     /// }
     ///
@@ -155,7 +176,7 @@ impl<O: Stored> Child<O> {
     /// # async fn parcel(ctx: Ctx, number: u32) -> Result<u32> { ctx.sleep("transport", "2d").await?; Ok(number) }
     /// #[tickover::workflow]
     /// async fn order(ctx: Ctx, number: u32) -> Result<u32> {
-    ///     let child = ctx.child(&parcel, format!("parcel-{number}"), &number).start().await?;
+    ///     let child = ctx.child(&parcel, number).start().await?;
     ///     ctx.sleep("invoice", "1h").await?; // while the child goes on
     ///     Ok(child.result().await?)
     /// }
@@ -177,7 +198,12 @@ impl<O: Stored> Future for StartChild<O> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let shared = Arc::clone(&self.1);
-        self.0.poll_unpin(context).map(|started| started.map(|child| StartedChild { shared, child }))
+        self.0.poll_unpin(context).map(|started| {
+            started.map(|child| {
+                let id = child.id(&shared.lock());
+                StartedChild { shared, child, id }
+            })
+        })
     }
 }
 
@@ -185,12 +211,13 @@ impl<O: Stored> Future for StartChild<O> {
 pub struct StartedChild<O> {
     shared: Arc<Shared>,
     child: ChildOperation<O>,
+    id: String,
 }
 
 impl<O: Stored> StartedChild<O> {
     /// The id of its execution.
     pub fn id(&self) -> &str {
-        &self.child.id
+        &self.id
     }
 
     /// Waits for its result.
@@ -201,7 +228,7 @@ impl<O: Stored> StartedChild<O> {
 
 impl<O> fmt::Debug for StartedChild<O> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("StartedChild").field("id", &self.child.id).finish_non_exhaustive()
+        formatter.debug_struct("StartedChild").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -215,11 +242,15 @@ impl<O: Stored> Future for Child<O> {
 
 /// Prefix of the name of an execution that this one didn't start.
 const FOUND: &str = "execution:";
+/// The most characters of a name in an id that follows from it.
+const NAME_KEPT: usize = 20;
 
 /// A wait for the end of another execution.
 pub(super) struct ChildOperation<O> {
     origin: Origin,
-    id: String,
+    id: Option<String>,
+    /// Its name, as the code says it.
+    label: Option<String>,
     name: Option<StepName>,
     _output: PhantomData<fn() -> O>,
 }
@@ -236,30 +267,39 @@ enum Origin {
         policy: ParentClosePolicy,
         asked: Box<Asked>,
     },
-    /// This execution has started it, and the journal says so.
-    Begun,
     /// This execution doesn't start it.
     Found,
 }
 
 impl<O> Clone for ChildOperation<O> {
     fn clone(&self) -> Self {
-        let Self { origin, id, name, _output } = self;
-        Self { origin: origin.clone(), id: id.clone(), name: name.clone(), _output: PhantomData }
+        let Self { origin, id, label, name, _output } = self;
+        let (origin, id, label, name) = (origin.clone(), id.clone(), label.clone(), name.clone());
+        Self { origin, id, label, name, _output: PhantomData }
     }
 }
 
 impl<O> ChildOperation<O> {
     pub(super) fn found(id: String) -> Self {
-        Self { origin: Origin::Found, id, name: None, _output: PhantomData }
+        Self { origin: Origin::Found, id: Some(id), label: None, name: None, _output: PhantomData }
     }
 
     /// Its name in the journal, without the failure handler's prefix.
     fn text(&self) -> String {
+        let said = self.label.as_deref().or(self.id.as_deref());
         match &self.origin {
-            Origin::Started { .. } | Origin::Begun => format!("{CHILD_PREFIX}{}", self.id),
-            Origin::Found => format!("{FOUND}{}", self.id),
+            Origin::Started { workflow, .. } => format!("{CHILD_PREFIX}{}", said.unwrap_or(workflow)),
+            Origin::Found => format!("{FOUND}{}", said.unwrap_or_default()),
         }
+    }
+
+    /// The id of its execution: what the code says, or what follows from this execution and the name.
+    fn id(&self, state: &State) -> String {
+        self.id.clone().unwrap_or_else(|| {
+            let text = self.text();
+            let name = text.strip_prefix(CHILD_PREFIX).unwrap_or_default();
+            format!("{}-{}", plain(name), state.facts.identity_in_all_runs(&text))
+        })
     }
 
     /// Its name in the journal, once it has claimed it.
@@ -267,22 +307,17 @@ impl<O> ChildOperation<O> {
         self.name.as_ref()
     }
 
-    /// The same child, now started, to wait for its result.
-    fn to_await(&self) -> Self {
-        Self { origin: Origin::Begun, ..self.clone() }
-    }
-
     fn invalid(&self, problem: impl Display) -> StepError<Failure> {
         StepError::Invalid { step: self.text(), problem: problem.to_string() }
     }
 
-    fn start(&self, state: &State) -> Result<StartRequest, StepError<Failure>> {
+    fn start(&self, state: &State, name: &StepName) -> Result<StartRequest, StepError<Failure>> {
         let Origin::Started { workflow, queue, input, timeouts, on_failure, policy, asked } = &self.origin
         else {
             return Err(self.invalid("this execution doesn't start it"));
         };
         let id =
-            ExecutionId::parse(self.id.as_str()).map_err(|error| self.invalid(format!("the id {error}")))?;
+            ExecutionId::parse(self.id(state)).map_err(|error| self.invalid(format!("the id {error}")))?;
         let workflow = WorkflowName::parse(*workflow).map_err(|error| self.invalid(error))?;
         let queue = QueueName::parse(queue.as_str()).map_err(|error| self.invalid(error))?;
         let input = input.clone().map_err(|problem| self.invalid(problem))?;
@@ -294,6 +329,7 @@ impl<O> ChildOperation<O> {
             execution: state.facts.execution.clone(),
             incarnation: state.facts.incarnation,
             run: state.facts.run,
+            again: state.replay.times_reopened(name),
             slot: None,
             step: None,
             on_close: *policy,
@@ -328,19 +364,26 @@ impl<O> ChildOperation<O> {
         match &self.origin {
             Origin::Started { policy, .. } => {
                 let policy = *policy;
-                Ok(Need::Child { name, start: Box::new(self.start(state)?), policy, started: None })
+                let start = Box::new(self.start(state, &name)?);
+                Ok(Need::Child { name, start, policy, started: None })
             }
-            Origin::Begun => Err(self.invalid("the journal has no start of it")),
             Origin::Found => {
-                let id = ExecutionId::parse(self.id.as_str());
+                let id = ExecutionId::parse(self.id(state));
                 let execution = id.map_err(|error| self.invalid(format!("the id {error}")))?;
                 let policy = ParentClosePolicy::Abandon;
-                state.replay.push(now, Happened::Child { name: name.clone(), execution, policy });
+                let what = Happened::Child { name: name.clone(), execution, policy, left: false };
+                state.replay.push(now, what);
                 state.needs_read = true;
                 Ok(probe_later(name, now, now))
             }
         }
     }
+}
+
+/// A name as a part of an id.
+pub(super) fn plain(name: &str) -> String {
+    let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    plain.take(NAME_KEPT).collect()
 }
 
 /// A periodic probe of another execution. The interval is a quarter of the time waited so far, between 2 s and 300 s.
@@ -363,7 +406,7 @@ impl<O: Stored> Operation for ChildOperation<O> {
         let need = match state.replay.name_state(&name) {
             NameState::Ended { .. } => Ok(Need::Outcome { name }),
             NameState::Child { since, .. } => Ok(match self.origin {
-                Origin::Started { .. } | Origin::Begun => Need::Outcome { name },
+                Origin::Started { .. } => Need::Outcome { name },
                 Origin::Found => probe_later(name, *since, now),
             }),
             NameState::Fresh => self.first(state, now, name),
@@ -437,7 +480,7 @@ impl<O: Stored> Operation for StartOperation<O> {
                 let ended: Result<O, _> = read_outcome(state, &text, &outcome, (attempts, expired))?;
                 Some(ended.and_then(|_| Err(self.child.invalid("it wasn't started"))))
             }
-            _ => Some(Ok(self.child.to_await())),
+            _ => Some(Ok(self.child.clone())),
         }
     }
 }

@@ -20,8 +20,7 @@ use crate::options::StepOptions;
 use crate::step::{LinkedStep, Step, StepError};
 use crate::workflow::Workflow;
 
-/// The name of the workflow.
-pub(crate) const CHUNK: &str = "tickover.map";
+pub(crate) use tickover_core::execution::journal::PAGE_WORKFLOW as CHUNK;
 
 /// JSON that is passed on as it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -12,16 +12,18 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::value::RawValue;
 use tickover_core::execution::ParentClosePolicy;
+use tickover_core::execution::journal::PAGE_PREFIX;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::ExecutionId;
 use tickover_service::ServiceError;
 
+use super::Child;
+use super::child::plain;
 use super::chunk::{self, Chunk, Code, Outcomes, Raw};
 use super::map::{Map, TooManyFailed};
 use super::operation::Awaited;
 use super::pages::{self, Count, PageOf, Pages};
 use super::step::{StepOperation, Stored};
-use super::{Child, uuid};
 use crate::error::{Error, Failure};
 use crate::step::{Step, StepError, step};
 use crate::turn::shared::Shared;
@@ -34,9 +36,6 @@ const LANES: usize = 8;
 const AT_ONCE: usize = 1_000;
 /// The bytes of the inputs in one chunk. A chunk is an execution's input, which has at most 350 KiB.
 const CHUNK_BYTES: usize = 200 * 1024;
-/// The most characters of the label in the ids of chunks.
-const LABEL_KEPT: usize = 20;
-
 /// A [`Map`] whose items run in child executions, one for each page; see [`Map::paged`].
 ///
 /// Awaiting it returns [`Pages`], which read the outcomes page by page. The results of a page's items may have 350 KiB
@@ -176,17 +175,16 @@ impl Mapped<'_> {
     }
 
     fn child(&self, number: usize, chunk: &Chunk) -> Awaited<Count> {
-        let child = Child::new(self.shared, &chunk::workflow(), self.id(number), chunk);
+        let name = format!("{PAGE_PREFIX}{}[{number}]", self.label);
+        let child = Child::new(self.shared, &chunk::workflow(), chunk).named(name).id(self.id(number));
         let queue = self.shared.lock().facts.queue.clone();
         Awaited::new(self.shared, Count::of(&child.on_queue(&queue).policy(ParentClosePolicy::Terminate)))
     }
 
-    /// The id of a chunk's execution. It differs in each run.
+    /// The id of a chunk's execution. It differs in each run, but for one that repeats the work of another.
     fn id(&self, number: usize) -> String {
-        let key = self.shared.lock().facts.key.clone();
-        let plain = self.label.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
-        let label: String = plain.take(LABEL_KEPT).collect();
-        format!("{label}-{}-{number}", uuid(&key, &format!("map:{}", self.label)))
+        let identity = self.shared.lock().facts.identity(&format!("{PAGE_PREFIX}{}", self.label));
+        format!("{}-{identity}-{number}", plain(self.label))
     }
 
     /// Ends the chunks that are open. It is a step, so that a replay doesn't repeat it.

@@ -141,7 +141,7 @@ impl Ctx {
     ///
     /// #[tickover::workflow]
     /// async fn order(ctx: Ctx, parcels: u32) -> Result<u32> {
-    ///     let children = (0..parcels).map(|number| ctx.child(&parcel, format!("parcel-{number}"), &number));
+    ///     let children = (0..parcels).map(|number| ctx.child(&parcel, number).id(format!("parcel-{number}")));
     ///     let delivered = ctx.join_children(children).await?;
     ///     Ok(delivered.iter().sum())
     /// }

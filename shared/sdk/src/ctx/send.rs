@@ -8,7 +8,6 @@ use tickover_core::id::{EventId, EventName, ExecutionId};
 use tickover_core::payload::Json;
 use tickover_service::ServiceError;
 
-use super::uuid;
 use crate::codec;
 use crate::error::Failure;
 use crate::step::{Step, step};
@@ -29,11 +28,11 @@ pub(super) fn send(
     event: String,
     payload: &impl Serialize,
 ) -> Step<Result<(), Failure>, Failure> {
-    let (key, trace) = {
+    let (id, trace) = {
         let state = shared.lock();
-        (state.facts.key.clone(), state.facts.trace)
+        (state.facts.identity(&name), state.facts.trace)
     };
-    let request = read(execution, event, uuid(&key, &name), payload);
+    let request = read(execution, event, id, payload);
     let service = shared.service().clone();
     let attempt = move || {
         let (service, request) = (service.clone(), request.clone());

@@ -22,7 +22,7 @@ impl TestEnv {
     /// # async fn parcel(_: Ctx, number: u32) -> Result<u32> { Ok(number) }
     /// #[tickover::workflow]
     /// async fn order(ctx: Ctx, number: u32) -> Result<u32> {
-    ///     Ok(ctx.child(&parcel, format!("parcel-{number}"), &number).await?)
+    ///     Ok(ctx.child(&parcel, number).id(format!("parcel-{number}")).await?)
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]

@@ -106,7 +106,10 @@ impl Driver {
         }
         for Started { name, execution, policy, awaited_as, result } in started.children {
             match result {
-                Ok(()) => state.replay.push(began_at, Happened::Child { name, execution, policy }),
+                Ok(()) => {
+                    let what = Happened::Child { name, execution, policy, left: false };
+                    state.replay.push(began_at, what);
+                }
                 Err(failure) => {
                     let outcome = StepOutcome::Failed { error: failure_payload(&failure) };
                     let (attempts, expired, errors) = (Some(1), None, vec![]);
@@ -212,7 +215,7 @@ impl Driver {
             }
             if !children.is_empty() {
                 let (ours, others): (Vec<_>, Vec<_>) =
-                    children.into_iter().partition(|(name, id)| is_own_child(name, id));
+                    children.into_iter().partition(|(name, _)| is_own_child(name));
                 outcomes.extend(service.child_outcomes(&record, &ours).await?);
                 outcomes.extend(service.other_outcomes(&others).await?);
             }
@@ -296,19 +299,11 @@ async fn start(
 ) -> Option<Result<Started, ServiceError>> {
     let ToStart { name, start, policy, started } = child;
     let id = start.id.clone()?;
+    let is_same_work =
+        record.repeats.is_some() || start.parent.as_ref().is_some_and(|parent| parent.again > 0);
     let start = StartRequest { trace: record.trace, ..*start };
-    let result = match service.start(start).await {
-        Ok(started) if !started.existed => Ok(()),
-        // This run's own child, started before a worker was lost, or an execution that another caller started.
-        Ok(started) => {
-            let ours = started.execution.parent.as_ref().is_some_and(|parent| {
-                parent.execution == record.id
-                    && parent.incarnation == record.incarnation
-                    && parent.run == record.run
-            });
-            let text = format!("there is another execution with the id {id}");
-            if ours { Ok(()) } else { Err(task::Failure::new("id_conflict", text)) }
-        }
+    let result = match service.start_child(start, is_same_work).await {
+        Ok(_) => Ok(()),
         Err(ServiceError::Rejected(reject)) => Err(task::Failure::new(reject.code(), reject.to_string())),
         Err(error) => return Some(Err(error)),
     };

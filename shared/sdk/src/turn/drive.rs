@@ -401,8 +401,8 @@ impl Driver {
                 self.stop_steps();
                 self.finish_jobs().await?;
                 let input = Some(self.service.store_payload(input).await?);
-                let events: Vec<Entry> = self.shared.lock().replay.free_events();
-                self.close(Ending::ContinueAsNew { input, events }).await
+                let carried = self.carried().await?;
+                self.close(Ending::ContinueAsNew { input, carried }).await
             }
             Verdict::Stuck(failure) => Err(Halt::Stuck(failure)),
             Verdict::Unreadable(failure, _) => {
@@ -411,6 +411,16 @@ impl Driver {
                 self.park(failure).await
             }
         }
+    }
+
+    /// What the next run begins with.
+    pub(super) async fn carried(&mut self) -> Result<Vec<Entry>, ServiceError> {
+        let (mut carried, children) = {
+            let state = self.shared.lock();
+            (state.replay.free_events(), state.replay.left_to_next())
+        };
+        carried.extend(self.service.still_open(&self.record, children).await?);
+        Ok(carried)
     }
 
     /// Whether the code has ended.

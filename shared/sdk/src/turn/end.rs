@@ -164,8 +164,8 @@ impl Driver {
         };
         self.stop_steps();
         self.finish_jobs().await?;
-        let events = self.shared.lock().replay.free_events();
-        self.close(Ending::FailedRun { outcome, retry, events }).await
+        let carried = self.carried().await?;
+        self.close(Ending::FailedRun { outcome, retry, carried }).await
     }
 
     async fn completed(&mut self, output: Json) -> Result<ExecutionOutcome, Halt> {

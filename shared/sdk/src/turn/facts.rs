@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
 use tickover_core::execution::Execution;
+use tickover_core::execution::journal::ON_FAILURE_PREFIX;
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
 use tickover_core::lane::Lane;
@@ -14,15 +16,10 @@ use tickover_service::flow::own_key;
 use crate::registry::ErasedStep;
 use crate::step::States;
 
-/// Prefix of the names that `on_failure` uses.
-pub(super) const ON_FAILURE_PREFIX: &str = "on_failure";
-
 /// What the code can read about the run.
 pub(crate) struct Facts {
     pub(crate) execution: ExecutionId,
     pub(crate) run: u32,
-    /// The prefix of this run's idempotency keys. No other run has the same.
-    pub(crate) key: String,
     pub(crate) seed: u64,
     pub(crate) incarnation: Incarnation,
     /// The digests of the keys at which the execution has a place.
@@ -37,8 +34,8 @@ pub(crate) struct Facts {
     /// When the invocation that the turn runs in ends.
     pub(crate) limit_at: Option<Timestamp>,
     pub(crate) cancelled: bool,
-    /// The same for the run whose work this one repeats, or this run.
-    pub(crate) work: String,
+    /// The number of the run whose work this one repeats, or of this run.
+    pub(crate) work: u32,
     /// The prefix of all names: `on_failure` has names of its own.
     pub(crate) prefix: String,
     pub(crate) patches: &'static [&'static str],
@@ -65,8 +62,7 @@ impl Facts {
         let mut facts = Self {
             execution: record.id.clone(),
             run: record.run,
-            key: format!("{}:{}:{}", record.id, record.incarnation, record.run),
-            work: format!("{}:{}:{}", record.id, record.incarnation, record.repeats.unwrap_or(record.run)),
+            work: record.work(),
             seed,
             incarnation: record.incarnation,
             own_keys: record.gates().iter().map(|gated| gated.key).collect(),
@@ -90,11 +86,38 @@ impl Facts {
         own_key(&self.own_keys, flow).map(|problem| format!("concurrency: {problem}"))
     }
 
+    /// The prefix of idempotency keys. Only a run that repeats this one's work has the same.
+    pub(crate) fn key(&self) -> String {
+        format!("{}:{}:{}", self.execution, self.incarnation, self.work)
+    }
+
+    /// The identity to the outside of what has this name in the code that runs now. It is the same in each replay, and in
+    /// a run that repeats this one's work.
+    pub(crate) fn identity(&self, text: &str) -> String {
+        uuid(&self.key(), &format!("{}{text}", self.prefix))
+    }
+
+    /// The same, in all runs.
+    pub(crate) fn identity_in_all_runs(&self, text: &str) -> String {
+        uuid(&format!("{}:{}", self.execution, self.incarnation), &format!("{}{text}", self.prefix))
+    }
+
     /// Updates the fields that other writers may have changed.
     pub(crate) fn update(&mut self, record: &Execution) {
         self.deadline_at = deadline_of(record);
         self.cancelled = record.cancel_requested;
     }
+}
+
+/// A UUID that follows from these texts. RFC 9562 defines version 8 for ids with a custom layout.
+fn uuid(key: &str, name: &str) -> String {
+    let hash = Sha256::new().chain_update(key).chain_update([0]).chain_update(name).finalize();
+    let mut bits = hash.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
+    bits = (bits & !(0xF << 76)) | (8 << 76);
+    bits = (bits & !(0b11 << 62)) | (0b10 << 62);
+    let hex = format!("{bits:032x}");
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
 }
 
 /// The deadline of the code that runs now.

@@ -168,13 +168,14 @@ impl Driver {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
         let State { needs, facts, .. } = &mut *state;
+        let key = facts.key();
         for (number, waiting) in needs {
             let Need::Inline(inline) = &mut waiting.need else { continue };
             let Stage::Due { attempt, first_at, limit } = inline.stage else { continue };
             self.has_worked = true;
             // Other workers use the recorded timeout, so this worker uses it too.
             let limit = if inline.policy.at_most_once { limit } else { inline.policy.limit(first_at, now) };
-            let running = self.start_step(*number, inline, (attempt, first_at), &facts.work, limit);
+            let running = self.start_step(*number, inline, (attempt, first_at), &key, limit);
             inline.stage = Stage::Running(running);
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
 use tickover_core::duration::Millis;
-use tickover_core::execution::journal::UNDO_PREFIX;
+use tickover_core::execution::journal::{ON_FAILURE_PREFIX, UNDO_PREFIX};
 use tickover_core::execution::replay::{Bounds, ClaimError, Replay};
 use tickover_core::execution::{Slot, TimedAttempt};
 use tickover_core::id::{BlobId, NameError, StepName};
@@ -14,7 +14,7 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
 
-use super::facts::{Facts, ON_FAILURE_PREFIX};
+use super::facts::Facts;
 use super::need::{Inline, Need, Rank, Stage, Waiting};
 use crate::ctx::{UndoStep, is_undo_step};
 use crate::error::Error;

@@ -27,8 +27,8 @@ async fn nap(ctx: Ctx, seconds: u64) -> Result<u64> {
 
 #[tickover::workflow("family")]
 async fn family(ctx: Ctx, (): ()) -> Result<(u64, u64, String)> {
-    let (one, two) = futures::join!(ctx.child(&nap, "nap-1", &3_600), ctx.child(&nap, "nap-2", &60));
-    let unlucky = ctx.child(&nap, "nap-3", &13).await.unwrap_err();
+    let (one, two) = futures::join!(ctx.child(&nap, 3_600).id("nap-1"), ctx.child(&nap, 60).id("nap-2"));
+    let unlucky = ctx.child(&nap, 13).id("nap-3").await.unwrap_err();
     Ok((one?, two?, unlucky.failure().code))
 }
 
@@ -63,9 +63,9 @@ async fn children_stand_in_their_queue_as_their_parent_does() {
 
 #[tickover::workflow("starter")]
 async fn starter(ctx: Ctx, (): ()) -> Result<(u64, String)> {
-    let forgotten = ctx.child(&nap, "forgotten", &7_200).start().await?;
-    let waited_for = ctx.child(&nap, "waited-for", &60).start().await?;
-    let refused = ctx.child(&nap, "taken", &1).start().await.unwrap_err();
+    let forgotten = ctx.child(&nap, 7_200).id("forgotten").start().await?;
+    let waited_for = ctx.child(&nap, 60).id("waited-for").start().await?;
+    let refused = ctx.child(&nap, 1).id("taken").start().await.unwrap_err();
     ctx.sleep("s", "1h").await?;
     assert_eq!(forgotten.id(), "forgotten");
     Ok((waited_for.result().await?, refused.failure().code))
@@ -85,7 +85,7 @@ async fn a_child_is_started_without_being_waited_for() {
 
 #[tickover::workflow("conflict")]
 async fn conflict(ctx: Ctx, (): ()) -> Result<String> {
-    Ok(ctx.child(&nap, "taken", &1).await.unwrap_err().failure().code)
+    Ok(ctx.child(&nap, 1).id("taken").await.unwrap_err().failure().code)
 }
 
 #[tokio::test]
@@ -100,9 +100,9 @@ async fn a_child_whose_id_belongs_to_another_execution_is_a_conflict() {
 #[tickover::workflow("parent", run_timeout = "10m")]
 async fn parent(ctx: Ctx, (): ()) -> Result<()> {
     let (one, _, _) = futures::join!(
-        ctx.child(&nap, "stays", &7_200),
-        ctx.child(&nap, "asked", &7_200).policy(ParentClosePolicy::RequestCancel),
-        ctx.child(&nap, "ended", &7_200).policy(ParentClosePolicy::Terminate),
+        ctx.child(&nap, 7_200).id("stays"),
+        ctx.child(&nap, 7_200).id("asked").policy(ParentClosePolicy::RequestCancel),
+        ctx.child(&nap, 7_200).id("ended").policy(ParentClosePolicy::Terminate),
     );
     one?;
     Ok(())
@@ -145,7 +145,7 @@ async fn another_executions_result_can_be_waited_for() {
 #[tickover::workflow("renewed")]
 async fn renewed(ctx: Ctx, run: u32) -> Result<u32> {
     if run == 1 {
-        ctx.child(&nap, "outlives", &7_200).policy(ParentClosePolicy::Terminate).start().await?;
+        ctx.child(&nap, 7_200).id("outlives").policy(ParentClosePolicy::Terminate).start().await?;
         return ctx.continue_as_new(2).await;
     }
     ctx.sleep("s", "3h").await?;

@@ -86,7 +86,7 @@ async fn short_lived(_ctx: Ctx, text: String) -> Result<String> {
 
 #[tickover::workflow("patriarch")]
 async fn patriarch(ctx: Ctx, text: String) -> Result<String> {
-    match ctx.child(&short_lived, "child", &text).await {
+    match ctx.child(&short_lived, &text).id("child").await {
         Err(StepError::ResultExpired { step }) => Ok(format!("{step} is gone")),
         outcome => Ok(format!("{} bytes", outcome?.len())),
     }

@@ -30,7 +30,7 @@ async fn charge(cents: u64) -> Result<u64, Failure> {
 
 #[tickover::workflow("two_at_once")]
 async fn two_at_once(ctx: Ctx, (): ()) -> Result<()> {
-    let child = |nth: u32| ctx.child(&nap, format!("nap-{nth}"), &3_600).concurrency("customer-7", 2);
+    let child = |nth: u32| ctx.child(&nap, 3_600).id(format!("nap-{nth}")).concurrency("customer-7", 2);
     for ended in futures::future::join_all((0..4).map(child)).await {
         ended?;
     }
@@ -49,7 +49,7 @@ async fn no_more_children_of_a_key_are_in_progress_than_its_limit() {
 
 #[tickover::workflow("one_a_minute")]
 async fn one_a_minute(ctx: Ctx, (): ()) -> Result<Vec<i64>> {
-    let child = |nth: u32| ctx.child(&clock, format!("clock-{nth}"), &()).rate("api", 1, "1m").burst(1);
+    let child = |nth: u32| ctx.child(&clock, ()).id(format!("clock-{nth}")).rate("api", 1, "1m").burst(1);
     let mut starts = vec![];
     for ended in futures::future::join_all((0..3).map(child)).await {
         starts.push(ended?);
@@ -70,9 +70,9 @@ async fn children_of_a_rate_start_one_after_the_other() {
 
 #[tickover::workflow("own_key")]
 async fn own_key(ctx: Ctx, (): ()) -> Result<(String, String, String)> {
-    let child = ctx.child(&nap, "child", &1).concurrency("customer-7", 5).await.unwrap_err();
+    let child = ctx.child(&nap, 1).id("child").concurrency("customer-7", 5).await.unwrap_err();
     let step = ctx.step(charge(1).remote().concurrency("customer-7", 40)).await.unwrap_err();
-    let limit = ctx.child(&nap, "child-2", &1).concurrency("other", 0).await.unwrap_err();
+    let limit = ctx.child(&nap, 1).id("child-2").concurrency("other", 0).await.unwrap_err();
     let text = |error: StepError<Failure>| error.to_string();
     Ok((text(child), text(step), text(limit)))
 }
@@ -179,10 +179,10 @@ async fn visit(ctx: Ctx, guest: Guest) -> Result<u64> {
 #[tickover::workflow("one_visit")]
 async fn one_visit(ctx: Ctx, (): ()) -> Result<()> {
     let guest = |customer| Guest { customer, seconds: 10 };
-    ctx.child(&visit, "low", &guest(1)).await?;
-    ctx.child(&visit, "own", &guest(2)).priority(Priority::Normal).fairness_key("vip").await?;
-    ctx.child(&clock, "as-parent", &()).await?;
-    let wrong = ctx.child(&visit, "wrong", &guest(3)).fairness_key("k".repeat(257)).await.unwrap_err();
+    ctx.child(&visit, guest(1)).id("low").await?;
+    ctx.child(&visit, guest(2)).id("own").priority(Priority::Normal).fairness_key("vip").await?;
+    ctx.child(&clock, ()).id("as-parent").await?;
+    let wrong = ctx.child(&visit, guest(3)).id("wrong").fairness_key("k".repeat(257)).await.unwrap_err();
     assert!(wrong.to_string().contains("fairness_key: its key must be at most 256"), "{wrong}");
     Ok(())
 }

@@ -247,7 +247,8 @@ async fn begun_child(scene: &Scene) -> (Execution, Vec<Entry>) {
     request.id = Some(child.clone());
     request.parent = Some(Parent { on_close: policy, ..Parent::of(&turn.execution) });
     scene.service.start(request).await.unwrap();
-    let what = Happened::Child { name: StepName::parse("minor").unwrap(), execution: child, policy };
+    let what =
+        Happened::Child { name: StepName::parse("minor").unwrap(), execution: child, policy, left: false };
     (turn.execution, vec![Entry { at: crate::scene::START, what }])
 }
 
@@ -265,7 +266,7 @@ async fn a_child_of_a_lost_turn_is_ended_with_its_run_and_stays_if_the_run_conti
     scene.clock.advance(Millis::from_secs(61));
     let taken = scene.work("workflows", Millis::from_secs(60)).await.pop();
     let Some(Work::Turn(turn)) = taken else { unreachable!("{taken:?}") };
-    let ending = Ending::ContinueAsNew { input: None, events: vec![] };
+    let ending = Ending::ContinueAsNew { input: None, carried: vec![] };
     let close = Close { lease: turn.lease, entries: entries.clone(), ending, on_failure: None };
     scene.service.close_turn(&turn.execution, close).await.unwrap();
     scene.service.end_started(&lost, &entries).await.unwrap();

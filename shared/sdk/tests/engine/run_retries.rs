@@ -165,8 +165,7 @@ async fn sleeper(ctx: Ctx, (): ()) -> Result<()> {
 
 #[tickover::workflow("fan", retry = "fixed(1, 10m)")]
 async fn fan(ctx: Ctx, (): ()) -> Result<()> {
-    let id = format!("sleeper-{}", ctx.run());
-    ctx.child(&sleeper, id, &()).policy(ParentClosePolicy::Terminate).start().await?;
+    ctx.child(&sleeper, ()).id("sleeper").policy(ParentClosePolicy::Terminate).start().await?;
     let open = remote::<()>("nobody", ()).named("open");
     let (_, failed) = ctx.race_all("first", [ctx.step(open), ctx.step(refuse().named("bad"))]).await;
     Ok(failed?)
@@ -177,7 +176,7 @@ async fn status_of(scene: &Scene, id: &str) -> Described {
 }
 
 #[tokio::test]
-async fn what_a_failed_run_left_open_is_ended_before_the_next_run() {
+async fn the_next_run_takes_an_open_child_over_and_open_remote_steps_are_ended() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with((fan, sleeper)));
     scene.start(&fan, "e", &()).await;
@@ -186,14 +185,16 @@ async fn what_a_failed_run_left_open_is_ended_before_the_next_run() {
     assert_eq!((waits.execution.run, waits.execution.status()), (2, ExecutionStatus::Pending));
     let first = tickover_core::execution::Execution { run: 1, ..waits.execution };
     assert_eq!(scene.remote_status(&first, "open").await, "cancelled");
-    assert_eq!(scene.status("sleeper-1").await, ExecutionStatus::Cancelled);
+    assert_eq!(scene.status("sleeper").await, ExecutionStatus::Waiting);
     scene.finish(&worker, "e").await;
-    assert_eq!(scene.status("sleeper-2").await, ExecutionStatus::Cancelled);
+    let ended = status_of(&scene, "sleeper").await.execution;
+    assert_eq!((ended.run, ended.parent.as_ref().unwrap().run), (1, 2));
+    assert_eq!(ended.status(), ExecutionStatus::Cancelled);
 }
 
 #[tickover::workflow("parent")]
 async fn parent(ctx: Ctx, (): ()) -> Result<u32> {
-    Ok(ctx.child(&booking, "child", &2).await?)
+    Ok(ctx.child(&booking, 2).id("child").await?)
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ async fn leaf(ctx: Ctx, number: u32) -> Result<u32> {
 
 #[tickover::workflow("tree")]
 async fn tree(ctx: Ctx, leaves: Vec<u32>) -> Result<Vec<u32>> {
-    let children = leaves.iter().map(|number| ctx.child(&leaf, format!("leaf-{number}"), number));
+    let children = leaves.iter().map(|number| ctx.child(&leaf, number).id(format!("leaf-{number}")));
     Ok(ctx.join_children(children).await?)
 }
 

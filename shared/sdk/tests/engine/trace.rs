@@ -43,7 +43,7 @@ async fn traced(ctx: Ctx, (): ()) -> Result<()> {
     note("workflow", ctx.traceparent());
     ctx.step(here("parent".to_owned())).await?;
     ctx.step(there("parent".to_owned())).await?;
-    ctx.child(&child, "traced-child", &()).await?;
+    ctx.child(&child, ()).id("traced-child").await?;
     Ok(())
 }
 

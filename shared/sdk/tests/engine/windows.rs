@@ -50,7 +50,7 @@ async fn bounded_child(ctx: Ctx, (): ()) -> Result<()> {
 
 #[tickover::workflow("parent-of-bounded")]
 async fn parent(ctx: Ctx, (): ()) -> Result<String> {
-    Ok(shown(ctx.child(&bounded_child, "bounded", &()).await))
+    Ok(shown(ctx.child(&bounded_child, ()).id("bounded").await))
 }
 
 #[tokio::test]

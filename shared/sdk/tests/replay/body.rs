@@ -329,7 +329,7 @@ impl Body {
             }
             .boxed(),
             Leaf::Child(seconds) => async move {
-                let ended = self.ctx.child(&little, format!("{ID}-{at}"), &seconds).await;
+                let ended = self.ctx.child(&little, seconds).id(format!("{ID}-{at}")).await;
                 self.saw(&[format!("child:{ID}-{at}")], &format!("{at}: {}", told(ended)))
             }
             .boxed(),

@@ -4,7 +4,7 @@ use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Bound, Command, SendEvent};
 use tickover_core::execution::decision::Reply;
-use tickover_core::execution::journal::{Entry, Happened, pending_events};
+use tickover_core::execution::journal::{Entry, Happened, own_part, pending_events};
 use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, StepName};
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
@@ -113,15 +113,15 @@ fn last_wait(journal: &[Entry], event: &EventName) -> Option<(Timestamp, Timesta
 
 /// The SDK names a wait after its event, and numbers the further ones: `event:name`, `event:name[1]`.
 fn is_wait_for(wait: &StepName, event: &EventName) -> bool {
-    let rest = wait.as_str().strip_prefix("event:").and_then(|name| name.strip_prefix(event.as_str()));
+    let rest = own_part(wait).strip_prefix("event:").and_then(|name| name.strip_prefix(event.as_str()));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
-/// Whether the event is one of the execution's current run.
+/// Whether the event is one of the execution's current run, or of the run whose work that repeats.
 fn is_of_run(execution: &Execution, incarnation: Incarnation, event: &EventName) -> bool {
     execution.incarnation == incarnation
         && execution.closed().is_none()
-        && event.as_str().starts_with(&prefix(execution.run))
+        && event.as_str().starts_with(&prefix(execution.work()))
 }
 
 /// What a workflow's code reads.

@@ -4,11 +4,11 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Command, Rerun};
 use tickover_core::execution::decision::Reply;
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome, UNDO_PREFIX};
 use tickover_core::execution::{Execution, required_expiry};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::time::Timestamp;
 
+use super::kept::{RUN_WAS_UNDONE, is_failure, is_undoing, preserved, step_of, was_undone};
 use crate::drive::Known;
 use crate::drive::ended_by::EndedBy;
 use crate::error::ServiceError;
@@ -16,7 +16,7 @@ use crate::service::Service;
 use crate::tasks::operate::CancelReply;
 
 /// How long an operator's call waits until an execution that had ended can continue.
-const REOPENED_WITHIN: Millis = Millis::from_secs(10);
+pub(super) const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 
 impl Service {
     /// Asks an execution to end: its code stops at its next step. If no code runs, the execution ends at once.
@@ -160,94 +160,4 @@ impl Service {
         let (execution, reply) = self.drive_execution(id, Known::Unread, command).await?.outcome?;
         Ok((execution, reply != Reply::Changed { changed: false }))
     }
-}
-
-/// Why a new run can't start from the results of a run that was undone.
-const RUN_WAS_UNDONE: &str =
-    "can't build on a run that was undone when it failed: restart it, or run all its steps again";
-
-fn is_undoing(name: &StepName) -> bool {
-    name.as_str().starts_with(UNDO_PREFIX)
-}
-
-/// Whether any effect of the run has been undone.
-fn was_undone(journal: &[Entry]) -> bool {
-    let undid = |entry: &Entry| {
-        !is_failure(entry) && matches!(&entry.what, Happened::Step { name, .. } if is_undoing(name))
-    };
-    journal.iter().any(undid)
-}
-
-/// The step of an entry.
-const fn step_of(entry: &Entry) -> Option<&StepName> {
-    match &entry.what {
-        Happened::Attempt { name, .. }
-        | Happened::Remote { name }
-        | Happened::Child { name, .. }
-        | Happened::Step { name, .. }
-        | Happened::Reopened { name } => Some(name),
-        Happened::Captured { .. }
-        | Happened::Until { .. }
-        | Happened::Fired { .. }
-        | Happened::Event { .. }
-        | Happened::Waited { .. }
-        | Happened::EventsCleared { .. }
-        | Happened::Patches { .. }
-        | Happened::Note { .. } => None,
-    }
-}
-
-const fn is_failure(entry: &Entry) -> bool {
-    match &entry.what {
-        Happened::Step { outcome, .. } => match outcome {
-            StepOutcome::Completed { .. } => false,
-            StepOutcome::Failed { .. }
-            | StepOutcome::Exhausted { .. }
-            | StepOutcome::TimedOut
-            | StepOutcome::DeadlineExceeded
-            | StepOutcome::Cancelled
-            | StepOutcome::ResultExpired => true,
-        },
-        Happened::Attempt { .. }
-        | Happened::Remote { .. }
-        | Happened::Child { .. }
-        | Happened::Reopened { .. }
-        | Happened::Captured { .. }
-        | Happened::Until { .. }
-        | Happened::Fired { .. }
-        | Happened::Event { .. }
-        | Happened::Waited { .. }
-        | Happened::EventsCleared { .. }
-        | Happened::Patches { .. }
-        | Happened::Note { .. } => false,
-    }
-}
-
-/// The entries with which a new run starts: of steps only those that completed and don't run again.
-fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry> {
-    let latest = |name: &StepName| {
-        let ends = |entry: &&Entry| matches!(&entry.what, Happened::Step { name: of, .. } | Happened::Reopened { name: of } if of == name);
-        journal.iter().rfind(ends)
-    };
-    // If a step was run again, its last result counts.
-    let is_good = |entry: &Entry, name: &StepName| {
-        !is_failure(entry) && latest(name).is_some_and(|last| std::ptr::eq(last, entry))
-    };
-    let stays = |entry: &&Entry| match &entry.what {
-        Happened::Captured { .. } => true,
-        Happened::Step { name, .. } => preserve && !steps.contains(name) && is_good(entry, name),
-        Happened::Until { .. }
-        | Happened::Fired { .. }
-        | Happened::Event { .. }
-        | Happened::Waited { .. }
-        | Happened::EventsCleared { .. } => preserve,
-        // How the old run got a result doesn't matter for the new run, which has started nothing of it.
-        Happened::Attempt { .. }
-        | Happened::Remote { .. }
-        | Happened::Child { .. }
-        | Happened::Reopened { .. }
-        | Happened::Note { .. }
-        | Happened::Patches { .. } => false,
-    };
-    journal.iter().filter(stays).cloned().collect()
 }

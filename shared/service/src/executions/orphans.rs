@@ -199,8 +199,8 @@ impl Service {
         }
     }
 
-    /// Ends the steps and children that a run left open, which is run again. If that fails, a claim or heartbeat of such
-    /// a task ends it.
+    /// Ends the remote steps that a run left open which another one follows. If that fails, a claim or heartbeat of such a
+    /// task ends it. Children go on.
     pub(super) async fn end_left_open(&self, execution: &Execution, last: &[Entry]) {
         if execution.open_steps == 0 && open_steps(last).is_empty() {
             return;
@@ -208,8 +208,11 @@ impl Service {
         let ended = async {
             let mut journal = self.journal_of(execution).await?;
             journal.extend_from_slice(last);
-            let open: Vec<Entry> = open_steps(&journal).into_iter().cloned().collect();
-            self.end_started(execution, &open).await
+            let names = open_steps(&journal).into_iter().filter_map(|entry| match &entry.what {
+                Happened::Remote { name } => Some(name.clone()),
+                _ => None,
+            });
+            self.cancel_remote(execution, &names.collect::<Vec<_>>()).await
         };
         if let Err(error) = ended.await {
             tracing::debug!({ field::EXECUTION_ID } = %execution.id, %error, "what its run left open wasn't ended");
@@ -217,8 +220,8 @@ impl Service {
     }
 
     /// Ends the steps and children that a lost turn had started and not recorded, if the run is over. If the run
-    /// continues, its next turn starts them again, or has them in its journal. Children stay if the run has continued as
-    /// new: the turn that did so had them in its journal.
+    /// continues, its next turn starts them again, or has them in its journal. Children stay if another
+    /// run has followed: the turn that ended this one had them in its journal.
     pub async fn end_started(&self, execution: &Execution, begun: &[Entry]) -> Result<(), ServiceError> {
         let parent = Parent::of(execution);
         let mut remote: Vec<StepName> = Vec::new();

@@ -37,7 +37,7 @@ impl EndedStep {
 }
 
 /// The most records that one call reads.
-const READ_MAX: usize = 100;
+pub(super) const READ_MAX: usize = 100;
 
 impl Service {
     /// The outcomes of those of an execution's remote steps that have ended; all of them must have been started. If the

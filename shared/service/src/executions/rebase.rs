@@ -47,11 +47,11 @@ impl Service {
             | Command::Due(_)
             | Command::Timer { .. } => return Ok(None),
         };
-        let events = match ending {
-            Some(Ending::ContinueAsNew { events, .. } | Ending::FailedRun { events, .. }) => Some(events),
+        let carried = match ending {
+            Some(Ending::ContinueAsNew { carried, .. } | Ending::FailedRun { carried, .. }) => Some(carried),
             Some(Ending::Outcome(_)) | None => None,
         };
-        if !is_held(current, lease) || (entries.is_empty() && events.is_none()) {
+        if !is_held(current, lease) || (entries.is_empty() && carried.is_none()) {
             return Ok(None);
         }
         let mut journal = self.journal_of(current).await?;
@@ -62,10 +62,10 @@ impl Service {
             // Another turn continues from the current journal.
             return Err(Reject::TurnLost.into());
         }
-        if let Some(events) = events {
+        if let Some(carried) = carried {
             journal.extend(entries.iter().cloned());
-            let pending: Vec<Entry> = pending_events(&journal).into_iter().cloned().collect();
-            *events = pending;
+            carried.retain(|entry| !matches!(entry.what, Happened::Event { .. }));
+            carried.splice(0..0, pending_events(&journal).into_iter().cloned());
         }
         Ok(Some(command))
     }

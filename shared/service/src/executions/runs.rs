@@ -75,15 +75,15 @@ impl Service {
         Ok((execution, Page { items, next }))
     }
 
-    /// Whether the code of this run of a parent continued in another run. If the run isn't kept any more, the answer is
-    /// no.
+    /// Whether this run of a parent was followed by another one without an end of the execution: it continued as new, or
+    /// was retried. If the run isn't kept any more, the answer is no.
     pub(super) async fn has_continued(&self, parent: &Parent) -> Result<bool, ServiceError> {
         let found = self.load_execution(&parent.execution).await?;
         let Some(execution) = found.filter(|found| found.incarnation == parent.incarnation) else {
             return Ok(false);
         };
         let run = self.earlier_run(&execution, parent.run).await?;
-        Ok(run.and_then(|run| run.end).is_some_and(|end| end.continued_at.is_some()))
+        Ok(run.and_then(|run| run.end).is_some_and(|end| end.continued_at.or(end.retried_at).is_some()))
     }
 
     /// An earlier run of the execution; `None` if it isn't kept any more.

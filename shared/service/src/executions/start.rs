@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Command, Given, Start};
+use tickover_core::execution::command::{Command, EndedChild, Given, Start};
 use tickover_core::execution::decision::Reply;
 use tickover_core::flow::{Paced, Rate};
 use tickover_core::id::{ExecutionId, Incarnation, QueueName};
@@ -158,6 +158,7 @@ impl Service {
             lane: request.lane,
             admission: admission(&request.flow, reserved),
             policy: request.policy,
+            ended: EndedChild::Found,
             in_line: false,
             is_fence: false,
         })

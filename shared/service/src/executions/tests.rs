@@ -157,7 +157,7 @@ async fn items_of_earlier_runs_expire_and_items_of_the_next_run_stay() {
     let journal = scene.service.journal_of(&execution).await.unwrap();
     let events = tickover_core::execution::journal::pending_events(&journal).into_iter().cloned().collect();
     let input: Option<Payload> = Some(scene.service.store_payload(large()).await.unwrap());
-    let ending = Ending::ContinueAsNew { input, events };
+    let ending = Ending::ContinueAsNew { input, carried: events };
     scene.close(&execution, first.lease, vec![], ending).await;
     let second = scene.turn().await.unwrap();
     assert_eq!(second.execution.run, 2);

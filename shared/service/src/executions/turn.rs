@@ -211,10 +211,10 @@ impl Service {
 
     /// Ends a run, with its open steps and children.
     pub async fn close_turn(&self, execution: &Execution, close: Close) -> Result<Execution, ServiceError> {
-        let may_be_retried = matches!(close.ending, Ending::FailedRun { .. });
+        let may_go_on = matches!(close.ending, Ending::FailedRun { .. } | Ending::ContinueAsNew { .. });
         let command = Command::Close(close);
         let closed = self.drive_turn(execution, &command).await?;
-        if may_be_retried && closed.run > execution.run {
+        if may_go_on && closed.run > execution.run {
             // A type of its own: with this in each close, the compiler gives up on the future of a worker.
             self.end_left_open(execution, command.entries()).boxed().await;
         }

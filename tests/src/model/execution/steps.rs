@@ -41,6 +41,7 @@ impl ExecutionProtocol {
             admission: None,
             policy: StartPolicy::UseExisting,
             given: Given { input: None, details: None, blob_ids: [BlobId::from_bytes([0; 16]); 2] },
+            ended: tickover_core::execution::command::EndedChild::Found,
             in_line: false,
             is_fence: false,
         };

@@ -10,7 +10,9 @@ use tickover_core::execution::Execution;
 use tickover_core::execution::ExecutionOutcome;
 use tickover_core::execution::command::{Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, open_steps, pending_events};
+use tickover_core::execution::replay::Replay;
 use tickover_core::id::{ExecutionId, StepName};
+use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_core::task::Failure;
 use tickover_core::time::Timestamp;
@@ -189,7 +191,7 @@ impl RunningTurn<'_> {
         let wakes = self.execution.wakes;
         let (mut remote, mut children): (Vec<StepName>, Vec<(StepName, ExecutionId)>) = (vec![], vec![]);
         for entry in open_steps(&self.journal) {
-            if let Happened::Child { name, execution, .. } = &entry.what {
+            if let Happened::Child { name, execution, left: false, .. } = &entry.what {
                 children.push((name.clone(), execution.clone()));
             } else if let Happened::Remote { name } = &entry.what {
                 remote.push(name.clone());
@@ -226,8 +228,9 @@ impl RunningTurn<'_> {
             }
             (None, _) if self.execution.run < self.script.runs => {
                 let input = Some(self.process.keep(self.script.input()).await?);
-                let events = pending_events(&self.journal).into_iter().cloned().collect();
-                Ending::ContinueAsNew { input, events }
+                let mut carried: Vec<Entry> = pending_events(&self.journal).into_iter().cloned().collect();
+                carried.extend(Replay::new(&self.journal, &Limits::default()).left_to_next());
+                Ending::ContinueAsNew { input, carried }
             }
             (None, End::Fails) => {
                 let error = Failure::new("broken", "as planned");
@@ -348,14 +351,15 @@ const fn named(what: &Happened) -> Option<&StepName> {
     match what {
         Happened::Attempt { name, .. }
         | Happened::Remote { name }
-        | Happened::Child { name, .. }
+        | Happened::Child { name, left: false, .. }
         | Happened::Step { name, .. }
         | Happened::Reopened { name }
         | Happened::Captured { name, .. }
         | Happened::Until { name, .. }
         | Happened::Fired { name }
         | Happened::Waited { name, .. } => Some(name),
-        Happened::Event { .. }
+        Happened::Child { left: true, .. }
+        | Happened::Event { .. }
         | Happened::EventsCleared { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => None,

@@ -8,7 +8,7 @@ use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_service::claim::{ClaimRequest, ClaimedTask, Delivered, Hinted, Isolation};
-use tickover_service::executions::{RemoteStep, StartRequest, StartedTurn, Suspended, Work};
+use tickover_service::executions::{RemoteStep, StartRequest, Started, StartedTurn, Suspended, Work};
 use tickover_service::ports::Received;
 use tickover_service::{Service, ServiceError};
 
@@ -108,7 +108,20 @@ impl Process {
     }
 
     pub async fn start(&self, request: StartRequest) -> Result<ExecutionId, ServiceError> {
-        let started = |started: &tickover_service::executions::Started| {
+        self.start_with(request, async |service, request| service.start(request).await).await
+    }
+
+    /// Starts a child, which an earlier run of its parent may have started.
+    pub async fn start_child(&self, request: StartRequest, again: bool) -> Result<ExecutionId, ServiceError> {
+        self.start_with(request, async |service, request| service.start_child(request, again).await).await
+    }
+
+    async fn start_with(
+        &self,
+        request: StartRequest,
+        start: impl AsyncFnOnce(Service, StartRequest) -> Result<Started, ServiceError>,
+    ) -> Result<ExecutionId, ServiceError> {
+        let started = |started: &Started| {
             let execution = &started.execution;
             Answer::OfExecution(ExecutionCallAnswer::Started {
                 execution: execution.id.clone(),
@@ -117,7 +130,7 @@ impl Process {
             })
         };
         let asked = Request::OfExecution(Asked::Start(request.id.clone()));
-        let started = self.call(asked, started, async |service| service.start(request).await).await?;
+        let started = self.call(asked, started, async |service| start(service, request).await).await?;
         Ok(started.execution.id)
     }
 

@@ -146,6 +146,7 @@ async fn a_hundred_places_of_a_fan_out_are_one_unit_each() {
         execution: one.execution.id.clone(),
         incarnation: one.execution.incarnation,
         run: 1,
+        again: 0,
         slot: None,
         step: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),

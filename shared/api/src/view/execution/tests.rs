@@ -102,6 +102,7 @@ fn open_steps_timers_and_children_are_the_waits() {
         name: step("ship"),
         execution: ExecutionId::parse("ship-7").unwrap(),
         policy: ParentClosePolicy::Terminate,
+        left: false,
     };
     let journal = [
         remote(0, "label[0]"),
@@ -215,6 +216,7 @@ fn a_later_run_shows_its_own_beginning_and_the_end_closes_the_timeline() {
         execution: ExecutionId::parse("parent").unwrap(),
         incarnation: Incarnation::from_bytes([2; Incarnation::LEN]),
         run: 3,
+        again: 0,
         slot: None,
         step: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
@@ -254,7 +256,7 @@ fn an_earlier_run_ends_with_its_outcome_or_where_the_next_one_continues() {
 fn work_that_ended_with_an_execution_is_listed_before_its_end() {
     let child = |name: &str, policy| {
         let execution = ExecutionId::parse(name).unwrap();
-        entry(1, Happened::Child { name: step(name), execution, policy })
+        entry(1, Happened::Child { name: step(name), execution, policy, left: false })
     };
     let journal = [
         remote(1, "label"),
@@ -275,6 +277,7 @@ fn the_start_of_a_child_is_shown_once_under_the_childs_name() {
         name: step("child:t"),
         execution: ExecutionId::parse("t").unwrap(),
         policy: ParentClosePolicy::Abandon,
+        left: false,
     };
     let started = |name: &str| entry(1, Happened::Fired { name: step(name) });
     let journal = [entry(1, child), started("start:child:t"), started("on_failure:start:child:t")];

@@ -4,7 +4,7 @@ use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::command::{Close, Ending};
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::journal::Entry;
+use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{expired_or_unchanged, new_segments, turn_with_lease, update};
 use crate::execution::{Execution, ExecutionOutcome, RunAttempt, append, closing, retention};
 use crate::payload::Payload;
@@ -28,27 +28,27 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
             closing::conclude(&mut after, outcome.clone(), context);
             update(execution, after, context, closed)
         }
-        Ending::FailedRun { outcome, retry, events } => {
-            retry_run::decide(execution, after, &FailedRun { outcome, retry, events }, context)
+        Ending::FailedRun { outcome, retry, carried } => {
+            retry_run::decide(execution, after, &FailedRun { outcome, retry, carried }, context)
         }
         Ending::ContinueAsNew { .. } if execution.cancel_requested => {
             // Its code stops here: the next run wouldn't start anything.
             closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
             update(execution, after, context, closed)
         }
-        Ending::ContinueAsNew { input, events } => {
+        Ending::ContinueAsNew { input, carried } => {
             if let Some(failing) = &execution.failing {
                 // The `on_failure` code can only recover with a result. A new run could already be past its deadline,
                 // and would fail again.
                 closing::conclude(&mut after, failing.outcome.clone(), context);
                 return update(execution, after, context, closed);
             }
-            if !has_all_pending(events, &after) {
+            if !has_all_pending(carried, &after) {
                 // The next turn reads the journal again and brings these events too.
                 return Decision::refuse(Some(execution), Reject::TurnLost);
             }
             let sealed = append::seal_run(&after, context);
-            start_next_run(&mut after, input.as_ref(), events, context);
+            start_next_run(&mut after, input.as_ref(), carried, context);
             let sealed = new_segments(&after, sealed, context);
             let mut decision = update(execution, after, context, closed);
             decision.new_items.extend(sealed);
@@ -59,8 +59,9 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
 
 /// Whether a turn brings as many events as are pending in the record. The turn counts them in the whole journal, again
 /// after each write of another caller. If it missed some all the same, they must not be lost.
-pub(super) fn has_all_pending(events: &[Entry], execution: &Execution) -> bool {
-    u32::try_from(events.len()).is_ok_and(|count| count == execution.pending_events)
+pub(super) fn has_all_pending(carried: &[Entry], execution: &Execution) -> bool {
+    let events = carried.iter().filter(|entry| matches!(entry.what, Happened::Event { .. }));
+    u32::try_from(events.count()).is_ok_and(|count| count == execution.pending_events)
 }
 
 /// Starts the next run. The execution keeps its deadline; the run gets a new one.
@@ -70,13 +71,13 @@ pub(super) fn has_all_pending(events: &[Entry], execution: &Execution) -> bool {
 fn start_next_run(
     execution: &mut Execution,
     input: Option<&Payload>,
-    events: &[Entry],
+    carried: &[Entry],
     context: &Context<'_>,
 ) {
     let idle_turns = if execution.input.as_ref() == input { execution.idle_turns } else { 0 };
     execution.input = input.cloned();
     execution.failing = None;
-    new_run(execution, events, context.now);
+    new_run(execution, carried, context.now);
     closing::make_pending(execution, context.now, context.now);
     execution.idle_turns = idle_turns;
 }

@@ -2,17 +2,19 @@
 
 use crate::command::Context;
 use crate::error::Reject;
-use crate::execution::command::Rerun;
+use crate::execution::command::{Given, Rerun};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened, RESTARTED};
 use crate::execution::update::{new_segments, turn, update};
 use crate::execution::{Execution, ExecutionState, append, closing, due, retention};
+use crate::time::earliest;
 
 use super::close::new_run;
+use super::start::spill;
 
 pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decision {
     match &execution.state {
-        ExecutionState::Ended(_) => begin(execution, rerun, context),
+        ExecutionState::Ended(_) => run_again(execution, execution.clone(), rerun, None, context),
         ExecutionState::Pending(_)
         | ExecutionState::Running(_)
         | ExecutionState::Waiting(_)
@@ -37,19 +39,31 @@ fn is_untouched(execution: &Execution) -> bool {
         && execution.journal.last().is_some_and(is_note)
 }
 
-fn begin(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decision {
-    let mut after = execution.clone();
-    after.deadline_at = execution.timeouts.execution.map(|timeout| context.now.plus(timeout));
+/// Starts a new run of an execution that has ended, on the terms of `after`: with this input, or that of its last run.
+pub(super) fn run_again(
+    execution: &Execution,
+    mut after: Execution,
+    rerun: &Rerun,
+    given: Option<&Given>,
+    context: &Context<'_>,
+) -> Decision {
+    after.deadline_at = after.timeouts.execution.map(|timeout| context.now.plus(timeout));
     after.failing = None;
     after.cancel_requested = false;
     closing::make_pending(&mut after, context.now, context.now);
     new_run(&mut after, &rerun.preserved, context.now);
-    after.repeats = rerun.is_same_work.then(|| execution.repeats.unwrap_or(execution.run));
+    after.repeats = rerun.is_same_work.then(|| execution.work());
+    let mut new_items = vec![];
+    if let Some(given) = given {
+        let kept = after.kept.filter(|_| !rerun.preserved.is_empty());
+        (after, new_items) = spill(after, given, context);
+        after.kept = earliest([kept, after.kept]);
+    }
     append::note(&mut after, RESTARTED, context);
-    let sealed = new_segments(execution, append::seal_run(execution, context), context);
+    new_items.extend(new_segments(execution, append::seal_run(execution, context), context));
     let mut decision = reopened(execution, after, context);
     if !decision.writes.is_empty() {
-        decision.new_items.extend(sealed);
+        decision.new_items.extend(new_items);
     }
     decision
 }

@@ -20,8 +20,8 @@ const TIMED_OUT: &str = "timed_out";
 pub(super) struct FailedRun<'a> {
     pub(super) outcome: &'a ExecutionOutcome,
     pub(super) retry: &'a RetryPolicy,
-    /// All events that no wait has taken.
-    pub(super) events: &'a [Entry],
+    /// See [`Ending::ContinueAsNew`](crate::execution::command::Ending::ContinueAsNew).
+    pub(super) carried: &'a [Entry],
 }
 
 /// Runs the run again, or ends the execution. `after` has the last entries of the run.
@@ -39,7 +39,7 @@ pub(super) fn decide(
             return update(execution, after, context, closed);
         }
     };
-    if !has_all_pending(failed.events, &after) {
+    if !has_all_pending(failed.carried, &after) {
         return Decision::refuse(Some(execution), Reject::TurnLost);
     }
     let mut ended = after.clone();
@@ -49,7 +49,7 @@ pub(super) fn decide(
         end.retried_at = Some(starts_at);
     }
     let number = number_of(execution) + 1;
-    new_run(&mut after, failed.events, starts_at);
+    new_run(&mut after, failed.carried, starts_at);
     after.attempt = Some(RunAttempt { number, ..RunAttempt::first_of(failed.retry.max_attempts) });
     append::note(&mut after, RETRIED, context);
     // The policy limits how often this happens, so the new run's turns count anew.

@@ -5,40 +5,43 @@ use crate::decision::{Effect, NewItem, Write};
 use crate::due::Due;
 use crate::due_slot;
 use crate::error::{Reject, TakenBy};
-use crate::execution::command::{Given, Start, StartPolicy};
+use crate::execution::command::{EndedChild, Given, Start, StartPolicy};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::size as record_size;
-use crate::execution::update::turn;
+use crate::execution::update::{turn, update};
 use crate::execution::{Execution, ExecutionOutcome, ExecutionState, FORMAT, Ready, closing, due, retention};
 use crate::gate::Position;
 use crate::gate::line::Move;
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
+use crate::parent::Parent;
 use crate::parked::Parked;
 use crate::payload::{BlobRef, Json, Payload};
 use crate::size;
+
+use super::restart::run_again;
 
 /// Bytes kept free for fields that are added to the record later: a turn, an outcome, a small result.
 const GROWTH_BYTES: usize = 400;
 
 pub(super) fn decide(existing: Option<&Execution>, start: &Start, context: &Context<'_>) -> Decision {
     match existing {
-        Some(execution) => repeat(execution, start),
+        Some(execution) => repeat(execution, start, context),
         None => create(start, context),
     }
 }
 
 /// A start with the id of an existing execution.
-fn repeat(execution: &Execution, start: &Start) -> Decision {
+fn repeat(execution: &Execution, start: &Start, context: &Context<'_>) -> Decision {
     // This same call created it, and its answer was lost: the caller still learns that it is new.
     let ours = execution.incarnation == start.incarnation;
-    // The id is taken if the execution is of another workflow, whatever the policy says.
-    let is_another = start.policy == StartPolicy::Reject || execution.workflow != start.workflow;
-    if !ours && is_another {
-        let is_same = execution.workflow == start.workflow;
-        let by =
-            if is_same { TakenBy::Execution } else { TakenBy::OtherWorkflow(execution.workflow.clone()) };
+    if !ours && let Some(by) = taken_by(execution, start) {
         return Decision::refuse(Some(execution), Reject::IdConflict { by, since: execution.created_at });
+    }
+    if let (Some(parent), Some(before)) = (&start.parent, &execution.parent)
+        && parent.is_later_than(before)
+    {
+        return child_again(execution, start, context);
     }
     let reply = Reply::Started { existed: !ours };
     let mut decision = Decision::unchanged(execution, Ok(reply));
@@ -50,6 +53,54 @@ fn repeat(execution: &Execution, start: &Start) -> Decision {
     let is_said = matches!(execution.state, ExecutionState::Ended(_)) && execution.parent == start.parent;
     decision.effects.extend(execution.parent.clone().filter(|_| is_said).map(Effect::NotifyParent));
     decision
+}
+
+/// Who has the id, if the start is refused because of it. A child must be one of the same parent and workflow. Any other
+/// start is refused if the execution is of another workflow, whatever the policy says.
+fn taken_by(execution: &Execution, start: &Start) -> Option<TakenBy> {
+    let is_other_workflow = execution.workflow != start.workflow;
+    let owner = execution.parent.as_ref();
+    let is_owner = |of: &Parent| {
+        owner.is_some_and(|owner| (&owner.execution, owner.incarnation) == (&of.execution, of.incarnation))
+    };
+    let is_anothers = start.parent.as_ref().is_some_and(|of| !is_owner(of));
+    match owner {
+        Some(owner) if is_anothers => Some(TakenBy::ChildOf(owner.execution.clone())),
+        _ if is_other_workflow => Some(TakenBy::OtherWorkflow(execution.workflow.clone())),
+        _ if is_anothers || start.policy == StartPolicy::Reject => Some(TakenBy::Execution),
+        _ => None,
+    }
+}
+
+/// A child that the same parent has started before: in an earlier run, or before an operator had it run again.
+fn child_again(execution: &Execution, start: &Start, context: &Context<'_>) -> Decision {
+    let existed = Ok(Reply::Started { existed: true });
+    let mut after = Execution { parent: start.parent.clone(), ..execution.clone() };
+    let seen = |version: u64| version == execution.version;
+    match (&execution.state, &start.ended) {
+        (ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_), _) => {
+            update(execution, after, context, existed)
+        }
+        (ExecutionState::Ended(_), EndedChild::Kept { seen_version }) if seen(*seen_version) => {
+            let mut decision = update(execution, after, context, existed);
+            decision.effects.extend(start.parent.clone().map(Effect::NotifyParent));
+            decision
+        }
+        (ExecutionState::Ended(_), EndedChild::Again { seen_version, rerun }) if seen(*seen_version) => {
+            after.timeouts = start.timeouts;
+            after.on_failure = start.on_failure;
+            after.queue.clone_from(&start.queue);
+            after.lane = start.lane;
+            after.admission.clone_from(&start.admission);
+            after.trace = start.trace;
+            let mut decision = run_again(execution, after, rerun, Some(&start.given), context);
+            if let Ok((_, reply @ Reply::Changed { .. })) = &mut decision.outcome {
+                *reply = Reply::Started { existed: true };
+            }
+            decision
+        }
+        (ExecutionState::Ended(_) | ExecutionState::Closing(_), _) => Decision::unchanged(execution, existed),
+    }
 }
 
 fn create(start: &Start, context: &Context<'_>) -> Decision {

@@ -53,6 +53,7 @@ impl Replay {
         self.patches = None;
         self.untouched = true;
         self.reopened.clear();
+        self.left.clear();
         self.begun.clear();
         self.stored = journal.len();
         self.in_flight.clear();

@@ -209,6 +209,7 @@ fn children_are_open_until_they_end() {
         name: name("child:child"),
         execution: child.clone(),
         policy: ParentClosePolicy::Terminate,
+        left: false,
     };
     let mut replay = replay([begun]);
     assert_eq!(replay.open_children(), [(name("child:child"), child)]);

@@ -35,7 +35,7 @@ async fn family(children: usize, steps: usize) -> Scene {
         scene.service.start(request).await.unwrap();
         turns.push(scene.turn().await.unwrap());
         let (name, policy) = (name(&format!("pack[{number}]")), ParentClosePolicy::Terminate);
-        let what = Happened::Child { name, execution: child, policy };
+        let what = Happened::Child { name, execution: child, policy, left: false };
         begun.push(Entry { at: parent.execution.created_at, what });
     }
     for turn in turns {

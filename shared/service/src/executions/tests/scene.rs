@@ -310,6 +310,7 @@ impl Scene {
             name: name("pack"),
             execution: id(called),
             policy: ParentClosePolicy::default(),
+            left: false,
         };
         Entry { at: self.clock.now(), what }
     }

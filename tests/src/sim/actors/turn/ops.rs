@@ -255,6 +255,7 @@ impl RunningTurn<'_> {
                 execution: self.execution.id.clone(),
                 incarnation: self.execution.incarnation,
                 run: self.execution.run,
+                again: 0,
                 slot: None,
                 step: None,
                 on_close: policy,
@@ -269,8 +270,8 @@ impl RunningTurn<'_> {
                 parent: Some(parent),
                 ..StartRequest::new(workflow(), self.execution.queue.clone())
             };
-            self.process.start(request).await?;
-            self.push(Happened::Child { name, execution: id, policy });
+            self.process.start_child(request, self.execution.repeats.is_some()).await?;
+            self.push(Happened::Child { name, execution: id, policy, left: false });
             // It hasn't ended as far as this turn knows.
         } else if self.has_ended(&name) {
             return Ok(Flow::Next);
@@ -279,9 +280,10 @@ impl RunningTurn<'_> {
     }
 }
 
-/// The id of the child that the run's operation of this number starts.
+/// The id of the child that the run's operation of this number starts. Every other one is that of earlier runs too.
 #[expect(clippy::expect_used, reason = "the id contains only letters, digits and base64url characters")]
 fn child_id(execution: &Execution, number: usize) -> ExecutionId {
-    let id = format!("c-{}-{}-{number}", execution.incarnation, execution.run);
+    let run = if number.is_multiple_of(2) { execution.work() } else { 1 };
+    let id = format!("c-{}-{run}-{number}", execution.incarnation);
     ExecutionId::parse(id).expect("an id")
 }

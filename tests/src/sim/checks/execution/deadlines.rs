@@ -7,6 +7,7 @@ use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome};
 use tickover_core::time::Timestamp;
 
 use super::found;
+use super::journals::rerun_of;
 use super::story::{Step, visible_instant};
 use crate::sim::history::execution::Ruling;
 use crate::sim::trace::clock;
@@ -27,7 +28,7 @@ pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
 }
 
 fn is_restart(ruling: &Ruling) -> bool {
-    matches!(ruling.command, Command::Restart(_))
+    rerun_of(&ruling.command).is_some()
 }
 
 /// The deadlines from the code's settings, which come with the start of a turn if the execution's start had none: over

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickover_core::execution::command::{Command, Ending};
+use tickover_core::execution::ParentClosePolicy;
+use tickover_core::execution::command::{Command, EndedChild, Ending, Rerun};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
 use tickover_core::id::StepName;
 
@@ -42,7 +43,8 @@ fn the_journal_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violati
         let Ending::ContinueAsNew { .. } = close.ending else { return None };
         let whole: Vec<Entry> = old.iter().copied().chain(&close.entries).cloned().collect();
         expected.extend(pending_events(&whole).into_iter().cloned());
-    } else if let Command::Restart(rerun) = &ruling.command {
+        expected.extend(left_open(&whole));
+    } else if let Some(rerun) = rerun_of(&ruling.command) {
         if let Some(entry) = rerun.preserved.iter().find(|entry| !may_be_kept(entry, old)) {
             return Some(found(Invariant::Journal, after, format!("it begins with {entry:?}")));
         }
@@ -50,11 +52,50 @@ fn the_journal_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violati
     } else {
         return Some(found(Invariant::Journal, after, "no command started a new run"));
     }
-    let carried: Vec<String> =
-        new.iter().filter(|entry| !is_note(entry)).map(|carried| entry(carried)).collect();
+    let mut carried: Vec<&Entry> = new.iter().copied().filter(|entry| !is_note(entry)).collect();
+    // Events stay in order. Children have none.
+    carried.sort_by_key(|entry| left_name(entry));
+    let carried: Vec<String> = carried.into_iter().map(entry).collect();
     let expected: Vec<String> = expected.iter().map(entry).collect();
     let what = || format!("it begins with {carried:?}, not with {expected:?}");
     (carried != expected).then(|| found(Invariant::Journal, after, what()))
+}
+
+/// The open children that end with the execution, as the next run begins with them.
+fn left_open(whole: &[Entry]) -> Vec<Entry> {
+    let mut open: BTreeMap<&StepName, Entry> = BTreeMap::new();
+    for entry in whole {
+        match &entry.what {
+            Happened::Child { name, execution, policy, .. } => {
+                let (of, execution, policy) = (name.clone(), execution.clone(), *policy);
+                let what = Happened::Child { name: of, execution, policy, left: true };
+                open.insert(name, Entry { at: entry.at, what });
+            }
+            Happened::Step { name, .. } | Happened::Reopened { name } => drop(open.remove(name)),
+            _ => {}
+        }
+    }
+    let ends = |entry: &Entry| matches!(&entry.what, Happened::Child { policy, .. } if *policy != ParentClosePolicy::Abandon);
+    open.into_values().filter(ends).collect()
+}
+
+const fn left_name(entry: &Entry) -> Option<&StepName> {
+    match &entry.what {
+        Happened::Child { name, left: true, .. } => Some(name),
+        _ => None,
+    }
+}
+
+/// The results with which a command starts a new run of an execution that has ended.
+pub(super) const fn rerun_of(command: &Command) -> Option<&Rerun> {
+    match command {
+        Command::Restart(rerun) => Some(rerun),
+        Command::Start(start) => match &start.ended {
+            EndedChild::Again { rerun, .. } => Some(rerun),
+            EndedChild::Found | EndedChild::Kept { .. } => None,
+        },
+        _ => None,
+    }
 }
 
 /// Whether a run may begin with an entry of the one before: of steps, only with those that completed.
@@ -83,7 +124,7 @@ const fn is_note(entry: &Entry) -> bool {
 fn unique_key(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
     match &entry.what {
         Happened::Attempt { name, attempt, error: Some(_), .. } => Some(("failure", name, *attempt)),
-        Happened::Remote { name } | Happened::Child { name, .. } => Some(("beginning", name, 0)),
+        Happened::Remote { name } | Happened::Child { name, left: false, .. } => Some(("beginning", name, 0)),
         Happened::Step { name, .. } => Some(("result", name, 0)),
         Happened::Captured { name, .. } => Some(("value", name, 0)),
         Happened::Until { name, .. } => Some(("instant", name, 0)),
@@ -91,6 +132,7 @@ fn unique_key(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
         Happened::Waited { name, .. } => Some(("wait's end", name, 0)),
         // An attempt that is recorded before it runs is recorded again if its worker was lost.
         Happened::Attempt { error: None, .. }
+        | Happened::Child { left: true, .. }
         | Happened::Reopened { .. }
         | Happened::Event { .. }
         | Happened::EventsCleared { .. }

@@ -11,6 +11,7 @@ use tickover_core::size;
 use tickover_core::time::Timestamp;
 
 use super::found;
+use super::journals::rerun_of;
 use super::story::{Step, visible_instant, watched_instant};
 use crate::sim::Run;
 use crate::sim::fault_plan::SKEW;
@@ -152,8 +153,9 @@ fn i6_an_outcome_stays(step: &Step<'_>) -> Option<Violation> {
     let before = step.before?.closed()?;
     let reopened = matches!(step.before?.state, ExecutionState::Ended(_))
         && step.ruling.is_some_and(|ruling| {
-            let by_operator = matches!(ruling.command, Command::Restart(_) | Command::RetryStep { .. });
-            by_operator && ruling.outcome.is_ok()
+            let again =
+                rerun_of(&ruling.command).is_some() || matches!(ruling.command, Command::RetryStep { .. });
+            again && ruling.outcome.is_ok()
         });
     let stays = step
         .after

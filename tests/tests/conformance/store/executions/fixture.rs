@@ -99,6 +99,7 @@ pub(super) fn parent_of(id: &str, incarnation: Incarnation) -> Parent {
         execution: execution_id(id),
         incarnation,
         run: 1,
+        again: 0,
         slot: None,
         step: None,
         on_close: ParentClosePolicy::default(),

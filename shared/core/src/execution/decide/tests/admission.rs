@@ -78,7 +78,7 @@ fn places_are_kept_through_waits_and_runs_and_given_up_with_the_outcome() {
     let scene = limited().started().with_places("a", 1).wait("a");
     assert!(scene.freed().is_empty() && scene.record().owns_place(version_mark(1)));
     let scene = scene.wake().start_turn("b");
-    let scene = scene.close_with("b", vec![], Ending::ContinueAsNew { input: None, events: vec![] });
+    let scene = scene.close_with("b", vec![], Ending::ContinueAsNew { input: None, carried: vec![] });
     assert!(scene.freed().is_empty() && scene.record().owns_place(version_mark(1)));
     let scene = scene.start_turn("c").close("c", ExecutionOutcome::Completed { output: None });
     let freed = scene.freed();

@@ -42,6 +42,7 @@ pub(super) fn execution() -> Plan {
         lane: crate::lane::Lane::default(),
         admission: None,
         policy: StartPolicy::UseExisting,
+        ended: crate::execution::command::EndedChild::Found,
         in_line: false,
         given: Given { input: None, details: None, blob_ids: [blob("input"), blob("details")] },
         is_fence: false,
@@ -122,6 +123,7 @@ pub(super) fn parent() -> Parent {
         execution,
         incarnation: Incarnation::from_bytes([4; 8]),
         run: 1,
+        again: 0,
         slot: None,
         step: None,
         on_close: crate::execution::ParentClosePolicy::default(),
@@ -166,7 +168,12 @@ pub(super) fn remote(text: &str) -> Entry {
 /// The start of a child.
 pub(super) fn child(text: &str) -> Entry {
     let execution = ExecutionId::parse(text).unwrap();
-    entry(Happened::Child { name: name(text), execution, policy: ParentClosePolicy::RequestCancel })
+    entry(Happened::Child {
+        name: name(text),
+        execution,
+        policy: ParentClosePolicy::RequestCancel,
+        left: false,
+    })
 }
 
 /// The end of a remote step or a child.

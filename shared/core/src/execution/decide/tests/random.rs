@@ -192,7 +192,7 @@ impl Life {
                 if *overlooks {
                     events.pop();
                 }
-                let ending = Ending::ContinueAsNew { input: None, events };
+                let ending = Ending::ContinueAsNew { input: None, carried: events };
                 Command::Close(Close { lease: self.lease(*whose), entries: vec![], ending, on_failure: None })
             }
             Step::Heartbeat(whose) => Command::Heartbeat { lease: self.lease(*whose), entries: vec![] },

@@ -202,7 +202,7 @@ fn events_that_no_wait_has_taken_are_pending_in_the_next_attempt() {
     let lost = scene.close_with(
         "a",
         vec![],
-        Ending::FailedRun { outcome: broken(), retry: RetryPolicy::parse(POLICY).unwrap(), events: vec![] },
+        Ending::FailedRun { outcome: broken(), retry: RetryPolicy::parse(POLICY).unwrap(), carried: vec![] },
     );
     let retry = RetryPolicy::parse(POLICY).unwrap();
     let scene = lost.refuses(Reject::TurnLost).fail_run_with("a", broken(), retry, events.clone());

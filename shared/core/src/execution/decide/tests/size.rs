@@ -12,10 +12,10 @@ use crate::failure::Failure;
 use crate::flow::Priority;
 use crate::gate::Places;
 use crate::gate::rate::Reservation;
-use crate::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName, WorkerName, WorkflowName};
+use crate::id::{ExecutionId, Fingerprint, Incarnation, QueueName, WorkerName, WorkflowName};
 use crate::lane::Lane;
 use crate::limits;
-use crate::parent::{Parent, Slot};
+use crate::parent::Parent;
 use crate::payload::Payload;
 use crate::retry::{MaxAttempts, RetryPolicy};
 use crate::trace::TraceContext;
@@ -56,12 +56,13 @@ fn largest_admission() -> Admission {
 }
 
 pub(super) fn largest_parent() -> Parent {
-    let slot = Slot { label: Nonce::from_bytes([255; 8]), item: u16::MAX, place: 99, of: 100 };
     Parent {
         execution: ExecutionId::parse("p".repeat(limits::EXECUTION_ID_MAX)).unwrap(),
         incarnation: Incarnation::from_bytes([255; 8]),
         run: 99_999,
-        slot: Some(slot),
+        again: 99,
+        // Only remote steps have one.
+        slot: None,
         step: None,
         on_close: crate::execution::ParentClosePolicy::RequestCancel,
     }
@@ -139,12 +140,12 @@ fn through_every_state(begin: impl Fn() -> Scene) {
     for bytes in [0, 60, 240, 10_000] {
         let (scene, events) = with_all_pending(working());
         let retry = RetryPolicy { max_attempts: attempts(), ..RetryPolicy::none() };
-        let ending = Ending::FailedRun { outcome: failure(bytes), retry, events };
+        let ending = Ending::FailedRun { outcome: failure(bytes), retry, carried: events };
         take(scene.close_with("a", vec![], ending), "b").wait("b").is(Status::Waiting);
     }
     let input = Some(Payload::Inline(json(&text(100))));
     let (scene, events) = with_all_pending(working());
-    let ending = Ending::ContinueAsNew { input, events };
+    let ending = Ending::ContinueAsNew { input, carried: events };
     take(scene.close_with("a", vec![], ending), "b").wait("b").is(Status::Waiting);
 }
 

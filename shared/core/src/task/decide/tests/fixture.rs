@@ -110,6 +110,7 @@ pub(crate) fn parent() -> Parent {
         execution,
         incarnation: Incarnation::from_bytes([5; 8]),
         run: 1,
+        again: 0,
         slot: None,
         step: None,
         on_close: crate::execution::ParentClosePolicy::default(),

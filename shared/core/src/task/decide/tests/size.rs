@@ -62,6 +62,7 @@ fn largest_step() -> Plan {
         execution: ExecutionId::parse("p".repeat(limits::EXECUTION_ID_MAX)).unwrap(),
         incarnation: Incarnation::from_bytes([255; 8]),
         run: 99_999,
+        again: 0,
         slot: Some(slot),
         step: Some(StepName::parse("n".repeat(StepName::MAX)).unwrap()),
         on_close: crate::execution::ParentClosePolicy::default(),

@@ -79,7 +79,7 @@ fn check_fence(before: &Execution, command: &Command, decision: &Decision, conte
 
 /// Whether a next run would start without some of the pending events.
 fn drops_events(before: &Execution, command: &Command) -> bool {
-    let Command::Close(Close { ending: Ending::ContinueAsNew { events, .. }, .. }) = command else {
+    let Command::Close(Close { ending: Ending::ContinueAsNew { carried: events, .. }, .. }) = command else {
         return false;
     };
     u32::try_from(events.len()) != Ok(before.pending_events)

@@ -1,0 +1,178 @@
+//! What a rerun keeps of the run before, as a user's program sees it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tickover::client::Rerun;
+use tickover::client::wire::request::CallbackResult;
+use tickover::prelude::*;
+use tickover::test::{BEGINNING, TestEnv};
+use tickover::{Millis, step_info};
+
+/// What the steps have done, in order, and which of them still fail.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<(Vec<String>, Vec<String>)>>);
+
+impl Log {
+    fn add(&self, line: impl Into<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.push(line.into());
+    }
+
+    fn lines(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    fn breaks(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.push(name.to_owned());
+    }
+
+    fn mend(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clear();
+    }
+
+    fn is_broken(&self, name: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.iter().any(|broken| broken == name)
+    }
+}
+
+/// Notes its name and its key, and fails as long as it is broken.
+#[tickover::step(retry = "none")]
+async fn work(#[state] log: &Log, name: String) -> Result<String, Failure> {
+    log.add(name.as_str());
+    if log.is_broken(&name) {
+        Err(Failure::new("broken", name))
+    } else {
+        Ok(step_info().unwrap().idempotency_key)
+    }
+}
+
+fn named(name: &str) -> tickover::Step<String, Failure> {
+    work(name.to_owned()).named(name)
+}
+
+/// A system in which these steps fail.
+fn env(broken: &[&str]) -> (TestEnv, Log) {
+    let log = Log::default();
+    for name in broken {
+        log.breaks(name);
+    }
+    let workflows = (approval, naps, refunding, sending, receiver);
+    (TestEnv::new().workflow(workflows).state(log.clone()), log)
+}
+
+/// The token of the only execution of `approval`.
+static TOKEN: Mutex<String> = Mutex::new(String::new());
+
+#[tickover::workflow]
+async fn approval(ctx: Ctx, (): ()) -> Result<String> {
+    let callback = ctx.callback("approval", within("1d")).await?;
+    callback.token().clone_into(&mut TOKEN.lock().unwrap_or_else(PoisonError::into_inner));
+    let answer = match callback.result::<u32>().await {
+        Ok(answer) => format!("answered {answer}"),
+        Err(error) => error.to_string(),
+    };
+    ctx.step(named("after")).await?;
+    Ok(answer)
+}
+
+#[tokio::test]
+async fn a_callback_that_was_answered_stays_answered_and_a_rerun_of_all_makes_a_new_one() {
+    let (env, log) = env(&["after"]);
+    let run = env.start(&approval, ()).await.unwrap();
+    let answer = async |number: &str| {
+        env.advance("1h").await.unwrap();
+        let token = TOKEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let result = CallbackResult { output: serde_json::from_str(number).ok() };
+        env.client().api().complete_callback(&token, &result).await.unwrap();
+    };
+    answer("7").await;
+    run.result().await.unwrap_err();
+    env.advance("2d").await.unwrap();
+    log.mend();
+    run.rerun(Rerun::Failed).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "answered 7");
+    run.rerun(Rerun::All).await.unwrap();
+    answer("8").await;
+    assert_eq!(run.result().await.unwrap(), "answered 8");
+}
+
+/// It fails while it sleeps.
+#[tickover::workflow]
+async fn naps(ctx: Ctx, (): ()) -> Result<()> {
+    ctx.sleep("first", "1h").await?;
+    let nap = ctx.sleep("second", "2h");
+    let fails = async {
+        ctx.sleep("third", "1h").await?;
+        ctx.step(named("after")).await?;
+        Ok(())
+    };
+    tokio::try_join!(nap, fails)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn sleeps_that_have_ended_are_kept_and_others_begin_again() {
+    let (env, log) = env(&["after"]);
+    let run = env.start(&naps, ()).await.unwrap();
+    run.result().await.unwrap_err();
+    assert!(env.now().since(BEGINNING) < Millis::from_secs(7_260));
+    env.advance("5h").await.unwrap();
+    log.mend();
+    let again = env.now();
+    run.rerun(Rerun::Failed).await.unwrap();
+    run.result().await.unwrap();
+    let took = env.now().since(again).as_u64();
+    assert!((7_200_000..7_260_000).contains(&took), "{took}");
+}
+
+async fn refund(ctx: Ctx, (): (), _: Cause) -> Result<Option<()>> {
+    ctx.step(named("refund")).await?;
+    Ok(None)
+}
+
+#[tickover::workflow(on_failure = refund)]
+async fn refunding(ctx: Ctx, (): ()) -> Result<()> {
+    ctx.step(named("charge")).await?;
+    ctx.step(named("ship")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_code_after_a_failure_runs_whole_after_each_failure() {
+    let (env, log) = env(&["ship"]);
+    let run = env.start(&refunding, ()).await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(log.lines(), ["charge", "ship", "refund"]);
+    run.rerun(Rerun::Failed).await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(log.lines(), ["ship", "refund"]);
+}
+
+async fn sorry(ctx: Ctx, to: String, _: Cause) -> Result<Option<()>> {
+    ctx.send_event("tell", to.as_str(), "news", &"sorry").await?;
+    Ok(None)
+}
+
+#[tickover::workflow(on_failure = sorry)]
+async fn sending(ctx: Ctx, to: String) -> Result<()> {
+    ctx.send_event("tell", to.as_str(), "news", &"begun").await?;
+    ctx.step(named("ship")).await?;
+    Ok(())
+}
+
+#[tickover::workflow]
+async fn receiver(ctx: Ctx, (): ()) -> Result<Vec<String>> {
+    let first: String = ctx.wait_for_event("news", forever()).await?;
+    let second: String = ctx.wait_for_event("news", within("1h")).await?;
+    Ok(vec![first, second])
+}
+
+#[tokio::test]
+async fn an_event_of_the_code_after_a_failure_is_its_own() {
+    let (env, _log) = env(&["ship"]);
+    let to = env.submit(env.client().start(&receiver, ()).id("to")).await.unwrap();
+    let run = env.start(&sending, "to".to_owned()).await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(to.result().await.unwrap(), ["begun", "sorry"]);
+}

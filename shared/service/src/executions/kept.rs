@@ -1,0 +1,203 @@
+//! What a rerun keeps of the run before: by what an entry means, not by its type.
+//!
+//! | of the last run | a rerun of what failed | a rerun of all | restart, `continue_as_new`, retry of the run |
+//! |---|---|---|---|
+//! | captured values | kept | kept | |
+//! | steps, remote steps and children that completed | kept | | |
+//! | those that failed or hadn't ended | run again, under the same keys | | |
+//! | pages of a map | completed items are kept | | |
+//! | sleeps and waits that have ended | kept | | |
+//! | those that hadn't | begin again | | |
+//! | callbacks, with their tokens | kept | | |
+//! | events that no wait has taken | kept | | kept, but after a restart |
+//! | what ran after the failure: `on_failure`, undo steps | | | |
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tickover_core::execution::journal::{
+    Entry, Happened, StepOutcome, UNDO_PREFIX, child_of_start, is_after_failure, is_page,
+};
+use tickover_core::id::{EventName, StepName};
+
+/// How the name of a callback's first instant begins. Its token is for one run, and for those that repeat its work.
+const CALLBACK_PREFIX: &str = "callback:";
+
+/// Why a new run can't start from the results of a run that was undone.
+pub(super) const RUN_WAS_UNDONE: &str =
+    "can't build on a run that was undone when it failed: restart it, or run all its steps again";
+
+pub(super) fn is_undoing(name: &StepName) -> bool {
+    name.as_str().starts_with(UNDO_PREFIX)
+}
+
+/// Whether any effect of the run has been undone.
+pub(super) fn was_undone(journal: &[Entry]) -> bool {
+    let undid = |entry: &Entry| {
+        !is_failure(entry) && matches!(&entry.what, Happened::Step { name, .. } if is_undoing(name))
+    };
+    journal.iter().any(undid)
+}
+
+/// The step of an entry.
+pub(super) const fn step_of(entry: &Entry) -> Option<&StepName> {
+    match &entry.what {
+        Happened::Attempt { name, .. }
+        | Happened::Remote { name }
+        | Happened::Child { name, .. }
+        | Happened::Step { name, .. }
+        | Happened::Reopened { name } => Some(name),
+        Happened::Captured { .. }
+        | Happened::Until { .. }
+        | Happened::Fired { .. }
+        | Happened::Event { .. }
+        | Happened::Waited { .. }
+        | Happened::EventsCleared { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => None,
+    }
+}
+
+pub(super) const fn is_failure(entry: &Entry) -> bool {
+    match &entry.what {
+        Happened::Step { outcome, .. } => match outcome {
+            StepOutcome::Completed { .. } => false,
+            StepOutcome::Failed { .. }
+            | StepOutcome::Exhausted { .. }
+            | StepOutcome::TimedOut
+            | StepOutcome::DeadlineExceeded
+            | StepOutcome::Cancelled
+            | StepOutcome::ResultExpired => true,
+        },
+        Happened::Attempt { .. }
+        | Happened::Remote { .. }
+        | Happened::Child { .. }
+        | Happened::Reopened { .. }
+        | Happened::Captured { .. }
+        | Happened::Until { .. }
+        | Happened::Fired { .. }
+        | Happened::Event { .. }
+        | Happened::Waited { .. }
+        | Happened::EventsCleared { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => false,
+    }
+}
+
+/// The entries with which a new run starts. Without `preserve`, they are captured values only.
+pub(super) fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry> {
+    let run = LastRun::of(journal, steps);
+    let taken = events_of_waits(journal);
+    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    for (index, entry) in journal.iter().enumerate() {
+        if !run.keeps(entry, preserve) {
+            gone.insert(index);
+            gone.extend(taken.get(&index));
+        }
+    }
+    journal
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !gone.contains(index))
+        .map(|(_, entry)| entry.clone())
+        .collect()
+}
+
+/// What the whole journal says of its names.
+struct LastRun<'a> {
+    /// Steps that run again, whatever their result.
+    steps: &'a [StepName],
+    /// The last end of each step and child that wasn't run again after it.
+    ends: BTreeMap<&'a StepName, &'a Entry>,
+    /// Sleeps and waits that have ended.
+    over: BTreeSet<&'a StepName>,
+}
+
+impl<'a> LastRun<'a> {
+    fn of(journal: &'a [Entry], steps: &'a [StepName]) -> Self {
+        let (mut ends, mut over) = (BTreeMap::new(), BTreeSet::new());
+        for entry in journal {
+            match &entry.what {
+                Happened::Step { name, .. } => drop(ends.insert(name, entry)),
+                Happened::Reopened { name } => drop(ends.remove(name)),
+                Happened::Fired { name } | Happened::Waited { name, .. } => drop(over.insert(name)),
+                Happened::Attempt { .. }
+                | Happened::Remote { .. }
+                | Happened::Child { .. }
+                | Happened::Captured { .. }
+                | Happened::Until { .. }
+                | Happened::Event { .. }
+                | Happened::EventsCleared { .. }
+                | Happened::Patches { .. }
+                | Happened::Note { .. } => {}
+            }
+        }
+        Self { steps, ends, over }
+    }
+
+    fn keeps(&self, entry: &Entry, preserve: bool) -> bool {
+        match &entry.what {
+            Happened::Captured { name, .. } => {
+                !is_after_failure(name) && (preserve || !name.as_str().starts_with(CALLBACK_PREFIX))
+            }
+            Happened::Step { name, .. } => preserve && self.keeps_end(name, entry),
+            Happened::Until { name, .. } | Happened::Fired { name } | Happened::Waited { name, .. } => {
+                let is_over = || self.over.contains(name) && self.keeps_start(name);
+                preserve && !is_after_failure(name) && is_over()
+            }
+            Happened::Event { .. } | Happened::EventsCleared { .. } => preserve,
+            // How the old run got a result doesn't matter for the new run, which has started nothing of it.
+            Happened::Attempt { .. }
+            | Happened::Remote { .. }
+            | Happened::Child { .. }
+            | Happened::Reopened { .. }
+            | Happened::Note { .. }
+            | Happened::Patches { .. } => false,
+        }
+    }
+
+    /// Whether an end is the last of its name, and good. The outcome of a page may have items that failed: so each page is
+    /// asked for again.
+    fn keeps_end(&self, name: &StepName, entry: &Entry) -> bool {
+        let is_last = self.ends.get(name).is_some_and(|last| std::ptr::eq(*last, entry));
+        is_last
+            && !is_failure(entry)
+            && !self.steps.contains(name)
+            && !is_page(name)
+            && !is_after_failure(name)
+    }
+
+    /// Whether a name isn't that of the start of a child, which is started again if its outcome isn't kept.
+    fn keeps_start(&self, name: &StepName) -> bool {
+        let Some(child) = child_of_start(name) else { return true };
+        self.ends.iter().any(|(name, end)| name.as_str() == child && self.keeps_end(name, end))
+    }
+}
+
+/// The event that each wait took, by their positions in the journal.
+fn events_of_waits(journal: &[Entry]) -> BTreeMap<usize, usize> {
+    let (mut pending, mut taken) = (BTreeMap::<&EventName, VecDeque<usize>>::new(), BTreeMap::new());
+    for (index, entry) in journal.iter().enumerate() {
+        match &entry.what {
+            Happened::Event { name, .. } => pending.entry(name).or_default().push_back(index),
+            Happened::Waited { event: Some(name), .. } => {
+                taken.extend(pending.get_mut(name).and_then(VecDeque::pop_front).map(|event| (index, event)));
+            }
+            Happened::EventsCleared { name, count } => {
+                let events = pending.entry(name).or_default();
+                drop(events.drain(..events.len().min(super::close::index(*count))));
+            }
+            Happened::Attempt { .. }
+            | Happened::Remote { .. }
+            | Happened::Child { .. }
+            | Happened::Step { .. }
+            | Happened::Reopened { .. }
+            | Happened::Captured { .. }
+            | Happened::Until { .. }
+            | Happened::Fired { .. }
+            | Happened::Waited { event: None, .. }
+            | Happened::Patches { .. }
+            | Happened::Note { .. } => {}
+        }
+    }
+    taken
+}
