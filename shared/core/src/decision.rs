@@ -8,7 +8,7 @@ use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
 use crate::flow::{Gated, Paced};
 use crate::gate::{Gate, Waiter};
-use crate::id::{ExecutionId, Fingerprint, GateId, Incarnation, Nonce, Owner, QueueName};
+use crate::id::{EventId, ExecutionId, Fingerprint, GateId, Incarnation, Nonce, Owner, QueueName};
 use crate::operation::Operation;
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
@@ -105,6 +105,13 @@ pub enum NewItem {
         key: SegmentKey,
         segment: Segment,
         /// It is kept until this instant or longer.
+        expires_at: Timestamp,
+    },
+    /// That an execution has the event with this id, which its record no longer shows.
+    Event {
+        of: ExecutionId,
+        incarnation: Incarnation,
+        id: EventId,
         expires_at: Timestamp,
     },
 }
@@ -299,7 +306,7 @@ impl<R, A> Decision<R, A> {
         for part in &self.new_items {
             match part {
                 NewItem::Blob { at, body } => blobs.push((at, body)),
-                NewItem::Segment { .. } => {}
+                NewItem::Segment { .. } | NewItem::Event { .. } => {}
             }
         }
         blobs
@@ -309,7 +316,7 @@ impl<R, A> Decision<R, A> {
         let mut segments = vec![];
         for part in &self.new_items {
             match part {
-                NewItem::Blob { .. } => {}
+                NewItem::Blob { .. } | NewItem::Event { .. } => {}
                 NewItem::Segment { key, segment, .. } => segments.push((key, segment)),
             }
         }

@@ -417,6 +417,11 @@ impl Execution {
         Some(ready.available_at).filter(|at| is_retry && *at == self.run_started_at)
     }
 
+    /// The run, and how many segments its journal has.
+    pub fn stage(&self) -> (u32, u32) {
+        (self.run, self.sealed.map_or(0, |sealed| sealed.segments))
+    }
+
     /// The run whose work the current run does: its own, or that of the run which it repeats.
     pub fn work(&self) -> u32 {
         self.repeats.unwrap_or(self.run)

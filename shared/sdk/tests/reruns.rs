@@ -176,3 +176,66 @@ async fn an_event_of_the_code_after_a_failure_is_its_own() {
     run.result().await.unwrap_err();
     assert_eq!(to.result().await.unwrap(), ["begun", "sorry"]);
 }
+
+/// Counts payments over many runs: a new one for each.
+#[tickover::workflow]
+async fn account(ctx: Ctx, (paid, left): (u32, u32)) -> Result<u32> {
+    if left == 0 {
+        return Ok(paid);
+    }
+    let more: u32 = ctx.wait_for_event("payment", forever()).await?;
+    ctx.continue_as_new((paid + more, left - 1)).await
+}
+
+#[tokio::test]
+async fn an_event_id_counts_once_over_all_runs_and_after_the_end() {
+    let env = TestEnv::new().workflow(account);
+    let run = env.submit(env.client().start(&account, (0, 3)).id("a")).await.unwrap();
+    let to = env.client().handle::<u32>("a").unwrap();
+    let pay = async |id: &str| {
+        let sent = to.send_event("payment", 5).id(id).await.unwrap();
+        env.run_until_idle().await.unwrap();
+        sent.duplicate.unwrap_or_default()
+    };
+    assert!(!pay("one").await);
+    assert!(pay("one").await);
+    assert!(!pay("two").await);
+    assert!(pay("one").await);
+    assert!(!pay("three").await);
+    assert_eq!(run.result().await.unwrap(), 15);
+    for id in ["one", "two", "three"] {
+        assert!(pay(id).await, "{id}");
+    }
+    assert!(to.send_event("payment", 5).id("four").await.is_err());
+    run.restart().await.unwrap();
+    assert!(pay("two").await);
+}
+
+/// Hundreds of events of one run, most of which are in segments by the end.
+#[tickover::workflow]
+async fn counter(ctx: Ctx, of: u32) -> Result<u32> {
+    let mut sum = 0;
+    for _ in 0..of {
+        sum += ctx.wait_for_event::<u32>("payment", forever()).await?;
+    }
+    Ok(sum)
+}
+
+#[tokio::test]
+async fn an_event_id_counts_once_in_a_long_run() {
+    let env = TestEnv::new().workflow(counter);
+    let run = env.submit(env.client().start(&counter, 120).id("c")).await.unwrap();
+    let to = env.client().handle::<u32>("c").unwrap();
+    for number in 0..120 {
+        for repeated in [false, true] {
+            let sent = to.send_event("payment", 1).id(format!("payment-{number}")).await.unwrap();
+            assert_eq!(sent.duplicate.unwrap_or_default(), repeated, "{number}");
+        }
+        assert!(
+            number == 0
+                || to.send_event("payment", 1).id("payment-0").await.unwrap().duplicate.unwrap_or_default()
+        );
+        env.run_until_idle().await.unwrap();
+    }
+    assert_eq!(run.result().await.unwrap(), 120);
+}

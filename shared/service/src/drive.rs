@@ -12,6 +12,7 @@ mod task;
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::command::Context;
 use tickover_core::decision::{Decision, Effect, NewItem};
 use tickover_core::duration::Millis;
@@ -35,6 +36,8 @@ pub(crate) const CONFLICTS_MAX: u32 = 10;
 /// How often the same write or read is repeated because the store throttles or doesn't answer.
 const RETRIES_MAX: u32 = 4;
 pub(crate) const CONFLICT_WAIT: Millis = Millis::new(4);
+/// How many items that a record will point to are written at the same time.
+const ITEMS_AT_ONCE: usize = 16;
 const RETRY_WAIT: Millis = Millis::new(25);
 
 /// What is known of the record before the first decision.
@@ -217,10 +220,8 @@ impl Service {
 
     /// Writes items that a record will point to.
     pub(crate) async fn put_items(&self, parts: &[NewItem]) -> Result<(), ServiceError> {
-        for part in parts {
-            self.with_retries(|| self.ports.store.put_item(part)).await?;
-        }
-        Ok(())
+        let puts = parts.iter().map(|part| self.with_retries(|| self.ports.store.put_item(part)));
+        stream::iter(puts.collect::<Vec<_>>()).buffered(ITEMS_AT_ONCE).try_collect().await.map_err(Into::into)
     }
 
     /// Reads a task; `None` after its retention.

@@ -48,6 +48,7 @@ pub use describe::Described;
 pub(crate) use describe::ONE_WORKFLOW;
 pub(crate) use drive::CALLER_WAITS;
 pub use ends::UnrecordedEnds;
+pub(crate) use events::blob_of_event;
 pub use events::{EventSent, PendingEvent, PendingEvents};
 pub use export::ExportedPage;
 pub(crate) use orphans::MayStart;

@@ -22,6 +22,8 @@ use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
+use crate::executions::blob_of_event;
+
 pub use filter::{ExecutionFilter, Listed, TaskFilter};
 pub use queue::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
 
@@ -166,6 +168,12 @@ pub trait Store: Send + Sync {
             NewItem::Blob { at, body } => self.put_blob(at, body).await,
             NewItem::Segment { of, key, segment, expires_at } => {
                 self.put_segment(of, key, segment, *expires_at).await
+            }
+            NewItem::Event { of, incarnation, id, expires_at } => {
+                let body = Json::string("sent");
+                let id = blob_of_event(of, *incarnation, id);
+                let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
+                self.put_blob(&BlobRef { id, bytes, expires_at: *expires_at }, &body).await
             }
         }
     }

@@ -103,10 +103,15 @@ fn pending_change(entry: &Entry) -> i32 {
     }
 }
 
-/// Moves all entries of the record into segments. No reader takes these segments for part of the journal until the
+/// Moves the entries of the record but the last `stay` into segments. No reader takes these segments for part of the journal until the
 /// record that points to them is written.
-pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
-    let parts = segments_of(std::mem::take(&mut execution.journal));
+pub(super) fn seal(
+    execution: &mut Execution,
+    stay: u32,
+    context: &Context<'_>,
+) -> Vec<(SegmentKey, Segment)> {
+    let leave = execution.journal.len().saturating_sub(usize::try_from(stay).unwrap_or(usize::MAX));
+    let parts = segments_of(execution.journal.drain(..leave).collect());
     parts.into_iter().map(|entries| segment(execution, entries, context)).collect()
 }
 
@@ -114,7 +119,7 @@ pub(super) fn seal(execution: &mut Execution, context: &Context<'_>) -> Vec<(Seg
 /// show the run once the next one has started: the record has only the current run.
 pub(super) fn seal_run(execution: &Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
     let mut record = execution.clone();
-    let mut segments = seal(&mut record, context);
+    let mut segments = seal(&mut record, 0, context);
     let (key, mut last) = segments.pop().unwrap_or_else(|| segment(&mut record, vec![], context));
     let continued_at = record.closed().is_none().then_some(context.now);
     // What no reader of an earlier run needs.

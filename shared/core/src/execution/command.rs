@@ -300,11 +300,11 @@ pub struct SendEvent {
     pub id: Option<EventId>,
     /// A blob if it is too large for the record.
     pub payload: Option<Payload>,
-    /// Whether a segment of the journal has an event with this id.
+    /// Whether an event with this id was sent that the record no longer shows.
     pub known: bool,
-    /// How many segments the caller has searched for the id. If the record has another number, nothing is written and
-    /// the reply says that nothing changed: the caller must search again.
-    pub seen_segments: u32,
+    /// The run, and how many segments its journal had, when the caller looked for that. If the record has others, nothing
+    /// is written and the reply says that nothing changed: the caller must look again.
+    pub seen: (u32, u32),
     /// The trace of the event. The execution takes it over if it has no trace yet.
     pub trace: Option<TraceContext>,
     /// What the event is bound to, if it is for one wait alone. Otherwise nothing is written, with the same reply.

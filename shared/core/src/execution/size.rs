@@ -18,13 +18,13 @@ const WAKES: u64 = 9_999_999_999;
 /// The budget reserves space for a worker's name of this length. A longer one may be dropped.
 const WORKER: &str = "worker-with-a-name-of-32-letters";
 
-/// Reduces the record to its budget. Returns the segments that its entries were moved into.
-pub(super) fn fit(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
+/// Reduces the record to its budget. Returns the segments that its entries were moved into, all but the last `stay`.
+pub(super) fn fit(execution: &mut Execution, stay: u32, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
     cut_errors(execution, ERROR_BYTES);
     if fits(execution) {
         return vec![];
     }
-    let segments = append::seal(execution, context);
+    let segments = append::seal(execution, stay, context);
     let steps: [fn(&mut Execution); 9] = [
         drop_texts,
         |execution| cut_errors(execution, 60),

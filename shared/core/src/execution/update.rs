@@ -1,16 +1,22 @@
 //! Turns a changed record into the decision that writes it.
 
+use std::collections::BTreeSet;
+
 use crate::command::Context;
 use crate::decision::{Effect, NewItem, Write};
 use crate::due_slot::{self, SlotChange};
+use crate::duration::Millis;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::journal::{Segment, SegmentKey};
+use crate::execution::journal::{Entry, Happened, Segment, SegmentKey};
 use crate::execution::message::TurnHint;
 use crate::execution::{Execution, ExecutionState, Turn, admission, closing, due, retention, size};
 use crate::gate::line::Move;
-use crate::id::LeaseId;
+use crate::id::{EventId, LeaseId};
 use crate::time::Timestamp;
+
+/// How long it is known that an event with an id was sent, not counting the retention.
+const EVENT_KNOWN_FOR: Millis = Millis::from_days(400);
 
 /// The decision to write `after` over `before`, with the hint if a turn may start.
 pub(super) fn update(
@@ -35,12 +41,14 @@ pub(super) fn update_in_slot(
     // This is done before the record is measured, because a closing record has a due slot, and again after, because a
     // new segment may have to be kept longer.
     leave_closing(before, &mut after);
-    let sealed = size::fit(&mut after, context);
+    let stay = u32::from(has_new_event(before, &after));
+    let sealed = size::fit(&mut after, stay, context);
     // A new segment is kept long enough. The record now says until when.
     writes.extend(retention::extend_blobs(&mut after, context.now, context.limits));
     leave_closing(before, &mut after);
     let timer = due_slot::move_slot(before, &mut after, placement, context);
-    let new_items = new_segments(&after, sealed, context);
+    let mut new_items = new_segments(&after, sealed, context);
+    new_items.extend(events_that_left(before, &after, context));
     let due_no_later_than = due_slot::required_due(before, &after, context);
     let mut effects: Vec<Effect> =
         newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
@@ -60,6 +68,33 @@ pub(super) fn update_in_slot(
         moved.add_to(&mut writes, &mut effects);
     }
     Decision { new_items, writes, effects, ..Decision::of(after, outcome) }
+}
+
+/// Whether the latest entry is an event with an id that this decision adds. It stays in the record, because only an event
+/// that is stored already may have an item which says so.
+fn has_new_event(before: &Execution, after: &Execution) -> bool {
+    after.journal.last().is_some_and(|entry| id_of_event(entry).is_some() && !before.journal.contains(entry))
+}
+
+/// An item for each event with an id that leaves the record, because its entry moves into a segment or its run is over: so
+/// a later call with the id needs no journal to find out that it is repeated, in whatever run.
+fn events_that_left<'a>(
+    before: &'a Execution,
+    after: &Execution,
+    context: &Context<'_>,
+) -> impl Iterator<Item = NewItem> + use<'a> {
+    let (of, incarnation) = (before.id.clone(), before.incarnation);
+    let expires_at = context.now.plus(EVENT_KNOWN_FOR).plus(context.limits.retention);
+    let stay: BTreeSet<EventId> = after.journal.iter().filter_map(id_of_event).cloned().collect();
+    let gone = before.journal.iter().filter_map(id_of_event).filter(move |id| !stay.contains(*id));
+    gone.map(move |id| NewItem::Event { of: of.clone(), incarnation, id: id.clone(), expires_at })
+}
+
+const fn id_of_event(entry: &Entry) -> Option<&EventId> {
+    match &entry.what {
+        Happened::Event { id, .. } => id.as_ref(),
+        _ => None,
+    }
 }
 
 /// The items of new segments.

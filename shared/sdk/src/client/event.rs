@@ -30,7 +30,7 @@ impl SendEvent {
         Self { client, execution, event }
     }
 
-    /// Sets an id. An event with this id is stored once, however often it is sent.
+    /// Sets an id. An event with this id counts once for the execution, over all its runs and after its end.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         if let Ok((_, event)) = &mut self.event {
             match EventId::parse(id) {

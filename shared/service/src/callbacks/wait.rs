@@ -57,7 +57,7 @@ impl Service {
                 id: event_id.clone(),
                 payload: kept.clone(),
                 known: false,
-                seen_segments: execution.sealed.map_or(0, |sealed| sealed.segments),
+                seen: execution.stage(),
                 trace: None,
                 // What was found is true of this record only.
                 bound: Some(Bound { version: execution.version, before }),

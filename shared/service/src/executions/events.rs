@@ -7,12 +7,13 @@ use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Command, SendEvent};
 use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, pending_events};
-use tickover_core::id::{EventId, EventName, ExecutionId};
+use tickover_core::id::{BlobId, EventId, EventName, ExecutionId, Incarnation};
 use tickover_core::limits;
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
+use super::start::hash;
 use crate::callbacks::is_reserved;
 use crate::drive::Known;
 use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
@@ -53,6 +54,16 @@ pub struct PendingEvent {
     pub sent_at: Timestamp,
 }
 
+/// The key of the item that says that an execution has the event with this id.
+pub(crate) fn blob_of_event(of: &ExecutionId, incarnation: Incarnation, id: &EventId) -> BlobId {
+    BlobId::from_bytes(hash(&[
+        b"event",
+        of.as_str().as_bytes(),
+        incarnation.as_bytes(),
+        id.as_str().as_bytes(),
+    ]))
+}
+
 impl Service {
     /// Sends an event. It waits until the execution takes it, first in, first out among the events of its name.
     pub async fn send_event(
@@ -83,7 +94,7 @@ impl Service {
             let Some(execution) = self.load_execution(id).await? else {
                 return Err(Reject::NoExecution.into());
             };
-            let known = self.is_sealed_in(&execution, event_id.as_ref()).await?;
+            let known = self.is_known(&execution, event_id.as_ref()).await?;
             if execution.closed().is_some() {
                 let is_known = |id| execution.journal.iter().any(|entry| entry.is_event(id));
                 let is_repeated = known || event_id.as_ref().is_some_and(is_known);
@@ -94,17 +105,17 @@ impl Service {
             if let (Some(json), None, false) = (&payload, &kept, known) {
                 kept = Some(self.store_payload(json.clone()).await?);
             }
-            let seen_segments = execution.sealed.map_or(0, |sealed| sealed.segments);
+            let seen = execution.stage();
             let (name, event_id, payload) = (name.clone(), event_id.clone(), kept.clone());
             let trace = self.carried(trace);
-            let offer = SendEvent { name, id: event_id, payload, known, seen_segments, trace, bound: None };
+            let offer = SendEvent { name, id: event_id, payload, known, seen, trace, bound: None };
             let record = Known::Record(Box::new(execution));
             let decision = self.drive_execution(id, record, &Command::SendEvent(offer)).await?;
             let (execution, reply) = decision.outcome?;
             if let Reply::EventSent { duplicate } = reply {
                 return Ok(EventSent { duplicate, pending: execution.pending_events });
             }
-            // The journal was sealed further after this call had read it.
+            // More events have left the record after this call had looked for this one.
             self.back_off(tries, CONFLICT_WAIT).await;
         }
         Err(ServiceError::Contended)
@@ -115,14 +126,15 @@ impl Service {
         limits::check("json_depth", payload.map_or(0, Json::depth), limits::JSON_DEPTH_MAX)
     }
 
-    /// Whether an event with this id is in the sealed segments of the journal.
-    async fn is_sealed_in(
+    /// Whether an event with this id was sent that the record no longer shows: in a segment, or in an earlier run.
+    async fn is_known(
         &self,
         execution: &Execution,
         event_id: Option<&EventId>,
     ) -> Result<bool, ServiceError> {
-        let Some(event_id) = event_id.filter(|_| execution.sealed.is_some()) else { return Ok(false) };
-        Ok(self.journal_of(execution).await?.iter().any(|entry| entry.is_event(event_id)))
+        let Some(event_id) = event_id.filter(|_| execution.stage() != (1, 0)) else { return Ok(false) };
+        let at = blob_of_event(&execution.id, execution.incarnation, event_id);
+        Ok(self.with_retries(|| self.ports.store.blob(&at)).await?.is_some())
     }
 
     /// All events that wait for an execution, oldest first.

@@ -132,7 +132,7 @@ impl ExecutionProtocol {
                     id: EventId::parse("i").ok(),
                     payload: None,
                     known: false,
-                    seen_segments: 0,
+                    seen: (1, 0),
                     trace: None,
                     bound: None,
                 };

@@ -1,10 +1,14 @@
 //! Cancels, retries, pauses and resumes at random during the fault phase. At its end it leaves every queue and
 //! execution running.
 
+use std::collections::BTreeSet;
+
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
-use tickover_core::id::ExecutionId;
+use tickover_core::id::{EventId, ExecutionId};
 use tickover_core::payload::Json;
+use tickover_service::ports::Store as _;
 
 use super::operations::operate_on_many;
 use crate::sim::flows::story::Awaited;
@@ -124,7 +128,13 @@ async fn unblock(process: &Process, id: &ExecutionId) {
         drop(process.operate(id, Operation::Resume).await);
     } else if let Some(story) = process.world.stories.get(id) {
         let events = if waits_for_long(&execution) { story.events() } else { vec![] };
+        let known = ids_of_run(process, &execution).await;
         for Awaited { event, id: event_id, payload, .. } in events {
+            let ids = event_id.map(|id| [id_in_run(&id, execution.run), id]);
+            if ids.iter().flatten().any(|id| known.contains(id)) {
+                continue;
+            }
+            let event_id = ids.map(|[id, _]| id);
             drop(process.send_event(id, (event_name(event), event_id), payload).await);
         }
     } else if process.world.is_awaiting_event(id) && waits_for_ever(&execution) {
@@ -132,6 +142,27 @@ async fn unblock(process: &Process, id: &ExecutionId) {
             let payload = Json::string(&format!("{:x}", process.gate.dice.roll()));
             drop(process.send_event(id, (event_name(event), None), payload).await);
         }
+    }
+}
+
+/// The ids of the events of a run.
+async fn ids_of_run(process: &Process, execution: &Execution) -> BTreeSet<EventId> {
+    let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
+    let segments = process.world.ledger.store.segments(id, incarnation, run).await.unwrap_or_default();
+    let sealed = segments.into_iter().flat_map(|(_, segment)| segment.entries);
+    let ids = sealed.chain(execution.journal.iter().cloned()).filter_map(|entry| match entry.what {
+        Happened::Event { id, .. } => id,
+        _ => None,
+    });
+    ids.collect()
+}
+
+/// An id counts once over all runs, so what a later run is to receive again has another one.
+#[expect(clippy::expect_used, reason = "our own id")]
+fn id_in_run(id: &EventId, run: u32) -> EventId {
+    match run {
+        1 => id.clone(),
+        _ => EventId::parse(format!("{}-{run}", id.as_str())).expect("an event's id"),
     }
 }
 

@@ -325,7 +325,7 @@ impl<'a> Before<'a> {
     fn keep_in_record(&self, mut decision: Decision) -> Decision {
         let mut entries: Vec<Entry> = vec![];
         decision.new_items.retain(|part| match part {
-            NewItem::Blob { .. } => true,
+            NewItem::Blob { .. } | NewItem::Event { .. } => true,
             NewItem::Segment { segment, .. } => {
                 entries.extend_from_slice(&segment.entries);
                 false

@@ -19,9 +19,7 @@ pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context
         return expired_or_unchanged(execution, after_expiry, context, outcome);
     }
     let is_bound = event.bound.is_none_or(|bound| bound.holds(execution, context.now));
-    if !is_bound
-        || event.id.is_some() && event.seen_segments != current.sealed.map_or(0, |sealed| sealed.segments)
-    {
+    if !is_bound || event.id.is_some() && event.seen != current.stage() {
         return expired_or_unchanged(execution, after_expiry, context, Ok(Reply::Changed { changed: false }));
     }
     if is_known {

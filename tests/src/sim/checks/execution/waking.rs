@@ -63,9 +63,17 @@ fn notify_by(step: &Step<'_>, stories: &Stories<'_>) -> Option<Timestamp> {
     let open = open_steps(&journal);
     // Each child notifies by itself. Of remote steps in one join, perhaps only the last one does.
     let children = open.iter().filter_map(|entry| {
-        let Happened::Child { execution, .. } = &entry.what else { return None };
+        // Nobody waits for one that an earlier run has left.
+        let Happened::Child { execution, left: false, .. } = &entry.what else { return None };
         let steps = stories.latest(execution, usize::MAX)?;
-        first_end(steps.iter().map(|one| (one.at, matches!(one.after.state, ExecutionState::Ended(_)))))
+        let is_of_run =
+            |one: &&Step<'_>| one.after.parent.as_ref().is_some_and(|of| of.run == step.after.run);
+        first_end(
+            steps
+                .iter()
+                .filter(is_of_run)
+                .map(|one| (one.at, matches!(one.after.state, ExecutionState::Ended(_)))),
+        )
     });
     let remote = open.iter().filter_map(|entry| {
         let Happened::Remote { name } = &entry.what else { return None };

@@ -1,5 +1,6 @@
 //! Events: sent once, kept until they are taken, and cleared on request.
 
+use crate::decision::NewItem;
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::ExecutionStatus as Status;
@@ -67,7 +68,7 @@ fn an_event_with_an_id_is_recorded_once() {
         id: Some(event_id("3")),
         payload: None,
         known: true,
-        seen_segments: 0,
+        seen: (1, 0),
         trace: None,
         bound: None,
     };
@@ -191,15 +192,7 @@ fn an_event_that_is_bound_to_a_record_is_not_written_to_a_later_one_nor_after_it
     let bound = |version, before: &str| {
         let bound = Some(Bound { version, before: Some(t(before)) });
         let (name, trace, payload) = (event("go"), None, None);
-        Command::SendEvent(SendEvent {
-            name,
-            id: None,
-            payload,
-            known: false,
-            seen_segments: 0,
-            trace,
-            bound,
-        })
+        Command::SendEvent(SendEvent { name, id: None, payload, known: false, seen: (1, 0), trace, bound })
     };
     let scene = scene
         .at("1h")
@@ -209,4 +202,31 @@ fn an_event_that_is_bound_to_a_record_is_not_written_to_a_later_one_nor_after_it
     let scene =
         scene.apply(&bound(version, "1h")).replies(Reply::Changed { changed: false }).changes_nothing();
     scene.apply(&bound(version, "2h")).replies(OFFERED);
+}
+
+/// The ids of the events that have items of their own by the last decision.
+fn with_items(scene: &Scene) -> Vec<String> {
+    let ids = scene.decision().new_items.iter().filter_map(|item| match item {
+        NewItem::Event { id, .. } => Some(id.to_string()),
+        NewItem::Blob { .. } | NewItem::Segment { .. } => None,
+    });
+    ids.collect()
+}
+
+#[test]
+fn an_event_that_leaves_the_record_has_an_item_and_only_one_that_was_stored_before() {
+    let (scene, left) = with_some_left();
+    let scene = scene.continue_as_new("a", left).replies(CLOSED);
+    assert_eq!(with_items(&scene), ["1"], "those that wait stay in the record");
+    let (mut scene, mut items) = (scene, vec![]);
+    for number in 0..100 {
+        let id = format!("many-{number}");
+        scene = scene.send_event_once("go", &id).replies(OFFERED);
+        let now = with_items(&scene);
+        assert!(!now.contains(&id), "{id} was sealed before it was stored");
+        items.extend(now);
+    }
+    let kept = ids(&scene.record().journal);
+    assert!(!kept.is_empty() && scene.record().sealed.is_some());
+    assert_eq!(items.len() + kept.len(), 103);
 }

@@ -200,15 +200,14 @@ impl Life {
                 Command::Release { lease: self.lease(*whose), after: *after, reason: reason.clone() }
             }
             Step::SendEvent(name, id) => {
-                let sealed = self.record.as_ref().and_then(|record| record.sealed);
-                let seen_segments = sealed.map_or(0, |sealed| sealed.segments);
+                let seen = self.record.as_ref().map_or((1, 0), Execution::stage);
                 let (name, id) = (name.clone(), id.clone());
                 Command::SendEvent(SendEvent {
                     name,
                     id,
                     payload: None,
                     known: false,
-                    seen_segments,
+                    seen,
                     trace: None,
                     bound: None,
                 })
