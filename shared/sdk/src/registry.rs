@@ -12,10 +12,10 @@ use std::sync::{Arc, LazyLock};
 #[cfg(feature = "test")]
 use futures::future::BoxFuture;
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::CodeTerms;
 use tickover_core::id::{NameError, QueueName, TaskKind, WorkflowName};
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::policy::PolicyError;
+use tickover_service::WorkflowTerms;
 
 pub use erased::{ErasedStep, ErasedWorkflow, StepFailed};
 
@@ -215,9 +215,9 @@ impl Registry {
     }
 
     /// The terms of each workflow's executions.
-    pub(crate) fn terms(&self) -> BTreeMap<WorkflowName, CodeTerms> {
+    pub(crate) fn terms(&self) -> BTreeMap<WorkflowName, WorkflowTerms> {
         let terms =
-            |workflow: &ErasedWorkflow| Some((WorkflowName::parse(workflow.name).ok()?, workflow.terms()));
+            |workflow: &ErasedWorkflow| Some((WorkflowName::parse(workflow.name).ok()?, workflow.known()));
         self.workflows().filter_map(terms).collect()
     }
 

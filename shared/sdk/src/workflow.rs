@@ -116,6 +116,11 @@ impl<I, O> Workflow<I, O> {
         self.options
     }
 
+    /// Whether its attribute asks anything of flow control.
+    pub(crate) const fn asks_anything(&self) -> bool {
+        self.asks.is_some()
+    }
+
     /// What an execution with this input asks of flow control.
     pub(crate) fn asked(&self, input: &I) -> Asked {
         self.asks.map_or_else(Asked::default, |asks| asks(input))

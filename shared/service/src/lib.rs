@@ -37,4 +37,4 @@ mod notify;
 mod service;
 
 pub use error::ServiceError;
-pub use service::{Ports, Rules, Service};
+pub use service::{Asks, Ports, Rules, Service, WorkflowTerms};

@@ -9,11 +9,14 @@ use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::{self, Execution};
+use tickover_core::flow::FlowRequest;
 use tickover_core::gate;
 use tickover_core::id::{
     BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, Owner, TaskId, WorkflowName,
 };
+use tickover_core::lane::Lane;
 use tickover_core::limits::Limits;
+use tickover_core::payload::Json;
 use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
@@ -113,6 +116,18 @@ struct CoreRules;
 
 impl Rules for CoreRules {}
 
+/// What a workflow's code asks of flow control for an input, for an execution whose messages stand in this lane. `None` if
+/// the input doesn't fit.
+pub type Asks = Arc<dyn Fn(&Json, Lane) -> Option<(FlowRequest, Lane)> + Send + Sync>;
+
+/// What a process with a workflow's code knows of its executions.
+#[derive(Clone)]
+pub struct WorkflowTerms {
+    pub code: CodeTerms,
+    /// `None` if it asks nothing of flow control.
+    pub asks: Option<Asks>,
+}
+
 /// All operations of Tickover. Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
@@ -123,7 +138,7 @@ pub struct Service {
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
-    pub(crate) terms: Arc<BTreeMap<WorkflowName, CodeTerms>>,
+    pub(crate) terms: Arc<BTreeMap<WorkflowName, WorkflowTerms>>,
     pub(crate) callbacks: Arc<Settings>,
 }
 
@@ -152,7 +167,7 @@ impl Service {
     /// The same service for a process that has the code of these workflows. The code's timeouts and settings apply to
     /// executions that were started without the code, see [`CodeTerms`].
     #[must_use]
-    pub fn with_terms(self, terms: BTreeMap<WorkflowName, CodeTerms>) -> Self {
+    pub fn with_terms(self, terms: BTreeMap<WorkflowName, WorkflowTerms>) -> Self {
         Self { terms: Arc::new(terms), ..self }
     }
 

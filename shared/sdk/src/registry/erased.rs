@@ -11,6 +11,7 @@ use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::journal::TYPED_ERROR;
 use tickover_core::payload::Json;
 use tickover_core::task;
+use tickover_service::{Asks, WorkflowTerms};
 
 use super::together::Together;
 use crate::Ctx;
@@ -34,6 +35,7 @@ pub struct ErasedWorkflow {
     pub options: WorkflowOptions,
     body: Arc<RunBody>,
     on_failure: Option<Arc<RunOnFailure>>,
+    asks: Option<Asks>,
 }
 
 impl ErasedWorkflow {
@@ -56,12 +58,23 @@ impl ErasedWorkflow {
                 Err(error) => ctx.refuse_input(error).boxed(),
             })
         });
-        Self { name, options: workflow.options(), body: Arc::new(run), on_failure }
+        let asks = workflow.asks_anything().then(|| -> Asks {
+            Arc::new(move |input, lane| {
+                let asked = workflow.asked(&codec::decode(input).ok()?);
+                Some((asked.checked().ok()?.clone(), asked.lane_within(lane)))
+            })
+        });
+        Self { name, options: workflow.options(), body: Arc::new(run), on_failure, asks }
     }
 
     /// The terms of its executions.
     pub(crate) fn terms(&self) -> CodeTerms {
         self.options.terms(self.has_on_failure())
+    }
+
+    /// What a worker's service knows of its executions.
+    pub(super) fn known(&self) -> WorkflowTerms {
+        WorkflowTerms { code: self.terms(), asks: self.asks.clone() }
     }
 
     /// Runs the body. An input that doesn't fit its type is an error with the code `invalid_input`. It names the path

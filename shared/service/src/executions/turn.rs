@@ -3,7 +3,9 @@
 use futures::FutureExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Command, Ending, Record, ReleaseReason, StartTurn, Suspend};
+use tickover_core::execution::command::{
+    Close, CodeAsks, Command, Ending, Record, ReleaseReason, StartTurn, Suspend,
+};
 use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{HintedTurn, TurnHint};
@@ -15,8 +17,9 @@ use super::{StartedTurn, Suspended};
 use crate::claim::{ClaimRequest, Delivered, Hinted, Isolation, Terms, WAITED_OUT};
 use crate::drive::Known;
 use crate::error::ServiceError;
+use crate::flow::admission;
 use crate::gates::{Admitted, Taking};
-use crate::service::Service;
+use crate::service::{Asks, Service};
 use crate::telemetry::field;
 
 /// Payloads of up to this many bytes are stored in the journal; a larger one has its own item.
@@ -89,7 +92,12 @@ impl Service {
         if execution.incarnation == hint.inc && self.end_if_parent_ended(&execution).await? {
             return Ok(TurnStart::Spent);
         }
-        let code = self.terms.get(&execution.workflow).copied().unwrap_or_default();
+        let terms = self.terms.get(&execution.workflow);
+        let code = terms.map(|terms| terms.code).unwrap_or_default();
+        let asks = match terms.and_then(|terms| terms.asks.as_ref()) {
+            Some(asks) if execution.takes_terms() => self.asked_by_code(&execution, asks).await?,
+            Some(_) | None => None,
+        };
         let mut known = Known::Record(Box::new(execution));
         let mut admitted = Admitted::default();
         let (lease, began_at) = (self.new_lease(), self.now());
@@ -102,6 +110,7 @@ impl Service {
                 isolation,
                 paused,
                 terms: code,
+                asks: asks.clone(),
                 places: admitted.places(),
                 start: admitted.start(),
             });
@@ -150,6 +159,22 @@ impl Service {
                 }
             }
         }
+    }
+
+    /// What the workflow's code asks for the input. Nothing if the input doesn't fit the code, which says so itself.
+    async fn asked_by_code(
+        &self,
+        execution: &Execution,
+        asks: &Asks,
+    ) -> Result<Option<Box<CodeAsks>>, ServiceError> {
+        let Some(input) = self.payload(execution.input.as_ref()).await? else { return Ok(None) };
+        Ok(asks(&input, execution.lane).map(|(flow, lane)| {
+            if flow.unique.is_some() || flow.debounce.is_some() {
+                let text = "`unique` and `debounce` of its workflow don't count: its start didn't say them";
+                tracing::warn!({ field::EXECUTION_ID } = %execution.id, "{text}");
+            }
+            Box::new(CodeAsks { admission: admission(&flow, None), lane })
+        }))
     }
 
     async fn started_turn(&self, execution: Execution) -> Result<TurnStart, ServiceError> {

@@ -203,6 +203,7 @@ impl ExecutionProtocol {
             isolation,
             paused: false,
             terms: CodeTerms::default(),
+            asks: None,
             places: None,
             start: None,
         };

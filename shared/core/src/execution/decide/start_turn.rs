@@ -13,6 +13,7 @@ use crate::execution::{
 use crate::failure::Failure;
 use crate::gate::rate::Reservation;
 use crate::gate::{Pacing, pacing};
+use crate::lane::Lane;
 use crate::parked::Parked;
 use crate::time::Timestamp;
 
@@ -104,6 +105,17 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         let suspect = Ok(Reply::StartTurn(StartTurnReply::NeedsIsolation));
         return Decision::unchanged(execution, suspect);
     }
+    if let Some(asks) = take.asks.as_ref().filter(|_| execution.takes_terms()) {
+        if execution.lane == Lane::default() {
+            after.lane = asks.lane;
+        }
+        if execution.admission.is_none() && asks.admission.is_some() && execution.turn().is_none() {
+            // Places are taken for the version of the record that has their keys. The worker goes on with that.
+            after.admission.clone_from(&asks.admission);
+            let again = StartTurnReply::Early { available_at: context.now };
+            return update(execution, after, context, Ok(Reply::StartTurn(again)));
+        }
+    }
     match lack(execution, take, context.now) {
         Lack::Reply(outcome) => return Decision::unchanged(execution, Ok(Reply::StartTurn(outcome))),
         Lack::PutOff(start) => return put_off(execution, after, start, context),
@@ -170,8 +182,7 @@ fn put_off(
 /// Applies the timeouts of the workflow's code if the start request set none, as long as the code hasn't recorded
 /// anything. A running execution doesn't get a deadline from a later version of the code.
 fn apply_terms(execution: &mut Execution, terms: &CodeTerms) {
-    let has_begun = execution.sealed.is_some() || execution.journal.iter().any(is_by_code);
-    if execution.run > 1 || has_begun || execution.failing.is_some() {
+    if !execution.takes_terms() {
         return;
     }
     let CodeTerms { timeouts: ExecutionTimeouts { execution: whole, run }, on_failure, attempts } = terms;
@@ -183,9 +194,15 @@ fn apply_terms(execution: &mut Execution, terms: &CodeTerms) {
     execution.attempt = execution.attempt.or(attempts.map(RunAttempt::first_of));
 }
 
-/// Whether the code caused this entry, and not a call from outside.
-const fn is_by_code(entry: &Entry) -> bool {
-    !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. })
+impl Execution {
+    /// Whether what the workflow's code defines still applies: the code hasn't recorded anything.
+    pub fn takes_terms(&self) -> bool {
+        // Calls from outside may have.
+        let is_by_code =
+            |entry: &Entry| !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. });
+        let has_begun = self.sealed.is_some() || self.journal.iter().any(is_by_code);
+        self.run == 1 && !has_begun && self.failing.is_none()
+    }
 }
 
 /// Its queue is paused: the hint that led to this request is deleted, and resuming the queue sends another one.

@@ -128,6 +128,7 @@ impl Life {
                     isolation: Isolation::Alone,
                     paused: *paused,
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
+                    asks: None,
                     places: places.filter(|_| !random.is_multiple_of(4)),
                     start: None,
                 })

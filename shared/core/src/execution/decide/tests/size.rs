@@ -89,6 +89,7 @@ fn take(scene: Scene, name: &str) -> Scene {
         isolation: Isolation::Shared,
         paused: false,
         terms: CodeTerms::default(),
+        asks: None,
         places: Some(Places { since: scene.now(), until: suspend_until(), version: scene.record().version }),
         start: scene.record().admission.as_deref().and_then(|one| one.paced.as_ref()?.start),
     };

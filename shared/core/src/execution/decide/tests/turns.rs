@@ -39,6 +39,7 @@ fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
         isolation: Isolation::Alone,
         paused: false,
         terms: CodeTerms::default(),
+        asks: None,
         places: None,
         start: None,
     };
