@@ -1,7 +1,5 @@
 //! What a workflow's attribute asks of flow control also counts for executions that are started by name.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickover::prelude::*;
