@@ -9,7 +9,7 @@ use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 use tickover_sqs::{receipt_of, split_receipt};
@@ -134,6 +134,10 @@ impl Queue for ClassQueue {
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
         self.inner.open(queue).await
+    }
+
+    fn traits(&self) -> QueueTraits {
+        self.inner.traits()
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

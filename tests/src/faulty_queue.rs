@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 
@@ -161,6 +162,14 @@ impl Queue for FaultyQueue {
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
         self.call("open", queue).await?;
         self.inner.open(queue).await
+    }
+
+    fn class_of(&self, receipt: &str) -> Priority {
+        self.inner.class_of(receipt)
+    }
+
+    fn traits(&self) -> QueueTraits {
+        self.inner.traits()
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

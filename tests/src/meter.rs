@@ -7,12 +7,13 @@ use crate::dynamodb::LocalDynamo;
 use anyhow::Result;
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_dynamodb::{DynamoStore, Table};
 use tickover_service::cost::Units;
 use tickover_service::memory::{MemoryQueue, Queues};
-use tickover_service::ports::{Clock, Depth, Listed, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{Clock, Depth, Listed, Outgoing, Queue, QueueError, QueueTraits, Received};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 
@@ -153,6 +154,14 @@ impl Queue for CountingQueue {
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
         self.inner.open(queue).await
+    }
+
+    fn class_of(&self, receipt: &str) -> Priority {
+        self.inner.class_of(receipt)
+    }
+
+    fn traits(&self) -> QueueTraits {
+        self.inner.traits()
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryQueue;
-use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
 /// A message that was sent.
 #[derive(Clone, Debug)]
@@ -93,8 +94,12 @@ impl Queue for SecondsQueue {
         self.inner.open(queue).await
     }
 
-    fn counts_seconds(&self) -> bool {
-        true
+    fn class_of(&self, receipt: &str) -> Priority {
+        self.inner.class_of(receipt)
+    }
+
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { counts_seconds: true, ..self.inner.traits() }
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

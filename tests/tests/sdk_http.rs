@@ -116,8 +116,8 @@ async fn operators_calls_and_events_work_over_http() {
     let shop = Shop::open().await;
     let handle = shop.start(7).await;
     assert_eq!((handle.pause().await, handle.pause().await), (Ok(true), Ok(false)));
-    assert!(!handle.send_event("shipped", 1).id("e-1").await.unwrap().is_duplicate());
-    assert!(handle.send_event("shipped", 2).id("e-1").await.unwrap().is_duplicate());
+    assert!(!handle.send_event("shipped", 1).id("e-0").await.unwrap().is_duplicate());
+    assert!(handle.send_event("shipped", 2).id("e-0").await.unwrap().is_duplicate());
     let events = handle.events().await.unwrap();
     assert_eq!((events.len(), events[0].read::<u32>().unwrap()), (1, 1));
     assert_eq!(handle.clear_events("shipped").await, Ok(1));

@@ -19,9 +19,9 @@ pub const FORMAT: u8 = 1;
 /// Most records of a page.
 pub const PAGE: usize = 100;
 /// An operation that has noted no page for this long may have lost its process: a tick continues it.
-pub const LOST_AFTER: Millis = Millis::from_secs(120);
+pub const LOST_AFTER: Millis = Millis::from_secs(60);
 /// With less than this left of its due slot, a page moves the slot. So most pages cost no write of the index.
-const SLOT_MOVES_AT: Millis = Millis::from_secs(60);
+const SLOT_MOVES_AT: Millis = Millis::from_secs(30);
 /// How long an operation is kept after its end.
 pub const KEPT_FOR: Millis = Millis::from_secs(7 * 86_400);
 
@@ -351,17 +351,17 @@ mod tests {
     #[test]
     fn its_slot_moves_only_when_little_of_it_is_left() {
         let due = |operation: &Operation| operation.due.map(|due| due.at);
-        let first = started().note_page(0, page(1, 0), Some(next()), at(60)).unwrap();
-        assert_eq!(due(&first), Some(at(120)));
-        let second = first.note_page(1, page(1, 0), Some(next()), at(61)).unwrap();
-        assert_eq!(due(&second), Some(at(181)));
+        let first = started().note_page(0, page(1, 0), Some(next()), at(30)).unwrap();
+        assert_eq!(due(&first), Some(at(60)));
+        let second = first.note_page(1, page(1, 0), Some(next()), at(31)).unwrap();
+        assert_eq!(due(&second), Some(at(91)));
     }
 
     #[test]
     fn one_without_a_process_is_taken_over_once_its_slot_is_due() {
-        assert_eq!(started().take_over(at(119)), None);
-        let taken = started().take_over(at(130)).unwrap();
-        assert_eq!((taken.due.map(|due| due.at), taken.take_over(at(131))), (Some(at(250)), None));
+        assert_eq!(started().take_over(at(59)), None);
+        let taken = started().take_over(at(70)).unwrap();
+        assert_eq!((taken.due.map(|due| due.at), taken.take_over(at(71))), (Some(at(130)), None));
         assert_eq!(started().ended(HowEnded::Stopped, at(1)).unwrap().take_over(at(200)), None);
     }
 

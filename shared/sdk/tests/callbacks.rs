@@ -12,6 +12,10 @@ static TOKENS: Mutex<Vec<String>> = Mutex::new(vec![]);
 
 #[tickover::workflow("approval")]
 async fn approval(ctx: Ctx, run: String) -> Result<String> {
+    ask(ctx, run).await
+}
+
+async fn ask(ctx: Ctx, run: String) -> Result<String> {
     let callback = ctx.callback("approval", within("3d")).await?.heartbeat("1h")?;
     assert_eq!(callback.url(), None);
     TOKENS.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{run} {}", callback.token()));
@@ -52,6 +56,37 @@ async fn a_callback_without_a_heartbeat_in_time_is_given_up_while_nothing_runs()
     assert_eq!(run.result().await.unwrap(), "callback `approval` had no heartbeat within 1h");
     let late = env.client().api().callback_heartbeat(&token("silent")).await;
     assert!(late.is_err());
+}
+
+/// Asks before and after its failure, under the same name.
+#[tickover::workflow("asks-twice", on_failure = ask_again, on_failure_timeout = "7d")]
+async fn asks_twice(ctx: Ctx, run: String) -> Result<String> {
+    let callback = ctx.callback("approval", within("3d")).await?;
+    TOKENS.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{run}-first {}", callback.token()));
+    callback.result::<u32>().await?;
+    Err(Error::new("broken", "as planned"))
+}
+
+async fn ask_again(ctx: Ctx, run: String, _: Cause) -> Result<Option<String>> {
+    let answer = ask(ctx.clone(), run).await?;
+    ctx.sleep("afterwards", "1d").await?;
+    Ok(Some(answer))
+}
+
+#[tokio::test]
+async fn a_callback_of_the_code_after_a_failure_is_its_own_and_is_bounded_as_any() {
+    let env = TestEnv::new().workflow(asks_twice);
+    let run = env.start(&asks_twice, "after".to_owned()).await.unwrap();
+    env.advance("1m").await.unwrap();
+    let api = env.client().api();
+    let result = CallbackResult { output: serde_json::from_str("7").ok() };
+    api.complete_callback(&token("after-first"), &result).await.unwrap();
+    env.advance("50m").await.unwrap();
+    api.callback_heartbeat(&token("after")).await.unwrap();
+    env.advance("2h").await.unwrap();
+    assert!(api.callback_heartbeat(&token("after")).await.is_err(), "its wait is over");
+    assert!(api.complete_callback(&token("after"), &result).await.is_err(), "its wait is over");
+    assert_eq!(run.result().await.unwrap(), "callback `approval` had no heartbeat within 1h");
 }
 
 #[tokio::test]

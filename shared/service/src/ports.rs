@@ -25,7 +25,7 @@ use tickover_core::time::Timestamp;
 use crate::executions::blob_of_event;
 
 pub use filter::{ExecutionFilter, Listed, TaskFilter};
-pub use queue::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
+pub use queue::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
 /// Why a call to a store failed.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -119,7 +119,7 @@ impl Service {
                 Ok(info) => infos.push(info),
                 // Deleted since it was found.
                 Err(ServiceError::Rejected(Reject::UnknownQueue { .. }))
-                    if self.ports.queue.finds_by_name() => {}
+                    if self.ports.queue.traits().finds_by_name => {}
                 Err(error) => return Err(error),
             }
         }
@@ -261,7 +261,7 @@ impl Service {
             return Err(unknown_queue(name));
         }
         // Such an adapter creates no queue.
-        if self.ports.queue.finds_by_name() && !self.ports.queue.open(name).await? {
+        if self.ports.queue.traits().finds_by_name && !self.ports.queue.open(name).await? {
             return Err(unknown_queue(name));
         }
         Ok(())
@@ -272,7 +272,7 @@ impl Service {
     pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, ServiceError> {
         let now = self.now();
         let mut names = self.ports.queue.names();
-        if self.ports.queue.finds_by_name() {
+        if self.ports.queue.traits().finds_by_name {
             let mut recorded = self.queues.listed(now);
             if recorded.is_none() {
                 let records = self.remembered_queues().await?.into_iter();

@@ -18,7 +18,7 @@ use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::limits::{CLAIM_MAX, LEASE_RANGE};
 use tickover_service::config::QueuePattern;
-use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
 use self::receiving::Asked;
 use crate::class::{self, Classes};
@@ -310,12 +310,8 @@ impl Queue for SqsQueue {
         self.find(queue).await
     }
 
-    fn counts_seconds(&self) -> bool {
-        true
-    }
-
-    fn finds_by_name(&self) -> bool {
-        self.pattern.is_some()
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { counts_seconds: true, finds_by_name: self.pattern.is_some(), finds_pending: false }
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

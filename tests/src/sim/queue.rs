@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
-use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 use tickover_sqs::split_receipt;
 
 use super::aws::HOPS_MAX;
@@ -219,8 +219,8 @@ impl Queue for SimQueue {
         self.call(queue, self.0.world.messages.open(queue)).await
     }
 
-    fn counts_seconds(&self) -> bool {
-        true
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { counts_seconds: true, ..QueueTraits::default() }
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

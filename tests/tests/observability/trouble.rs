@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::json;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 use tickover_tests::http::Caller;
@@ -77,6 +78,14 @@ impl Queue for Troubled {
 
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
         self.inner.open(queue).await
+    }
+
+    fn class_of(&self, receipt: &str) -> Priority {
+        self.inner.class_of(receipt)
+    }
+
+    fn traits(&self) -> QueueTraits {
+        self.inner.traits()
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

@@ -25,7 +25,7 @@ impl Ctx {
         let mut state = self.shared.lock();
         if !state.facts.patches.contains(&name) {
             let problem = format!("patch {name:?} isn't declared: add it to the workflow's `patches`");
-            state.fail(Error::new("unknown_patch", problem));
+            state.refuse_code(Error::new("unknown_patch", problem));
             return false;
         }
         state.replay.patches().is_some_and(|names| names.iter().any(|known| known == name))

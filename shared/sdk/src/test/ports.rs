@@ -10,6 +10,7 @@ use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::flow::Priority;
 use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{
     BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
@@ -23,8 +24,8 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{MemoryQueue, MemoryStore};
 use tickover_service::ports::{
-    Depth, DueEntry, DueRange, ExecutionLists, Ids, Listing, Outgoing, Page, Queue, QueueError, Received,
-    Store, StoreError,
+    Depth, DueEntry, DueRange, ExecutionLists, Ids, Listing, Outgoing, Page, Queue, QueueError, QueueTraits,
+    Received, Store, StoreError,
 };
 
 use super::ledger::{Ledger, Life};
@@ -270,6 +271,14 @@ impl Queue for Mortal {
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError> {
         self.life.pend_if_over().await;
         self.inner.open(queue).await
+    }
+
+    fn class_of(&self, receipt: &str) -> Priority {
+        self.inner.class_of(receipt)
+    }
+
+    fn traits(&self) -> QueueTraits {
+        self.inner.traits()
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

@@ -243,18 +243,28 @@ impl Driver {
             // The message may contain parts of a payload, so it isn't logged.
             Halt::Panicked(text) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, "the workflow's code panicked");
+                let failure = task::Failure::new("panic", text);
+                if !self.shared.lock().replay.is_untouched() {
+                    // Other code has come further than this.
+                    return self.stop_stuck(failure).await;
+                }
                 let after = later(self.record.idle_turns);
-                self.stop(after, ReleaseReason::Panicked(task::Failure::new("panic", text))).await
+                self.stop(after, ReleaseReason::Panicked(failure)).await
             }
             Halt::Stuck(failure) => {
                 tracing::error!({ field::EXECUTION_ID } = %id, "{}", failure.message);
-                let tries = match &self.record.stuck {
-                    Some(Stuck::Code { tries, .. }) => tries.saturating_add(1),
-                    Some(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_)) | None => 1,
-                };
-                self.stop(later(tries), ReleaseReason::Stuck(Stuck::Code { failure, tries })).await
+                self.stop_stuck(failure).await
             }
         }
+    }
+
+    /// Releases the turn. Repaired code, or an operator, continues the execution; it never counts as poisoned.
+    async fn stop_stuck(&mut self, failure: task::Failure) -> TurnEnd {
+        let tries = match &self.record.stuck {
+            Some(Stuck::Code { tries, .. }) => tries.saturating_add(1),
+            Some(Stuck::UnknownWorkflow { .. } | Stuck::Unreadable(_)) | None => 1,
+        };
+        self.stop(later(tries), ReleaseReason::Stuck(Stuck::Code { failure, tries })).await
     }
 
     /// Writes the new journal entries and releases a turn that can't continue now.

@@ -74,7 +74,7 @@ impl Shared {
         if state.is_over {
             tracing::error!("{OUTSIDE}");
         } else {
-            state.fail(Error::new("outside_turn", OUTSIDE));
+            state.refuse_code(Error::new("outside_turn", OUTSIDE));
             state.own_waker.wake_by_ref();
         }
         false

@@ -140,6 +140,17 @@ impl State {
         self.verdict.get_or_insert(Verdict::Failed(error));
     }
 
+    /// Ends the turn because of a mistake in the code. A run that other code has begun isn't ended by it: it waits for
+    /// repaired code.
+    pub(crate) fn refuse_code(&mut self, error: Error) {
+        let verdict = if self.replay.is_untouched() {
+            Verdict::Failed(error)
+        } else {
+            Verdict::Stuck(task::Failure::new(error.code(), error.message()))
+        };
+        self.verdict.get_or_insert(verdict);
+    }
+
     /// A payload's text, if it is in memory.
     pub(crate) fn text(&self, payload: &Payload) -> Option<Json> {
         match payload {

@@ -49,6 +49,27 @@ async fn an_endless_foreign_wait_is_shown_and_never_fails_the_execution() {
     assert!(scene.status("long").await.is_live());
 }
 
+/// How often the code has panicked at first.
+static AT_FIRST: Count = Count::new();
+
+#[tickover::workflow("panics_at_first")]
+async fn panics_at_first(_: Ctx, times: u32) -> Result<u32> {
+    assert!(AT_FIRST.add() >= times, "not yet");
+    Ok(times)
+}
+
+#[tokio::test]
+async fn a_panic_before_anything_is_recorded_fails_the_turn_and_too_many_of_them_the_execution() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(panics_at_first));
+    scene.start(&panics_at_first, "thrice", &3).await;
+    assert_eq!(scene.finish(&worker, "thrice").await.output::<u32>(), 3);
+    scene.start(&panics_at_first, "always", &u32::MAX).await;
+    let ended = scene.finish(&worker, "always").await;
+    assert_eq!(ended.code(), "poisoned");
+    assert!(ended.message().contains("panic: not yet, at "), "{}", ended.message());
+}
+
 static PANICS: Count = Count::new();
 
 #[tickover::workflow("panicking")]
@@ -58,8 +79,13 @@ async fn panicking(ctx: Ctx, times: u32) -> Result<u32> {
     Ok(number)
 }
 
+#[tickover::workflow("panicking")]
+async fn repaired(ctx: Ctx, _: u32) -> Result<u32> {
+    Ok(ctx.step(echo(5)).await?)
+}
+
 #[tokio::test]
-async fn a_panic_fails_the_turn_and_too_many_of_them_the_execution() {
+async fn a_run_that_has_begun_waits_for_code_that_does_not_panic() {
     let scene = Scene::new();
     let worker = scene.worker(Registry::new().with(panicking));
     scene.start(&panicking, "thrice", &3).await;
@@ -70,9 +96,10 @@ async fn a_panic_fails_the_turn_and_too_many_of_them_the_execution() {
     assert_eq!(code, "panic");
     assert!(message.starts_with("not yet, at ") && message.contains("faulty_code.rs:"), "{message}");
     assert!((1..5).contains(&tries), "{tries}");
-    let ended = scene.finish(&worker, "always").await;
-    assert_eq!(ended.code(), "poisoned");
-    assert!(ended.message().contains("panic: not yet, at "), "{}", ended.message());
+    scene.pass(&worker, Millis::from_secs(6 * 3_600)).await;
+    assert!(scene.stuck("always").await.2 > 10, "it is tried again and again");
+    let mended = scene.worker(Registry::new().with(repaired));
+    assert_eq!(scene.finish(&mended, "always").await.output::<u32>(), 5);
 }
 
 #[tickover::workflow("spawning")]
@@ -299,6 +326,29 @@ async fn patchy_after(ctx: Ctx, (): ()) -> Result<String> {
     ctx.step(echo(1)).await?;
     ctx.sleep("s", "1h").await?;
     Ok(if ctx.patched("new-tax") { "new" } else { "old" }.to_owned())
+}
+
+#[tickover::workflow("forgets_a_patch")]
+async fn knows_no_patch(ctx: Ctx, (): ()) -> Result<bool> {
+    ctx.sleep("s", "1h").await?;
+    Ok(true)
+}
+
+#[tickover::workflow("forgets_a_patch")]
+async fn forgets_a_patch(ctx: Ctx, (): ()) -> Result<bool> {
+    Ok(ctx.patched("new-tax"))
+}
+
+#[tokio::test]
+async fn code_that_asks_for_an_undeclared_patch_does_not_end_a_run_that_has_begun() {
+    let scene = Scene::new();
+    scene.start(&knows_no_patch, "e", &()).await;
+    let good = scene.worker(Registry::new().with(knows_no_patch));
+    scene.pass(&good, Millis::from_secs(60)).await;
+    let bad = scene.worker(Registry::new().with(forgets_a_patch));
+    scene.pass(&bad, Millis::from_secs(2 * 3_600)).await;
+    assert_eq!(scene.stuck("e").await.0, "unknown_patch");
+    assert!(scene.finish(&good, "e").await.output::<bool>());
 }
 
 #[tickover::workflow("undeclared")]

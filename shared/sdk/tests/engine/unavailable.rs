@@ -8,9 +8,10 @@ use tickover::Registry;
 use tickover::prelude::*;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
+use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_service::memory::MemoryQueue;
-use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, Received};
+use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
 use crate::scene::{Scene, clock};
 
@@ -77,6 +78,14 @@ impl Queue for FailingQueues {
             return Err(QueueError::Unavailable { reason: "no answer".to_owned() });
         }
         self.inner.open(queue).await
+    }
+
+    fn class_of(&self, receipt: &str) -> Priority {
+        self.inner.class_of(receipt)
+    }
+
+    fn traits(&self) -> QueueTraits {
+        self.inner.traits()
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

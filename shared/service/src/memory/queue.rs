@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
+use tickover_core::flow::Priority;
 use tickover_core::id::{Incarnation, QueueName};
 use tickover_core::lane::Lane;
 use tickover_core::limits::{LEASE_RANGE, QUEUE_DELAY_MAX, RECEIVE_MAX, WAIT_MAX};
@@ -24,7 +25,7 @@ pub use self::backlog::{Backlog, Choice, Ready};
 pub use self::messages::MessageLimits;
 use self::messages::{Delivery, Messages, is_in_backlog};
 use self::refill::Refill;
-use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, Received, StoreError};
+use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received, StoreError};
 
 /// Which queues a [`MemoryQueue`] has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -367,8 +368,12 @@ impl Queue for MemoryQueue {
         Ok(self.knows(queue))
     }
 
-    fn finds_pending(&self) -> bool {
-        self.bounded.is_some()
+    fn class_of(&self, _receipt: &str) -> Priority {
+        Priority::Normal
+    }
+
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { finds_pending: self.bounded.is_some(), ..QueueTraits::default() }
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

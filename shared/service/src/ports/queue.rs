@@ -90,6 +90,18 @@ pub struct ClassDepth {
     pub apart: bool,
 }
 
+/// What the callers of a queue must know of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTraits {
+    /// Whether delays are whole seconds, rounded down.
+    pub counts_seconds: bool,
+    /// Whether it finds tasks that are pending in the store by itself.
+    pub finds_pending: bool,
+    /// Whether queues are found by their names, without a list of them: a queue that the adapter knows may not exist.
+    /// [`open`](Queue::open) finds out, and so does each call that sends, receives or counts.
+    pub finds_by_name: bool,
+}
+
 /// Delivers hints: at least once, in no order.
 #[async_trait]
 pub trait Queue: Send + Sync {
@@ -153,28 +165,13 @@ pub trait Queue: Send + Sync {
 
     /// The class queue in which the message of this receipt waited; the normal one if it waited among all others. That
     /// it was received says nothing about messages of other classes.
-    fn class_of(&self, _receipt: &str) -> Priority {
-        Priority::Normal
-    }
+    fn class_of(&self, receipt: &str) -> Priority;
 
     /// Creates a queue if this adapter can. Returns whether the queue exists now.
     async fn open(&self, queue: &QueueName) -> Result<bool, QueueError>;
 
-    /// Whether delays are whole seconds, rounded down.
-    fn counts_seconds(&self) -> bool {
-        false
-    }
-
-    /// Whether this queue finds tasks that are pending in the store by itself.
-    fn finds_pending(&self) -> bool {
-        false
-    }
-
-    /// Whether queues are found by their names, without a list of them: a queue that this adapter knows may not exist.
-    /// [`open`](Self::open) finds out, and so does each call that sends, receives or counts.
-    fn finds_by_name(&self) -> bool {
-        false
-    }
+    /// What its callers must know of it. There is no default, so that no decorator forgets to pass it on.
+    fn traits(&self) -> QueueTraits;
 
     /// Whether the queue exists; if queues are found by their names, whether it can exist.
     fn knows(&self, queue: &QueueName) -> bool;

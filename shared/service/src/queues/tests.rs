@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tickover_core::flow::Priority;
 use tickover_core::id::{TaskKind, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
@@ -13,7 +14,7 @@ use super::*;
 use crate::claim::ClaimRequest;
 use crate::executions::StartRequest;
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
-use crate::ports::{Outgoing, Queue, QueueError, Received};
+use crate::ports::{Outgoing, Queue, QueueError, QueueTraits, Received};
 use crate::service::Ports;
 use crate::system::SystemIds;
 use crate::tasks::schedule::ScheduleRequest;
@@ -62,8 +63,12 @@ impl Queue for ByName {
         self.0.open(queue).await
     }
 
-    fn finds_by_name(&self) -> bool {
-        true
+    fn class_of(&self, _receipt: &str) -> Priority {
+        Priority::Normal
+    }
+
+    fn traits(&self) -> QueueTraits {
+        QueueTraits { finds_by_name: true, ..QueueTraits::default() }
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

@@ -275,7 +275,7 @@ impl Service {
 
     /// Makes sure that the queue exists, before anything is written for it.
     pub async fn open_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
-        let by_name = self.ports.queue.finds_by_name();
+        let by_name = self.ports.queue.traits().finds_by_name;
         if self.ports.queue.knows(queue) && !by_name {
             return Ok(());
         }

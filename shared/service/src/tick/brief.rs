@@ -9,7 +9,7 @@ use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
 use tickover_core::id::{Incarnation, QueueName};
 
-use crate::ports::{ClassDepth, Clock, Depth, Outgoing, Queue, QueueError, Received};
+use crate::ports::{ClassDepth, Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 use crate::service::{Ports, Service};
 
 /// The timeout of one call.
@@ -157,12 +157,12 @@ impl Queue for BriefQueues {
         self.inner.discover().await
     }
 
-    fn counts_seconds(&self) -> bool {
-        self.inner.counts_seconds()
+    fn class_of(&self, receipt: &str) -> Priority {
+        self.inner.class_of(receipt)
     }
 
-    fn finds_by_name(&self) -> bool {
-        self.inner.finds_by_name()
+    fn traits(&self) -> QueueTraits {
+        self.inner.traits()
     }
 
     fn knows(&self, queue: &QueueName) -> bool {

@@ -114,20 +114,24 @@ impl Service {
                 let everything = DueRange::until(shard, Timestamp::from_millis(i64::MAX));
                 let page =
                     self.with_retries(|| self.ports.store.due(everything, PAGE, cursor.as_deref())).await?;
-                let (mut ids, mut executions, mut crons) = (Vec::new(), Vec::new(), Vec::new());
+                let (mut ids, mut executions, mut others) = (Vec::new(), Vec::new(), Vec::new());
                 for entry in page.items {
                     match entry.record {
                         RecordId::Task(id) => ids.push(id),
                         RecordId::Execution(id) => executions.push(id),
-                        // The walks of a queue and the process of an operation soon count as lost, and the tick sends
-                        // their messages.
-                        RecordId::Queue(_) | RecordId::Operation(_) => {}
+                        // The walks of a queue soon count as lost, and the tick sends their messages.
+                        RecordId::Queue(_) => {}
+                        // Its process is gone with all others. The message continues it now.
+                        RecordId::Operation(id) => {
+                            let (record, at) = (RecordId::Operation(id), self.now());
+                            others.push(Timer { record, at, due_at: entry.due_at });
+                        }
                         // The only message of a cron is the timer of its next occurrence.
                         RecordId::Cron(id) => {
                             let found = self.with_retries(|| self.ports.store.cron(&id)).await;
                             if self.readable(&format!("cron {id}"), found)?.is_some() {
                                 let (record, at) = (RecordId::Cron(id), entry.due_at);
-                                crons.push(Timer { record, at, due_at: at });
+                                others.push(Timer { record, at, due_at: at });
                             }
                         }
                     }
@@ -143,16 +147,17 @@ impl Service {
                     }
                 }
                 let now = self.now();
-                let is_found =
-                    |task: &Task| matches!(task.state, State::Pending(_)) && self.ports.queue.finds_pending();
+                let is_found = |task: &Task| {
+                    matches!(task.state, State::Pending(_)) && self.ports.queue.traits().finds_pending
+                };
                 let hint = |task: &Task| if is_found(task) { None } else { hint(task) };
                 let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);
                 let of_executions = executions.iter().flat_map(|execution| {
                     [turn(execution, now), turn_timer(execution, now), self.continuation(execution)]
                 });
                 let is_soon = |timer: &Timer| timer.at <= now.plus(TIMER_HORIZON);
-                let crons = crons.into_iter().filter(is_soon).map(Effect::Timer);
-                let effects: Vec<_> = of_tasks.chain(of_executions).flatten().chain(crons).collect();
+                let others = others.into_iter().filter(is_soon).map(Effect::Timer);
+                let effects: Vec<_> = of_tasks.chain(of_executions).flatten().chain(others).collect();
                 sent += u64::try_from(effects.len()).unwrap_or(u64::MAX);
                 self.publish(effects).await;
                 cursor = page.next;

@@ -123,7 +123,7 @@ impl Service {
         mut hints: Vec<(Timestamp, TurnHint)>,
         stop_at: Timestamp,
     ) -> usize {
-        let is_held = self.ports.queue.counts_seconds();
+        let is_held = self.ports.queue.traits().counts_seconds;
         let (began_at, mut sent) = (self.now(), 0);
         let held_for = |at: Timestamp| if is_held { fraction(at, began_at) } else { 0 };
         hints.sort_by_key(|(at, _)| held_for(*at));

@@ -233,7 +233,7 @@ async fn a_queue_of_the_pattern_is_asked_for_until_it_exists_and_its_url_has_its
     ]);
     let queue = script.queue().finding(QueuePattern::parse("https://sqs/1/shop-work-{name}"));
     let emails = QueueName::parse("emails").unwrap();
-    assert!(queue.finds_by_name() && queue.knows(&emails));
+    assert!(queue.traits().finds_by_name && queue.knows(&emails));
     assert!(!queue.open(&emails).await.unwrap());
     assert!(matches!(queue.open(&emails).await, Err(QueueError::Unavailable { .. })));
     assert_eq!(queue.names(), [work()]);

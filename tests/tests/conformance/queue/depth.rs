@@ -50,7 +50,7 @@ pub(super) async fn an_unknown_queue_is_unknown_to_every_call(subject: &Subject<
         ("change_visibility", queue.change_visibility(&absent, "made-up", LONG).await),
         ("depth", queue.depth(&absent).await.map(drop)),
     ];
-    if queue.finds_by_name() {
+    if queue.traits().finds_by_name {
         ensure!(!queue.open(&absent).await?, "it opens");
     } else {
         answers.push(("send nothing", queue.send(&absent, &[]).await.map(drop)));

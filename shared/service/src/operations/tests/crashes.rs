@@ -103,11 +103,11 @@ async fn an_operation_without_its_message_is_continued_by_the_tick_and_no_earlie
     let scene = Scene::failed_executions(&names(3)).await;
     scene.begin(asked(Action::Retry, all_orders())).await;
     assert_eq!(scene.lose_timers().await, 1);
-    scene.advance(60);
+    scene.advance(30);
     scene.tick().await.unwrap();
     assert_eq!(scene.fire(50_000).await, 0);
     assert_eq!(scene.operation("op").await.pages, 0);
-    scene.advance(61);
+    scene.advance(31);
     scene.tick().await.unwrap();
     // Before the message: the slot is taken, so that the next tick sends no other.
     let taken = scene.operation("op").await;
@@ -115,6 +115,17 @@ async fn an_operation_without_its_message_is_continued_by_the_tick_and_no_earlie
     assert_eq!(scene.fire(50_000).await, 1);
     assert!(scene.operation("op").await.is_over());
     assert_eq!(scene.runs(&names(3), 2).await, 6);
+}
+
+#[tokio::test]
+async fn a_system_that_starts_again_continues_an_operation_at_once() {
+    let scene = Scene::failed_executions(&names(3)).await;
+    scene.begin(asked(Action::Retry, all_orders())).await;
+    assert_eq!(scene.lose_timers().await, 1);
+    scene.advance(1);
+    scene.service.hint_all().await.unwrap();
+    scene.fire(50_000).await;
+    assert!(scene.operation("op").await.is_over());
 }
 
 #[tokio::test]

@@ -58,6 +58,14 @@ impl Queue for PartlyAway {
         self.0.open(queue).await
     }
 
+    fn class_of(&self, receipt: &str) -> Priority {
+        self.0.class_of(receipt)
+    }
+
+    fn traits(&self) -> QueueTraits {
+        self.0.traits()
+    }
+
     fn knows(&self, queue: &QueueName) -> bool {
         self.0.knows(queue)
     }
