@@ -21,8 +21,9 @@ pub const PAGE_WORKFLOW: &str = "tickover.map";
 /// A name without the prefix of the failure handler's names.
 pub fn own_part(name: &StepName) -> &str {
     let name = name.as_str();
-    let of_handler = name.strip_prefix(ON_FAILURE_PREFIX).and_then(|rest| rest.split_once(':'));
-    of_handler.map_or(name, |(_, rest)| rest)
+    // Its second run has the prefix `on_failure.1:`.
+    let rest = name.strip_prefix(ON_FAILURE_PREFIX).filter(|rest| rest.starts_with([':', '.']));
+    rest.and_then(|rest| rest.split_once(':')).map_or(name, |(_, rest)| rest)
 }
 
 /// Whether a name is that of code that ran after a failure, or that undid a step.
@@ -48,4 +49,28 @@ pub fn is_start_of_child(name: &StepName) -> bool {
 /// The name of the child, without the failure handler's prefix, whose start is awaited under this name.
 pub fn child_of_start(name: &StepName) -> Option<&str> {
     own_part(name).strip_prefix(START_PREFIX).filter(|child| child.starts_with(CHILD_PREFIX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_whose_code_used_it() {
+        let name = |text: &str| StepName::parse(text).unwrap();
+        for (text, own) in [
+            ("charge", "charge"),
+            ("on_failure:charge", "charge"),
+            ("on_failure.2:child:a", "child:a"),
+            ("on_failures:charge", "on_failures:charge"),
+            ("on_failure", "on_failure"),
+        ] {
+            assert_eq!(own_part(&name(text)), own);
+            assert_eq!(is_after_failure(&name(text)), own != text, "{text}");
+        }
+        assert!(is_after_failure(&name("undo:charge")));
+        assert_eq!(child_of_start(&name("on_failure:start:child:a")), Some("child:a"));
+        assert!(is_page(&name("child:map:items[0]")) && !is_page(&name("child:a")));
+        assert!(is_own_child(&name("on_failure:child:a")) && !is_own_child(&name("execution:child:a")));
+    }
 }
