@@ -80,6 +80,8 @@ pub struct Replay {
     fresh: Vec<Entry>,
     /// Entries that are being written.
     in_flight: Vec<Entry>,
+    /// See [`Replay::is_overtaken`].
+    overtaken: bool,
     limits: Limits,
     warned: BTreeSet<&'static str>,
 }
@@ -102,6 +104,7 @@ impl Replay {
             stored: 0,
             fresh: vec![],
             in_flight: vec![],
+            overtaken: false,
             limits: limits.clone(),
             warned: BTreeSet::new(),
         };
@@ -205,6 +208,12 @@ impl Replay {
     pub fn check_fan_out(&mut self, steps: usize) -> Result<(), Reject> {
         self.widest = self.widest.max(steps);
         limits::check("fan_out", steps, self.limits.fan_out)
+    }
+
+    /// Whether the code has an event that another caller has cleared before the end of its wait was written. The journal
+    /// would give another event to this wait in each replay, so the turn must not write any more.
+    pub const fn is_overtaken(&self) -> bool {
+        self.overtaken
     }
 
     /// The patches that the code had when the run started; `None` if none were recorded.

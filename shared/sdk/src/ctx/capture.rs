@@ -56,7 +56,11 @@ impl<T> Remembered<T> {
         let found = match state.replay.name_state(&name) {
             NameState::Captured(_) => Found::Known,
             NameState::Fresh => Found::Missing,
-            other => Found::Refused(other_kind(&self.text, other)),
+            other => {
+                let found = other.kind();
+                let _: FirstPoll<()> = other_kind(state, &self.text, found);
+                Found::Over
+            }
         };
         self.name = Some(name);
         found
@@ -93,14 +97,20 @@ impl<T: DeserializeOwned> Operation for Remembered<T> {
                 None => FirstPoll::Over,
             },
             NameState::Captured(_) => FirstPoll::Needs(Need::Outcome { name }),
-            other => FirstPoll::Ready(Err(other_kind(&self.text, other))),
+            other => {
+                let found = other.kind();
+                other_kind(state, &self.text, found)
+            }
         }
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
         match state.replay.name_state(self.name.as_ref()?).clone() {
             NameState::Captured(payload) => read(state, &self.text, &payload).map(Ok),
-            other => Some(Err(other_kind(&self.text, &other))),
+            other => {
+                let problem = format!("the journal has {} of that name", other.kind());
+                Some(Err(invalid(&self.text, &problem)))
+            }
         }
     }
 }

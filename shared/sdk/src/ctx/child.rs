@@ -23,6 +23,7 @@ use tickover_service::executions::StartRequest;
 
 use super::operation::{Awaited, FirstPoll, Operation};
 use super::step::{Stored, read_outcome};
+use super::time::other_kind;
 use crate::codec;
 use crate::error::Failure;
 use crate::options::IntoMillis;
@@ -410,7 +411,10 @@ impl<O: Stored> Operation for ChildOperation<O> {
                 Origin::Found => probe_later(name, *since, now),
             }),
             NameState::Fresh => self.first(state, now, name),
-            other => Err(self.invalid(format!("the journal has {} of that name", other.kind()))),
+            other => {
+                let found = other.kind();
+                return other_kind(state, &self.text(), found);
+            }
         };
         match need {
             Ok(need) => FirstPoll::Needs(need),

@@ -145,8 +145,8 @@ impl<T: DeserializeOwned> Operation for Wait<T> {
             NameState::Until(until) => Some(*until),
             NameState::Fresh => self.within.0.as_ref().and_then(|span| Some(now.plus(*span.as_ref().ok()?))),
             other => {
-                let error = other_kind(name.as_str(), other);
-                return FirstPoll::Ready(Err(self.invalid(error.message())));
+                let found = other.kind();
+                return other_kind(state, name.as_str(), found);
             }
         };
         FirstPoll::Needs(Need::Event { name, event, until })
@@ -210,7 +210,10 @@ impl Operation for CountEvents {
                 state.replay.push(now, Happened::Captured { name: name.clone(), value: value.clone() });
                 value
             }
-            other => return FirstPoll::Ready(Err(other_kind(&text, other))),
+            other => {
+                let found = other.kind();
+                return other_kind(state, &text, found);
+            }
         };
         read(state, name.as_str(), &payload).map_or(FirstPoll::Over, |count| FirstPoll::Ready(Ok(count)))
     }
@@ -265,7 +268,10 @@ impl<T: DeserializeOwned> Operation for Peek<T> {
                 state.replay.push(now, Happened::Captured { name: name.clone(), value: value.clone() });
                 value
             }
-            other => return FirstPoll::Ready(Err(other_kind(name.as_str(), other))),
+            other => {
+                let found = other.kind();
+                return other_kind(state, name.as_str(), found);
+            }
         };
         if !seen.is_at_once() {
             return FirstPoll::Needs(Need::Outcome { name });

@@ -22,6 +22,7 @@ use tickover_core::timeout::{Expired, LifeTimeout, Timeouts};
 use tickover_service::executions::RemoteStep;
 
 use super::operation::{Awaited, FirstPoll, Operation};
+use super::time::other_kind;
 use crate::codec;
 use crate::error::{Failure, failure_of};
 use crate::options::{Place, StepOptions};
@@ -106,7 +107,8 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
             | NameState::Until(_)
             | NameState::Fired
             | NameState::Waited(_)) => {
-                Err(self.step.invalid(format!("the journal has {} of that name", other.kind())))
+                let found = other.kind();
+                return other_kind(state, &self.step.name, found);
             }
         };
         match need {

@@ -51,7 +51,10 @@ impl Operation for Sleep {
             NameState::Fired => FirstPoll::Needs(Need::Outcome { name }),
             NameState::Until(until) => FirstPoll::Needs(Need::Timer { until: *until, name }),
             NameState::Fresh => FirstPoll::Needs(Need::Timer { name, until: from_now }),
-            other => FirstPoll::Ready(Err(other_kind(&self.text, other))),
+            other => {
+                let found = other.kind();
+                other_kind(state, &self.text, found)
+            }
         }
     }
 
@@ -72,8 +75,10 @@ pub(super) fn invalid(text: &str, problem: &str) -> Error {
     Error::new("invalid_step", format!("`{text}` can't be used: {problem}"))
 }
 
-pub(super) fn other_kind(text: &str, name_state: &NameState) -> Error {
-    invalid(text, &format!("the journal has {} of that name", name_state.kind()))
+/// The journal has something else under the name: other code has begun the run.
+pub(super) fn other_kind<T>(state: &mut State, text: &str, found: &str) -> FirstPoll<T> {
+    state.refuse_code(invalid(text, &format!("the journal has {found} of that name")));
+    FirstPoll::Over
 }
 
 /// The timeout passed before the future ended.

@@ -334,11 +334,12 @@ impl Driver {
             Done::Attempt(end) => self.attempt_ended(*end)?,
             Done::Stored(stored) => {
                 // If it failed, nobody knows whether it was written, and nothing may be written after it.
-                self.stored(*stored?);
+                self.stored(*stored?)?;
             }
             Done::Reread(journal) => {
                 self.busy.writing = false;
                 self.shared.lock().replay.rebuild(&journal?);
+                self.check_overtaken()?;
             }
             Done::Heartbeat(renewed) => {
                 self.busy.writing = false;

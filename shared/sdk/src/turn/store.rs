@@ -42,7 +42,7 @@ impl Driver {
     }
 
     /// Applies a record that a write returned. From then on there may be other writes, unless entries are missing.
-    pub(super) fn stored(&mut self, record: Execution) {
+    pub(super) fn stored(&mut self, record: Execution) -> Result<(), Halt> {
         let merged = {
             let mut state = self.shared.lock();
             state.facts.update(&record);
@@ -55,6 +55,13 @@ impl Driver {
             let (service, record) = (self.service.clone(), self.record.clone());
             self.jobs.push(Box::pin(async move { Done::Reread(service.journal_of(&record).await) }));
         }
+        self.check_overtaken()
+    }
+
+    /// Ends the turn if its code has an event that was cleared. The next one begins with what is stored.
+    pub(super) fn check_overtaken(&self) -> Result<(), Halt> {
+        let is_overtaken = self.shared.lock().replay.is_overtaken();
+        if is_overtaken { Err(Halt::Broken(ServiceError::Contended)) } else { Ok(()) }
     }
 
     /// When the next heartbeat is due.
@@ -112,8 +119,7 @@ impl Driver {
             Ok(record) => {
                 let pause = record.turn().map_or(Millis::ZERO, |turn| self.heartbeat_interval(turn));
                 self.busy.next_heartbeat_at = Some(self.service.now().plus(pause));
-                self.stored(*record);
-                Ok(())
+                self.stored(*record)
             }
             Err(error @ ServiceError::Rejected(_)) => Err(error.into()),
             Err(error) => {

@@ -351,6 +351,52 @@ async fn code_that_asks_for_an_undeclared_patch_does_not_end_a_run_that_has_begu
     assert!(scene.finish(&good, "e").await.output::<bool>());
 }
 
+#[tickover::workflow("renames")]
+async fn naps_and_echoes(ctx: Ctx, (): ()) -> Result<u32> {
+    ctx.sleep("pack", "1m").await?;
+    let number = ctx.step(echo(1).named("label")).await?;
+    ctx.sleep("s", "1h").await?;
+    Ok(number)
+}
+
+#[tickover::workflow("renames")]
+async fn echoes_where_it_napped(ctx: Ctx, (): ()) -> Result<u32> {
+    Ok(ctx.step(echo(1).named("pack")).await?)
+}
+
+#[tickover::workflow("renames")]
+async fn naps_where_it_echoed(ctx: Ctx, (): ()) -> Result<u32> {
+    ctx.sleep("pack", "1m").await?;
+    ctx.sleep("label", "1m").await?;
+    Ok(0)
+}
+
+#[tickover::workflow("renames")]
+async fn captures_where_it_napped(ctx: Ctx, (): ()) -> Result<u32> {
+    ctx.capture("pack", || 1).await
+}
+
+#[tokio::test]
+async fn code_that_uses_a_name_for_another_kind_does_not_end_a_run_that_has_begun() {
+    let scene = Scene::new();
+    scene.start(&naps_and_echoes, "e", &()).await;
+    let good = scene.worker(Registry::new().with(naps_and_echoes));
+    scene.pass(&good, Millis::from_secs(120)).await;
+    let wrong = [
+        Registry::new().with(echoes_where_it_napped),
+        Registry::new().with(naps_where_it_echoed),
+        Registry::new().with(captures_where_it_napped),
+    ];
+    for wrong in wrong {
+        let bad = scene.worker(wrong);
+        scene.pass(&bad, Millis::from_secs(2 * 3_600)).await;
+        let (code, message, _) = scene.stuck("e").await;
+        assert_eq!(code, "invalid_step");
+        assert!(message.contains("the journal has "), "{message}");
+    }
+    assert_eq!(scene.finish(&good, "e").await.output::<u32>(), 1);
+}
+
 #[tickover::workflow("undeclared")]
 async fn undeclared(ctx: Ctx, (): ()) -> Result<bool> {
     Ok(ctx.patched("new-tax"))

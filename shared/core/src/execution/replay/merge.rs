@@ -3,7 +3,7 @@
 
 use super::Replay;
 use crate::execution::Execution;
-use crate::execution::journal::Entry;
+use crate::execution::journal::{Entry, Happened};
 
 /// The result of merging a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,19 @@ impl Replay {
         let mut ours = std::mem::take(&mut self.in_flight).into_iter().peekable();
         for entry in record.journal.iter().skip(from) {
             if ours.next_if(|own| own == entry).is_none() {
+                self.note_cleared(entry);
                 self.apply_entry(entry);
             }
         }
         self.mark_stored(total);
         Merged::Known
+    }
+
+    /// Notes an entry of another caller that clears an event which the code has and whose wait isn't written.
+    fn note_cleared(&mut self, entry: &Entry) {
+        let Happened::EventsCleared { name, .. } = &entry.what else { return };
+        let takes = |own: &Entry| matches!(&own.what, Happened::Waited { event: Some(of), .. } if of == name);
+        self.overtaken |= self.fresh.iter().any(takes);
     }
 
     fn mark_stored(&mut self, total: usize) {
@@ -47,6 +55,9 @@ impl Replay {
     /// Starts again from the whole journal as it is stored now. Claimed names stay claimed, and entries not yet written
     /// still count.
     pub fn rebuild(&mut self, journal: &[Entry]) {
+        for entry in journal.iter().skip(self.stored) {
+            self.note_cleared(entry);
+        }
         self.name_states.clear();
         self.events.clear();
         self.order.restart_replay();

@@ -1,6 +1,7 @@
 use super::*;
 use crate::duration::Millis;
 use crate::execution::journal::StepOutcome;
+use crate::execution::{Execution, fixture};
 use crate::failure::Failure;
 use crate::parent::ParentClosePolicy;
 use crate::payload::{Json, Payload};
@@ -302,6 +303,33 @@ fn received_outcomes_are_not_received_again_when_the_journal_is_read_again() {
     assert!(!replay.is_delivered(&name("b")));
     replay.push(NOW, completed("b"));
     assert_eq!(received(&mut replay), ["b"]);
+}
+
+#[test]
+fn a_turn_whose_event_is_cleared_before_its_wait_is_written_is_overtaken() {
+    let waited = |event: &str| Happened::Waited { name: name("wait"), event: Some(event_name(event)) };
+    let sent = || [sent("paid", "5"), sent("paid", "6"), sent("other", "7")];
+    let cleared = Happened::EventsCleared { name: event_name("paid"), count: 1 };
+    let now = journal(sent().into_iter().chain([cleared]));
+    for (taken, is_overtaken) in [(Some("paid"), true), (Some("other"), false), (None, false)] {
+        let mut replay = replay(sent());
+        if let Some(event) = taken {
+            replay.push(NOW, waited(event));
+        }
+        replay.rebuild(&now);
+        assert_eq!(replay.is_overtaken(), is_overtaken, "{taken:?}");
+        let record = Execution { sealed: None, journal: now.clone(), ..fixture::full(NOW) };
+        let mut other = Replay::new(&journal(sent()), &Limits::default());
+        if let Some(event) = taken {
+            other.push(NOW, waited(event));
+        }
+        other.merge(&record);
+        assert_eq!(other.is_overtaken(), is_overtaken, "{taken:?}");
+    }
+    // What is stored of a wait came before.
+    let mut replay = replay(sent().into_iter().chain([waited("paid")]));
+    replay.rebuild(&journal(sent().into_iter().chain([waited("paid")])));
+    assert!(!replay.is_overtaken());
 }
 
 #[test]
