@@ -168,13 +168,8 @@ impl Service {
         asks: &Asks,
     ) -> Result<Option<Box<CodeAsks>>, ServiceError> {
         let Some(input) = self.payload(execution.input.as_ref()).await? else { return Ok(None) };
-        Ok(asks(&input, execution.lane).map(|(flow, lane)| {
-            if flow.unique.is_some() || flow.debounce.is_some() {
-                let text = "`unique` and `debounce` of its workflow don't count: its start didn't say them";
-                tracing::warn!({ field::EXECUTION_ID } = %execution.id, "{text}");
-            }
-            Box::new(CodeAsks { admission: admission(&flow, None), lane })
-        }))
+        let asked = asks(&input, execution.lane);
+        Ok(asked.map(|(flow, lane)| Box::new(CodeAsks { admission: admission(&flow, None), lane })))
     }
 
     async fn started_turn(&self, execution: Execution) -> Result<TurnStart, ServiceError> {
