@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tickover::ParentClosePolicy;
 use tickover::client::{Action, ExecutionStatus, Handle, Rerun};
 use tickover::prelude::*;
-use tickover::test::TestEnv;
+use tickover::test::{TestEnv, with_each_death};
 
 /// What the steps of these tests do and count.
 #[derive(Debug, Default)]
@@ -281,4 +281,48 @@ async fn a_rerun_of_a_paged_map_runs_the_items_that_failed() {
     carrier.works.store(true, Ordering::SeqCst);
     run.rerun(Rerun::Failed).await.unwrap();
     assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 9));
+}
+
+/// A map that completes, and a step that fails.
+#[tickover::workflow]
+async fn paged_first(ctx: Ctx, items: u32) -> Result<u32> {
+    let mut pages = ctx.map("items", 0..items, item).paged(2).await?;
+    let mut sum = 0;
+    for page in 0..pages.pages() {
+        sum += pages.page(page).await?.completed().map(|(_, number)| *number).sum::<u32>();
+    }
+    Ok(sum + ctx.step(item(7).named("last")).await?)
+}
+
+#[tokio::test]
+async fn a_rerun_keeps_the_pages_of_a_map_that_completed() {
+    let carrier = Arc::new(Carrier::default());
+    let env = TestEnv::new().workflow(paged_first).state(Arc::clone(&carrier));
+    let run = env.submit(env.client().start(&paged_first, 7).id("o")).await.unwrap();
+    assert!(run.result().await.unwrap_err().to_string().contains("item"));
+    assert_eq!(carrier.counts().0, 8);
+    carrier.works.store(true, Ordering::SeqCst);
+    run.rerun(Rerun::Failed).await.unwrap();
+    assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 9));
+    run.rerun(Rerun::Failed).await.unwrap();
+    assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 9));
+}
+
+#[tokio::test]
+async fn whatever_process_dies_after_whatever_write_a_rerun_and_a_restart_give_the_same() {
+    let carrier = Arc::new(Carrier::default());
+    let env = || TestEnv::new().workflow((by_name, parcel)).state(Arc::clone(&carrier));
+    let story = async |env: &TestEnv| {
+        carrier.works.store(false, Ordering::SeqCst);
+        let run = env.submit(env.client().start(&by_name, 3).id("o")).await.unwrap();
+        let failed = run.result().await.unwrap_err().to_string();
+        carrier.works.store(true, Ordering::SeqCst);
+        run.rerun(Rerun::Failed).await.unwrap();
+        let repaired = run.result().await.unwrap();
+        run.restart().await.unwrap();
+        (failed, repaired, run.result().await.unwrap())
+    };
+    let (failed, repaired, anew) = with_each_death(env, story).await;
+    assert!(failed.contains("the carrier is down"), "{failed}");
+    assert_eq!((repaired, anew), (3, 3));
 }
