@@ -14,7 +14,6 @@ use tickover_core::gate;
 use tickover_core::id::{
     BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, Owner, TaskId, WorkflowName,
 };
-use tickover_core::lane::Lane;
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_core::task::{self, Task};
@@ -116,9 +115,8 @@ struct CoreRules;
 
 impl Rules for CoreRules {}
 
-/// What a workflow's code asks of flow control for an input, for an execution whose messages stand in this lane. `None` if
-/// the input doesn't fit.
-pub type Asks = Arc<dyn Fn(&Json, Lane) -> Option<(FlowRequest, Lane)> + Send + Sync>;
+/// What a workflow's code asks of flow control for an input. `None` if the input doesn't fit.
+pub type Asks = Arc<dyn Fn(&Json) -> Option<FlowRequest> + Send + Sync>;
 
 /// What a process with a workflow's code knows of its executions.
 #[derive(Clone)]

@@ -209,8 +209,8 @@ pub struct StartTurn {
     pub paused: bool,
     /// What the workflow's code defines, if the worker has the code.
     pub terms: CodeTerms,
-    /// What the workflow's code asks for this input: if the start said nothing, it applies from the first turn on.
-    pub asks: Option<Box<CodeAsks>>,
+    /// What limits the begin of an execution with this input by the workflow's code, if the start said nothing.
+    pub asks: Option<Box<Admission>>,
     /// The places that were taken for the turn.
     pub places: Option<Places>,
     /// The start that was reserved for the turn, or that of its record, confirmed.
@@ -227,15 +227,6 @@ pub struct CodeTerms {
     pub on_failure: Option<Millis>,
     /// How many attempts a run has, if the workflow's code retries failed runs.
     pub attempts: Option<MaxAttempts>,
-}
-
-/// What a workflow's code asks of flow control for an execution.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CodeAsks {
-    /// What limits when it begins.
-    pub admission: Option<Box<Admission>>,
-    /// Where the hints of its turns stand in their queue.
-    pub lane: Lane,
 }
 
 /// The journal entries of a turn since its last write.

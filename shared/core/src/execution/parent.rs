@@ -23,8 +23,8 @@ impl Parent {
         found.is_some_and(|execution| self.is(execution) && execution.closed().is_none())
     }
 
-    /// Whether this execution, in its current run or an earlier one, started the child.
-    pub fn has_been(&self, execution: &Execution) -> bool {
+    /// Whether this execution, in its current run or an earlier one, is the parent.
+    pub fn is_or_was(&self, execution: &Execution) -> bool {
         self.execution == execution.id
             && self.incarnation == execution.incarnation
             && self.run <= execution.run

@@ -59,10 +59,7 @@ impl ErasedWorkflow {
             })
         });
         let asks = workflow.asks_anything().then(|| -> Asks {
-            Arc::new(move |input, lane| {
-                let asked = workflow.asked(&codec::decode(input).ok()?);
-                Some((asked.checked().ok()?.clone(), asked.lane_within(lane)))
-            })
+            Arc::new(move |input| workflow.asked(&codec::decode(input).ok()?).checked().ok().cloned())
         });
         Self { name, options: workflow.options(), body: Arc::new(run), on_failure, asks }
     }

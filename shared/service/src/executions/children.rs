@@ -37,9 +37,11 @@ impl Service {
             }
             let (id, queue) = (child.id.clone(), self.queue_for(&request).await?);
             let mut start = self.start_of(request.clone(), queue, id.clone(), None);
-            let known = if is_closing(child) {
+            if tries > 0 {
                 self.back_off(tries, CONFLICT_WAIT).await;
-                tries += 1;
+            }
+            tries += 1;
+            let known = if is_closing(child) {
                 Known::Unread
             } else {
                 start.ended = self.what_of(child, is_same_work).await?;
@@ -94,7 +96,7 @@ impl Service {
             let (found, unreadable) = self.executions_of(&ids).await?;
             let is_open = |id: &ExecutionId| match found.iter().find(|child| child.id == *id) {
                 Some(child) => {
-                    let is_ours = child.parent.as_ref().is_some_and(|of| of.has_been(parent));
+                    let is_ours = child.parent.as_ref().is_some_and(|of| of.is_or_was(parent));
                     is_ours && child.closed().is_none()
                 }
                 None => unreadable > 0,

@@ -104,7 +104,7 @@ impl Service {
         let end = |(name, id): (&StepName, &ExecutionId)| {
             let child = found.iter().find(|child| child.id == *id && !child.is_gone(now))?;
             // If a child was deleted, another execution may have its id now.
-            let is_it = !is_own_child(name) || child.parent.as_ref().is_some_and(|of| of.has_been(parent));
+            let is_it = !is_own_child(name) || child.parent.as_ref().is_some_and(|of| of.is_or_was(parent));
             let closed = child.closed().filter(|_| is_it)?;
             Some((closed.ended_at, name.clone(), child_as_recorded(&closed.outcome), child.expired()))
         };

@@ -9,7 +9,7 @@
 //! | sleeps and waits that have ended | kept | | |
 //! | those that hadn't | begin again | | |
 //! | callbacks, with their tokens | kept | | |
-//! | events that no wait has taken | kept | | kept, but after a restart |
+//! | events that no wait has taken | kept | | kept, except by a restart |
 //! | what ran after the failure: `on_failure`, undo steps | | | |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -116,19 +116,12 @@ impl<'a> LastRun<'a> {
     fn of(journal: &'a [Entry], steps: &'a [StepName]) -> Self {
         let (mut ends, mut over) = (BTreeMap::new(), BTreeSet::new());
         for entry in journal {
-            match &entry.what {
-                Happened::Step { name, .. } => drop(ends.insert(name, entry)),
-                Happened::Reopened { name } => drop(ends.remove(name)),
-                Happened::Fired { name } | Happened::Waited { name, .. } => drop(over.insert(name)),
-                Happened::Attempt { .. }
-                | Happened::Remote { .. }
-                | Happened::Child { .. }
-                | Happened::Captured { .. }
-                | Happened::Until { .. }
-                | Happened::Event { .. }
-                | Happened::EventsCleared { .. }
-                | Happened::Patches { .. }
-                | Happened::Note { .. } => {}
+            if let Happened::Step { name, .. } = &entry.what {
+                ends.insert(name, entry);
+            } else if let Happened::Reopened { name } = &entry.what {
+                ends.remove(name);
+            } else if let Happened::Fired { name } | Happened::Waited { name, .. } = &entry.what {
+                over.insert(name);
             }
         }
         Self { steps, ends, over }
@@ -177,26 +170,14 @@ impl<'a> LastRun<'a> {
 fn events_of_waits(journal: &[Entry]) -> BTreeMap<usize, usize> {
     let (mut pending, mut taken) = (BTreeMap::<&EventName, VecDeque<usize>>::new(), BTreeMap::new());
     for (index, entry) in journal.iter().enumerate() {
-        match &entry.what {
-            Happened::Event { name, .. } => pending.entry(name).or_default().push_back(index),
-            Happened::Waited { event: Some(name), .. } => {
-                taken.extend(pending.get_mut(name).and_then(VecDeque::pop_front).map(|event| (index, event)));
-            }
-            Happened::EventsCleared { name, count } => {
-                let events = pending.entry(name).or_default();
-                drop(events.drain(..events.len().min(super::close::index(*count))));
-            }
-            Happened::Attempt { .. }
-            | Happened::Remote { .. }
-            | Happened::Child { .. }
-            | Happened::Step { .. }
-            | Happened::Reopened { .. }
-            | Happened::Captured { .. }
-            | Happened::Until { .. }
-            | Happened::Fired { .. }
-            | Happened::Waited { event: None, .. }
-            | Happened::Patches { .. }
-            | Happened::Note { .. } => {}
+        if let Happened::Event { name, .. } = &entry.what {
+            pending.entry(name).or_default().push_back(index);
+        } else if let Happened::Waited { event: Some(name), .. } = &entry.what {
+            let event = pending.get_mut(name).and_then(VecDeque::pop_front);
+            taken.extend(event.map(|event| (index, event)));
+        } else if let Happened::EventsCleared { name, count } = &entry.what {
+            let events = pending.entry(name).or_default();
+            drop(events.drain(..events.len().min(super::close::index(*count))));
         }
     }
     taken

@@ -3,13 +3,11 @@
 use futures::FutureExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{
-    Close, CodeAsks, Command, Ending, Record, ReleaseReason, StartTurn, Suspend,
-};
+use tickover_core::execution::command::{Close, Command, Ending, Record, ReleaseReason, StartTurn, Suspend};
 use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{HintedTurn, TurnHint};
-use tickover_core::execution::{Execution, ExecutionState, ahead_of_journal};
+use tickover_core::execution::{Admission, Execution, ExecutionState, ahead_of_journal};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
@@ -95,7 +93,7 @@ impl Service {
         let terms = self.terms.get(&execution.workflow);
         let code = terms.map(|terms| terms.code).unwrap_or_default();
         let asks = match terms.and_then(|terms| terms.asks.as_ref()) {
-            Some(asks) if execution.takes_terms() => self.asked_by_code(&execution, asks).await?,
+            Some(asks) if execution.takes_limits() => self.limits_of_code(&execution, asks).await?,
             Some(_) | None => None,
         };
         let mut known = Known::Record(Box::new(execution));
@@ -161,15 +159,15 @@ impl Service {
         }
     }
 
-    /// What the workflow's code asks for the input. Nothing if the input doesn't fit the code, which says so itself.
-    async fn asked_by_code(
+    /// What limits the begin of an execution by its workflow's code. Nothing if the input doesn't fit the code, which says
+    /// so itself.
+    async fn limits_of_code(
         &self,
         execution: &Execution,
         asks: &Asks,
-    ) -> Result<Option<Box<CodeAsks>>, ServiceError> {
-        let Some(input) = self.payload(execution.input.as_ref()).await? else { return Ok(None) };
-        let asked = asks(&input, execution.lane);
-        Ok(asked.map(|(flow, lane)| Box::new(CodeAsks { admission: admission(&flow, None), lane })))
+    ) -> Result<Option<Box<Admission>>, ServiceError> {
+        let input = self.payload(execution.input.as_ref()).await?;
+        Ok(input.and_then(|input| admission(&asks(&input)?, None)))
     }
 
     async fn started_turn(&self, execution: Execution) -> Result<TurnStart, ServiceError> {

@@ -13,7 +13,6 @@ use crate::execution::{
 use crate::failure::Failure;
 use crate::gate::rate::Reservation;
 use crate::gate::{Pacing, pacing};
-use crate::lane::Lane;
 use crate::parked::Parked;
 use crate::time::Timestamp;
 
@@ -105,16 +104,11 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         let suspect = Ok(Reply::StartTurn(StartTurnReply::NeedsIsolation));
         return Decision::unchanged(execution, suspect);
     }
-    if let Some(asks) = take.asks.as_ref().filter(|_| execution.takes_terms()) {
-        if execution.lane == Lane::default() {
-            after.lane = asks.lane;
-        }
-        if execution.admission.is_none() && asks.admission.is_some() && execution.turn().is_none() {
-            // Places are taken for the version of the record that has their keys. The worker goes on with that.
-            after.admission.clone_from(&asks.admission);
-            let again = StartTurnReply::Early { available_at: context.now };
-            return update(execution, after, context, Ok(Reply::StartTurn(again)));
-        }
+    if take.asks.is_some() && execution.takes_limits() {
+        // Places are taken for the version of the record that has their keys. The worker goes on with that.
+        after.admission.clone_from(&take.asks);
+        let again = StartTurnReply::Early { available_at: context.now };
+        return update(execution, after, context, Ok(Reply::StartTurn(again)));
     }
     match lack(execution, take, context.now) {
         Lack::Reply(outcome) => return Decision::unchanged(execution, Ok(Reply::StartTurn(outcome))),
@@ -202,6 +196,11 @@ impl Execution {
             |entry: &Entry| !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. });
         let has_begun = self.sealed.is_some() || self.journal.iter().any(is_by_code);
         self.run == 1 && !has_begun && self.failing.is_none()
+    }
+
+    /// Whether the limits that the code asks for apply: no turn has begun, and the start named none.
+    pub fn takes_limits(&self) -> bool {
+        self.takes_terms() && self.idle_turns == 0 && self.admission.is_none()
     }
 }
 
