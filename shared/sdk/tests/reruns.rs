@@ -127,6 +127,7 @@ async fn sleeps_that_have_ended_are_kept_and_others_begin_again() {
 }
 
 async fn refund(ctx: Ctx, (): (), _: Cause) -> Result<Option<()>> {
+    ctx.sleep("second-thoughts", "5m").await?;
     ctx.step(named("refund")).await?;
     Ok(None)
 }
@@ -144,9 +145,11 @@ async fn the_code_after_a_failure_runs_whole_after_each_failure() {
     let run = env.start(&refunding, ()).await.unwrap();
     run.result().await.unwrap_err();
     assert_eq!(log.lines(), ["charge", "ship", "refund"]);
+    let again = env.now();
     run.rerun(Rerun::Failed).await.unwrap();
     run.result().await.unwrap_err();
     assert_eq!(log.lines(), ["ship", "refund"]);
+    assert!(env.now().since(again) >= Millis::from_secs(300), "it sleeps again");
 }
 
 async fn sorry(ctx: Ctx, to: String, _: Cause) -> Result<Option<()>> {
