@@ -1,4 +1,6 @@
 //! Callers that leave before they have their answer: what they asked for is done all the same, whole.
+//!
+//! Each test has one thread, so that a call that a caller began can't end before the caller has left.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -46,7 +48,7 @@ impl System {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_task_of_a_caller_over_http_who_leaves_at_once_has_its_message() {
     let (system, mut left) = (System::start().await, 0);
     for _ in 0..CALLERS {
@@ -62,7 +64,7 @@ async fn a_task_of_a_caller_over_http_who_leaves_at_once_has_its_message() {
 }
 
 /// A key that has the name of the one call that isn't carried out.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn those_that_a_raised_limit_lets_in_come_although_its_caller_has_left() {
     let system = System::start().await;
     let limits = json!([{"key": "claim", "limit": 1}]);
@@ -87,7 +89,7 @@ async fn those_that_a_raised_limit_lets_in_come_although_its_caller_has_left() {
     system.gets_all().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_task_of_a_caller_in_the_same_process_who_gives_up_has_its_message() {
     let (system, mut left) = (System::start().await, 0);
     let client = Client::from(system.service.clone());
