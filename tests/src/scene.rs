@@ -104,7 +104,7 @@ impl Scene {
             }
             for message in messages {
                 let stop_at = self.clock.now().plus(Millis::from_secs(50));
-                self.service.fire(&message.body, stop_at).await.expect("a timer");
+                self.service.fire(&message, stop_at).await.expect("a timer");
                 self.queue.delete(&timers, &message.receipt).await.expect("a queue of timers");
                 fired += 1;
             }

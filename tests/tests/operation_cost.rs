@@ -79,7 +79,7 @@ async fn carried_out(meter: &Meter, request: OperationRequest) -> (Operation, Bi
         while let Some(message) =
             meter.scene.queue.receive(&timers, 1, all, Millis::ZERO).await.unwrap().pop()
         {
-            service.fire(&message.body, meter.scene.clock.now().plus(all)).await.unwrap();
+            service.fire(&message, meter.scene.clock.now().plus(all)).await.unwrap();
             meter.scene.queue.delete(&timers, &message.receipt).await.unwrap();
         }
     };

@@ -93,7 +93,7 @@ pub(crate) async fn fire_forever(service: Service, queue: Arc<MemoryQueue>) {
 
 async fn fire(service: &Service, queue: &MemoryQueue, message: Received) {
     let stop_at = service.now().plus(BUDGET);
-    match service.fire(&message.body, stop_at).await {
+    match service.fire(&message, stop_at).await {
         Ok(fired) => tracing::trace!(?fired, "timer"),
         Err(error) if error.is_retryable() && message.receive_count < RECEIVES_MAX => {
             return warn_unless_logged!(error; %error, "timer not handled; it is delivered again");

@@ -4,18 +4,19 @@ use aws_lambda_events::sqs::SqsMessage;
 use tickover_api::Problem;
 use tickover_core::error::Reject;
 use tickover_core::time::Timestamp;
+use tickover_service::claim::Delivered;
 use tickover_service::timers::FireError;
 use tickover_service::{Service, ServiceError};
 
-use crate::sqs::MESSAGE_ID;
+use crate::sqs::{MESSAGE_ID, receives};
 
 /// Does what a timer is for, or continues the sweep that it names, until `stop_at` at the latest.
 ///
 /// A message that can't be read fails: a newer build may have sent it. So it stays in the queue until that build is
 /// back, or goes to the dead-letter queue. Its task loses nothing: the next tick finds it.
 pub async fn take(service: &Service, message: SqsMessage, stop_at: Timestamp) -> Result<(), Problem> {
-    let body = message.body.unwrap_or_default();
-    let fired = service.fire(&body, stop_at).await.map_err(problem)?;
+    let (body, receives) = (message.body.as_deref().unwrap_or_default(), receives(&message));
+    let fired = service.fire(Delivered { body, receipt: None, receives }, stop_at).await.map_err(problem)?;
     tracing::debug!({ MESSAGE_ID } = message.message_id, ?fired, "timer");
     Ok(())
 }

@@ -331,6 +331,7 @@ impl Service {
                 held,
                 places: places.taken(),
                 start: places.start(),
+                start_of: places.start_of(),
             });
             let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
             let Ok((current, Reply::Claim(reply))) = decision.outcome else {

@@ -13,7 +13,7 @@ use tickover_core::task::decision::Reply;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Handover, Sweep, Timer, Wake, WakeError};
 
-use crate::claim::WAITED_OUT;
+use crate::claim::{Delivered, WAITED_OUT};
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::executions::DueCause;
@@ -103,13 +103,19 @@ impl FireError {
 impl Service {
     /// Processes one message of the timers queue. After success the caller deletes it. Starts no new work after
     /// `stop_at`, by the service's clock.
-    pub async fn fire(&self, body: &str, stop_at: Timestamp) -> Result<Fired, FireError> {
+    pub async fn fire<'m>(
+        &self,
+        message: impl Into<Delivered<'m>>,
+        stop_at: Timestamp,
+    ) -> Result<Fired, FireError> {
         // An expiry is written whether or not a queue answers.
         let service = self.with_short_timeouts();
-        let fired = match Wake::parse(body) {
-            Ok(Wake::Timer(timer)) => service.fire_timer(timer, stop_at).await,
+        let message = message.into();
+        let again = message.is_again();
+        let fired = match Wake::parse(message.body) {
+            Ok(Wake::Timer(timer)) => service.fire_timer(timer, again, stop_at).await,
             // Each timer is counted, not their message.
-            Ok(Wake::Timers(timers)) => return service.fire_together(timers, stop_at).await,
+            Ok(Wake::Timers(timers)) => return service.fire_together(timers, again, stop_at).await,
             Ok(Wake::Sweep(sweep)) => service.fire_sweep(sweep, stop_at).await,
             Ok(Wake::Handover(rest)) => service.fire_handover(rest, stop_at).await,
             Ok(Wake::Resume(resume)) => service.fire_resume(resume, stop_at).await,
@@ -135,7 +141,12 @@ impl Service {
 
     /// Processes timers of one second. If one of them fails for now, the message comes back, and for the other timers
     /// it is a repetition.
-    async fn fire_together(&self, timers: Vec<Timer>, stop_at: Timestamp) -> Result<Fired, FireError> {
+    async fn fire_together(
+        &self,
+        timers: Vec<Timer>,
+        again: bool,
+        stop_at: Timestamp,
+    ) -> Result<Fired, FireError> {
         let first = timers.first().map_or(Timestamp::EPOCH, |first| first.at);
         if let Some(answer) = self.too_early(first, || Wake::Timers(timers.clone())).await {
             metric::timer(answer.as_ref().map_or("failed", Fired::as_str));
@@ -143,7 +154,7 @@ impl Service {
         }
         let fired: Vec<_> = stream::iter(timers)
             .map(|timer| async {
-                let fired = self.fire_timer(timer, stop_at).await;
+                let fired = self.fire_timer(timer, again, stop_at).await;
                 metric::timer(fired.as_ref().map_or("failed", Fired::as_str));
                 fired
             })
@@ -180,7 +191,7 @@ impl Service {
         Some(if sent == again.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) })
     }
 
-    async fn fire_timer(&self, timer: Timer, stop_at: Timestamp) -> Result<Fired, FireError> {
+    async fn fire_timer(&self, timer: Timer, again: bool, stop_at: Timestamp) -> Result<Fired, FireError> {
         if let Some(answer) = self.too_early(timer.at, || Wake::Timer(timer.clone())).await {
             return answer;
         }
@@ -189,12 +200,16 @@ impl Service {
         let due_at = timer.due_at;
         let reply = match &timer.record {
             RecordId::Task(id) => {
-                let decision = self.drive(id, Known::Unread, &Command::Timer { due_at }).await?;
+                let decision = self.drive(id, Known::Unread, &Command::Timer { due_at, again }).await?;
                 // If there is no task, it was deleted meanwhile.
-                if let Ok((_, Reply::Due(reply))) = decision.outcome { reply } else { DueReply::Nothing }
+                let Ok((task, Reply::Due(reply))) = decision.outcome else { return Ok(Fired::Spent) };
+                if again {
+                    Box::pin(self.notify_parent_of(&task)).await?;
+                }
+                reply
             }
             RecordId::Execution(id) => {
-                let cause = DueCause::Timer { at: timer.at, due_at };
+                let cause = DueCause::Timer { at: timer.at, due_at, again };
                 Box::pin(self.process_due_execution(id, Known::Unread, cause, stop_at)).await?
             }
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await?,

@@ -105,7 +105,7 @@ impl Ask {
         match self {
             Self::Claim { version } => {
                 let incarnation = Incarnation::from_bytes([task; 8]);
-                let hint = Some(HintedRecord { incarnation, version });
+                let hint = Some(HintedRecord { incarnation, version, again: false });
                 let isolation = Isolation::Alone;
                 Command::Claim(Claim {
                     lease: fence,
@@ -117,6 +117,7 @@ impl Ask {
                     held: false,
                     places: None,
                     start: None,
+                    start_of: None,
                 })
             }
             // The output names the worker's lease.
@@ -136,7 +137,7 @@ impl Ask {
                 places_until: None,
             }),
             Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
-            Self::Timer { due_at } => Command::Timer { due_at },
+            Self::Timer { due_at } => Command::Timer { due_at, again: false },
         }
     }
 }

@@ -189,7 +189,7 @@ impl Process {
         let stop_at = self.now().plus(TICK_BUDGET);
         let asked = Request::Fire(Note::of(&message.body));
         let fire = async |service: Service| {
-            Ok(match service.fire(&message.body, stop_at).await {
+            Ok(match service.fire(message, stop_at).await {
                 Ok(fired) => Answer::Fired(fired),
                 Err(error) => Answer::NotFired(error.to_string()),
             })

@@ -135,7 +135,7 @@ impl Side {
         let mut answers = Vec::new();
         let messages = self.queue.receive(&timers, 10, BUDGET, Millis::ZERO).await.unwrap();
         for message in messages {
-            let fired = self.service.fire(&message.body, self.service.now().plus(BUDGET)).await;
+            let fired = self.service.fire(&message, self.service.now().plus(BUDGET)).await;
             if fired.is_ok() {
                 self.queue.delete(&timers, &message.receipt).await.unwrap();
             }

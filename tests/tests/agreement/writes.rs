@@ -187,6 +187,7 @@ impl Ask {
                 held: false,
                 places: None,
                 start: None,
+                start_of: None,
             }),
             Self::Heartbeat => Command::Heartbeat(Heartbeat {
                 lease,

@@ -138,6 +138,7 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         held: false,
         places: None,
         start: None,
+        start_of: None,
     };
     decided(Some(task), &Command::Claim(claim), nonce)
 }

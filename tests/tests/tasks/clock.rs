@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};
+use tickover_service::claim::Delivered;
 use tickover_service::timers::Fired;
 use tickover_tests::http::Caller;
 use tickover_tests::scene::task_id;
@@ -22,7 +23,7 @@ fn instant(task: &Value, name: &str) -> Timestamp {
 async fn fire(caller: &Caller, id: &str) -> Fired {
     let at = caller.scene.service.now();
     let body = Wake::Timer(Timer { record: task_id(id).into(), at, due_at: at }).body().unwrap();
-    caller.scene.service.fire(&body, at.plus(HOUR)).await.unwrap()
+    caller.scene.service.fire(Delivered::first(&body), at.plus(HOUR)).await.unwrap()
 }
 
 /// How many times a tick and then a timer for this task record a timeout.

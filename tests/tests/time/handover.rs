@@ -2,6 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::task::Status;
+use tickover_service::claim::Delivered;
 use tickover_service::timers::{FireError, Fired};
 use tickover_tests::scene::{Scene, task_id};
 
@@ -130,13 +131,13 @@ async fn an_early_timer_is_sent_again_and_a_repeated_one_does_nothing() {
     let at = after(100).as_millis();
     let body = format!(r#"{{"v":1,"timer":{{"task":"a","at":{at},"due_at":{at}}}}}"#);
     let stop_at = after(50);
-    assert_eq!(scene.service.fire(&body, stop_at).await.unwrap(), Fired::SentOn);
+    assert_eq!(scene.service.fire(Delivered::first(&body), stop_at).await.unwrap(), Fired::SentOn);
     assert_eq!(scene.timers().await, 2, "the timer of the write, and the one that was sent again");
     scene.clock.advance(Millis::from_secs(100));
-    assert_eq!(scene.service.fire(&body, stop_at).await.unwrap(), Fired::TimedOut);
-    assert_eq!(scene.service.fire(&body, stop_at).await.unwrap(), Fired::Spent);
+    assert_eq!(scene.service.fire(Delivered::first(&body), stop_at).await.unwrap(), Fired::TimedOut);
+    assert_eq!(scene.service.fire(Delivered::first(&body), stop_at).await.unwrap(), Fired::Spent);
     let nobody = body.replace(r#""a""#, r#""nobody""#);
-    assert_eq!(scene.service.fire(&nobody, stop_at).await.unwrap(), Fired::Spent);
+    assert_eq!(scene.service.fire(Delivered::first(&nobody), stop_at).await.unwrap(), Fired::Spent);
     assert_eq!(scene.fire().await, 2, "and the earlier timers have no effect");
 }
 
@@ -147,10 +148,10 @@ async fn a_timer_waits_for_its_last_second_and_one_that_is_far_too_early_is_refu
     scene.clock.advance(Millis::new(99_001));
     let at = after(100).as_millis();
     let body = format!(r#"{{"v":1,"timer":{{"task":"a","at":{at},"due_at":{at}}}}}"#);
-    assert_eq!(scene.service.fire(&body, after(150)).await.unwrap(), Fired::TimedOut);
+    assert_eq!(scene.service.fire(Delivered::first(&body), after(150)).await.unwrap(), Fired::TimedOut);
     assert_eq!(scene.service.now(), after(100));
     let far = body.replace(&format!(r#""at":{at},"#), r#""at":99999999999999,"#);
-    let refused = scene.service.fire(&far, after(150)).await.unwrap_err();
+    let refused = scene.service.fire(Delivered::first(&far), after(150)).await.unwrap_err();
     assert!(matches!(refused, FireError::TooFarAhead { .. }) && !refused.is_retryable(), "{refused}");
 }
 

@@ -4,6 +4,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::task::Status;
 use tickover_core::timer::Wake;
+use tickover_service::claim::Delivered;
 use tickover_service::ports::{Queue as _, TaskFilter};
 use tickover_service::timers::Fired;
 use tickover_tests::faulty_queue::{FaultyQueue, QueueFault};
@@ -48,10 +49,10 @@ async fn the_rest_of_a_slot_is_sent_by_messages_that_continue_where_the_tick_sto
     assert_eq!(tick_of(&scene, 1, 0).await.timers, 1_000);
     let mut body = next(&scene).await;
     // No time at all: the message is sent on as it is.
-    let fired = scene.service.fire(&body, scene.service.now()).await.unwrap();
+    let fired = scene.service.fire(Delivered::first(&body), scene.service.now()).await.unwrap();
     assert_eq!(fired, Fired::HandedOver { timers: 0 });
     body = next(&scene).await;
-    let fired = scene.service.fire(&body, after(110)).await.unwrap();
+    let fired = scene.service.fire(Delivered::first(&body), after(110)).await.unwrap();
     assert_eq!(
         fired,
         Fired::HandedOver { timers: 2_000 },
@@ -73,9 +74,12 @@ async fn a_rest_message_that_cannot_be_read_or_sent_is_received_again() {
     tick_of(&scene, 1, 0).await;
     let body = next(&scene).await;
     queue.set_fault(Some(QueueFault::Fails));
-    assert!(scene.service.fire(&body, after(110)).await.unwrap_err().is_retryable());
+    assert!(scene.service.fire(Delivered::first(&body), after(110)).await.unwrap_err().is_retryable());
     queue.set_fault(None);
-    assert_eq!(scene.service.fire(&body, after(110)).await.unwrap(), Fired::HandedOver { timers: 2_000 });
+    assert_eq!(
+        scene.service.fire(Delivered::first(&body), after(110)).await.unwrap(),
+        Fired::HandedOver { timers: 2_000 }
+    );
 }
 
 #[tokio::test]
@@ -99,7 +103,7 @@ async fn ten_messages_carry_five_hundred_timers_of_one_second_and_fire_in_that_s
     for _ in 0..10 {
         let body = next(&scene).await;
         assert!(matches!(Wake::parse(&body), Ok(Wake::Timers(timers)) if timers.len() == 50));
-        let fired = scene.service.fire(&body, after(250)).await.unwrap();
+        let fired = scene.service.fire(Delivered::first(&body), after(250)).await.unwrap();
         assert_eq!(fired, Fired::Together { timed_out: 50, others: 0 });
     }
     assert_eq!((timed_out(&scene).await, scene.service.now()), (500, after(205)));
@@ -118,13 +122,13 @@ async fn timers_of_one_message_are_each_on_time_and_a_repetition_has_no_effect()
     assert_eq!(scene.timers().await, 1);
     scene.clock.advance(after(205).since(scene.service.now()));
     let body = next(&scene).await;
-    let fired = scene.service.fire(&body, after(250)).await.unwrap();
+    let fired = scene.service.fire(Delivered::first(&body), after(250)).await.unwrap();
     assert_eq!(fired, Fired::Together { timed_out: 3, others: 0 });
     for (id, ms) in [("a", 205_000), ("b", 205_400), ("c", 205_900)] {
         let task = scene.service.describe(&tickover_tests::scene::task_id(id)).await.unwrap().task;
         assert!(task.ended().unwrap().ended_at >= after(0).plus(Millis::new(ms)), "{id} was early");
     }
     assert_eq!(scene.service.now(), after(205).plus(Millis::new(900)));
-    let fired = scene.service.fire(&body, after(250)).await.unwrap();
+    let fired = scene.service.fire(Delivered::first(&body), after(250)).await.unwrap();
     assert_eq!(fired, Fired::Together { timed_out: 0, others: 3 });
 }

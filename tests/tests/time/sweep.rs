@@ -81,9 +81,9 @@ async fn a_sweep_whose_time_limit_ends_sends_its_rest_by_message() {
     let message = message.unwrap().pop().unwrap();
     // No time at all: nothing is done, and the message fails and so stays in the queue.
     let now = scene.service.now();
-    assert!(scene.service.fire(&message.body, now).await.unwrap_err().is_retryable());
+    assert!(scene.service.fire(&message, now).await.unwrap_err().is_retryable());
     assert_eq!(timed_out(&scene).await, 500);
-    scene.service.fire(&message.body, now.plus(Millis::from_secs(1))).await.unwrap();
+    scene.service.fire(&message, now.plus(Millis::from_secs(1))).await.unwrap();
     assert_eq!(timed_out(&scene).await, 700);
 }
 

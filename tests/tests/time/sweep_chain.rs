@@ -77,7 +77,7 @@ async fn deal_with(scene: &Scene, messages: Vec<Received>, decisions: u64) -> us
     let (timers, mut at_work) = (QueueName::timers(), 0);
     for message in messages {
         let stop_at = scene.service.now().plus(DECISION.saturating_mul(decisions));
-        if let Ok(fired) = scene.service.fire(&message.body, stop_at).await {
+        if let Ok(fired) = scene.service.fire(&message, stop_at).await {
             at_work += usize::from(matches!(fired, Fired::Swept(_)));
             scene.queue.delete(&timers, &message.receipt).await.unwrap();
         } else {

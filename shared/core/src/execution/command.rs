@@ -108,6 +108,8 @@ pub enum Command {
     Timer {
         /// See [`crate::timer::Timer::due_at`].
         due_at: Timestamp,
+        /// Whether its message was received before. The process that had it may have died after its write.
+        again: bool,
     },
 }
 
@@ -203,6 +205,9 @@ pub struct StartTurn {
     pub length: Millis,
     /// The incarnation in the hint that led to this request.
     pub incarnation: Option<Incarnation>,
+    /// Whether the message of that hint was received before. The process that had it may have died after a write, and
+    /// before it sent the next hint.
+    pub again: bool,
     /// Whether the worker's process has other work in progress.
     pub isolation: Isolation,
     /// Whether its queue is paused. Then no turn starts, and the execution is parked.

@@ -93,6 +93,8 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::NoteProgress(gone) => known(&|execution| note_progress::decide(execution, gone, context)),
         Command::Unpark => known(&|execution| unpark::decide(execution, context)),
         Command::Due(queue) => known(&|execution| due::decide(execution, queue, context)),
-        Command::Timer { due_at } => known(&|execution| timer::decide(execution, *due_at, context)),
+        Command::Timer { due_at, again } => {
+            known(&|execution| timer::decide(execution, *due_at, *again, context))
+        }
     }
 }

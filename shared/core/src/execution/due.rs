@@ -101,7 +101,7 @@ pub(crate) fn recheck_at(execution: &Execution) -> Option<Timestamp> {
 
 /// Whether it was notified that a step or child has ended, and no turn has started since. The hint that was sent with
 /// the notification may be lost.
-pub(crate) fn was_notified(execution: &Execution) -> bool {
+pub fn was_notified(execution: &Execution) -> bool {
     match &execution.state {
         ExecutionState::Waiting(waiting) => {
             let is_hinted = waiting.wake_requested || execution.hinted_at.is_some();

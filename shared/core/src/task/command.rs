@@ -58,6 +58,8 @@ pub enum Command {
     Timer {
         /// See [`crate::timer::Timer::due_at`].
         due_at: Timestamp,
+        /// Whether its message was received before. The process that had it may have died after its write.
+        again: bool,
     },
 }
 
@@ -145,6 +147,9 @@ pub struct Claim {
     pub places: Option<Places>,
     /// The start that was reserved for this attempt, or that of its record, confirmed, if the task starts by a rate.
     pub start: Option<Reservation>,
+    /// The version of the record whose start was confirmed: another claim may use it meanwhile. None if the start was
+    /// reserved for this attempt.
+    pub start_of: Option<u64>,
 }
 
 /// The identity and version of the record that a hint contains.
@@ -154,6 +159,9 @@ pub struct HintedRecord {
     pub incarnation: Incarnation,
     /// Its version. If the task has become pending after it, a newer hint has been sent.
     pub version: u64,
+    /// Whether its message was received before. The process that had it may have died after a write, and before it sent
+    /// the newer hint.
+    pub again: bool,
 }
 
 /// What is alive, as a heartbeat says. The lease asks whether the worker lives, the heartbeat timeout whether the work

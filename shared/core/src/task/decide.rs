@@ -1,5 +1,6 @@
 //! The entry point of all decisions about tasks. It only dispatches: each command is decided in a file of its own.
 
+mod again;
 mod bounce;
 mod cancel;
 mod claim;
@@ -76,7 +77,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
             known(&|task| wait_in_line::decide(task, *seen_version, context))
         }
         Command::Due(queue) => known(&|task| due::decide(task, queue, context)),
-        Command::Timer { due_at } => known(&|task| timer::decide(task, *due_at, context)),
+        Command::Timer { due_at, again } => known(&|task| timer::decide(task, *due_at, *again, context)),
     }
 }
 

@@ -222,6 +222,7 @@ fn claim(attempt: u8) -> Command {
         held: false,
         places: None,
         start: None,
+        start_of: None,
     })
 }
 

@@ -34,6 +34,8 @@ use crate::worker::{Worker, WorkerSettings};
 pub(super) const LEASE: Millis = Millis::from_secs(60);
 /// The time between two ticks.
 const MINUTE: Millis = Millis::from_secs(60);
+/// How long no tick is skipped after a death.
+const ALL_TICKS: Millis = Millis::from_secs(300);
 /// Entries of the due index read at once.
 const DUE_PAGE: usize = 1_000;
 /// The visibility timeout of a message whose kind of task has no code and no answer.
@@ -127,8 +129,10 @@ pub(super) struct System {
     life: Arc<Life>,
     jobs: Vec<Job>,
     /// The messages of tasks that wait for others of their batch.
-    batches: BTreeMap<QueueName, Gathering<(TaskId, Received)>>,
+    batches: BTreeMap<QueueName, Gathering<Received>>,
     ticked_at: Timestamp,
+    /// Until then no tick is skipped: a death may have left behind what only a tick finds, like a place at a limit.
+    ticks_all_until: Timestamp,
     /// While jobs are open, their timers stand still with the clock, also between two waits of the test.
     pub(super) standstill: Option<Standstill>,
 }
@@ -189,7 +193,8 @@ impl System {
         let life = world.ledger.life();
         let (job_context, ticked_at) = (world.job_context(&life, &registry)?, world.clock.now());
         let (jobs, batches, standstill) = (vec![], BTreeMap::new(), None);
-        Ok(Self { world, registry, job_context, life, jobs, batches, ticked_at, standstill })
+        let ticks_all_until = ticked_at;
+        Ok(Self { world, registry, job_context, life, jobs, batches, ticked_at, ticks_all_until, standstill })
     }
 
     /// Replaces the code of workflows. The next life starts with it.
@@ -230,6 +235,7 @@ impl System {
             let completed = completed(&self.world, &self.registry).await;
             death_hook(&Death { after_write: self.world.ledger.writes(), completed });
         }
+        self.ticks_all_until = self.world.clock.now().plus(ALL_TICKS);
         self.life = self.world.ledger.begin_life();
         // The registry has been checked, so this doesn't fail.
         if let Ok(job_context) = self.world.job_context(&self.life, &self.registry) {
@@ -281,11 +287,11 @@ impl System {
         {
             let due_at = self.world.clock.now().plus(batch.within());
             let batches = self.batches.entry(queue.clone()).or_default();
-            let full = batches.add(&key, (id, message), batch.max(), due_at)?;
+            let full = batches.add(&key, message, batch.max(), due_at)?;
             return Some(work::batch(job_context, queue.clone(), full).boxed());
         }
         if self.registry.step(kind.as_str()).is_some() || has_answer {
-            return Some(work::task(job_context, id, queue.clone(), message).boxed());
+            return Some(work::task(job_context, queue.clone(), message).boxed());
         }
         let hidden = self.world.queue.change_visibility(queue, &message.receipt, UNANSWERED_VISIBILITY).await;
         if hidden.is_ok() {
@@ -356,6 +362,7 @@ impl System {
         let now = self.world.clock.now();
         let coming = if minute(now) == now { now } else { minute(now).plus(MINUTE) };
         let next = minute(self.ticked_at).plus(MINUTE).max(coming);
+        let first = if next <= self.ticks_all_until { Some(next) } else { first };
         first.map(|at| at.max(next))
     }
 

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
-use tickover_core::error::Reject;
-use tickover_core::id::{QueueName, TaskId};
+use tickover_core::id::QueueName;
 use tickover_core::task;
 use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
-use tickover_service::claim::{ClaimRequest, ClaimedTask};
+use tickover_service::Service;
+use tickover_service::claim::{ClaimRequest, ClaimedTask, Hinted, Isolation};
 use tickover_service::executions::StartedTurn;
 use tickover_service::ports::Received;
-use tickover_service::{Service, ServiceError};
 
 use super::answers::Answers;
 use super::system::LEASE;
@@ -50,7 +49,7 @@ pub(super) async fn tick(service: Service, minute: Timestamp) {
 
 /// A message of the timer queue. If it fails, it is delivered again.
 pub(super) async fn timer(service: Service, message: Received) {
-    match service.fire(&message.body, service.now().plus(TICK_LENGTH)).await {
+    match service.fire(&message, service.now().plus(TICK_LENGTH)).await {
         Ok(_) => service.done_with(&QueueName::timers(), &message.receipt).await,
         Err(error) => tracing::warn!(%error, "a timer failed"),
     }
@@ -58,61 +57,59 @@ pub(super) async fn timer(service: Service, message: Received) {
 
 /// The hint of a turn.
 pub(super) async fn turn(job_context: JobContext, queue: QueueName, message: Received) {
-    match job_context.worker.service().start_turn(&message.body, &request()).await {
-        Ok(Some(taken)) => {
-            let taken = StartedTurn { receipt: Some(message.receipt), ..taken };
+    let service = job_context.worker.service();
+    match service.start_turn_among((&message).into(), &request(), Isolation::Alone).await {
+        Ok(Hinted::Taken(taken)) => {
+            let taken = StartedTurn { receipt: Some(message.receipt), ..*taken };
             job_context.worker.turn(taken, &TurnSettings::default()).await;
         }
-        Ok(None) => job_context.service.done_with(&queue, &message.receipt).await,
+        Ok(Hinted::Spent | Hinted::Suspect) => job_context.service.done_with(&queue, &message.receipt).await,
         // The message is delivered again.
         Err(error) => tracing::warn!(%error, "a turn wasn't started"),
     }
 }
 
 /// The hint of a task whose kind has code or an answer.
-pub(super) async fn task(job_context: JobContext, id: TaskId, queue: QueueName, message: Received) {
-    match job_context.service.claim_by_id(&id, &request_for(&message)).await {
-        Ok(Some(claimed)) => {
-            match job_context.answers.of(claimed.task.kind.as_str()) {
-                Some(answer) => answer_task(&job_context.service, &claimed, &answer).await,
-                None => {
-                    job_context.worker.attempt(claimed).await;
-                }
-            }
-            job_context.service.done_with(&queue, &message.receipt).await;
+pub(super) async fn task(job_context: JobContext, queue: QueueName, message: Received) {
+    let Some(claimed) = claim(&job_context.service, &queue, &message).await else { return };
+    match job_context.answers.of(claimed.task.kind.as_str()) {
+        Some(answer) => answer_task(&job_context.service, &claimed, &answer).await,
+        None => {
+            job_context.worker.attempt(claimed).await;
         }
-        Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => {
-            job_context.service.done_with(&queue, &message.receipt).await;
-        }
-        // Another worker has leased it, or it may not start yet: its message is delivered again.
-        Ok(None) => {}
-        Err(error) => tracing::warn!(%error, "a task wasn't claimed"),
     }
+    job_context.service.done_with(&queue, &message.receipt).await;
 }
 
 /// The hints of tasks that run together.
-pub(super) async fn batch(job_context: JobContext, queue: QueueName, members: Vec<(TaskId, Received)>) {
-    let requests: Vec<_> = members.iter().map(|(_, message)| request_for(message)).collect();
-    let claims = members.iter().zip(&requests);
-    let claims = claims.map(|((id, _), request)| job_context.service.claim_by_id(id, request));
+pub(super) async fn batch(job_context: JobContext, queue: QueueName, members: Vec<Received>) {
+    let claims = members.iter().map(|message| claim(&job_context.service, &queue, message));
     let (mut claimed, mut done) = (vec![], vec![]);
-    for (claim, (_, message)) in join_all(claims).await.into_iter().zip(members) {
-        match claim {
-            Ok(Some(task)) => {
-                claimed.push(task);
-                done.push(message);
-            }
-            Err(ServiceError::Rejected(Reject::NotFound | Reject::AlreadyTerminal { .. })) => {
-                done.push(message);
-            }
-            // Another worker has leased it, or it may not start yet: its message is delivered again.
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "a task of a batch wasn't claimed"),
+    for (task, message) in join_all(claims).await.into_iter().zip(&members) {
+        if let Some(task) = task {
+            claimed.push(task);
+            done.push(message);
         }
     }
     job_context.worker.attempt_together(claimed).await;
     for message in done {
         job_context.service.done_with(&queue, &message.receipt).await;
+    }
+}
+
+/// Claims the task of a message, as a worker in Lambda does.
+async fn claim(service: &Service, queue: &QueueName, message: &Received) -> Option<ClaimedTask> {
+    match service.claim_hinted(message.into(), &request_for(message), Isolation::Alone).await {
+        Ok(Hinted::Taken(claimed)) => Some(*claimed),
+        Ok(Hinted::Spent | Hinted::Suspect) => {
+            service.done_with(queue, &message.receipt).await;
+            None
+        }
+        // Another worker has leased it, or a call failed: the message is delivered again.
+        Err(error) => {
+            tracing::debug!(%error, "a task wasn't claimed");
+            None
+        }
     }
 }
 

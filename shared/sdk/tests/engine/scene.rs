@@ -217,7 +217,7 @@ impl Scene {
             let wait = Millis::from_secs(20);
             for message in self.queue.receive(&timers, 10, Millis::from_secs(60), wait).await.unwrap() {
                 let stop_at = self.clock.now().plus(Millis::from_secs(50));
-                self.service.fire(&message.body, stop_at).await.unwrap();
+                self.service.fire(&message, stop_at).await.unwrap();
                 self.queue.delete(&timers, &message.receipt).await.unwrap();
             }
         }

@@ -107,7 +107,7 @@ async fn fire(service: &Service, queue: &MemoryQueue) {
     loop {
         let (hidden, wait) = (Millis::from_secs(60), Millis::from_secs(600));
         for message in queue.receive(&timers, 10, hidden, wait).await.unwrap() {
-            drop(service.fire(&message.body, service.now().plus(Millis::from_secs(50))).await);
+            drop(service.fire(&message, service.now().plus(Millis::from_secs(50))).await);
             queue.delete(&timers, &message.receipt).await.unwrap();
         }
     }

@@ -12,7 +12,7 @@ use tickover_core::task::hint::Hint;
 use super::messages::{RECEIVES_MAX, arrives_at, unknown_after};
 use super::{ClaimRequest, ClaimedTask, Isolation, Terms, WAITED_OUT};
 use crate::error::ServiceError;
-use crate::ports::Outgoing;
+use crate::ports::{Outgoing, Received};
 use crate::queues::provides::fulfils;
 use crate::service::Service;
 use crate::telemetry::field;
@@ -25,6 +25,24 @@ pub struct Delivered<'a> {
     pub receipt: Option<&'a str>,
     /// How often it has been received.
     pub receives: u32,
+}
+
+impl<'a> Delivered<'a> {
+    /// A message that is received for the first time, and whose receipt isn't known.
+    pub const fn first(body: &'a str) -> Self {
+        Self { body, receipt: None, receives: 1 }
+    }
+
+    /// Whether it was received before. The process that had it may have died.
+    pub(crate) const fn is_again(&self) -> bool {
+        self.receives > 1
+    }
+}
+
+impl<'a> From<&'a Received> for Delivered<'a> {
+    fn from(message: &'a Received) -> Self {
+        Self { body: &message.body, receipt: Some(&message.receipt), receives: message.receive_count }
+    }
 }
 
 /// The result of a message that another party received.
@@ -55,7 +73,7 @@ impl Service {
         }
         let paused = self.parks(&queue).await?;
         let arrived = arrives_at(&hint.task);
-        let hinted = HintedRecord { incarnation, version: hint.task.version };
+        let hinted = HintedRecord { incarnation, version: hint.task.version, again: message.is_again() };
         let terms = Terms { isolation, paused, patience: WAITED_OUT };
         let taken = self.take(hint.task, Some(hinted), request, terms).await?;
         self.note_received(&queue, self.class_of(message.receipt), arrived).await;

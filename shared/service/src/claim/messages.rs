@@ -205,7 +205,8 @@ impl Service {
         patience: Millis,
     ) -> Result<TaskMessage, ServiceError> {
         let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
-        let hinted = HintedRecord { incarnation, version: hint.task.version };
+        let hinted =
+            HintedRecord { incarnation, version: hint.task.version, again: message.receive_count > 1 };
         let terms = Terms { isolation: wanted.isolation, paused: false, patience };
         let taken = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
         self.note_received(queue, self.class_of(Some(&message.receipt)), arrived).await;

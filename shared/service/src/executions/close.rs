@@ -43,6 +43,8 @@ pub(crate) enum DueCause {
         at: Timestamp,
         /// The due slot that the timer belongs to.
         due_at: Timestamp,
+        /// Whether its message was received before.
+        again: bool,
     },
     /// The tick, with the state of the execution's queue.
     Tick(QueueView),
@@ -80,7 +82,7 @@ impl Service {
         stop_at: Timestamp,
     ) -> Result<DueReply, ServiceError> {
         let command = match cause {
-            DueCause::Timer { due_at, .. } => Command::Timer { due_at },
+            DueCause::Timer { due_at, again, .. } => Command::Timer { due_at, again },
             DueCause::Tick(view) => Command::Due(view),
         };
         let decision = Box::pin(self.drive(id, known, &command)).await?;

@@ -29,8 +29,9 @@ impl Service {
         let stop_at = self.now().plus(CALLER_WAITS);
         // Boxed, because the future of each caller would contain all of this, though it mostly waits for one answer.
         let decision = Box::pin(self.drive(id, known, command)).await?;
-        // Without a timers queue, a turn's hint is the message that continues a close.
-        let continues = matches!(command, Command::StartTurn(_)) && !self.has_timers();
+        // Without a timers queue, a turn's hint is the message that continues a close. If it was received before, the
+        // process that closed the execution may have died.
+        let continues = matches!(command, Command::StartTurn(start) if start.again || !self.has_timers());
         if !closes(&decision) && !continues {
             return Ok(decision);
         }

@@ -53,13 +53,18 @@ impl Service {
     }
 
     /// Notifies an execution of a step or child whose message was received again after its end: the process that ended
-    /// it may have died before the notification. Does nothing if the parent may have been notified.
+    /// it may have died before the notification, or between its wake and its hint. Does nothing if a turn has started
+    /// since.
     pub(crate) async fn notify_again(
         &self,
         parent: &Parent,
         ended_at: Timestamp,
     ) -> Result<(), ServiceError> {
         let Some(execution) = self.open_parent(parent).await? else { return Ok(()) };
+        if due::was_notified(&execution) {
+            self.send_turn(&execution.queue, TurnHint::of(&execution), Millis::ZERO).await;
+            return Ok(());
+        }
         if due::may_have_missed(&execution, ended_at) && self.is_last_of_its_join(parent).await? {
             return self.wake(execution, parent).await;
         }

@@ -42,7 +42,7 @@ impl Service {
         body: &str,
         request: &ClaimRequest,
     ) -> Result<Option<StartedTurn>, ServiceError> {
-        let message = Delivered { body, receipt: None, receives: 1 };
+        let message = Delivered::first(body);
         match self.start_turn_among(message, request, Isolation::Alone).await? {
             Hinted::Taken(turn) => Ok(Some(*turn)),
             Hinted::Spent | Hinted::Suspect => Ok(None),
@@ -63,7 +63,7 @@ impl Service {
         let queue = execution.queue.clone();
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
         let terms = Terms { isolation, paused: is_open && self.parks(&queue).await?, patience: WAITED_OUT };
-        let taken = self.try_start_turn(&hint.turn, execution, request, terms).await?;
+        let taken = self.try_start_turn(&hint.turn, message.is_again(), execution, request, terms).await?;
         if let Some(arrived) = hint.turn.at {
             self.note_received(&queue, self.class_of(message.receipt), arrived).await;
         }
@@ -83,6 +83,7 @@ impl Service {
     pub(crate) async fn try_start_turn(
         &self,
         hint: &HintedTurn,
+        again: bool,
         execution: Execution,
         request: &ClaimRequest,
         Terms { isolation, paused, patience }: Terms,
@@ -105,6 +106,7 @@ impl Service {
                 worker: request.worker.clone(),
                 length: request.lease,
                 incarnation: Some(hint.inc),
+                again,
                 isolation,
                 paused,
                 terms: code,

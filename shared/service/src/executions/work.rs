@@ -100,7 +100,10 @@ impl Service {
         let terms = Terms { isolation: wanted.isolation, paused: false, patience };
         let taken = async {
             match self.load_execution(&hint.turn.id).await? {
-                Some(execution) => self.try_start_turn(&hint.turn, execution, request, terms).await,
+                Some(execution) => {
+                    let again = message.receive_count > 1;
+                    self.try_start_turn(&hint.turn, again, execution, request, terms).await
+                }
                 None => Ok(TurnStart::Spent),
             }
         };

@@ -30,6 +30,8 @@ pub(crate) struct PlacesOfClaim {
     created: Vec<(Owner, Incarnation, Gated)>,
     /// The start by the rate of its key: that of its record, or one that was reserved.
     pub(super) start: Option<Reservation>,
+    /// The version of the record whose start it is.
+    pub(super) start_of: Option<u64>,
     /// The start that is given back if it isn't needed.
     pub(super) reserved: Option<Paced>,
     pub(super) start_rounds: u32,
@@ -55,6 +57,7 @@ impl PlacesOfClaim {
             taken: None,
             created: vec![],
             start: None,
+            start_of: None,
             reserved: None,
             start_rounds: 0,
         }
@@ -66,6 +69,11 @@ impl PlacesOfClaim {
 
     pub(crate) const fn start(&self) -> Option<Reservation> {
         self.start
+    }
+
+    /// The version of the record whose start it is, if it wasn't reserved for this claim.
+    pub(crate) const fn start_of(&self) -> Option<u64> {
+        self.start_of
     }
 }
 

@@ -101,6 +101,7 @@ impl Service {
         let is_same = (stored.incarnation, stored.version) == (task.incarnation, task.version);
         let Some(paced) = stored.paced().filter(|_| is_same) else { return Ok(Some(stored)) };
         (taken.start, taken.reserved) = self.start_for(paced, stored.created_at, began_at).await?;
+        taken.start_of = taken.reserved.is_none().then_some(stored.version);
         self.wait_for_start(taken.start, patience).await;
         Ok(Some(stored))
     }

@@ -7,6 +7,7 @@ use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_core::timer::{Timer, Wake};
 
 use super::*;
+use crate::claim::Delivered;
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use crate::system::SystemIds;
 use crate::tasks::schedule::ScheduleRequest;
@@ -115,11 +116,11 @@ async fn a_worker_whose_clock_is_ahead_ends_nothing_before_its_deadline() {
     let body = timer.body().unwrap();
     machine.set(true_at(30_000 + 55_000));
     let stop_at = true_at(58_000);
-    assert_eq!(worker.fire(&body, stop_at).await.unwrap(), Fired::SentOn);
+    assert_eq!(worker.fire(Delivered::first(&body), stop_at).await.unwrap(), Fired::SentOn);
     assert_eq!(worker.describe(&id).await.unwrap().task.status(), Status::Pending);
 
     machine.set(true_at(30_000 + 59_500));
-    let fired = machine.drive(worker.fire(&body, true_at(100_000))).await.unwrap();
+    let fired = machine.drive(worker.fire(Delivered::first(&body), true_at(100_000))).await.unwrap();
     assert_eq!(fired, Fired::TimedOut);
     let ended_at = machine.now().minus(Millis::from_secs(30));
     assert!((ended_at.as_millis() - deadline_at.as_millis()).abs() <= 100, "{ended_at:?}");

@@ -199,7 +199,7 @@ async fn consume_forever(scene: Scene) -> Result<()> {
 async fn fire(scene: Scene, message: Received) -> Result<()> {
     let stop_at = scene.clock.now().plus(BUDGET);
     // One whose time is up comes again.
-    let Ok(fired) = scene.service.fire(&message.body, stop_at).await else { return Ok(()) };
+    let Ok(fired) = scene.service.fire(&message, stop_at).await else { return Ok(()) };
     if let Fired::Swept(report) = fired {
         scene.progress.add(report, false, scene.count);
     }

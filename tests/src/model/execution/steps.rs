@@ -200,6 +200,7 @@ impl ExecutionProtocol {
             worker: None,
             length: LEASE,
             incarnation,
+            again: false,
             isolation,
             paused: false,
             terms: CodeTerms::default(),

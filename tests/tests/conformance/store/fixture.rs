@@ -96,6 +96,7 @@ impl World {
             held: false,
             places: None,
             start: None,
+            start_of: None,
         })
     }
 

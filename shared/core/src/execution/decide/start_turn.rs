@@ -60,7 +60,10 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         // It has failed just now, and the hint for its `on_failure` code is sent separately.
         ExecutionState::Pending(_) if after_expiry.is_some() => refuse(StartTurnReply::Stale),
         ExecutionState::Waiting(waiting) if !due::is_ready(waiting, current, now) => {
-            let until = waiting.until.filter(|at| *at <= now.plus(EARLY));
+            // Received again, the message may be that of the process that suspended the execution, and died before it
+            // sent the hint for the end of the wait.
+            let is_its = |at: &Timestamp| *at <= now.plus(EARLY) || take.again && !waiting.hint_later;
+            let until = waiting.until.filter(is_its);
             refuse(until.map_or(StartTurnReply::Stale, |available_at| StartTurnReply::Early { available_at }))
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {

@@ -5,10 +5,17 @@ use crate::command::Context;
 use crate::decision::DueReply;
 use crate::due_slot;
 use crate::execution::decision::{Decision, Reply};
+use crate::execution::due::hint_under_way_at;
+use crate::execution::update::turn;
 use crate::execution::{Execution, closing};
 use crate::time::Timestamp;
 
-pub(super) fn decide(execution: &Execution, due_at: Timestamp, context: &Context<'_>) -> Decision {
+pub(super) fn decide(
+    execution: &Execution,
+    due_at: Timestamp,
+    again: bool,
+    context: &Context<'_>,
+) -> Decision {
     if let Some(after) = closing::expire(execution, context) {
         return super::due::update_by_tick(execution, after, DueReply::TimedOut, context);
     }
@@ -17,7 +24,15 @@ pub(super) fn decide(execution: &Execution, due_at: Timestamp, context: &Context
     }
     let (reply, timer) = match due_slot::next_timer(execution, due_at, context.now) {
         Some(timer) => (DueReply::Waiting, vec![timer]),
-        None => (DueReply::Nothing, vec![]),
+        // The process that had this message may have died before it sent the hint.
+        None => (
+            DueReply::Nothing,
+            hint_under_way_at(execution)
+                .filter(|_| again)
+                .map(|at| turn(execution, at.max(context.now)))
+                .into_iter()
+                .collect(),
+        ),
     };
     Decision { effects: timer, ..Decision::unchanged(execution, Ok(Reply::Due(reply))) }
 }

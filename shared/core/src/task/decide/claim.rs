@@ -37,8 +37,12 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
         }
         State::Running(_) => take_over(task, claim, context),
         // A newer hint was sent when the task became pending. If both were kept, each timed-out attempt would leave
-        // one more message in the queue. If the newer one is lost, the tick finds the task.
+        // one more message in the queue. If the newer one is lost, this message comes again, or the tick finds the task.
         State::Pending(pending) if claim.hint.is_some_and(|hint| hint.version < pending.since_version) => {
+            let again = expired_task.is_none() && claim.hint.is_some_and(|hint| hint.again);
+            if again {
+                return super::again::decide(task, Reply::Claim(ClaimReply::Stale), context);
+            }
             reply_only(task, expired_task, ClaimReply::Stale, context)
         }
         State::Pending(pending) if pending.available_at > now => {
@@ -78,7 +82,8 @@ enum Lack {
 }
 
 fn lack(task: &Task, current: &Task, claim: &Claim, now: Timestamp) -> Lack {
-    match pacing(current.paced(), claim.start, now) {
+    let is_its = claim.start_of.is_none_or(|version| version == task.version);
+    match pacing(current.paced(), claim.start.filter(|_| is_its), now) {
         Pacing::Later(available_at) => Lack::Reply(ClaimReply::Early { available_at }),
         Pacing::PutOff(start) => Lack::PutOff(start),
         // The places come first: a start would be lost while the task waits for one.

@@ -184,7 +184,7 @@ impl Scene {
         let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
         for message in &messages {
             let stop_at = self.clock.now().plus(Millis::new(time_ms));
-            self.service.fire(&message.body, stop_at).await.unwrap();
+            self.service.fire(message, stop_at).await.unwrap();
             self.queue.delete(&timers, &message.receipt).await.unwrap();
         }
         messages.len()
@@ -196,7 +196,7 @@ impl Scene {
         let messages = self.queue.receive(&timers, 1, Millis::from_secs(60), Millis::ZERO).await.unwrap();
         let Some(message) = messages.first() else { return false };
         let stop_at = self.clock.now().plus(Millis::new(time_ms));
-        self.service.fire(&message.body, stop_at).await.unwrap();
+        self.service.fire(message, stop_at).await.unwrap();
         self.queue.delete(&timers, &message.receipt).await.unwrap();
         true
     }
@@ -218,7 +218,7 @@ impl Scene {
         let mut failed = Vec::new();
         for message in &messages {
             let stop_at = self.clock.now().plus(Millis::new(time_ms));
-            let fired = self.service.fire(&message.body, stop_at).await;
+            let fired = self.service.fire(message, stop_at).await;
             failed.push(fired.is_err());
             if fired.is_ok() {
                 self.queue.delete(&timers, &message.receipt).await.unwrap();

@@ -109,7 +109,7 @@ impl Scene {
         let timers = QueueName::timers();
         for message in self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap() {
             let stop_at = self.clock.now().plus(Millis::from_secs(50));
-            self.worker.fire(&message.body, stop_at).await.unwrap();
+            self.worker.fire(&message, stop_at).await.unwrap();
             self.queue.delete(&timers, &message.receipt).await.unwrap();
         }
     }

@@ -104,7 +104,7 @@ async fn poll_forever(service: Service, queue: SqsQueue, client: Client, url: St
     loop {
         let messages = queue.receive(&QueueName::timers(), BATCH, VISIBILITY, POLL).await?;
         let stop_at = service.now().plus(BUDGET);
-        let fires = messages.iter().map(|message| service.fire(&message.body, stop_at));
+        let fires = messages.iter().map(|message| service.fire(message, stop_at));
         let mut done = Vec::new();
         for (place, (message, fired)) in messages.iter().zip(join_all(fires).await).enumerate() {
             // One that failed shows again, as it would in Lambda.

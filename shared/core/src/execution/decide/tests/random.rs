@@ -125,6 +125,7 @@ impl Life {
                     worker: None,
                     length: *length,
                     incarnation: None,
+                    again: false,
                     isolation: Isolation::Alone,
                     paused: *paused,
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },

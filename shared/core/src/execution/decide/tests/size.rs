@@ -86,6 +86,7 @@ fn take(scene: Scene, name: &str) -> Scene {
         worker,
         length: limits::LEASE_RANGE.1,
         incarnation: None,
+        again: false,
         isolation: Isolation::Shared,
         paused: false,
         terms: CodeTerms::default(),

@@ -36,6 +36,7 @@ fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
         worker: None,
         length: span("1m"),
         incarnation,
+        again: false,
         isolation: Isolation::Alone,
         paused: false,
         terms: CodeTerms::default(),

@@ -3,6 +3,7 @@
 use crate::decision::{DueReply, Write};
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
+use crate::execution::command::Command;
 use crate::execution::decision::{Reply, StartTurnReply};
 
 use super::fixture::{EMPTY, Scene, claimed_up_to, done, ended, execution, remote, t};
@@ -24,6 +25,30 @@ fn a_sleep_of_at_most_fifteen_minutes_is_sent_at_once_with_its_end() {
     let scene = scene.next_tick().sends_no_hint().due("25m", DueKind::Backstop);
     let scene = scene.at("14m 55s").start_turn("b").replies(early("15m")).changes_nothing();
     scene.at("15m").start_turn("b").replies(TAKEN);
+}
+
+#[test]
+fn the_message_of_a_turn_that_is_received_again_brings_the_end_of_the_wait() {
+    let asleep = |until| execution().started().start_turn("a").sleep_until("a", until).at("1m");
+    let again = |scene: Scene| scene.take_like("b", |take| take.again = true).changes_nothing();
+    again(asleep("10m")).replies(early("10m"));
+    // The tick sends the hint of a longer one.
+    again(asleep("2h")).replies(SPENT);
+    again(execution().started().start_turn("a").wait("a")).replies(SPENT);
+}
+
+#[test]
+fn the_timer_of_a_deadline_that_is_received_again_brings_the_failure_handler() {
+    let plan = execution().deadline("1h").on_failure("5m").started().start_turn("a").wait("a").at("1h");
+    let again = Command::Timer { due_at: t("1h"), again: true };
+    let failing = plan.timer_for("1h").sends_hint_for("1h");
+    failing
+        .timer_for("1h")
+        .sends_nothing()
+        .at("1h 1m")
+        .apply(&again)
+        .sends_hint_for("1h 1m")
+        .changes_nothing();
 }
 
 #[test]

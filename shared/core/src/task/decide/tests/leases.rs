@@ -74,12 +74,17 @@ fn a_hint_of_an_earlier_task_with_the_same_id_is_stale() {
             lease: lease("a"),
             worker: None,
             length: span("1m"),
-            hint: Some(HintedRecord { incarnation: Incarnation::from_bytes([incarnation; 8]), version: 1 }),
+            hint: Some(HintedRecord {
+                incarnation: Incarnation::from_bytes([incarnation; 8]),
+                version: 1,
+                again: false,
+            }),
             isolation: Isolation::Alone,
             paused: false,
             held: false,
             places: None,
             start: None,
+            start_of: None,
         })
     };
     task().scheduled().run(&claim(7)).replies(SPENT).changes_nothing().run(&claim(1)).replies(CLAIMED);
@@ -88,7 +93,7 @@ fn a_hint_of_an_earlier_task_with_the_same_id_is_stale() {
 #[test]
 fn a_hint_from_before_the_task_became_pending_again_is_stale() {
     let claim = |name, version| {
-        let hint = HintedRecord { incarnation: Incarnation::from_bytes([1; 8]), version };
+        let hint = HintedRecord { incarnation: Incarnation::from_bytes([1; 8]), version, again: false };
         Command::Claim(Claim {
             lease: lease(name),
             worker: None,
@@ -99,6 +104,7 @@ fn a_hint_from_before_the_task_became_pending_again_is_stale() {
             held: false,
             places: None,
             start: None,
+            start_of: None,
         })
     };
     let failed = || task().attempts(3).scheduled().run(&claim("a", 1)).replies(CLAIMED).fail("a");
@@ -325,4 +331,35 @@ fn a_claim_that_ends_or_postpones_the_task_makes_its_message_stale() {
         .replies(SPENT)
         .is(Status::Pending)
         .sends_hint_for("1m 10s");
+}
+
+#[test]
+fn a_stale_message_that_was_received_before_sends_the_newer_hint_again_once_for_each_wait() {
+    let stale = |again| {
+        let hint = HintedRecord { incarnation: Incarnation::from_bytes([1; 8]), version: 1, again };
+        move |claim: &mut Claim| claim.hint = Some(hint)
+    };
+    let failed = || task().attempts(4).delay("2m").scheduled().claim("a").at("10s").fail("a");
+    failed().at("1m").claim_like("b", stale(false)).replies(SPENT).changes_nothing().sends_nothing();
+    let again = failed().at("1m").claim_like("b", stale(true)).replies(SPENT).sends_hint_for("2m 10s");
+    let again = again.claim_like("c", stale(true)).replies(SPENT).changes_nothing().sends_nothing();
+    // The next wait is another one.
+    let again = again.at("3m").claim("d").replies(CLAIMED).fail("d").claim_like("e", stale(true));
+    again.replies(SPENT).sends_hint_for("5m");
+    // The tick sends the hint of a later start, and the resume of its queue that of a parked task.
+    let later = task().attempts(2).delay("1h").scheduled().claim("a").fail("a");
+    later.claim_like("b", stale(true)).replies(SPENT).changes_nothing().sends_nothing();
+    let parked = failed().at("3m").claim_paused("b").claim_like("c", stale(true));
+    parked.replies(SPENT).changes_nothing().sends_nothing();
+}
+
+#[test]
+fn a_timer_that_was_received_before_sends_the_hint_of_the_retry_again() {
+    let timed_out = || {
+        let plan = task().attempts(3).close_within("1m", OnTimeout::Retry).scheduled().claim("a");
+        plan.at("1m").timer_for("1m").is(Status::Pending).sends_hint_for("1m")
+    };
+    timed_out().timer_for("1m").changes_nothing().sends_nothing();
+    let again = Command::Timer { due_at: t("1m"), again: true };
+    timed_out().at("2m").run(&again).sends_hint_for("1m").run(&again).changes_nothing().sends_nothing();
 }

@@ -85,7 +85,7 @@ fn a_claim_whose_start_comes_later_puts_the_task_off_without_an_attempt() {
 #[test]
 fn old_hints_of_a_task_that_was_put_off_are_stale() {
     let scene = paced(task(), None);
-    let hint = Some(HintedRecord { incarnation: scene.record().incarnation, version: 1 });
+    let hint = Some(HintedRecord { incarnation: scene.record().incarnation, version: 1, again: false });
     let scene = claim_with(scene, "a", "30s").at("30s");
     let scene = scene.claim_like("b", |claim| claim.hint = hint).replies(STALE).changes_nothing();
     scene.claim("b").replies(CLAIMED);
@@ -106,6 +106,20 @@ fn the_hint_of_a_start_that_is_put_off_by_hours_comes_from_the_tick() {
     let scene = scene.at("1h").claim("a").replies(STALE).changes_nothing();
     // At its old slot, the tick moves the record to the one from which on a queue can delay the hint.
     scene.next_tick().sends_no_hint().next_tick().sends_hint_for("2h").at("2h").claim("a").replies(CLAIMED);
+}
+
+#[test]
+fn a_start_of_the_record_that_another_claim_has_used_meanwhile_counts_no_more() {
+    let confirmed = |version| {
+        move |claim: &mut Claim| (claim.start, claim.start_of) = (Some(reserved("0s")), Some(version))
+    };
+    let waiting = || paced(task().attempts(2), Some("0s"));
+    let version = waiting().record().version;
+    waiting().claim_like("a", confirmed(version)).replies(CLAIMED);
+    let lost = waiting().claim_for("a", "10s").at("10s").claim_like("b", confirmed(version));
+    lost.replies(NEEDS_START).changes_nothing();
+    let failed = waiting().claim("a").fail("a").claim_like("b", confirmed(version));
+    failed.replies(NEEDS_START).changes_nothing();
 }
 
 #[test]

@@ -89,6 +89,7 @@ impl RandomTask {
             held,
             places: places.filter(|_| !self.decisions.is_multiple_of(4)),
             start: None,
+            start_of: None,
         })
     }
 

@@ -106,6 +106,7 @@ fn claim_like(scene: Scene, name: &str, change: impl FnOnce(&mut Claim)) -> Scen
         held: false,
         places: None,
         start: None,
+        start_of: None,
     };
     change(&mut claim);
     scene.run(&Command::Claim(claim))

@@ -68,7 +68,7 @@ impl Scene {
             let Ok(Wake::Resume(resume)) = Wake::parse(&message.body) else { panic!("{}", message.body) };
             places.push(resume.from);
             let stop_at = self.clock.now().plus(Millis::from_secs(50));
-            self.clock.drive(Box::pin(self.worker.fire(&message.body, stop_at))).await.unwrap();
+            self.clock.drive(Box::pin(self.worker.fire(&message, stop_at))).await.unwrap();
             self.queue.delete(&timers, &message.receipt).await.unwrap();
         }
         places
@@ -199,7 +199,7 @@ async fn an_active_walk_is_not_restarted_and_a_repeated_message_finds_nothing_to
     assert_eq!(scene.messages(&timers).await, 1, "the first one");
     scene.fire().await;
     let stop_at = scene.clock.now().plus(Millis::from_secs(50));
-    assert_eq!(scene.worker.fire(&message.body, stop_at).await.unwrap(), Fired::Spent);
+    assert_eq!(scene.worker.fire(&message, stop_at).await.unwrap(), Fired::Spent);
     assert_eq!((scene.messages(&work()).await, scene.messages(&timers).await), (10, 0));
     let range = DueRange { shard: 0, from: FIRST, until: LAST };
     let due = scene.store.due(range, 100, None).await.unwrap().items;

@@ -74,7 +74,7 @@ impl Punctual {
                 Some(index) => {
                     let timer = self.on_their_way.swap_remove(index);
                     self.life.now = self.life.now.max(timer.at);
-                    self.tell(&Command::Timer { due_at: timer.due_at });
+                    self.tell(&Command::Timer { due_at: timer.due_at, again: false });
                 }
                 None if tick_at <= target => {
                     self.life.now = self.life.now.max(tick_at);

@@ -1,0 +1,223 @@
+//! One process dies right after any single write, and everything else is in order: nothing ends later than the end it
+//! would have had, plus the lease of the lost work and a few seconds.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use futures::future::join_all;
+use tickover::prelude::*;
+use tickover::test::{BEGINNING, TestEnv};
+use tickover::{Cause, step_info};
+
+/// The lease of a worker is 60 s.
+const LATER_AT_MOST_MS: u64 = 65_000;
+
+#[tickover::step]
+async fn near(n: u32) -> Result<u32> {
+    Ok(n)
+}
+
+#[tickover::step(retry = "fixed(3, 2m)")]
+async fn flaky(n: u32) -> Result<u32> {
+    third_time_lucky(n)
+}
+
+#[tickover::step(remote)]
+async fn far(n: u32) -> Result<u32> {
+    Ok(n)
+}
+
+#[tickover::step(remote, retry = "fixed(3, 2m)")]
+async fn far_and_flaky(n: u32) -> Result<u32> {
+    third_time_lucky(n)
+}
+
+fn third_time_lucky(n: u32) -> Result<u32> {
+    if step_info().unwrap().attempt < 3 {
+        return Err(Failure::new("busy", "try again").into());
+    }
+    Ok(n)
+}
+
+#[tickover::workflow]
+async fn sleeps(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.sleep("short", "10m").await?;
+    let n = ctx.step(near(n)).await?;
+    ctx.sleep("long", "2h").await?;
+    Ok(n)
+}
+
+#[tickover::workflow]
+async fn retries(ctx: Ctx, n: u32) -> Result<u32> {
+    Ok(ctx.step(flaky(n)).await?)
+}
+
+#[tickover::workflow]
+async fn goes_far(ctx: Ctx, n: u32) -> Result<u32> {
+    let n = ctx.step(far(n)).await?;
+    Ok(ctx.step(far_and_flaky(n)).await?)
+}
+
+#[tickover::workflow]
+async fn joins(ctx: Ctx, n: u32) -> Result<u32> {
+    let all = ctx.join_all("f", (0..n).map(far)).await?;
+    Ok(u32::try_from(all.len()).unwrap())
+}
+
+#[tickover::workflow]
+async fn in_pages(ctx: Ctx, n: u32) -> Result<u32> {
+    let all = ctx.map("page", 0..n, near).paged(2).await?;
+    Ok(u32::try_from(all.len()).unwrap())
+}
+
+#[tickover::workflow]
+async fn parent(ctx: Ctx, n: u32) -> Result<u32> {
+    Ok(ctx.child(&kid, n).await?)
+}
+
+#[tickover::workflow]
+async fn kid(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.sleep("nap", "3m").await?;
+    Ok(ctx.step(near(n)).await?)
+}
+
+#[tickover::workflow]
+async fn waits(ctx: Ctx, n: u32) -> Result<u32> {
+    let came = ctx.wait_for_event::<u32>("never", within("5m")).await;
+    assert!(came.is_err());
+    Ok(n)
+}
+
+#[tickover::workflow]
+async fn runs_again(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.sleep("while", "1m").await?;
+    if n > 0 { ctx.continue_as_new(n - 1).await } else { Ok(n) }
+}
+
+#[tickover::workflow(retry = "fixed(2, 2m)")]
+async fn fails_twice(ctx: Ctx, n: u32) -> Result<u32> {
+    let n = ctx.step(far(n)).await?;
+    if ctx.run() < 3 { Err(Failure::new("busy", "try again").into()) } else { Ok(n) }
+}
+
+#[tickover::workflow]
+async fn undoes(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.on_undo("far", far_and_flaky(n));
+    ctx.on_undo("near", near(n));
+    ctx.step(far(n)).await?;
+    Err(Failure::new("no", "it can't be done").into())
+}
+
+async fn refund(ctx: Ctx, n: u32, _cause: Cause) -> Result<Option<u32>> {
+    ctx.sleep("nap", "2m").await?;
+    ctx.step(far(n)).await?;
+    Ok(None)
+}
+
+#[tickover::workflow(timeout = "5m", on_failure = refund)]
+async fn is_too_late(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.sleep("hour", "1h").await?;
+    Ok(n)
+}
+
+#[tickover::workflow(concurrency(key = "n", limit = 1))]
+async fn alone(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.sleep("nap", "2m").await?;
+    Ok(ctx.step(far(n)).await?)
+}
+
+#[tickover::workflow(rate(key = "n", limit = 1, per = "1m"))]
+async fn paced(ctx: Ctx, n: u32) -> Result<u32> {
+    Ok(ctx.step(near(n)).await?)
+}
+
+fn env() -> TestEnv {
+    TestEnv::new()
+        .workflow((sleeps, retries, goes_far, joins, in_pages, parent, kid, waits))
+        .workflow((runs_again, fails_twice, undoes, is_too_late, alone, paced))
+        .step::<far>()
+        .step::<far_and_flaky>()
+}
+
+/// Runs `count` executions of a workflow, once without a death, and once for each of the writes with a death after it.
+async fn keeps_the_law(workflow: &Workflow<u32, u32>, count: usize) {
+    let run = async |write: u64| {
+        let env = env();
+        env.kill_after_write(write);
+        let started = join_all((0..count).map(|_| env.start(workflow, 3))).await;
+        for run in started {
+            drop(run.unwrap().result().await);
+        }
+        (env.now().since(BEGINNING).as_u64(), env.writes())
+    };
+    let (undisturbed, writes) = run(0).await;
+    assert!(writes > 5, "{writes}");
+    for write in 1..=writes {
+        let late = run(write).await.0.saturating_sub(undisturbed);
+        assert!(late <= LATER_AT_MOST_MS, "{late} ms later by a death after write {write} of {writes}");
+    }
+}
+
+#[tokio::test]
+async fn a_sleep_ends_in_time_after_a_death() {
+    keeps_the_law(&sleeps, 1).await;
+}
+
+#[tokio::test]
+async fn a_step_in_place_is_retried_in_time_after_a_death() {
+    keeps_the_law(&retries, 1).await;
+}
+
+#[tokio::test]
+async fn a_remote_step_is_retried_and_noticed_in_time_after_a_death() {
+    keeps_the_law(&goes_far, 1).await;
+}
+
+#[tokio::test]
+async fn a_fan_out_is_noticed_in_time_after_a_death() {
+    keeps_the_law(&joins, 1).await;
+}
+
+#[tokio::test]
+async fn a_map_in_pages_is_noticed_in_time_after_a_death() {
+    keeps_the_law(&in_pages, 1).await;
+}
+
+#[tokio::test]
+async fn a_child_is_noticed_in_time_after_a_death() {
+    keeps_the_law(&parent, 1).await;
+}
+
+#[tokio::test]
+async fn a_wait_ends_in_time_after_a_death() {
+    keeps_the_law(&waits, 1).await;
+}
+
+#[tokio::test]
+async fn runs_follow_each_other_in_time_after_a_death() {
+    keeps_the_law(&runs_again, 1).await;
+}
+
+#[tokio::test]
+async fn a_failed_run_is_run_again_in_time_after_a_death() {
+    keeps_the_law(&fails_twice, 1).await;
+}
+
+#[tokio::test]
+async fn undo_ends_in_time_after_a_death() {
+    keeps_the_law(&undoes, 1).await;
+}
+
+#[tokio::test]
+async fn the_failure_handler_ends_in_time_after_a_death() {
+    keeps_the_law(&is_too_late, 1).await;
+}
+
+#[tokio::test]
+async fn places_are_passed_on_in_time_after_a_death() {
+    keeps_the_law(&alone, 3).await;
+}
+
+#[tokio::test]
+async fn starts_by_a_rate_come_in_time_after_a_death() {
+    keeps_the_law(&paced, 3).await;
+}
