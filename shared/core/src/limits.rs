@@ -5,6 +5,7 @@
 
 use crate::duration::Millis;
 use crate::error::Reject;
+use crate::time::Timestamp;
 
 pub use crate::id::{
     EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, ID_MAX, KIND_MAX, QUEUE_NAME_MAX, STEP_NAME_MAX,
@@ -96,6 +97,9 @@ pub struct Limits {
     pub idle_turns: u32,
     /// Whether a record keeps the trace that it belongs to, and passes it on.
     pub carry_trace: bool,
+    /// Since when this process has the store to itself. The workers that ran inside an earlier process died with it, so
+    /// their leases are over. None where processes share the store.
+    pub alone_since: Option<Timestamp>,
 }
 
 /// How much longer than other records a parent's steps and children are kept. A parent that is paused, stuck or
@@ -103,6 +107,11 @@ pub struct Limits {
 pub const KEPT_FOR_PARENT: Millis = Millis::from_secs(30 * 86_400);
 
 impl Limits {
+    /// Whether a worker inside the process that had the store at this instant has died with it.
+    pub fn outlived(&self, claimed_at: Timestamp) -> bool {
+        self.alone_since.is_some_and(|since| claimed_at < since)
+    }
+
     /// How long a record is kept after its end.
     pub const fn kept(&self, has_parent: bool) -> Millis {
         if has_parent { self.retention.saturating_add(KEPT_FOR_PARENT) } else { self.retention }
@@ -130,6 +139,7 @@ impl Default for Limits {
             memo_bytes: 4 * 1024,
             idle_turns: 10,
             carry_trace: false,
+            alone_since: None,
         }
     }
 }

@@ -209,6 +209,9 @@ pub struct Running {
     /// Whether the worker's process ran other attempts too. If it is lost, any of them may be the cause.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
+    /// Whether the worker runs inside the process that has the store to itself.
+    #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
+    pub inside: bool,
     /// Whether a cancellation was requested. The worker is notified in the answer to its next heartbeat.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
@@ -432,18 +435,6 @@ impl Task {
             && self.deadline_at.is_none()
             && self.timeouts.schedule_to_close.is_some()
             && self.revived_at.is_none()
-    }
-
-    /// Whether what follows now depends on whether its execution is paused: as a remote step that waits, it would end by a
-    /// timeout of its own, or the tick would start its stopped time. Otherwise nobody needs to read the execution.
-    pub fn depends_on_a_pause(&self, now: Timestamp) -> bool {
-        let State::Pending(pending) = &self.state else { return false };
-        let has_no_start =
-            self.timeouts.schedule_to_start.is_some() && pending.schedule_to_start_at.is_none();
-        let is_stopped = self.is_held() || (self.parked.is_paused() && has_no_start);
-        // For a later start, the tick only sends the hint.
-        let is_due = !pending.hint_later && self.due.is_some_and(|due| due.at <= now);
-        self.parent.is_some() && (transition::expired(self, now).is_some() || (is_stopped && is_due))
     }
 
     /// What the line of a gate must know of it.

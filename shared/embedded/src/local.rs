@@ -86,6 +86,8 @@ impl Local {
         };
         let queue = MemoryQueue::over(store.clone(), HINTS_KEPT, clock.clone());
         let queue = Arc::new(queue.map_err(|error| unreadable(error.into()))?);
+        // The lock of the file proves that no other process has it.
+        let limits = Limits { alone_since: Some(clock.now()), ..limits };
         let ports = Ports { store: store.clone(), queue: queue.clone(), clock, ids: Arc::new(SystemIds) };
         let service = Service::new(ports, limits);
         service.open_remembered().await.map_err(unreadable)?;

@@ -65,6 +65,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) knows: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
     /// Whether work that must run alone is only reported, not leased.
     pub(crate) apart: bool,
+    /// Whether the worker runs inside this process, as those do that take turns.
+    pub(crate) inside: bool,
     /// What the messages are gathered by before any of them is processed.
     pub(crate) together: Together,
 }
@@ -74,13 +76,13 @@ impl<'a> Wanted<'a> {
     fn of(request: &'a ClaimRequest, turns: bool) -> Self {
         let isolation = if request.max == 1 { Isolation::Alone } else { Isolation::Shared };
         let together = Together::default();
-        Self { request, turns, isolation, knows: None, apart: false, together }
+        Self { request, turns, isolation, knows: None, apart: false, inside: false, together }
     }
 
     /// For a process that does several pieces of work at once and claims separately what must run alone.
     fn apart(request: &'a ClaimRequest, knows: &'a (dyn Fn(&str) -> bool + Send + Sync)) -> Self {
         let (isolation, knows) = (Isolation::Shared, Some(knows));
-        Self { isolation, knows, apart: true, ..Self::of(request, true) }
+        Self { isolation, knows, apart: true, inside: true, ..Self::of(request, true) }
     }
 }
 
@@ -124,11 +126,14 @@ pub(crate) struct Terms {
     pub(crate) paused: bool,
     /// How long it may be until the start, for the claim to wait for it.
     pub(crate) patience: Millis,
+    /// Whether the worker runs inside this process.
+    pub(crate) inside: bool,
 }
 
 impl Terms {
     /// For a worker with one piece of work at a time, on a queue that isn't paused.
-    pub(crate) const ALONE: Self = Self { isolation: Isolation::Alone, paused: false, patience: WAITED_OUT };
+    pub(crate) const ALONE: Self =
+        Self { isolation: Isolation::Alone, paused: false, patience: WAITED_OUT, inside: false };
 }
 
 /// The instant by which a running attempt must end.
@@ -307,7 +312,7 @@ impl Service {
         task: Task,
         hint: Option<HintedRecord>,
         request: &ClaimRequest,
-        Terms { isolation, paused, patience }: Terms,
+        Terms { isolation, paused, patience, inside }: Terms,
     ) -> Result<Option<(Task, ClaimReply)>, ServiceError> {
         let id = task.id.clone();
         let lease = self.new_lease();
@@ -327,6 +332,7 @@ impl Service {
                 length: request.lease,
                 hint,
                 isolation,
+                inside: inside && self.limits.alone_since.is_some(),
                 paused,
                 held,
                 places: places.taken(),

@@ -113,6 +113,7 @@ impl Ask {
                     length,
                     hint,
                     isolation,
+                    inside: false,
                     paused: false,
                     held: false,
                     places: None,

@@ -183,6 +183,7 @@ impl Ask {
                 length: Millis::from_secs(60),
                 hint: None,
                 isolation: Isolation::Alone,
+                inside: false,
                 paused: false,
                 held: false,
                 places: None,

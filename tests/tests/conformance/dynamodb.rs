@@ -134,6 +134,7 @@ fn claimed(task: &Task, nonce: u8) -> Decision {
         length: Millis::from_secs(60),
         hint: None,
         isolation: Isolation::Alone,
+        inside: false,
         paused: false,
         held: false,
         places: None,

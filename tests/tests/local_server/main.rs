@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod pages;
+mod restarts;
 mod silence;
 mod stored;
 

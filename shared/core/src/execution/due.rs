@@ -4,7 +4,7 @@ use crate::due::{Due, DueKind, SLEEP_PROBE, START_LEAD, shard_of_name};
 use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
 use crate::execution::{
-    DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Waiting, attempts, retention,
+    DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Turn, Waiting, attempts, retention,
 };
 use crate::id::RecordId;
 use crate::limits::{Limits, QUEUE_DELAY_MAX};
@@ -154,6 +154,14 @@ pub(crate) fn is_ready(waiting: &Waiting, execution: &Execution, now: Timestamp)
         || execution.wakes > waiting.seen_wakes
         || waiting.until.is_some_and(has_come)
         || waiting.recheck.is_some_and(|recheck| has_come(recheck.at))
+}
+
+impl Turn {
+    /// Whether the lease is over: its worker counts as lost. Turns run inside the process that has the store to itself, if
+    /// one has.
+    pub fn is_lost(&self, now: Timestamp, limits: &Limits) -> bool {
+        self.lease_expires_at <= now || limits.outlived(self.claimed_at)
+    }
 }
 
 /// When its hint arrives, whether a writer of the record has sent it or a tick sends it from the index.

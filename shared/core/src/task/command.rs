@@ -138,6 +138,8 @@ pub struct Claim {
     pub hint: Option<HintedRecord>,
     /// Whether the claiming process runs other attempts.
     pub isolation: Isolation,
+    /// Whether the worker runs inside the process that has the store to itself.
+    pub inside: bool,
     /// Whether the task's queue is paused. Then no lease is granted, and the task is parked.
     pub paused: bool,
     /// Whether the execution that it is a remote step of is paused. Then no lease is granted either, and the time of the

@@ -5,7 +5,7 @@ use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
 use crate::id::{RecordId, TaskId};
 use crate::limits::Limits;
-use crate::task::{State, Task};
+use crate::task::{Running, State, Task, transition};
 use crate::time::{Timestamp, earliest};
 
 /// If a hint hasn't been received for a long time and the task starts to wait once more, the next probe comes this
@@ -121,6 +121,27 @@ pub fn latest(task: &Task, now: Timestamp, limits: &Limits) -> Option<Due> {
         State::Ended(_) => return None,
     };
     Some(due_slot::probe_slot(visible_at(task), own, now))
+}
+
+impl Task {
+    /// Whether what follows now depends on whether its execution is paused: as a remote step that waits, it would end by a
+    /// timeout of its own, or the tick would start its stopped time. Otherwise nobody needs to read the execution.
+    pub fn depends_on_a_pause(&self, now: Timestamp) -> bool {
+        let State::Pending(pending) = &self.state else { return false };
+        let has_no_start =
+            self.timeouts.schedule_to_start.is_some() && pending.schedule_to_start_at.is_none();
+        let is_stopped = self.is_held() || (self.parked.is_paused() && has_no_start);
+        // For a later start, the tick only sends the hint.
+        let is_due = !pending.hint_later && self.due.is_some_and(|due| due.at <= now);
+        self.parent.is_some() && (transition::expired(self, now).is_some() || (is_stopped && is_due))
+    }
+}
+
+impl Running {
+    /// Whether the lease is over: its worker counts as lost.
+    pub fn is_lost(&self, now: Timestamp, limits: &Limits) -> bool {
+        self.lease_expires_at <= now || (self.inside && limits.outlived(self.claimed_at))
+    }
 }
 
 #[cfg(test)]

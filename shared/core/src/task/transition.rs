@@ -269,6 +269,7 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
         heartbeat_at: task.timeouts.heartbeat.map(|timeout| now.plus(timeout.after)),
         start_left,
         shared: claim.isolation.is_shared(),
+        inside: claim.inside,
         cancel_requested: false,
     });
 }

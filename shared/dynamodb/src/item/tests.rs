@@ -218,6 +218,7 @@ fn claim(attempt: u8) -> Command {
         length,
         hint: None,
         isolation: Isolation::Alone,
+        inside: false,
         paused: false,
         held: false,
         places: None,

@@ -174,7 +174,7 @@ impl Service {
             self.set_visibility(queue, &suspect.0, super::REDELIVERY_DELAY).await;
             return Ok(None);
         }
-        let wanted = Wanted { isolation: Isolation::Alone, ..Wanted::of(request, true) };
+        let wanted = Wanted { isolation: Isolation::Alone, inside: true, ..Wanted::of(request, true) };
         let found = self.work_messages(queue, &[&suspect.0], wanted).await;
         match (found.work.into_iter().next(), found.error) {
             (Some(work), _) => Ok(Some(work)),

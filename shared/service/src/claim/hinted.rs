@@ -74,7 +74,7 @@ impl Service {
         let paused = self.parks(&queue).await?;
         let arrived = arrives_at(&hint.task);
         let hinted = HintedRecord { incarnation, version: hint.task.version, again: message.is_again() };
-        let terms = Terms { isolation, paused, patience: WAITED_OUT };
+        let terms = Terms { isolation, paused, patience: WAITED_OUT, inside: false };
         let taken = self.take(hint.task, Some(hinted), request, terms).await?;
         self.note_received(&queue, self.class_of(message.receipt), arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.

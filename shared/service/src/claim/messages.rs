@@ -207,7 +207,7 @@ impl Service {
         let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
         let hinted =
             HintedRecord { incarnation, version: hint.task.version, again: message.receive_count > 1 };
-        let terms = Terms { isolation: wanted.isolation, paused: false, patience };
+        let terms = Terms { isolation: wanted.isolation, paused: false, patience, inside: wanted.inside };
         let taken = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
         self.note_received(queue, self.class_of(Some(&message.receipt)), arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.

@@ -47,7 +47,7 @@ impl Service {
             return Ok(());
         }
         match self.open_parent(parent).await? {
-            Some(execution) => self.wake(execution, parent).await,
+            Some(execution) => self.wake(execution, Some(parent)).await,
             None => Ok(()),
         }
     }
@@ -66,7 +66,22 @@ impl Service {
             return Ok(());
         }
         if due::may_have_missed(&execution, ended_at) && self.is_last_of_its_join(parent).await? {
-            return self.wake(execution, parent).await;
+            return self.wake(execution, Some(parent)).await;
+        }
+        Ok(())
+    }
+
+    /// Notifies an execution that waits for a step or child which has ended, if nothing has notified it: the process that
+    /// ended the step or child may have died in between.
+    pub(crate) async fn notify_if_missed(&self, execution: Execution) -> Result<(), ServiceError> {
+        let now = self.now();
+        if !due::may_have_missed(&execution, now) {
+            return Ok(());
+        }
+        let journal = self.journal_of(&execution).await?;
+        let ends = self.unrecorded_ends(&execution, &journal, None).await?;
+        if !ends.entries.is_empty() || ends.unread > 0 {
+            return self.wake(execution, None).await;
         }
         Ok(())
     }
@@ -90,17 +105,18 @@ impl Service {
         Ok(execution.filter(|execution| is_same(execution) && execution.closed().is_none()))
     }
 
-    /// Wakes an execution. `ended` is the reference to it of the step or child that has ended.
-    async fn wake(&self, execution: Execution, ended: &Parent) -> Result<(), ServiceError> {
+    /// Wakes an execution. `ended` is the reference to it of the step or child that has ended, if it is known.
+    async fn wake(&self, execution: Execution, ended: Option<&Parent>) -> Result<(), ServiceError> {
         // First, because after the wake no other message would show that its hint was lost.
         let execution = self.probe_soon(execution).await?;
         let writes = [Write::Wake { id: execution.id.clone(), incarnation: execution.incarnation }];
         self.with_retries(|| self.ports.store.commit(&writes)).await?;
         if is_asleep(&execution) {
-            let task = ended.step.as_ref().map(|step| remote_id(&execution, step));
+            let step = ended.and_then(|ended| ended.step.as_ref());
+            let task = step.map(|step| remote_id(&execution, step));
             tracing::info!(
                 { field::EXECUTION_ID } = %execution.id,
-                { field::STEP_NAME } = step_of(Some(ended)),
+                { field::STEP_NAME } = step_of(ended),
                 { field::TASK_ID } = task.as_ref().map(TaskId::as_str),
                 "resuming"
             );

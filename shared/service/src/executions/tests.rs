@@ -3,6 +3,7 @@
 
 mod admitted;
 mod chains;
+mod missed;
 pub(crate) mod mortal;
 mod pauses;
 pub(crate) mod scene;

@@ -62,7 +62,8 @@ impl Service {
         let Some(execution) = self.load_execution(&hint.turn.id).await? else { return Ok(Hinted::Spent) };
         let queue = execution.queue.clone();
         let is_open = execution.incarnation == hint.turn.inc && execution.closed().is_none();
-        let terms = Terms { isolation, paused: is_open && self.parks(&queue).await?, patience: WAITED_OUT };
+        let paused = is_open && self.parks(&queue).await?;
+        let terms = Terms { isolation, paused, patience: WAITED_OUT, inside: true };
         let taken = self.try_start_turn(&hint.turn, message.is_again(), execution, request, terms).await?;
         if let Some(arrived) = hint.turn.at {
             self.note_received(&queue, self.class_of(message.receipt), arrived).await;
@@ -86,7 +87,7 @@ impl Service {
         again: bool,
         execution: Execution,
         request: &ClaimRequest,
-        Terms { isolation, paused, patience }: Terms,
+        Terms { isolation, paused, patience, .. }: Terms,
     ) -> Result<TurnStart, ServiceError> {
         if execution.incarnation == hint.inc && self.end_if_parent_ended(&execution).await? {
             return Ok(TurnStart::Spent);

@@ -97,7 +97,7 @@ impl Service {
         patience: Millis,
     ) -> Result<Message, ServiceError> {
         let request = wanted.request;
-        let terms = Terms { isolation: wanted.isolation, paused: false, patience };
+        let terms = Terms { isolation: wanted.isolation, paused: false, patience, inside: true };
         let taken = async {
             match self.load_execution(&hint.turn.id).await? {
                 Some(execution) => {

@@ -2,12 +2,14 @@
 
 use std::sync::PoisonError;
 
+use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::Effect;
 use tickover_core::due::TIMER_HORIZON;
 use tickover_core::execution::due as of_execution;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::{ExecutionId, RecordId, TaskId};
+use tickover_core::limits::Limits;
 use tickover_core::task::due::visible_at;
 use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
@@ -18,9 +20,13 @@ use crate::error::ServiceError;
 use crate::ports::{DueRange, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::warn_unless_logged;
 
 /// Records read at once: the most that a store reads in one call.
 const PAGE: usize = 100;
+
+/// Executions that are read at the same time.
+const NOTIFIED_AT_ONCE: usize = 16;
 
 /// How many unreadable records are returned by name; all are in the log.
 const UNREADABLE_NAMED_MAX: usize = 100;
@@ -103,7 +109,11 @@ impl Service {
     /// Sends the hint of every live task and execution again, and the timers of instants that no tick will hand over.
     /// Returns the number of messages. A record that can't be read is logged and left alone.
     pub async fn hint_all(&self) -> Result<u64, ServiceError> {
-        self.with_short_timeouts().hint_all_of_the_index().await
+        let service = self.with_short_timeouts();
+        let sent = service.hint_all_of_the_index().await?;
+        // Places whose work has ended may have been left behind.
+        Box::pin(service.patrol_lines(Timestamp::from_millis(i64::MAX))).await?;
+        Ok(sent)
     }
 
     async fn hint_all_of_the_index(&self) -> Result<u64, ServiceError> {
@@ -150,16 +160,26 @@ impl Service {
                 let is_found = |task: &Task| {
                     matches!(task.state, State::Pending(_)) && self.ports.queue.traits().finds_pending
                 };
-                let hint = |task: &Task| if is_found(task) { None } else { hint(task) };
+                let hint = |task: &Task| if is_found(task) { None } else { hint(task, now, &self.limits) };
                 let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);
                 let of_executions = executions.iter().flat_map(|execution| {
-                    [turn(execution, now), turn_timer(execution, now), self.continuation(execution)]
+                    [
+                        turn(execution, now, &self.limits),
+                        turn_timer(execution, now),
+                        self.continuation(execution),
+                    ]
                 });
                 let is_soon = |timer: &Timer| timer.at <= now.plus(TIMER_HORIZON);
                 let others = others.into_iter().filter(is_soon).map(Effect::Timer);
                 let effects: Vec<_> = of_tasks.chain(of_executions).flatten().chain(others).collect();
                 sent += u64::try_from(effects.len()).unwrap_or(u64::MAX);
                 self.publish(effects).await;
+                let missed = stream::iter(executions).map(|execution| self.notify_if_missed(execution));
+                for notified in missed.buffer_unordered(NOTIFIED_AT_ONCE).collect::<Vec<_>>().await {
+                    if let Err(error) = notified {
+                        warn_unless_logged!(error; %error, "not notified; a probe will find it");
+                    }
+                }
                 cursor = page.next;
                 if cursor.is_none() {
                     break;
@@ -171,10 +191,11 @@ impl Service {
 }
 
 /// The hint that a live task would have in a durable queue.
-fn hint(task: &Task) -> Option<Effect> {
+fn hint(task: &Task, now: Timestamp, limits: &Limits) -> Option<Effect> {
     let at = match &task.state {
         State::Pending(pending) if pending.hint_later => return None,
         State::Pending(pending) => pending.available_at,
+        State::Running(running) if running.is_lost(now, limits) => now,
         State::Running(running) => running.lease_expires_at,
         State::Ended(_) => return None,
     };
@@ -183,10 +204,11 @@ fn hint(task: &Task) -> Option<Effect> {
 
 /// The hint that an open execution would have in a durable queue. An execution that waits for others has none there,
 /// but the hint of their end may have been lost.
-fn turn(execution: &Execution, now: Timestamp) -> Option<Effect> {
+fn turn(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Effect> {
     let at = match &execution.state {
         ExecutionState::Pending(ready) if ready.hint_later => return None,
         ExecutionState::Pending(ready) => ready.available_at,
+        ExecutionState::Running(turn) if turn.is_lost(now, limits) => now,
         ExecutionState::Running(turn) => turn.lease_expires_at,
         ExecutionState::Waiting(waiting)
             if execution.wakes > waiting.seen_wakes || waiting.wake_requested =>

@@ -92,6 +92,7 @@ impl World {
             length: Millis::from_secs(60),
             hint: None,
             isolation: Isolation::Alone,
+            inside: false,
             paused: false,
             held: false,
             places: None,

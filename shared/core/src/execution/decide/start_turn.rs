@@ -36,7 +36,7 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         ExecutionState::Running(turn) if turn.lease == take.lease => refuse(StartTurnReply::Started),
         // The message of a lost worker becomes visible again shortly before its lease ends.
         ExecutionState::Running(turn)
-            if turn.lease_expires_at > now && !attempts::is_overdue(current, now) =>
+            if !turn.is_lost(now, context.limits) && !attempts::is_overdue(current, now) =>
         {
             let available_at = turn.lease_expires_at;
             let is_soon = available_at <= now.plus(EARLY);

@@ -32,7 +32,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
         State::Running(running) if running.lease == claim.lease => {
             Decision::unchanged(task, reply(ClaimReply::Claimed))
         }
-        State::Running(running) if running.lease_expires_at > now => {
+        State::Running(running) if !running.is_lost(now, context.limits) => {
             Decision::unchanged(task, reply(ClaimReply::Leased))
         }
         State::Running(_) => take_over(task, claim, context),

@@ -85,6 +85,7 @@ impl RandomTask {
             length,
             hint: None,
             isolation: Isolation::Alone,
+            inside: false,
             paused,
             held,
             places: places.filter(|_| !self.decisions.is_multiple_of(4)),

@@ -102,6 +102,7 @@ fn claim_like(scene: Scene, name: &str, change: impl FnOnce(&mut Claim)) -> Scen
         length: limits::LEASE_RANGE.1,
         hint: None,
         isolation,
+        inside: false,
         paused: false,
         held: false,
         places: None,
