@@ -278,6 +278,9 @@ pub struct Turn {
     /// work was the cause.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
+    /// Whether it follows a turn that was lost.
+    #[serde(rename = "y", default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_loss: bool,
     /// Attempts with a timeout. Each ends at its timeout even if the worker never reports again.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
     pub timed_attempts: Vec<TimedAttempt>,

@@ -3,10 +3,10 @@
 //! Owns how many run at once, and what happens when they end. It doesn't know what a turn or an attempt does.
 
 mod in_flight;
-mod permit;
 mod pulse;
 mod serving;
 mod settings;
+mod suspects;
 mod task;
 mod together;
 
@@ -27,12 +27,12 @@ use tickover_service::warn_unless_logged;
 use tickover_service::{Service, ServiceError};
 
 pub use settings::WorkerSettings;
+use tokio::sync::Mutex;
 
 use crate::busy::is_multi_threaded;
 use crate::registry::{ErasedStep, Registry, RegistryError};
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
 use in_flight::{InFlight, InFlightGuard, Leased};
-use permit::{Permit, Permits};
 use serving::{Claimed, Serving};
 use task::TaskEnd;
 
@@ -49,7 +49,8 @@ pub struct Worker {
     registry: Arc<Registry>,
     settings: Arc<WorkerSettings>,
     in_flight: InFlight,
-    permits: Permits,
+    /// Held while work runs that may have killed another worker: only one piece at a time in this process.
+    suspect_runs: Arc<Mutex<()>>,
 }
 
 /// How a turn or a task ended.
@@ -76,7 +77,7 @@ impl Worker {
         let settings = settings.with_queues_of(&registry);
         let service = service.with_terms(registry.terms());
         let (registry, settings) = (Arc::new(registry), Arc::new(settings));
-        Ok(Self { service, registry, settings, in_flight: InFlight::default(), permits: Permits::default() })
+        Ok(Self { service, registry, settings, in_flight: InFlight::default(), suspect_runs: Arc::default() })
     }
 
     /// Announces the queues of its workflows and what it provides, for starts and tasks that name no queue. A failure is
@@ -124,15 +125,12 @@ impl Worker {
         let mut count = 0;
         for queue in &self.settings.queues {
             let request = self.request(self.settings.batch, Millis::ZERO);
-            let permit = self.permits.shared().await;
             let found = self.service.work_apart(queue, &request, &self.known()).await?;
             count += found.work.len();
-            let running: FuturesUnordered<_> = self.start_all(found.work, &permit).into_iter().collect();
-            drop(permit);
+            let running: FuturesUnordered<_> = self.start_all(found.work).into_iter().collect();
             running.collect::<Vec<_>>().await;
             for suspect in found.suspects {
-                let never = tokio::sync::watch::channel(false).1;
-                let finished = self.start_suspect(queue.clone(), suspect, never).await;
+                let finished = self.start_suspect(queue, &suspect).await;
                 count += usize::from(finished != Finished::Nothing);
             }
         }
@@ -224,7 +222,7 @@ impl Worker {
         let Claimed { found, batched, surplus } = claimed;
         let rest = batched.into_iter().map(|(_, message)| message).chain([surplus]).collect();
         self.service.give_back_arrived(queue, rest).await;
-        if let Ok((found, _)) = found {
+        if let Ok(found) = found {
             join_all(found.work.into_iter().map(|work| Leased::of(&work).give_back(&self.service))).await;
         }
     }
@@ -254,7 +252,7 @@ impl Worker {
     }
 
     /// Starts work that was claimed together: tasks that run in batches with the others of their key.
-    fn start_all(&self, work: Vec<Work>, permit: &Permit) -> Vec<BoxFuture<'static, Finished>> {
+    fn start_all(&self, work: Vec<Work>) -> Vec<BoxFuture<'static, Finished>> {
         let (mut started, mut batches) = (Vec::new(), Gathering::default());
         for work in work {
             let batch = match &work {
@@ -265,18 +263,18 @@ impl Worker {
                 (Work::Task(claimed), Some(batch)) => {
                     let key = claimed.task.batch_key();
                     let full = batches.add(&key, *claimed, batch.max(), self.service.now());
-                    started.extend(full.map(|full| self.start_together(full, permit.clone())));
+                    started.extend(full.map(|full| self.start_together(full)));
                 }
-                (work @ (Work::Task(_) | Work::Turn(_)), _) => started.push(self.start(work, permit.clone())),
+                (work @ (Work::Task(_) | Work::Turn(_)), _) => started.push(self.start(work)),
             }
         }
         let rest = batches.take_all().into_iter();
-        started.extend(rest.map(|batch| self.start_together(batch, permit.clone())));
+        started.extend(rest.map(|batch| self.start_together(batch)));
         started
     }
 
     /// Starts a turn or a task.
-    fn start(&self, work: Work, permit: Permit) -> BoxFuture<'static, Finished> {
+    fn start(&self, work: Work) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         let guard = self.in_flight.hold(Leased::of(&work));
         in_its_own_task(async move {
@@ -288,27 +286,25 @@ impl Worker {
                 Work::Task(task) => Finished::Task(worker.attempt(*task).await),
             };
             guard.remove();
-            drop(permit);
             finished
         })
     }
 
     /// Starts the tasks of a batch.
-    fn start_together(&self, claimed: Vec<ClaimedTask>, permit: Permit) -> BoxFuture<'static, Finished> {
+    fn start_together(&self, claimed: Vec<ClaimedTask>) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         let guards: Vec<_> =
             claimed.iter().map(|claimed| self.in_flight.hold(Leased::of_task(claimed))).collect();
         in_its_own_task(async move {
             worker.attempt_together(claimed).await;
             guards.into_iter().for_each(InFlightGuard::remove);
-            drop(permit);
             Finished::Batch
         })
     }
 }
 
 impl Worker {
-    /// Claims and runs the tasks of a batch. Those that may have killed another worker run afterwards, each alone.
+    /// Claims and runs the tasks of a batch. Those that may have killed another worker run afterwards, one by one.
     fn start_batch(
         &self,
         queue: QueueName,
@@ -317,7 +313,6 @@ impl Worker {
     ) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         Box::pin(async move {
-            let permit = worker.permits.shared().await;
             if *stopped.borrow() {
                 worker.service.give_back_arrived(&queue, arrived).await;
                 return Finished::Nothing;
@@ -334,39 +329,25 @@ impl Worker {
                     return Finished::Nothing;
                 }
             };
-            let started = worker.start_all(work, &permit);
-            drop(permit);
-            join_all(started).await;
+            join_all(worker.start_all(work)).await;
             for suspect in suspects {
-                worker.start_suspect(queue.clone(), suspect, stopped.clone()).await;
+                worker.start_suspect(&queue, &suspect).await;
             }
             Finished::Batch
         })
     }
 
-    /// Claims and runs work that may have killed another worker, when this process runs nothing else.
-    fn start_suspect(
-        &self,
-        queue: QueueName,
-        suspect: Suspect,
-        stopped: tokio::sync::watch::Receiver<bool>,
-    ) -> BoxFuture<'static, Finished> {
-        let worker = self.clone();
-        Box::pin(async move {
-            let permit = worker.permits.alone().await;
-            if *stopped.borrow() {
-                return Finished::Nothing;
+    /// Claims and runs work that may have killed another worker, while no other such work runs in this process.
+    async fn start_suspect(&self, queue: &QueueName, suspect: &Suspect) -> Finished {
+        let _alone = self.suspect_runs.lock().await;
+        match self.service.take_suspect(queue, suspect, &self.request(1, Millis::ZERO)).await {
+            Ok(Some(work)) => self.start(work).await,
+            Ok(None) => Finished::Nothing,
+            Err(error) => {
+                warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't claim suspect work");
+                Finished::Nothing
             }
-            let request = worker.request(1, Millis::ZERO);
-            match worker.service.take_suspect(&queue, &suspect, &request).await {
-                Ok(Some(work)) => worker.start(work, permit).await,
-                Ok(None) => Finished::Nothing,
-                Err(error) => {
-                    warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't claim suspect work");
-                    Finished::Nothing
-                }
-            }
-        })
+        }
     }
 }
 

@@ -159,6 +159,7 @@ impl To {
                 lease_length: Millis::from_secs(60),
                 lease_expires_at: now.plus(Millis::from_secs(60)),
                 shared: false,
+                after_loss: false,
                 timed_attempts: vec![],
             }),
             Self::Waiting => ExecutionState::Waiting(Waiting {

@@ -244,11 +244,11 @@ async fn a_step_that_kills_its_worker_ends_alone_and_work_beside_it_completes() 
         assert_eq!(yard.sign(mate).await[1], json!(format!("{mate} carried")));
     }
     assert!(
-        MATES.iter().all(|mate| visits(&yard.gate(mate)) == 2),
-        "they were lost with the first death, and with no later one"
+        MATES.iter().all(|mate| (2..=3).contains(&visits(&yard.gate(mate)))),
+        "they were lost with the first death, perhaps with the second, and with no later one"
     );
-    // The death of all four together counts for none of them. Then the guilty one has its losses, alone.
-    assert_eq!(deaths, 1 + 4);
+    // Two deaths of all four together count for none of them. Then the guilty one has its losses, apart from them.
+    assert_eq!(deaths, 2 + 4);
     drop(worker);
 }
 

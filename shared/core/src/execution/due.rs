@@ -157,6 +157,11 @@ pub(crate) fn is_ready(waiting: &Waiting, execution: &Execution, now: Timestamp)
 }
 
 impl Turn {
+    /// Whether its execution may be what stops its worker, as for [`Task::is_suspect`](crate::task::Task::is_suspect).
+    pub const fn is_suspect(&self) -> bool {
+        !self.shared || self.after_loss
+    }
+
     /// Whether the lease is over: its worker counts as lost. Turns run inside the process that has the store to itself, if
     /// one has.
     pub fn is_lost(&self, now: Timestamp, limits: &Limits) -> bool {

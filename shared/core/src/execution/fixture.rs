@@ -157,6 +157,7 @@ pub fn running(now: Timestamp) -> ExecutionState {
         lease_length: Millis::from_secs(60),
         lease_expires_at: later(now, 60),
         shared: false,
+        after_loss: false,
         timed_attempts: vec![TimedAttempt::of(&step, later(now, 30))],
     })
 }

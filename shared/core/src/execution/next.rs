@@ -223,6 +223,7 @@ mod tests {
             lease_length: Millis::from_secs(60),
             lease_expires_at: later(60),
             shared: false,
+            after_loss: false,
             timed_attempts: vec![],
         };
         let mut running = execution(ExecutionState::Running(turn));

@@ -76,6 +76,7 @@ fn largest_form(execution: &Execution) -> Execution {
                 lease_length: Millis::new(LEASE_RANGE.1.as_u64() - 1),
                 lease_expires_at: instant,
                 shared: true,
+                after_loss: true,
                 timed_attempts: vec![],
             });
         }

@@ -5,7 +5,7 @@ use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
 use crate::id::{RecordId, TaskId};
 use crate::limits::Limits;
-use crate::task::{Running, State, Task, transition};
+use crate::task::{Ending, PastAttempt, Running, State, Task, transition};
 use crate::time::{Timestamp, earliest};
 
 /// If a hint hasn't been received for a long time and the task starts to wait once more, the next probe comes this
@@ -134,6 +134,15 @@ impl Task {
         // For a later start, the tick only sends the hint.
         let is_due = !pending.hint_later && self.due.is_some_and(|due| due.at <= now);
         self.parent.is_some() && (transition::expired(self, now).is_some() || (is_stopped && is_due))
+    }
+}
+
+impl Task {
+    /// Whether this attempt's work may be what stops its worker: it ran alone, or the attempt that it follows was lost too.
+    /// The first loss of a process with many attempts says little about each.
+    pub fn is_suspect(&self, running: &Running) -> bool {
+        let follows = |past: &PastAttempt| past.ending == Ending::Lost && past.ended_at == running.claimed_at;
+        !running.shared || self.history.last().is_some_and(follows)
     }
 }
 

@@ -19,7 +19,7 @@ use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
 use tokio::sync::watch;
 
-use super::permit::Permit;
+use super::suspects::Suspects;
 use super::{Finished, PAUSE, Worker};
 
 /// The pause after messages were given back because nothing more can run here now: they are visible again at once.
@@ -27,8 +27,8 @@ const FULL_PAUSE: Millis = Millis::new(500);
 
 /// What a claim brought.
 pub(super) struct Claimed {
-    /// Work that is leased, with the permit to run it.
-    pub(super) found: Result<(FoundWork, Permit), ServiceError>,
+    /// Work that is leased.
+    pub(super) found: Result<FoundWork, ServiceError>,
     /// Messages of tasks that run in batches.
     pub(super) batched: Vec<(BatchKey, Arrived)>,
     /// More messages than can be processed now.
@@ -49,14 +49,16 @@ pub(super) struct Serving<'a> {
     queue: &'a QueueName,
     stopped: watch::Receiver<bool>,
     running: FuturesUnordered<BoxFuture<'static, Finished>>,
+    suspects: Suspects,
     batches: Gathering<Arrived>,
     pause_until: Option<Timestamp>,
 }
 
 impl<'a> Serving<'a> {
     pub(super) fn new(worker: &'a Worker, queue: &'a QueueName, stopped: watch::Receiver<bool>) -> Self {
-        let (running, batches) = (FuturesUnordered::new(), Gathering::default());
-        Self { worker, queue, stopped, running, batches, pause_until: None }
+        let (running, suspects, batches) =
+            (FuturesUnordered::new(), Suspects::default(), Gathering::default());
+        Self { worker, queue, stopped, running, suspects, batches, pause_until: None }
     }
 
     /// Runs until the worker is asked to stop, and finishes the work in flight.
@@ -74,7 +76,6 @@ impl<'a> Serving<'a> {
             let mut claim = pin!(worker.claim(queue, &request, self.free(), self.pause_until.take()));
             // Work in flight continues while this waits for more.
             let claimed = loop {
-                // The order matters: work that must run alone goes before the result of another claim.
                 let event = match select(pin!(self.event()), &mut claim).await {
                     Either::Right((claimed, _)) => break Some(claimed),
                     Either::Left((event, _)) => event,
@@ -151,14 +152,13 @@ impl<'a> Serving<'a> {
         let worker = self.worker;
         let Claimed { found, batched, surplus } = claimed;
         match found {
-            Ok((FoundWork { work, suspects }, permit)) => {
+            Ok(FoundWork { work, suspects }) => {
                 let nothing = work.is_empty() && suspects.is_empty() && batched.is_empty();
                 if nothing && !worker.settings.interval.is_zero() {
                     self.pause_until = Some(worker.service.now().plus(worker.settings.interval));
                 }
-                self.running.extend(worker.start_all(work, &permit));
-                let alone = |suspect| worker.start_suspect(self.queue.clone(), suspect, self.stopped.clone());
-                self.running.extend(suspects.into_iter().map(alone));
+                self.running.extend(worker.start_all(work));
+                self.running.extend(self.suspects.run(suspects, worker, self.queue, self.stopped.clone()));
             }
             Err(error) => self.failed(&error),
         }
@@ -215,13 +215,10 @@ impl Worker {
         if let Some(until) = after {
             self.service.clock().sleep_until(until).await;
         }
-        // The permit is acquired after the long poll, so that a turn or task that must run alone waits only for
-        // running work.
         let mut arrived = self.service.arrivals(queue, request).await?;
         let batched = arrived.take_batched(|kind| self.batch_of(kind).is_some());
         let surplus = arrived.split_off(free);
-        let permit = self.permits.shared().await;
         let found = self.service.work_among(queue, arrived, request, &self.known()).await;
-        Ok(Claimed { found: found.map(|found| (found, permit)), batched, surplus })
+        Ok(Claimed { found, batched, surplus })
     }
 }

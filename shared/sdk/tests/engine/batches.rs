@@ -310,14 +310,18 @@ async fn a_deadline_that_passes_while_a_batch_fills_ends_its_task_only() {
 }
 
 #[tokio::test]
-async fn tasks_of_a_lost_batch_run_again_each_alone() {
-    let library = Library::new();
-    let tasks = library.schedule(&[("a", "one"), ("a", "two")]).await;
-    // This process leases both and then dies.
-    assert_eq!(library.scene.work("docs", Millis::from_secs(60)).await.len(), 2);
-    library.scene.clock.advance(Millis::from_secs(60));
-    library.pass(5_000).await;
-    assert_eq!(library.outputs(&tasks).await, ["one 1 of 1", "two 1 of 1"]);
+async fn tasks_of_a_lost_batch_run_again_together_and_after_the_second_loss_each_alone() {
+    for (losses, outputs) in [(1, ["one 1 of 2", "two 1 of 2"]), (2, ["one 1 of 1", "two 1 of 1"])] {
+        let library = Library::new();
+        let tasks = library.schedule(&[("a", "one"), ("a", "two")]).await;
+        for _ in 0..losses {
+            // This process leases both and then dies.
+            assert_eq!(library.scene.work_beside_others("docs", Millis::from_secs(60)).await.len(), 2);
+            library.scene.clock.advance(Millis::from_secs(60));
+        }
+        library.pass(5_000).await;
+        assert_eq!(library.outputs(&tasks).await, outputs, "{losses}");
+    }
 }
 
 #[tokio::test]

@@ -202,6 +202,14 @@ impl Scene {
         self.service.next_work(&QueueName::parse(queue).unwrap(), &request).await.unwrap()
     }
 
+    /// The same, in place of a worker whose process has other work.
+    #[expect(clippy::unwrap_used, reason = "a test's own queue")]
+    pub(crate) async fn work_beside_others(&self, queue: &str, lease: Millis) -> Vec<Work> {
+        let request = ClaimRequest { worker: None, max: 10, lease, wait: Millis::ZERO, provides: vec![] };
+        let queue = QueueName::parse(queue).unwrap();
+        self.service.work_apart(&queue, &request, &|_| true).await.unwrap().work
+    }
+
     async fn tick(&self) {
         loop {
             let now = self.clock.now();

@@ -17,6 +17,13 @@ use crate::service::Service;
 #[derive(Clone, Debug)]
 pub struct Suspect(Received);
 
+impl Suspect {
+    /// Whether the other one is the same message, received again.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.body == other.0.body
+    }
+}
+
 /// A queue's work for a process that does several pieces at once.
 #[derive(Clone, Debug, Default)]
 pub struct FoundWork {

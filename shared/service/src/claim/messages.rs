@@ -244,7 +244,9 @@ impl Service {
                 Ok(TaskMessage::Nothing)
             }
             ClaimReply::Early { available_at } => {
-                self.replace_message(queue, message, available_at.since(self.now())).await?;
+                // A queue that counts seconds rounds down: the message would be back at once, again and again.
+                let least = if self.ports.queue.traits().counts_seconds { WAITED_OUT } else { Millis::ZERO };
+                self.replace_message(queue, message, available_at.since(self.now()).max(least)).await?;
                 Ok(TaskMessage::Nothing)
             }
         }

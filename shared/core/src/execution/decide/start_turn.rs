@@ -103,7 +103,7 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
     if take.paused {
         return park(execution, context);
     }
-    if execution.turn().is_some() && take.isolation.is_shared() {
+    if execution.turn().is_some_and(Turn::is_suspect) && take.isolation.is_shared() {
         let suspect = Ok(Reply::StartTurn(StartTurnReply::NeedsIsolation));
         return Decision::unchanged(execution, suspect);
     }
@@ -129,6 +129,7 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         lease_length: take.length,
         lease_expires_at: closing::lease_end(&after, take.length, context.now),
         shared: take.isolation.is_shared(),
+        after_loss: execution.turn().is_some(),
         timed_attempts: vec![],
     });
     if execution.turn().is_some() {

@@ -10,7 +10,7 @@ use crate::task::command::Claim;
 use crate::task::decide::pace::put_off;
 use crate::task::decision::{ClaimReply, Decision, Reply};
 use crate::task::transition;
-use crate::task::{Ending, Outcome, State, Task};
+use crate::task::{Ending, Outcome, Running, State, Task};
 use crate::time::Timestamp;
 
 pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
@@ -35,7 +35,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
         State::Running(running) if !running.is_lost(now, context.limits) => {
             Decision::unchanged(task, reply(ClaimReply::Leased))
         }
-        State::Running(_) => take_over(task, claim, context),
+        State::Running(running) => take_over(task, running, claim, context),
         // A newer hint was sent when the task became pending. If both were kept, each timed-out attempt would leave
         // one more message in the queue. If the newer one is lost, this message comes again, or the tick finds the task.
         State::Pending(pending) if claim.hint.is_some_and(|hint| hint.version < pending.since_version) => {
@@ -135,9 +135,9 @@ fn reply_only(
     }
 }
 
-/// The lease has expired: the attempt is lost and the next one starts at once, unless too many were lost. The task
-/// may be what stopped its worker, so it runs alone in its process until an attempt ends in another way.
-fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
+/// The lease has expired: the attempt is lost and the next one starts at once, unless too many were lost. A task that may
+/// be what stopped its worker starts apart from others until an attempt ends in another way.
+fn take_over(task: &Task, lost: &Running, claim: &Claim, context: &Context<'_>) -> Decision {
     let mut after = task.clone();
     let cancelling = transition::end_attempt(&mut after, Ending::Lost, None, context.now);
     if cancelling {
@@ -151,7 +151,7 @@ fn take_over(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
         return hold(task, &after, context);
     } else if claim.paused {
         return park(task, task, context);
-    } else if claim.isolation.is_shared() {
+    } else if claim.isolation.is_shared() && task.is_suspect(lost) {
         return Decision::unchanged(task, Ok(Reply::Claim(ClaimReply::Suspect)));
     } else {
         match lack(task, task, claim, context.now) {

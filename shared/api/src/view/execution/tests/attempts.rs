@@ -15,6 +15,7 @@ pub(super) fn running(claimed: u64) -> Execution {
         lease_length: Millis::from_secs(60),
         lease_expires_at: later(claimed + 60),
         shared: false,
+        after_loss: false,
         timed_attempts: vec![],
     }))
 }

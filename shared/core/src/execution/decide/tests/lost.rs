@@ -15,12 +15,12 @@ const PARKED: Reply = Reply::StartTurn(StartTurnReply::Parked);
 const PAUSED: QueueView = QueueView { paused: true, ..EMPTY };
 
 #[test]
-fn a_turn_lost_among_others_is_not_counted_and_the_next_one_runs_alone() {
-    let scene = execution().started().start_turn_shared("a").at("1m");
-    let scene =
-        scene.start_turn_shared("b").replies(SUSPECT).changes_nothing().start_turn("c").replies(TAKEN);
+fn a_turn_lost_among_others_is_not_counted_and_after_the_second_the_next_one_runs_apart() {
+    let scene = execution().started().start_turn_shared("a").at("1m").start_turn_shared("b").replies(TAKEN);
+    let scene = scene.at("2m").start_turn_shared("c").replies(SUSPECT).changes_nothing();
+    let scene = scene.start_turn("c").replies(TAKEN);
     assert_eq!(scene.record().idle_turns, 1);
-    let scene = scene.at("2m").start_turn_shared("d").replies(SUSPECT).start_turn("e").replies(TAKEN);
+    let scene = scene.at("3m").start_turn_shared("d").replies(SUSPECT).start_turn("e").replies(TAKEN);
     assert_eq!(scene.record().idle_turns, 2, "its process had no other work when it was lost");
 }
 
