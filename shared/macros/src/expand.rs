@@ -341,7 +341,7 @@ fn workflow_settings(options: &WorkflowOptions) -> TokenStream {
     let queue = options.queue.as_ref().map(|queue| quote!(.queue(#queue)));
     let patches = Some(&options.patches).filter(|patches| !patches.is_empty());
     let patches = patches.map(|patches| quote!(.patches(&[#(#patches),*])));
-    let on_drift = options.stops_on_drift.then(|| quote!(.on_drift(::tickover::OnDrift::Stop)));
+    let on_drift = options.goes_on_after_drift.then(|| quote!(.on_drift(::tickover::OnDrift::GoOn)));
     quote! {
         #execution_timeout #run_timeout #retry #non_retryable #on_failure_timeout #queue #patches #on_drift
     }

@@ -84,7 +84,7 @@ pub fn step(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `on_failure = refund` | `async fn(Ctx, Input, Cause) -> Result<Option<Output>>`: runs when the workflow has failed; `Some` becomes its result |
 /// | `on_failure_timeout = "5m"` | how long `on_failure` may take; at least 1 s |
 /// | `patches("new-tax")` | names of code changes that executions may not know yet if they started before |
-/// | `on_drift = "stop"` | nothing new starts if the code doesn't ask for a stored result, such as the result of a step that was renamed: the execution waits for an operator; without it, `"go_on"` |
+/// | `on_drift = "go_on"` | the execution continues if the code doesn't ask for a stored result, such as the result of a step that was renamed, which runs again; without it, `"stop"`: nothing new starts, and the execution waits for an operator |
 /// | `concurrency(key = "order.customer", limit = 1)` | at most so many executions of the key are in progress at once; the key is an expression of the input, or `constant = "smtp"`. Up to three times |
 /// | `rate(constant = "smtp", limit = 100, per = "1m", burst = 20)` | at most so many executions of the key start in each period (1 s by default), `burst` (1 by default) of them at once after a quiet time |
 /// | `priority = "high"` | which turns of the queue start first, with those of its steps and children: `"high"`, `"normal"` or `"low"`; without it, a child has its parent's |

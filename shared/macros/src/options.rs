@@ -96,7 +96,7 @@ pub(crate) struct WorkflowOptions {
     pub(crate) on_failure: Option<Path>,
     pub(crate) on_failure_timeout: Option<Millis>,
     pub(crate) patches: Vec<LitStr>,
-    pub(crate) stops_on_drift: bool,
+    pub(crate) goes_on_after_drift: bool,
     pub(crate) flow: Flow,
 }
 
@@ -212,7 +212,7 @@ impl WorkflowOptions {
                     options.on_failure_timeout = Some(workflow_timeout(entry, "on_failure")?);
                 }
                 "patches" => options.patches = patches(entry)?,
-                "on_drift" => options.stops_on_drift = stops_on_drift(entry)?,
+                "on_drift" => options.goes_on_after_drift = goes_on_after_drift(entry)?,
                 _ if options.flow.read(entry)? => {}
                 _ => return Err(unhandled(&entry.key)),
             }
@@ -303,11 +303,11 @@ fn is_per_attempt(entry: &Entry) -> Result<bool> {
     }
 }
 
-fn stops_on_drift(entry: &Entry) -> Result<bool> {
-    let text = entry.text("stop")?;
+fn goes_on_after_drift(entry: &Entry) -> Result<bool> {
+    let text = entry.text("go_on")?;
     match text.value().as_str() {
-        "go_on" => Ok(false),
-        "stop" => Ok(true),
+        "go_on" => Ok(true),
+        "stop" => Ok(false),
         other => {
             let message = format!(
                 "`{other}` is not an option for drift: it is `stop` (wait for an operator) or `go_on`"

@@ -152,14 +152,14 @@ pub struct WorkflowOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDrift {
     /// The run continues.
-    #[default]
     GoOn,
     /// Nothing new starts: the execution waits for an operator, who resumes it when the code is repaired.
+    #[default]
     Stop,
 }
 
 impl WorkflowOptions {
-    /// No timeout, no retry, no patch, the queue [`DEFAULT_QUEUE`].
+    /// No timeout, no retry, no patch, the queue [`DEFAULT_QUEUE`]; drift stops it.
     pub const fn new() -> Self {
         Self {
             execution_timeout: None,
@@ -169,7 +169,7 @@ impl WorkflowOptions {
             on_failure_timeout: None,
             queue: DEFAULT_QUEUE,
             patches: &[],
-            on_drift: OnDrift::GoOn,
+            on_drift: OnDrift::Stop,
         }
     }
 }

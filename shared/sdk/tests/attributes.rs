@@ -184,7 +184,7 @@ async fn several_arguments_are_an_array_and_a_bad_one_is_named() {
     queue = "orders",
     on_failure = refund,
     on_failure_timeout = "1m",
-    patches("new-tax", "two-boxes"), on_drift = "stop"
+    patches("new-tax", "two-boxes"), on_drift = "go_on"
 )]
 async fn fulfil(_ctx: Ctx, order: Order) -> Result<u32> {
     Ok(order.amount)
@@ -215,7 +215,7 @@ fn a_workflow_is_a_value_with_the_options_of_its_attribute() {
             on_failure_timeout: Some(Millis::from_secs(60)),
             queue: "orders",
             patches: &["new-tax", "two-boxes"],
-            on_drift: tickover::OnDrift::Stop,
+            on_drift: tickover::OnDrift::GoOn,
         }
     );
     assert_eq!((nightly.name(), nightly.options()), ("nightly", WorkflowOptions::default()));

@@ -252,12 +252,12 @@ async fn charging_before(ctx: Ctx, (): ()) -> Result<u32> {
     charging(ctx, "charge").await
 }
 
-#[tickover::workflow("charging")]
+#[tickover::workflow("charging", on_drift = "go_on")]
 async fn charging_renamed(ctx: Ctx, (): ()) -> Result<u32> {
     charging(ctx, "charge-card").await
 }
 
-#[tickover::workflow("charging", on_drift = "stop")]
+#[tickover::workflow("charging")]
 async fn charging_renamed_carefully(ctx: Ctx, (): ()) -> Result<u32> {
     charging(ctx, "charge-card").await
 }
@@ -286,7 +286,7 @@ async fn a_result_that_changed_code_no_longer_uses_is_named_before_any_step_runs
 }
 
 #[tokio::test]
-async fn a_workflow_may_ask_to_be_stopped_where_its_code_has_drifted() {
+async fn an_execution_whose_code_has_drifted_waits_for_an_operator() {
     let scene = Scene::new();
     scene.start(&charging_before, "careful", &()).await;
     let before = scene.worker(Registry::new().with(charging_before));
@@ -430,18 +430,30 @@ async fn reordered_before(ctx: Ctx, (): ()) -> Result<u32> {
 #[tickover::workflow("reordered")]
 async fn reordered_after(ctx: Ctx, (): ()) -> Result<u32> {
     let b = ctx.step(echo(9).named("b")).await?;
+    let a = ctx.step(echo(9).named("a")).await?;
+    ctx.sleep("s", "1h").await?;
+    let c = ctx.step(echo(3).named("c")).await?;
+    Ok(a * 100 + b * 10 + c)
+}
+
+/// The new step comes before one that has a result.
+#[tickover::workflow("reordered", on_drift = "go_on")]
+async fn inserted(ctx: Ctx, (): ()) -> Result<u32> {
     let c = ctx.step(echo(3).named("c")).await?;
     let a = ctx.step(echo(9).named("a")).await?;
+    let b = ctx.step(echo(9).named("b")).await?;
     ctx.sleep("s", "1h").await?;
     Ok(a * 100 + b * 10 + c)
 }
 
 #[tokio::test]
 async fn steps_may_change_their_order_between_deployments() {
-    let scene = Scene::new();
-    scene.start(&reordered_before, "reordered", &()).await;
-    let before = scene.worker(Registry::new().with(reordered_before));
-    scene.pass(&before, Millis::from_secs(60)).await;
-    let after = scene.worker(Registry::new().with(reordered_after));
-    assert_eq!(scene.finish(&after, "reordered").await.output::<u32>(), 123);
+    for after in [Registry::new().with(reordered_after), Registry::new().with(inserted)] {
+        let scene = Scene::new();
+        scene.start(&reordered_before, "reordered", &()).await;
+        let before = scene.worker(Registry::new().with(reordered_before));
+        scene.pass(&before, Millis::from_secs(60)).await;
+        let after = scene.worker(after);
+        assert_eq!(scene.finish(&after, "reordered").await.output::<u32>(), 123);
+    }
 }
