@@ -69,6 +69,7 @@ mod codec;
 mod ctx;
 mod error;
 pub mod guide;
+mod keeper;
 mod options;
 pub mod prelude;
 mod registry;

@@ -1,6 +1,7 @@
 //! A local server at the level of HTTP, over real sockets: requests of web pages, and silent callers.
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod blocking;
 mod pages;
 mod restarts;
 mod silence;

@@ -35,6 +35,7 @@ use super::{TurnEnd, TurnSettings};
 use crate::ctx::Ctx;
 use crate::ctx::step::null_payload;
 use crate::error::Error;
+use crate::keeper::Keeper;
 use crate::registry::{ErasedWorkflow, Registry};
 
 /// The workflow's code as a future. Its output is the result; `None` only from `on_failure`.
@@ -54,6 +55,7 @@ pub(super) struct Driver {
     pub(super) workflow: ErasedWorkflow,
     pub(super) jobs: FuturesUnordered<BoxFuture<'static, Done>>,
     pub(super) busy: Busy,
+    pub(super) keeper: Keeper,
     /// Since when the code has waited for a future that isn't of its context.
     pub(super) foreign_since: Option<Timestamp>,
     /// Whether an inline step has to wait for another invocation.
@@ -163,6 +165,7 @@ impl Driver {
             workflow,
             jobs: FuturesUnordered::new(),
             busy: Busy::default(),
+            keeper: Keeper::default(),
             foreign_since: None,
             is_short_of_time: false,
             has_worked: false,
@@ -191,6 +194,8 @@ impl Driver {
 
     /// Runs the turn to its end.
     pub(super) async fn run(mut self) -> TurnEnd {
+        self.keep_lease();
+        self.keeper.begin().await;
         let end = match self.go().await {
             Ok(end) => end,
             Err(halt) => self.halt(halt).await,
@@ -208,8 +213,9 @@ impl Driver {
         loop {
             let now = self.service.now();
             if self.is_lease_over(now) {
-                return Err(Halt::Lost);
+                self.renew_lease().await?;
             }
+            self.note_lease();
             if let Some(kind) = self.overdue(now) {
                 return self.close_overdue(kind).await;
             }
@@ -277,6 +283,7 @@ impl Driver {
 
     /// Waits until a job is done, the code is woken, or an instant passes. Returns all jobs that are done.
     async fn wait(&mut self) -> Vec<Done> {
+        self.note_lease();
         let until = self.next_instant();
         let clock = Arc::clone(self.service.clock());
         let mut sleep = pin!(async move {

@@ -293,6 +293,13 @@ impl State {
         runs.filter_map(|inline| Some(TimedAttempt::of(&inline.name, inline.watched_until()?))).collect()
     }
 
+    /// When the first attempt that runs must have ended.
+    pub(crate) fn under_way_until(&self) -> Option<Timestamp> {
+        let inline = self.needs.values().filter_map(|waiting| waiting.need.inline());
+        let runs = inline.filter(|inline| matches!(inline.stage, Stage::Running(_)));
+        runs.filter_map(Inline::watched_until).min()
+    }
+
     /// The inline step with this number.
     pub(super) fn inline(&self, number: u64) -> Option<&Inline> {
         self.needs.get(&number)?.need.inline()

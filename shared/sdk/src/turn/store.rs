@@ -14,6 +14,7 @@ use super::drive::{Done, Driver, Halt};
 use super::inline::reported_to;
 use super::need::{Need, Stage};
 use super::state::State;
+use crate::keeper::{Extend, Keeper};
 
 impl Driver {
     /// The timeout of `on_failure`, if the workflow has one.
@@ -81,7 +82,39 @@ impl Driver {
 
     /// When the lease ends.
     pub(super) fn lease_ends_at(&self) -> Option<Timestamp> {
-        self.record.turn().map(|turn| turn.lease_expires_at)
+        self.record.turn().map(|turn| turn.lease_expires_at).max(self.keeper.ends_at())
+    }
+
+    /// From now on, the lease is also extended while the code blocks its thread.
+    pub(super) fn keep_lease(&mut self) {
+        let turn = self.record.turn().filter(|_| self.settings.heartbeat != Some(Millis::ZERO));
+        let Some(turn) = turn else { return };
+        let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
+        let receipt = self.receipt.clone();
+        let extend: Extend = Box::new(move || {
+            let (service, record, receipt) = (service.clone(), record.clone(), receipt.clone());
+            Box::pin(async move {
+                let renewed = service.heartbeat_turn(&record, lease, vec![], receipt.as_deref()).await?;
+                Ok(renewed.turn().map_or(Timestamp::EPOCH, |turn| turn.lease_expires_at))
+            })
+        });
+        let (ends_at, interval) = (turn.lease_expires_at, self.heartbeat_interval(turn));
+        self.keeper = Keeper::start(&self.service, ends_at, turn.lease_length, interval, extend);
+    }
+
+    /// Notes what keeps the lease while code blocks its thread: not beyond the end of an attempt.
+    pub(super) fn note_lease(&self) {
+        let until = self.shared.lock().under_way_until();
+        self.keeper.note(self.record.turn().map(|turn| turn.lease_expires_at), until);
+    }
+
+    /// Extends a lease that is over: as long as no other worker has taken the execution, the turn's results count.
+    pub(super) async fn renew_lease(&mut self) -> Result<(), Halt> {
+        let receipt = self.receipt.clone();
+        let renewed =
+            self.service.heartbeat_turn(&self.record, self.lease, vec![], receipt.as_deref()).await?;
+        self.stored(renewed)?;
+        if self.is_lease_over(self.service.now()) { Err(Halt::Lost) } else { Ok(()) }
     }
 
     /// Whether the lease has ended, so that another worker may have taken the execution.

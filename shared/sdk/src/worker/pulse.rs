@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use super::Worker;
 use super::task::Ran;
+use crate::keeper::{Extend, Keeper};
 use crate::step::{Beat, StepInfo};
 
 /// The shortest time between two reports of a step without a heartbeat timeout. Each is a write.
@@ -41,10 +42,12 @@ pub(super) struct Pulse {
     has_timeout: bool,
     /// From when on the next report may be sent.
     reports_at: Timestamp,
+    pub(super) keeper: Keeper,
 }
 
 impl Pulse {
-    pub(super) fn new(claimed: &ClaimedTask, info: &StepInfo, now: Timestamp) -> Self {
+    pub(super) fn new(worker: &Worker, claimed: &ClaimedTask, info: &StepInfo) -> Self {
+        let now = worker.service.now();
         let silent_at = claimed.task.running().and_then(|running| running.heartbeat_at);
         let timeout = claimed.task.timeouts.heartbeat.map(|timeout| timeout.after);
         let interval = timeout.map_or(REPORT_INTERVAL, |after| Millis::new((after.as_u64() / 3).max(1)));
@@ -59,6 +62,8 @@ impl Pulse {
             has_timeout: timeout.is_some(),
             // The attempt may have begun long after its claim.
             reports_at: silent_at.map_or(first_at, |at| first_at.min(at.minus(interval))),
+            // Before the code is polled, which may block its thread.
+            keeper: worker.keep_lease(claimed),
         }
     }
 
@@ -94,8 +99,8 @@ impl Pulse {
         }
     }
 
-    /// Whether the attempt is over without a call.
-    fn is_over(&self, claimed: &ClaimedTask, now: Timestamp) -> bool {
+    /// Whether the attempt is over without a call: its code is silent, or nothing can extend its lease.
+    fn is_over(&self, claimed: &ClaimedTask, extends: bool, now: Timestamp) -> bool {
         let id = &claimed.task.id;
         let is_silent = self.silent_at.is_some_and(|at| at <= now);
         if is_silent {
@@ -104,7 +109,7 @@ impl Pulse {
                 "the step's code has given no sign of life within its heartbeat timeout: the attempt is ended"
             );
         }
-        is_silent || self.lease_ends_at <= now
+        is_silent || (!extends && self.lease_ends_at <= now)
     }
 }
 
@@ -116,6 +121,8 @@ impl Worker {
         let of = claimed.task.parent.as_ref();
         let mut renews_at = interval.map(|interval| self.service.now().plus(interval));
         loop {
+            pulse.keeper.note(Some(pulse.lease_ends_at), None);
+            pulse.lease_ends_at = pulse.keeper.ends_at().unwrap_or(pulse.lease_ends_at);
             let unsent = pulse.unsent();
             let reports_at = unsent.is_some().then_some(pulse.reports_at);
             let wakes_at = earliest([Some(pulse.lease_ends_at), pulse.silent_at, renews_at, reports_at]);
@@ -131,7 +138,7 @@ impl Worker {
                 continue;
             }
             let now = self.service.now();
-            if pulse.is_over(claimed, now) {
+            if pulse.is_over(claimed, interval.is_some(), now) {
                 return Ran::Lost;
             }
             match self.send_beat(claimed, pulse, unsent).await {
@@ -148,6 +155,9 @@ impl Worker {
                 Err(error) => {
                     let id = &claimed.task.id;
                     warn_unless_logged!(error; { field::TASK_ID } = %id, { field::EXECUTION_ID } = execution_of(of), { field::STEP_NAME } = step_of(of), %error, "heartbeat failed");
+                    if pulse.lease_ends_at <= now {
+                        return Ran::Lost;
+                    }
                     let pace = interval.map_or(pulse.interval, |interval| interval.min(pulse.interval));
                     let soon = Millis::new((pace.min(REPORT_INTERVAL).as_u64() / 4).max(1));
                     let soon = self.service.now().plus(soon);
@@ -155,6 +165,23 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// From now on, the lease is also extended while the code blocks its thread.
+    fn keep_lease(&self, claimed: &ClaimedTask) -> Keeper {
+        let (Some(interval), Some(running)) = (self.settings.heartbeat_interval(), claimed.task.running())
+        else {
+            return Keeper::default();
+        };
+        let (service, id, token) = (self.service.clone(), claimed.task.id.clone(), claimed.token.clone());
+        let extend: Extend = Box::new(move || {
+            let (service, id, token) = (service.clone(), id.clone(), token.clone());
+            Box::pin(async move {
+                let beat = work::Beat { sign_of: SignOfLife::Worker, progress: None, details: None };
+                Ok(service.beat(&id, &token, beat).await?.lease_expires_at)
+            })
+        });
+        Keeper::start(&self.service, claimed.lease_expires_at, running.lease_length, interval, extend)
     }
 
     /// Sends one heartbeat: of the worker if it extends its leases, and of the work if its code has reported.

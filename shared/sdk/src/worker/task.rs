@@ -58,7 +58,8 @@ impl Worker {
         }
         let Some(input) = self.input_in_time(&claimed) else { return self.give_back(&claimed).await.1 };
         let info = info_of(step, &claimed);
-        let mut pulse = Pulse::new(&claimed, &info, self.service.now());
+        let mut pulse = Pulse::new(self, &claimed, &info);
+        pulse.keeper.begin().await;
         let (step, states) = (step.clone(), self.registry.states().clone());
         let kind = step.kind;
         let body =

@@ -11,7 +11,6 @@ use futures::future::{BoxFuture, Either, join, join_all, select};
 use futures::stream::{self, FuturesUnordered};
 use tickover_core::id::TaskId;
 use tickover_core::payload::Json;
-use tickover_core::time::Timestamp;
 use tickover_service::claim::ClaimedTask;
 
 use super::Worker;
@@ -64,8 +63,11 @@ impl Worker {
                 continue;
             };
             let info = info_of(step, &claimed);
-            members.push(Member::new(claimed, &info, self.service.now()));
+            members.push(Member::new(self, claimed, &info));
             tasks.push((input, info));
+        }
+        if let Some(last) = members.last() {
+            last.pulse.keeper.begin().await;
         }
         // The others start meanwhile: their leases may end before these are given back.
         let late = join_all(late.iter().map(|claimed| self.give_back(claimed)));
@@ -152,8 +154,8 @@ impl Worker {
 }
 
 impl Member {
-    fn new(claimed: ClaimedTask, info: &StepInfo, now: Timestamp) -> Self {
-        let pulse = Pulse::new(&claimed, info, now);
+    fn new(worker: &Worker, claimed: ClaimedTask, info: &StepInfo) -> Self {
+        let pulse = Pulse::new(worker, &claimed, info);
         Self { claimed, pulse, left: Left::No }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
+use tickover_core::time::Timestamp;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::Clock as _;
