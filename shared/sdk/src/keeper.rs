@@ -33,6 +33,11 @@ struct Kept {
 }
 
 impl Keeper {
+    /// Whether another task can run while the code blocks its thread.
+    pub(crate) fn is_possible() -> bool {
+        is_multi_threaded()
+    }
+
     /// Keeps a lease of this length, which its own task extends after each `interval`.
     pub(crate) fn start(
         service: &Service,
@@ -41,9 +46,6 @@ impl Keeper {
         interval: Millis,
         extend: Extend,
     ) -> Self {
-        if !is_multi_threaded() {
-            return Self::default();
-        }
         let kept =
             Arc::new(Kept { ends_at: AtomicI64::new(ends_at.as_millis()), until: AtomicI64::new(i64::MAX) });
         // Half-way between the extension that is due and the end.
@@ -59,7 +61,7 @@ impl Keeper {
         }
     }
 
-    /// Notes when the lease ends, and until when the code may run.
+    /// Notes when the lease ends, and until when the code may run: no lease is extended for code whose time ends first.
     pub(crate) fn note(&self, ends_at: Option<Timestamp>, until: Option<Timestamp>) {
         if let Some(kept) = &self.kept {
             kept.until.store(until.map_or(i64::MAX, Timestamp::as_millis), Ordering::SeqCst);
@@ -89,7 +91,8 @@ async fn keep(service: Service, kept: Arc<Kept>, before: Millis, extend: Extend)
         service.clock().sleep_until(ends_at.minus(before).max(next)).await;
         let now = service.now();
         next = now.plus(Millis::new((before.as_u64() / 4).max(1)));
-        if at(&kept.ends_at) > ends_at || at(&kept.until) <= now {
+        let is_enough = at(&kept.until) <= ends_at.max(now);
+        if at(&kept.ends_at) > ends_at || is_enough {
             continue;
         }
         match extend().await {

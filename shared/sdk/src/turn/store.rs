@@ -1,11 +1,12 @@
 //! The turn's writes: new journal entries and heartbeats. One write at a time, each fenced by the lease.
 
+use futures::FutureExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::Record;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::replay::Merged;
 use tickover_core::execution::{Execution, Turn};
-use tickover_core::time::Timestamp;
+use tickover_core::time::{Timestamp, earliest};
 use tickover_service::ServiceError;
 use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
@@ -87,8 +88,8 @@ impl Driver {
 
     /// From now on, the lease is also extended while the code blocks its thread.
     pub(super) fn keep_lease(&mut self) {
-        let turn = self.record.turn().filter(|_| self.settings.heartbeat != Some(Millis::ZERO));
-        let Some(turn) = turn else { return };
+        let extends = self.settings.heartbeat != Some(Millis::ZERO) && Keeper::is_possible();
+        let Some(turn) = self.record.turn().filter(|_| extends) else { return };
         let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
         let receipt = self.receipt.clone();
         let extend: Extend = Box::new(move || {
@@ -102,17 +103,24 @@ impl Driver {
         self.keeper = Keeper::start(&self.service, ends_at, turn.lease_length, interval, extend);
     }
 
-    /// Notes what keeps the lease while code blocks its thread: not beyond the end of an attempt.
+    /// Notes until when the lease is kept while code blocks its thread.
     pub(super) fn note_lease(&self) {
-        let until = self.shared.lock().under_way_until();
+        let attempts = self.shared.lock().under_way_until();
+        let until = earliest([attempts, super::facts::deadline_of(&self.record)]);
         self.keeper.note(self.record.turn().map(|turn| turn.lease_expires_at), until);
     }
 
     /// Extends a lease that is over: as long as no other worker has taken the execution, the turn's results count.
     pub(super) async fn renew_lease(&mut self) -> Result<(), Halt> {
+        if self.busy.writing {
+            // Two writes at once could store the same entries twice.
+            return Err(Halt::Lost);
+        }
         let receipt = self.receipt.clone();
+        // A type of its own, as each write of a turn has: the compiler gives up on the future of a worker otherwise.
         let renewed =
-            self.service.heartbeat_turn(&self.record, self.lease, vec![], receipt.as_deref()).await?;
+            self.service.heartbeat_turn(&self.record, self.lease, vec![], receipt.as_deref()).boxed();
+        let renewed = renewed.await?;
         self.stored(renewed)?;
         if self.is_lease_over(self.service.now()) { Err(Halt::Lost) } else { Ok(()) }
     }

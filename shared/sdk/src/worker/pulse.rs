@@ -121,7 +121,7 @@ impl Worker {
         let of = claimed.task.parent.as_ref();
         let mut renews_at = interval.map(|interval| self.service.now().plus(interval));
         loop {
-            pulse.keeper.note(Some(pulse.lease_ends_at), None);
+            pulse.keeper.note(Some(pulse.lease_ends_at), claimed.deadline_at);
             pulse.lease_ends_at = pulse.keeper.ends_at().unwrap_or(pulse.lease_ends_at);
             let unsent = pulse.unsent();
             let reports_at = unsent.is_some().then_some(pulse.reports_at);
@@ -169,8 +169,8 @@ impl Worker {
 
     /// From now on, the lease is also extended while the code blocks its thread.
     fn keep_lease(&self, claimed: &ClaimedTask) -> Keeper {
-        let (Some(interval), Some(running)) = (self.settings.heartbeat_interval(), claimed.task.running())
-        else {
+        let interval = self.settings.heartbeat_interval().filter(|_| Keeper::is_possible());
+        let (Some(interval), Some(running)) = (interval, claimed.task.running()) else {
             return Keeper::default();
         };
         let (service, id, token) = (self.service.clone(), claimed.task.id.clone(), claimed.token.clone());

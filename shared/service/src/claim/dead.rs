@@ -56,7 +56,10 @@ impl Service {
         let (mut dead, mut live, mut arrived) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (message, hint) in messages.into_iter().zip(hints) {
             match &hint {
-                Some(hint) if waits(&hint.task) || is_dead(hint, records.get(&hint.task.id)) => {
+                Some(hint)
+                    if waits(&hint.task)
+                        || is_dead(hint, records.get(&hint.task.id), message.receive_count > 1) =>
+                {
                     let at = arrives_at(&hint.task);
                     let latest = arrived.entry(self.ports.queue.class_of(&message.receipt)).or_insert(at);
                     *latest = at.max(*latest);
@@ -141,11 +144,12 @@ impl Service {
     }
 }
 
-/// Whether a hint can't lead to anything any more, by the current record.
-fn is_dead(hint: &Hint, record: Option<&Task>) -> bool {
+/// Whether a hint can't lead to anything any more, by the current record. One that was received before may have to send the
+/// hint that has followed it.
+fn is_dead(hint: &Hint, record: Option<&Task>, again: bool) -> bool {
     let Some(task) = record.filter(|task| task.incarnation == hint.task.incarnation) else { return true };
     match &task.state {
-        State::Pending(pending) => hint.task.version < pending.since_version,
+        State::Pending(pending) => hint.task.version < pending.since_version && !again,
         State::Running(_) => false,
         // Its message may be the one that notifies the execution of which it is a step.
         State::Ended(_) => task.parent.is_none(),

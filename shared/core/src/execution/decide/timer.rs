@@ -22,17 +22,13 @@ pub(super) fn decide(
     if let Some(after) = super::due::release_overdue_turn(execution, context) {
         return super::due::update_by_tick(execution, after, DueReply::TimedOut, context);
     }
-    let (reply, timer) = match due_slot::next_timer(execution, due_at, context.now) {
-        Some(timer) => (DueReply::Waiting, vec![timer]),
-        // The process that had this message may have died before it sent the hint.
-        None => (
-            DueReply::Nothing,
-            hint_under_way_at(execution)
-                .filter(|_| again)
-                .map(|at| turn(execution, at.max(context.now)))
-                .into_iter()
-                .collect(),
-        ),
+    // The process that had this message may have died before it sent the hint.
+    let hint = || hint_under_way_at(execution).map(|at| turn(execution, at.max(context.now)));
+    let (reply, effect) = match due_slot::next_timer(execution, due_at, context.now) {
+        Some(timer) => (DueReply::Waiting, Some(timer)),
+        None if again => (DueReply::Nothing, hint()),
+        None => (DueReply::Nothing, None),
     };
-    Decision { effects: timer, ..Decision::unchanged(execution, Ok(Reply::Due(reply))) }
+    let unchanged = Decision::unchanged(execution, Ok(Reply::Due(reply)));
+    Decision { effects: effect.into_iter().collect(), ..unchanged }
 }
