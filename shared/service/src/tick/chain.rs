@@ -21,6 +21,10 @@ use crate::warn_unless_logged;
 /// How often the write of the record is tried again because another process wrote it meanwhile.
 const TRIES: u32 = 8;
 
+/// How often and how soon the record is read again that may be older than the message: for a second or so.
+const READS: u32 = 5;
+const READ_AGAIN: Millis = Millis::new(50);
+
 impl Service {
     /// Continues the sweep of a shard that another call started, until nothing is left in it. Returns `None` if a newer
     /// sweep has the shard.
@@ -31,10 +35,8 @@ impl Service {
     ) -> Result<Option<TickReport>, ServiceError> {
         let shard = sweep.shard;
         let token = match sweep.since {
-            Some(token) => {
-                let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
-                noted.filter(|noted| noted.is_swept_by(shard, token)).map(|_| token)
-            }
+            Some(token) if self.has_shard(shard, token).await? => Some(token),
+            Some(_) => None,
             None => self.replace_token(shard, None).await?,
         };
         let Some(token) = token else { return Ok(None) };
@@ -45,6 +47,18 @@ impl Service {
             self.end_sweep(shard, token, None).await;
         }
         Ok(Some(report))
+    }
+
+    /// Whether a sweep has the shard. The read may be from before the write of its token: then it is repeated for a while.
+    async fn has_shard(&self, shard: u16, token: Timestamp) -> Result<bool, ServiceError> {
+        for tries in 0..READS {
+            let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
+            if noted.is_some_and(|noted| noted.is_swept_by(shard, token)) {
+                return Ok(true);
+            }
+            self.back_off(tries, READ_AGAIN).await;
+        }
+        Ok(false)
     }
 
     /// Sends the rest of a shard's backlog on by message. Returns `false` if there is no timers queue, or if another
@@ -119,3 +133,6 @@ impl Service {
         self.with_retries(|| self.ports.store.commit(&writes)).await
     }
 }
+
+#[cfg(test)]
+mod tests;

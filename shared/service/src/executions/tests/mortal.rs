@@ -35,6 +35,8 @@ pub(crate) struct CrashingStore {
     pub(crate) unreadable: Mutex<Option<ExecutionId>>,
     /// Whether other calls go on before each write.
     pub(crate) yields: AtomicBool,
+    /// What the next reads of the ticks' record answer.
+    pub(crate) stale_ticks: Mutex<Vec<Option<TickRecord>>>,
     /// The answer of all calls from then on.
     pub(crate) says: StoreError,
 }
@@ -210,6 +212,9 @@ impl Store for CrashingStore {
 
     async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
         self.lives()?;
+        if let Some(stale) = self.stale_ticks.lock().unwrap().pop() {
+            return Ok(stale);
+        }
         self.inner.tick_record().await
     }
 

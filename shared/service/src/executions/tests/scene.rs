@@ -13,6 +13,7 @@ use tickover_core::limits::Limits;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
+use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 
@@ -112,7 +113,15 @@ impl Scene {
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
         let inner = Arc::clone(&store);
         let (yields, unreadable) = (AtomicBool::new(false), Mutex::default());
-        let mortal = Arc::new(CrashingStore { inner, writes, last, unreadable, yields, says });
+        let mortal = Arc::new(CrashingStore {
+            inner,
+            writes,
+            last,
+            unreadable,
+            yields,
+            stale_ticks: Mutex::default(),
+            says,
+        });
         let ports = Ports {
             store: mortal.clone(),
             queue: queue.clone(),
@@ -145,6 +154,11 @@ impl Scene {
     /// From now on, only a newer build can read this execution.
     pub(crate) fn make_unreadable(&self, of: &str) {
         *self.mortal.unreadable.lock().unwrap() = Some(id(of));
+    }
+
+    /// The next reads of the ticks' record find this one.
+    pub(crate) fn read_ticks_as(&self, stale: &Option<TickRecord>, times: usize) {
+        *self.mortal.stale_ticks.lock().unwrap() = vec![stale.clone(); times];
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -43,7 +43,8 @@ impl Scene {
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
         let (inner, yields) = (Arc::new(MemoryStore::new()), AtomicBool::new(false));
         let unreadable = Mutex::default();
-        let store = Arc::new(CrashingStore { inner, writes, last, unreadable, yields, says });
+        let stale_ticks = Mutex::default();
+        let store = Arc::new(CrashingStore { inner, writes, last, unreadable, yields, stale_ticks, says });
         let ports = Ports {
             store: store.clone(),
             queue: queue.clone(),
