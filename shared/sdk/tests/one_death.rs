@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use futures::future::join_all;
+use tickover::client::Rerun;
 use tickover::prelude::*;
 use tickover::test::{BEGINNING, TestEnv};
 use tickover::{Cause, step_info};
@@ -130,31 +131,97 @@ async fn paced(ctx: Ctx, n: u32) -> Result<u32> {
     Ok(ctx.step(near(n)).await?)
 }
 
+/// The first of two ends it: a sleep of an hour, or a remote step after its retries.
+#[tickover::workflow]
+async fn races(ctx: Ctx, n: u32) -> Result<u32> {
+    let far = ctx.step(far_and_flaky(n));
+    Ok(ctx.timeout("limit", "1h", far).await??)
+}
+
+#[tickover::workflow]
+async fn family(ctx: Ctx, n: u32) -> Result<u32> {
+    let children = (0..n).map(|nth| ctx.child(&kid, nth).named(format!("kid[{nth}]")));
+    for ended in join_all(children).await {
+        ended?;
+    }
+    Ok(n)
+}
+
+#[tickover::workflow(
+    priority = "high",
+    concurrency(key = "n", limit = 1),
+    rate(key = "n", limit = 1, per = "1m")
+)]
+async fn alone_and_paced(ctx: Ctx, n: u32) -> Result<u32> {
+    Ok(ctx.step(far_and_flaky(n)).await?)
+}
+
+/// A place of the remote step's own.
+#[tickover::workflow]
+async fn limited_steps(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.join_all("f", (0..n).map(|nth| far(nth).concurrency("smtp", 1))).await?;
+    Ok(n)
+}
+
+#[tickover::workflow]
+async fn remote_pages(ctx: Ctx, n: u32) -> Result<u32> {
+    let all = ctx.map("page", 0..n, far).paged(2).await?;
+    Ok(u32::try_from(all.len()).unwrap())
+}
+
+#[tickover::workflow]
+async fn asks(ctx: Ctx, n: u32) -> Result<u32> {
+    let came = ctx.wait_for_event::<u32>("answer", within("2h")).await?;
+    ctx.sleep("nap", "1m").await?;
+    Ok(n + came)
+}
+
+#[tickover::step(remote)]
+async fn broken(_: u32) -> Result<u32> {
+    Err(Failure::new("broken", "it never works").into())
+}
+
+#[tickover::workflow]
+async fn breaks(ctx: Ctx, n: u32) -> Result<u32> {
+    let n = ctx.step(far(n)).await?;
+    Ok(ctx.step(broken(n)).await?)
+}
+
 fn env() -> TestEnv {
     TestEnv::new()
         .workflow((sleeps, retries, goes_far, joins, in_pages, parent, kid, waits))
         .workflow((runs_again, fails_twice, undoes, is_too_late, alone, paced))
+        .workflow((races, family, alone_and_paced, limited_steps, remote_pages, asks, breaks))
         .step::<far>()
         .step::<far_and_flaky>()
+        .step::<broken>()
 }
 
-/// Runs `count` executions of a workflow, once without a death, and once for each of the writes with a death after it.
-async fn keeps_the_law(workflow: &Workflow<u32, u32>, count: usize) {
+/// Tells a story, once without a death, and once for each of the writes with a death after it.
+async fn stays_in_time(story: impl AsyncFn(&TestEnv)) {
     let run = async |write: u64| {
         let env = env();
         env.kill_after_write(write);
-        let started = join_all((0..count).map(|_| env.start(workflow, 3))).await;
-        for run in started {
-            drop(run.unwrap().result().await);
-        }
+        story(&env).await;
         (env.now().since(BEGINNING).as_u64(), env.writes())
     };
     let (undisturbed, writes) = run(0).await;
-    assert!(writes > 5, "{writes}");
+    assert!(writes > 3, "{writes}");
     for write in 1..=writes {
         let late = run(write).await.0.saturating_sub(undisturbed);
         assert!(late <= LATER_AT_MOST_MS, "{late} ms later by a death after write {write} of {writes}");
     }
+}
+
+/// The story of `count` executions of a workflow.
+async fn keeps_the_law(workflow: &Workflow<u32, u32>, count: usize) {
+    let story = async |env: &TestEnv| {
+        let started = join_all((0..count).map(|_| env.start(workflow, 3))).await;
+        for run in started {
+            drop(run.unwrap().result().await);
+        }
+    };
+    stays_in_time(story).await;
 }
 
 #[tokio::test]
@@ -220,4 +287,98 @@ async fn places_are_passed_on_in_time_after_a_death() {
 #[tokio::test]
 async fn starts_by_a_rate_come_in_time_after_a_death() {
     keeps_the_law(&paced, 3).await;
+}
+
+#[tokio::test]
+async fn a_race_ends_in_time_after_a_death() {
+    keeps_the_law(&races, 1).await;
+}
+
+#[tokio::test]
+async fn several_children_are_noticed_in_time_after_a_death() {
+    keeps_the_law(&family, 1).await;
+}
+
+#[tokio::test]
+async fn places_and_starts_together_come_in_time_after_a_death() {
+    keeps_the_law(&alone_and_paced, 3).await;
+}
+
+#[tokio::test]
+async fn places_of_remote_steps_are_passed_on_in_time_after_a_death() {
+    keeps_the_law(&limited_steps, 1).await;
+}
+
+#[tokio::test]
+async fn remote_items_of_a_map_in_pages_are_noticed_in_time_after_a_death() {
+    keeps_the_law(&remote_pages, 1).await;
+}
+
+#[tokio::test]
+async fn an_event_is_taken_in_time_after_a_death() {
+    let story = async |env: &TestEnv| {
+        let run = env.start(&asks, 1).await.unwrap();
+        env.advance("10m").await.unwrap();
+        run.send_event("answer", 2).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), 3);
+    };
+    stays_in_time(story).await;
+}
+
+#[tokio::test]
+async fn a_task_is_retried_in_time_after_a_death() {
+    let story = async |env: &TestEnv| {
+        let task = env.client().schedule(far_and_flaky(1)).await.unwrap();
+        env.run_until_idle().await.unwrap();
+        env.advance("4m").await.unwrap();
+        while task.describe().await.unwrap().ended_at.is_none() {
+            env.advance("1s").await.unwrap();
+        }
+    };
+    stays_in_time(story).await;
+}
+
+/// Advances until it is true, second by second.
+async fn until(env: &TestEnv, is_true: impl AsyncFn() -> bool) {
+    while !is_true().await {
+        env.advance("1s").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_runs_of_a_cron_end_in_time_after_a_death() {
+    let story = async |env: &TestEnv| {
+        let nightly = env.client().cron("nightly").unwrap();
+        let work = env.client().schedule(far_and_flaky(1));
+        nightly.create(work).every("10m").max_runs(2).run_ids("run-{occurrence}").await.unwrap();
+        env.advance("24m").await.unwrap();
+        let all_ended = async || {
+            let runs = nightly.describe().await.unwrap().runs;
+            runs.len() == 2 && runs.iter().all(|run| run.status.as_deref() == Some("completed"))
+        };
+        until(env, all_ended).await;
+    };
+    stays_in_time(story).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_execution_and_its_steps_end_in_time_after_a_death() {
+    let story = async |env: &TestEnv| {
+        let run = env.start(&goes_far, 3).await.unwrap();
+        env.advance("70s").await.unwrap();
+        run.cancel().await.unwrap();
+        drop(run.result().await);
+    };
+    stays_in_time(story).await;
+}
+
+#[tokio::test]
+async fn a_rerun_ends_in_time_after_a_death() {
+    let story = async |env: &TestEnv| {
+        let run = env.start(&breaks, 1).await.unwrap();
+        drop(run.result().await);
+        run.rerun(Rerun::Failed).await.unwrap();
+        drop(run.result().await);
+    };
+    stays_in_time(story).await;
 }

@@ -103,7 +103,7 @@ impl Service {
             ClaimReply::Suspect => Ok(Hinted::Suspect),
             ClaimReply::Parked | ClaimReply::NeedsPlaces | ClaimReply::NeedsStart => Ok(Hinted::Spent),
             ClaimReply::Stale => {
-                self.notify_parent_of(&task).await?;
+                self.mend_end(&task, message.is_again()).await?;
                 Ok(Hinted::Spent)
             }
             ClaimReply::Early { available_at } => {

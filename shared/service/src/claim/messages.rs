@@ -239,7 +239,7 @@ impl Service {
             }
             ClaimReply::Suspect => Ok(TaskMessage::Suspect),
             ClaimReply::Stale | ClaimReply::Parked | ClaimReply::NeedsPlaces | ClaimReply::NeedsStart => {
-                self.notify_parent_of(&task).await?;
+                self.mend_end(&task, message.receive_count > 1).await?;
                 self.delete_message(queue, &message.receipt).await;
                 Ok(TaskMessage::Nothing)
             }
@@ -250,6 +250,16 @@ impl Service {
                 Ok(TaskMessage::Nothing)
             }
         }
+    }
+
+    /// Does what the process that ended a task may have left undone, if the task has ended: it notifies the parent and, if
+    /// the message was received again, gives up the places.
+    pub(super) async fn mend_end(&self, task: &Task, again: bool) -> Result<(), ServiceError> {
+        self.notify_parent_of(task).await?;
+        if again && task.ended().is_some() {
+            self.patrol_gates(task.gates()).await?;
+        }
+        Ok(())
     }
 
     /// Notifies the parent of an ended task whose message was received again: the process that ended the task may have

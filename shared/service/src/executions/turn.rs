@@ -156,6 +156,9 @@ impl Service {
                     {
                         self.notify_again(parent, ended.ended_at).await?;
                     }
+                    if again && execution.closed().is_some() {
+                        self.patrol_gates(execution.gates()).await?;
+                    }
                     return Ok(TurnStart::Spent);
                 }
             }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::flow::Gated;
@@ -293,6 +295,19 @@ impl Service {
             }
         }
         Ok(true)
+    }
+
+    /// Looks at the gates of work whose message was received again after its end: the process that ended it may have died
+    /// before it gave up its places. Boxed, because the future of each claim would contain all of this.
+    pub(crate) fn patrol_gates<'a>(&'a self, gates: &'a [Gated]) -> BoxFuture<'a, Result<(), ServiceError>> {
+        async move {
+            let patrolled = Patrolled::default();
+            for gated in gates {
+                self.change_gate(&GateId::from(&gated.key), &gated.text, &Act::Patrol(&patrolled)).await?;
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
     /// Counts who waits, for the metric of the key.
