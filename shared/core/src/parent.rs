@@ -21,6 +21,9 @@ pub struct Parent {
     /// The name of the remote step. Kept while the task's record has space for it: only people and logs read it.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepName>,
+    /// The run whose work the remote step repeats, if a rerun has asked for it.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<u32>,
     /// Its slot in a join, if the parent waits for many together. Only the last one to end notifies the parent.
     #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Slot>,

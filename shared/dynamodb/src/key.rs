@@ -253,6 +253,7 @@ mod tests {
             again: 0,
             slot: None,
             step: None,
+            work: None,
             on_close: tickover_core::execution::ParentClosePolicy::default(),
         };
         let slot = Slot { label: Nonce::from_bytes([2; 8]), item: 4, place: 5, of: 6 };

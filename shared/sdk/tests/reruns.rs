@@ -242,3 +242,35 @@ async fn an_event_id_counts_once_in_a_long_run() {
     }
     assert_eq!(run.result().await.unwrap(), 120);
 }
+
+/// Fails as long as its name is broken, and notes its key.
+#[tickover::step(remote, retry = "none")]
+async fn far(#[state] log: &Log, name: String) -> Result<()> {
+    log.add(tickover::step_info().unwrap().idempotency_key);
+    if log.is_broken(&name) { Err(Failure::new("broken", name).into()) } else { Ok(()) }
+}
+
+#[tickover::workflow]
+async fn charges_far_away(ctx: Ctx, name: String) -> Result<()> {
+    Ok(ctx.step(far(name)).await?)
+}
+
+#[tokio::test]
+async fn a_remote_step_that_a_rerun_repeats_has_its_idempotency_key_again() {
+    let log = Log::default();
+    let env = TestEnv::new().workflow(charges_far_away).step::<far>().state(log.clone());
+    log.breaks("charge");
+    let run = env.start(&charges_far_away, "charge".to_owned()).await.unwrap();
+    run.result().await.unwrap_err();
+    run.rerun(Rerun::Failed).await.unwrap();
+    run.result().await.unwrap_err();
+    log.mend();
+    run.rerun(Rerun::Failed).await.unwrap();
+    run.result().await.unwrap();
+    let keys = log.lines();
+    assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    // A rerun of all is new work.
+    run.rerun(Rerun::All).await.unwrap();
+    run.result().await.unwrap();
+    assert_ne!(log.lines(), keys[..1]);
+}

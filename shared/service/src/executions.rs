@@ -53,7 +53,7 @@ pub use events::{EventSent, PendingEvent, PendingEvents};
 pub use export::ExportedPage;
 pub(crate) use orphans::MayStart;
 pub use outcome::EndedStep;
-pub use remote::{Begun, remote_id};
+pub use remote::{Begun, idempotency_key, remote_id};
 pub use runs::Run;
 pub(crate) use waiters::Waiters;
 pub use work::Work;

@@ -252,6 +252,7 @@ fn parent() -> Parent {
             of: u16::MAX,
         }),
         step: None,
+        work: None,
         on_close: ParentClosePolicy::RequestCancel,
     }
 }

@@ -13,6 +13,7 @@ impl Parent {
             again: 0,
             slot: None,
             step: None,
+            work: None,
             on_close: ParentClosePolicy::default(),
         }
     }

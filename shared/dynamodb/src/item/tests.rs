@@ -204,6 +204,7 @@ fn parent() -> Parent {
         again: 0,
         slot: Some(Slot { label, item: 99, place: JOIN_MAX - 1, of: JOIN_MAX }),
         step: None,
+        work: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
     }
 }

@@ -14,6 +14,7 @@ fn parent() -> Parent {
         again: 0,
         slot: None,
         step: None,
+        work: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
     }
 }

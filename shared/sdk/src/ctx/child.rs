@@ -333,6 +333,7 @@ impl<O> ChildOperation<O> {
             again: state.replay.times_reopened(name),
             slot: None,
             step: None,
+            work: None,
             on_close: *policy,
         };
         Ok(StartRequest {

@@ -29,7 +29,7 @@ struct Infos {
 pub struct StepInfo {
     /// The key is the same for all attempts of this step in this run, and different for every other step. Pass it to
     /// services that accept an idempotency key, so that a repeated attempt has one effect. If a rerun or `retry_step` repeats
-    /// an inline step because it failed, it has the same key again; a step that a rerun names has a new one.
+    /// a step because it failed, it has the same key again; a step that a rerun names has a new one.
     pub idempotency_key: String,
     /// The number of the attempt, from 1.
     pub attempt: u32,

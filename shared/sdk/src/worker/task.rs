@@ -12,6 +12,7 @@ use tickover_core::task;
 use tickover_core::task::command::SignOfLife;
 use tickover_service::ServiceError;
 use tickover_service::claim::ClaimedTask;
+use tickover_service::executions::idempotency_key;
 use tickover_service::tasks::work;
 use tickover_service::telemetry::{execution_of, field, step_of};
 use tickover_service::warn_unless_logged;
@@ -156,8 +157,7 @@ impl Worker {
 /// What an attempt can read about itself.
 pub(super) fn info_of(step: &ErasedStep, claimed: &ClaimedTask) -> StepInfo {
     StepInfo {
-        // The task's id is the same for all attempts, and different in each run.
-        idempotency_key: claimed.task.id.to_string(),
+        idempotency_key: idempotency_key(&claimed.task).to_string(),
         attempt: claimed.task.attempt,
         name: step.kind.to_owned(),
         traceparent: claimed.task.trace.map(|trace| trace.traceparent()),

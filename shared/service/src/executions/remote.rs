@@ -13,10 +13,11 @@ use futures::stream::{self, StreamExt as _};
 use tickover_core::error::Reject;
 use tickover_core::execution::{Execution, Parent};
 use tickover_core::flow::Paced;
-use tickover_core::id::{Fingerprint, StepName, TaskId};
+use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, StepName, TaskId};
 use tickover_core::kind::Policies;
 use tickover_core::limits;
 use tickover_core::payload::Json;
+use tickover_core::task::Task;
 use tickover_core::task::command::{Command, Schedule, Start};
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 
@@ -56,12 +57,24 @@ impl Begun {
 pub(super) const AT_ONCE: usize = 64;
 
 /// The id of the task of a remote step in an execution's run.
-#[expect(clippy::missing_panics_doc, reason = "it never does")]
 pub fn remote_id(execution: &Execution, name: &StepName) -> TaskId {
+    id_in_run(&execution.id, execution.incarnation, execution.run, name)
+}
+
+/// The key of a task's work for calls to other services: its id or, where a rerun repeats the work of an earlier run, the
+/// id that the step's task had there. (If the record had no space for the step's name, it is the task's own id.)
+pub fn idempotency_key(task: &Task) -> TaskId {
+    let repeated = task.parent.as_ref().and_then(|parent| {
+        Some(id_in_run(&parent.execution, parent.incarnation, parent.work?, parent.step.as_ref()?))
+    });
+    repeated.unwrap_or_else(|| task.id.clone())
+}
+
+fn id_in_run(execution: &ExecutionId, incarnation: Incarnation, run: u32, name: &StepName) -> TaskId {
     let digest: [u8; 16] = hash(&[
-        execution.id.as_str().as_bytes(),
-        execution.incarnation.as_bytes(),
-        &execution.run.to_be_bytes(),
+        execution.as_str().as_bytes(),
+        incarnation.as_bytes(),
+        &run.to_be_bytes(),
         name.as_str().as_bytes(),
     ]);
     #[expect(clippy::expect_used, reason = "base64url's characters are allowed in every id, after a letter")]
@@ -164,7 +177,8 @@ impl Service {
         let flow = recorded(&step.flow, start.clone()).within(execution.lane, &step.given);
         // If a gate can't be read, the claim finds out.
         let in_line = Box::pin(self.lacks_place(&flow.gates, &mut BTreeMap::new())).await.unwrap_or(false);
-        let parent = Parent { step: Some(step.name), slot: step.slot, ..Parent::of(execution) };
+        let (step_name, work) = (Some(step.name), execution.repeats);
+        let parent = Parent { step: step_name, work, slot: step.slot, ..Parent::of(execution) };
         let command = Command::Schedule(Box::new(Schedule {
             id: id.clone(),
             incarnation: self.new_incarnation(),

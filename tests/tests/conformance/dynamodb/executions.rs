@@ -149,6 +149,7 @@ async fn a_hundred_places_of_a_fan_out_are_one_unit_each() {
         again: 0,
         slot: None,
         step: None,
+        work: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
     };
     let before = one.store.usage();

@@ -219,6 +219,7 @@ fn a_later_run_shows_its_own_beginning_and_the_end_closes_the_timeline() {
         again: 0,
         slot: None,
         step: None,
+        work: None,
         on_close: tickover_core::execution::ParentClosePolicy::default(),
     };
     let outcome = ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution };

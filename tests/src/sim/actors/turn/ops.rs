@@ -258,6 +258,7 @@ impl RunningTurn<'_> {
                 again: 0,
                 slot: None,
                 step: None,
+                work: None,
                 on_close: policy,
             };
             let request = StartRequest {

@@ -102,6 +102,7 @@ pub(super) fn parent_of(id: &str, incarnation: Incarnation) -> Parent {
         again: 0,
         slot: None,
         step: None,
+        work: None,
         on_close: ParentClosePolicy::default(),
     }
 }

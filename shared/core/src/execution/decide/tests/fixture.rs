@@ -126,6 +126,7 @@ pub(super) fn parent() -> Parent {
         again: 0,
         slot: None,
         step: None,
+        work: None,
         on_close: crate::execution::ParentClosePolicy::default(),
     }
 }

@@ -64,6 +64,7 @@ pub(super) fn largest_parent() -> Parent {
         // Only remote steps have one.
         slot: None,
         step: None,
+        work: None,
         on_close: crate::execution::ParentClosePolicy::RequestCancel,
     }
 }

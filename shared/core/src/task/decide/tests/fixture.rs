@@ -113,6 +113,7 @@ pub(crate) fn parent() -> Parent {
         again: 0,
         slot: None,
         step: None,
+        work: None,
         on_close: crate::execution::ParentClosePolicy::default(),
     }
 }

@@ -65,6 +65,7 @@ fn largest_step() -> Plan {
         again: 0,
         slot: Some(slot),
         step: Some(StepName::parse("n".repeat(StepName::MAX)).unwrap()),
+        work: None,
         on_close: crate::execution::ParentClosePolicy::default(),
     });
     plan
