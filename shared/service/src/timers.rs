@@ -204,7 +204,7 @@ impl Service {
                 // If there is no task, it was deleted meanwhile.
                 let Ok((task, Reply::Due(reply))) = decision.outcome else { return Ok(Fired::Spent) };
                 if again {
-                    Box::pin(self.notify_parent_of(&task)).await?;
+                    Box::pin(self.notify_parent_of(&task, again)).await?;
                 }
                 reply
             }

@@ -255,18 +255,18 @@ impl Service {
     /// Does what the process that ended a task may have left undone, if the task has ended: it notifies the parent and, if
     /// the message was received again, gives up the places.
     pub(super) async fn mend_end(&self, task: &Task, again: bool) -> Result<(), ServiceError> {
-        self.notify_parent_of(task).await?;
+        self.notify_parent_of(task, again).await?;
         if again && task.ended().is_some() {
             self.patrol_gates(task.gates()).await?;
         }
         Ok(())
     }
 
-    /// Notifies the parent of an ended task whose message was received again: the process that ended the task may have
-    /// died before it notified the parent.
-    pub(crate) async fn notify_parent_of(&self, task: &Task) -> Result<(), ServiceError> {
+    /// Notifies the parent of an ended task whose message has come after its end: the process that ended the task may have
+    /// died before it notified the parent. `again` says that the message was received before.
+    pub(crate) async fn notify_parent_of(&self, task: &Task, again: bool) -> Result<(), ServiceError> {
         match (&task.parent, task.ended()) {
-            (Some(parent), Some(ended)) => self.notify_again(parent, ended.ended_at).await,
+            (Some(parent), Some(ended)) => self.notify_again(parent, ended.ended_at, again).await,
             (Some(_) | None, _) => Ok(()),
         }
     }

@@ -52,16 +52,17 @@ impl Service {
         }
     }
 
-    /// Notifies an execution of a step or child whose message was received again after its end: the process that ended
-    /// it may have died before the notification, or between its wake and its hint. Does nothing if a turn has started
-    /// since.
+    /// Notifies an execution of a step or child whose message has come after its end: the process that ended it may have
+    /// died before the notification or, if the message was received `again`, between the wake and its hint. Does nothing
+    /// if a turn has started since.
     pub(crate) async fn notify_again(
         &self,
         parent: &Parent,
         ended_at: Timestamp,
+        again: bool,
     ) -> Result<(), ServiceError> {
         let Some(execution) = self.open_parent(parent).await? else { return Ok(()) };
-        if due::was_notified(&execution) {
+        if again && due::was_notified(&execution) {
             self.send_turn(&execution.queue, TurnHint::of(&execution), Millis::ZERO).await;
             return Ok(());
         }

@@ -154,7 +154,7 @@ impl Service {
                     if let (Some(parent), ExecutionState::Ended(ended)) =
                         (&execution.parent, &execution.state)
                     {
-                        self.notify_again(parent, ended.ended_at).await?;
+                        self.notify_again(parent, ended.ended_at, again).await?;
                     }
                     if again && execution.closed().is_some() {
                         self.patrol_gates(execution.gates()).await?;
