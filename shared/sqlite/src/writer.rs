@@ -111,8 +111,9 @@ impl Writer {
             Mode::Inline => self.engine.perform(vec![Request { job, answer }]),
             Mode::Thread(thread) => {
                 self.engine.waiting.fetch_add(1, Ordering::Relaxed);
-                let sent = thread.requests.as_ref().map(|requests| requests.send(Request { job, answer }));
-                if !matches!(sent, Some(Ok(()))) {
+                let request = Request { job, answer };
+                let is_sent = thread.requests.as_ref().is_some_and(|requests| requests.send(request).is_ok());
+                if !is_sent {
                     return Err(self.gone());
                 }
             }
