@@ -157,8 +157,8 @@ impl Scene {
     }
 
     /// The next reads of the ticks' record find this one.
-    pub(crate) fn read_ticks_as(&self, stale: &Option<TickRecord>, times: usize) {
-        *self.mortal.stale_ticks.lock().unwrap() = vec![stale.clone(); times];
+    pub(crate) fn read_ticks_as(&self, stale: Option<&TickRecord>, times: usize) {
+        *self.mortal.stale_ticks.lock().unwrap() = vec![stale.cloned(); times];
     }
 
     pub(crate) fn now(&self) -> Timestamp {
