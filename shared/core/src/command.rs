@@ -19,7 +19,7 @@ pub struct Context<'a> {
 /// cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// No others: if the process dies, this attempt may well be the cause.
+    /// No others, or none that may have stopped a process before: if the process dies, this attempt may well be the cause.
     Alone,
     /// Other attempts run now or soon.
     Shared,
