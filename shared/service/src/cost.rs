@@ -123,7 +123,7 @@ pub const REMOTE_STEP: Units =
     Units { send_requests: 0.0, ..Units::of(6.5, 2.55, 1.0) }.logging(840.0).storing(700.0);
 /// Waiting for remote steps that were started together, however many: suspending, the last result, and the turn after
 /// it.
-pub const JOIN: Units = Units::of(3.0, 2.0, 1.0).logging(660.0).storing(150.0);
+pub const JOIN: Units = Units::of(3.0, 2.0, 1.0).logging(700.0).storing(150.0);
 
 /// The requests that send the hints of so many remote steps that start together.
 #[must_use]

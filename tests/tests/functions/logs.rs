@@ -19,9 +19,6 @@ use crate::worker::Shop;
 /// that are written in two lines instead of one.
 const USED_PART: f64 = 0.55;
 
-/// On a busy machine, its times have more digits, and a metric may get a line of its own.
-const OVER: f64 = 1.1;
-
 #[expect(clippy::cast_precision_loss, reason = "a few thousand bytes")]
 fn bytes(count: usize) -> f64 {
     count as f64
@@ -38,7 +35,7 @@ async fn is_logged(function: &Function, before: &mut f64, units: Units, what: &s
     until(what, is_written).await;
     let total = written();
     let new = total - std::mem::replace(before, total);
-    assert!(new <= units.log_bytes * OVER, "{what}: {new} bytes, and the bill has {}", units.log_bytes);
+    assert!(new <= units.log_bytes, "{what}: {new} bytes, and the bill has {}", units.log_bytes);
 }
 
 /// The metrics that a function has written: their names with the values of their labels.

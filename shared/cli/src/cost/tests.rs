@@ -106,7 +106,7 @@ fn remote_steps_that_start_together_have_one_request_for_ten_hints() {
     is_about(with("10", "1") - with("9", "1"), step);
     is_about(with("11", "1") - with("10", "1"), step + 0.40);
     // Each further wait costs its own units, and a request for its hints.
-    let join = 3.0 * 0.625 + 2.0 * 0.125 + 3.0 * 0.40 + INVOCATION + logs(0.66) + stored(0.15);
+    let join = 3.0 * 0.625 + 2.0 * 0.125 + 3.0 * 0.40 + INVOCATION + logs(0.70) + stored(0.15);
     is_about(with("10", "2") - with("10", "1"), join + 0.40);
 }
 
