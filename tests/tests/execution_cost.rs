@@ -4,7 +4,7 @@
 #![expect(clippy::float_cmp, reason = "whole and half units are exact")]
 
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Slot};
 use tickover_core::id::{EventName, ExecutionId, Nonce, QueueName, StepName, TaskKind, WorkflowName};
@@ -83,7 +83,7 @@ fn step(meter: &Meter, number: u32) -> Entry {
 async fn closed(meter: &Meter, turn: &StartedTurn, execution: &Execution, entries: Vec<Entry>) -> Bill {
     let output = Some(Payload::Inline(Json::parse(r#"{"receipt":"r-1"}"#).unwrap()));
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output });
-    let close = Close { lease: turn.lease, entries, ending, on_failure: None };
+    let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default() };
     let (answer, bill) = meter.bill(meter.scene.service.close_turn(execution, close)).await;
     assert!(matches!(answer.unwrap().state, ExecutionState::Ended(_)));
     bill
@@ -109,7 +109,7 @@ fn asleep(
         seen_wakes: 0,
         until,
         awaits_others,
-        on_failure: None,
+        cleanup: Cleanup::default(),
     }
 }
 
@@ -147,7 +147,7 @@ async fn an_earlier_run_is_kept_for_one_write_unit() {
         let (turn, _) = turn(&meter).await;
         let ending = Ending::ContinueAsNew { input: Json::parse("7").map(Payload::Inline), carried: vec![] };
         let entries = vec![step(&meter, number)];
-        let close = Close { lease: turn.lease, entries, ending, on_failure: None };
+        let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default() };
         let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
         assert_eq!(answer.unwrap().run, number + 1);
         // The record, and the segment.
@@ -165,7 +165,8 @@ async fn a_retried_run_costs_no_more_than_one_that_continues() {
     let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
     let retry = RetryPolicy::fixed(1, Millis::from_secs(10));
     let ending = Ending::FailedRun { outcome, retry, carried: vec![] };
-    let close = Close { lease: turn.lease, entries: vec![step(&meter, 1)], ending, on_failure: None };
+    let close =
+        Close { lease: turn.lease, entries: vec![step(&meter, 1)], ending, cleanup: Cleanup::default() };
     let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
     assert_eq!(answer.unwrap().run, 2);
     assert_eq!((bill.writes, bill.reads, bill.sends), (2.0, 0.0, 1), "{bill:?}");
@@ -209,7 +210,7 @@ async fn bills_of(listed: Listed) -> Vec<[f64; 4]> {
         let start = started(&meter, id).await;
         let (turn, claim) = self::turn(&meter).await;
         let ending = Ending::Outcome(outcome);
-        let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+        let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
         let (answer, close) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
         let (restarted, restart) = meter.bill(meter.scene.service.restart(&answer.unwrap().id)).await;
         assert_eq!(restarted.unwrap().run, 2);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, JOIN_MAX};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Slot};
 use tickover_core::id::{ExecutionId, LeaseId, Nonce, QueueName, StepName, TaskKind, WorkflowName};
@@ -93,7 +93,7 @@ async fn suspend(
         seen_wakes: execution.wakes,
         until: None,
         awaits_others: true,
-        on_failure: None,
+        cleanup: Cleanup::default(),
     };
     match service.suspend_turn(execution, suspend).await.unwrap() {
         Suspended::Done => None,
@@ -148,7 +148,7 @@ async fn go_on(service: &Service, turn: StartedTurn, open: &mut Vec<StepName>) -
         let entries: Vec<Entry> = ended.into_iter().map(end).collect();
         if open.is_empty() {
             let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-            let close = Close { lease, entries, ending, on_failure: None };
+            let close = Close { lease, entries, ending, cleanup: Cleanup::default() };
             service.close_turn(&execution, close).await.unwrap();
             return true;
         }

@@ -7,7 +7,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
-use tickover_core::execution::command::{Close, Ending};
+use tickover_core::execution::command::{Cleanup, Close, Ending};
 use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
 use tickover_core::id::{ExecutionId, FLOW_KEY_MAX, FlowKey, WorkflowName};
 use tickover_core::kind::{KindDefaults, Policies};
@@ -333,7 +333,7 @@ async fn next_turn(meter: &Meter) -> (Option<StartedTurn>, Bill) {
 
 async fn closed(meter: &Meter, turn: StartedTurn) -> Bill {
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-    let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+    let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
     let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
     answer.unwrap();
     bill

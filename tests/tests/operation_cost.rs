@@ -5,7 +5,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
-use tickover_core::execution::command::{Close, Ending};
+use tickover_core::execution::command::{Cleanup, Close, Ending};
 use tickover_core::id::{ExecutionId, OperationId, QueueName, WorkflowName};
 use tickover_core::operation::{Action, Operation};
 use tickover_core::task::Failure;
@@ -53,7 +53,7 @@ async fn failed() -> Meter {
         let error = Failure::new("declined", "no");
         let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: true };
         let ending = Ending::Outcome(outcome);
-        let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+        let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
         service.close_turn(&turn.execution, close).await.unwrap();
         service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
     }

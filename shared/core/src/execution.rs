@@ -141,7 +141,14 @@ pub struct Execution {
     /// reported it yet.
     #[serde(rename = "onf", default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<Millis>,
-    /// The failure that the `on_failure` code is handling.
+    /// How long the workflow's `on_cancel` code may take. Absent if the workflow has none, or if no worker has reported
+    /// it yet.
+    #[serde(rename = "onc", default, skip_serializing_if = "Option::is_none")]
+    pub on_cancel: Option<Millis>,
+    /// Whether the code of this run has undo steps to run if it ends early, as far as its turns have reported.
+    #[serde(rename = "und", default, skip_serializing_if = "std::ops::Not::not")]
+    pub undoes: bool,
+    /// The failure or cancellation that the `on_failure` or `on_cancel` code is handling.
     #[serde(rename = "fai", default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<Failing>,
     /// Whether a caller has requested cancellation.
@@ -320,7 +327,8 @@ pub struct Recheck {
     pub after: Millis,
 }
 
-/// A failure that the workflow's `on_failure` code handles before the execution closes.
+/// A failure that the workflow's `on_failure` code handles before the execution closes, or a cancellation that its
+/// `on_cancel` code handles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
     /// The outcome of the execution if that code doesn't recover it.
@@ -465,6 +473,12 @@ impl Execution {
     /// Whether no turn may start until an operator resumes it.
     pub const fn needs_operator(&self) -> bool {
         self.paused || matches!(self.stuck, Some(Stuck::Unreadable(_)))
+    }
+
+    /// Whether its code may have something to undo. A turn that was lost may have registered undo steps since its last
+    /// write.
+    pub(crate) const fn may_undo(&self) -> bool {
+        self.undoes || self.turn().is_some()
     }
 
     /// The turn in progress, if there is one.

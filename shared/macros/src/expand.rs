@@ -187,6 +187,25 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
             })
         }
     });
+    let on_cancel = options.on_cancel.as_ref().map(|handler| {
+        let handler_input = (!input.is_empty()).then(|| quote!(#input_type));
+        let handler = quote_spanned! {handler.span()=>
+            let handler: fn(::tickover::Ctx, #handler_input) -> _ = #handler;
+        };
+        quote! {
+            .on_cancel({
+                #[allow(unused_variables, reason = "a workflow may have no input")]
+                fn __on_cancel(
+                    ctx: ::tickover::Ctx,
+                    input: #input_type,
+                ) -> ::tickover::__private::BoxFuture<'static, ::tickover::Result<()>> {
+                    #handler
+                    ::tickover::__private::boxed(handler(ctx, #input))
+                }
+                __on_cancel
+            })
+        }
+    });
     Ok(quote! {
         #(#docs)*
         #(#conditions)*
@@ -202,7 +221,7 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
                 ::tickover::__private::boxed(#code_name(ctx, #input))
             }
 
-            ::tickover::Workflow::new(#name, __body) #settings #asks #on_failure
+            ::tickover::Workflow::new(#name, __body) #settings #asks #on_failure #on_cancel
         };
     })
 }
@@ -335,6 +354,7 @@ fn workflow_settings(options: &WorkflowOptions) -> TokenStream {
     let execution_timeout = set("execution_timeout", options.timeout);
     let run_timeout = set("run_timeout", options.run_timeout);
     let on_failure_timeout = set("on_failure_timeout", options.on_failure_timeout);
+    let on_cancel_timeout = set("on_cancel_timeout", options.on_cancel_timeout);
     let retry = options.retry.as_ref().map(|policy| quote!(.retry(#policy)));
     let codes = Some(&options.non_retryable).filter(|codes| !codes.is_empty());
     let non_retryable = codes.map(|codes| quote!(.non_retryable(&[#(#codes),*])));
@@ -343,7 +363,8 @@ fn workflow_settings(options: &WorkflowOptions) -> TokenStream {
     let patches = patches.map(|patches| quote!(.patches(&[#(#patches),*])));
     let on_drift = options.goes_on_after_drift.then(|| quote!(.on_drift(::tickover::OnDrift::GoOn)));
     quote! {
-        #execution_timeout #run_timeout #retry #non_retryable #on_failure_timeout #queue #patches #on_drift
+        #execution_timeout #run_timeout #retry #non_retryable #on_failure_timeout #on_cancel_timeout #queue #patches
+        #on_drift
     }
 }
 

@@ -83,6 +83,8 @@ pub fn step(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `queue = "orders"` | the queue of its turns; without it, `"workflows"` |
 /// | `on_failure = refund` | `async fn(Ctx, Input, Cause) -> Result<Option<Output>>`: runs when the workflow has failed; `Some` becomes its result |
 /// | `on_failure_timeout = "5m"` | how long `on_failure` may take; at least 1 s |
+/// | `on_cancel = release` | `async fn(Ctx, Input) -> Result<()>`: runs when the workflow was cancelled, after its undo steps |
+/// | `on_cancel_timeout = "5m"` | how long `on_cancel` may take; at least 1 s |
 /// | `patches("new-tax")` | names of code changes that executions may not know yet if they started before |
 /// | `on_drift = "go_on"` | the execution continues if the code doesn't ask for a stored result, such as the result of a step that was renamed, which runs again; without it, `"stop"`: nothing new starts, and the execution waits for an operator |
 /// | `concurrency(key = "order.customer", limit = 1)` | at most so many executions of the key are in progress at once; the key is an expression of the input, or `constant = "smtp"`. Up to three times |

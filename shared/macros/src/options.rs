@@ -41,6 +41,8 @@ const WORKFLOW_KEYS: &[&str] = &[
     "queue",
     "on_failure",
     "on_failure_timeout",
+    "on_cancel",
+    "on_cancel_timeout",
     "patches",
     "on_drift",
     "concurrency",
@@ -52,7 +54,7 @@ const WORKFLOW_KEYS: &[&str] = &[
 const RETRY_FORMS: &str = "none, fixed(retries, delay), exponential(retries, base) or \
                            exponential(retries, base, max_delay)";
 
-/// The shortest timeout of an execution, a run, or `on_failure`.
+/// The shortest timeout of an execution, a run, `on_failure` or `on_cancel`.
 const WORKFLOW_TIMEOUT_MIN: Millis = Millis::from_secs(1);
 
 /// The options of a step's attribute.
@@ -95,6 +97,8 @@ pub(crate) struct WorkflowOptions {
     pub(crate) queue: Option<LitStr>,
     pub(crate) on_failure: Option<Path>,
     pub(crate) on_failure_timeout: Option<Millis>,
+    pub(crate) on_cancel: Option<Path>,
+    pub(crate) on_cancel_timeout: Option<Millis>,
     pub(crate) patches: Vec<LitStr>,
     pub(crate) goes_on_after_drift: bool,
     pub(crate) flow: Flow,
@@ -211,6 +215,10 @@ impl WorkflowOptions {
                 "on_failure_timeout" => {
                     options.on_failure_timeout = Some(workflow_timeout(entry, "on_failure")?);
                 }
+                "on_cancel" => options.on_cancel = Some(entry.path()?.clone()),
+                "on_cancel_timeout" => {
+                    options.on_cancel_timeout = Some(workflow_timeout(entry, "on_cancel")?);
+                }
                 "patches" => options.patches = patches(entry)?,
                 "on_drift" => options.goes_on_after_drift = goes_on_after_drift(entry)?,
                 _ if options.flow.read(entry)? => {}
@@ -225,10 +233,13 @@ impl WorkflowOptions {
             policy.non_retryable = options.non_retryable.iter().map(LitStr::value).collect();
             policy.check().map_err(|error| Error::new(key.span(), error))?;
         }
-        let unlimited = attribute.entries.iter().find(|entry| entry.key == "on_failure_timeout");
-        if let (Some(entry), None) = (unlimited, &options.on_failure) {
-            let message = "`on_failure_timeout` needs something to limit: `on_failure = refund`";
-            return Err(Error::new(entry.key.span(), message));
+        for (handler, given) in [("on_failure", &options.on_failure), ("on_cancel", &options.on_cancel)] {
+            let limit = format!("{handler}_timeout");
+            let unlimited = attribute.entries.iter().find(|entry| entry.key == limit);
+            if let (Some(entry), None) = (unlimited, given) {
+                let message = format!("`{limit}` needs something to limit: `{handler} = refund`");
+                return Err(Error::new(entry.key.span(), message));
+            }
         }
         Ok(options)
     }

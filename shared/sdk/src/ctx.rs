@@ -46,7 +46,7 @@ pub use race::Either;
 pub use step::Stored;
 pub use time::{Elapsed, Timeout};
 pub use undo::Undo;
-pub(crate) use undo::{UndoStep, is_undo_step};
+pub(crate) use undo::UndoStep;
 
 use crate::codec;
 use crate::error::{Error, Failure, Result};

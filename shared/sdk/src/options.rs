@@ -19,7 +19,7 @@ use tickover_core::policy::PolicyError;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::{AttemptTimeout, OnTimeout};
 
-use crate::turn::ON_FAILURE;
+use crate::turn::HANDLER;
 
 /// The policy of workflows that name none.
 const NO_RETRY: &str = "none";
@@ -139,6 +139,8 @@ pub struct WorkflowOptions {
     pub non_retryable: &'static [&'static str],
     /// How long `on_failure` may take; `None` means the default, 15 minutes.
     pub on_failure_timeout: Option<Millis>,
+    /// How long `on_cancel` may take; `None` means the default, 15 minutes.
+    pub on_cancel_timeout: Option<Millis>,
     /// The queue of its turns.
     pub queue: &'static str,
     /// Names of code changes that executions may not know yet if they started before.
@@ -167,6 +169,7 @@ impl WorkflowOptions {
             retry: NO_RETRY,
             non_retryable: &[],
             on_failure_timeout: None,
+            on_cancel_timeout: None,
             queue: DEFAULT_QUEUE,
             patches: &[],
             on_drift: OnDrift::Stop,
@@ -189,7 +192,7 @@ impl WorkflowOptions {
     /// The terms of executions, for a workflow with or without `on_failure`.
     pub(crate) fn terms(&self, has_on_failure: bool) -> CodeTerms {
         let timeouts = ExecutionTimeouts { execution: self.execution_timeout, run: self.run_timeout };
-        let on_failure = has_on_failure.then(|| self.on_failure_timeout.unwrap_or(ON_FAILURE));
+        let on_failure = has_on_failure.then(|| self.on_failure_timeout.unwrap_or(HANDLER));
         let attempts = self.retries().map(|policy| policy.max_attempts);
         CodeTerms { timeouts, on_failure, attempts }
     }

@@ -111,7 +111,7 @@ pub enum RegistryError {
     Timeout {
         /// The workflow.
         workflow: String,
-        /// `execution`, `run` or `on_failure`.
+        /// `execution`, `run`, `on_failure` or `on_cancel`.
         which: &'static str,
         /// The timeout.
         timeout: Millis,
@@ -266,6 +266,7 @@ impl Registry {
             ("execution", options.execution_timeout),
             ("run", options.run_timeout),
             ("on_failure", options.on_failure_timeout),
+            ("on_cancel", options.on_cancel_timeout),
         ] {
             if let Some(timeout) = timeout.filter(|timeout| !(TIMEOUT_MIN..=SPAN_MAX).contains(timeout)) {
                 let workflow = name.to_owned();

@@ -24,6 +24,7 @@ mod store;
 mod tests;
 mod waker;
 
+pub(crate) use end::cause_of;
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_service::Service;
@@ -31,8 +32,8 @@ use tickover_service::executions::StartedTurn;
 
 use crate::registry::Registry;
 
-/// The default timeout of `on_failure`.
-pub(crate) const ON_FAILURE: Millis = Millis::from_secs(15 * 60);
+/// The default timeout of `on_failure` and of `on_cancel`.
+pub(crate) const HANDLER: Millis = Millis::from_secs(15 * 60);
 
 /// How a turn is run.
 #[derive(Clone, Debug)]

@@ -19,12 +19,17 @@ pub type Body<I, O> = fn(Ctx, I) -> BoxFuture<'static, Result<O>>;
 /// result. With `None` the workflow stays failed.
 pub type OnFailure<I, O> = fn(Ctx, I, Cause) -> BoxFuture<'static, Result<Option<O>>>;
 
+/// The code that runs when a workflow was cancelled, after its undo steps: it gets the same input. The workflow is
+/// cancelled whatever it returns.
+pub type OnCancel<I> = fn(Ctx, I) -> BoxFuture<'static, Result<()>>;
+
 /// A workflow with input `I` and output `O`: what `#[tickover::workflow]` makes of a function.
 pub struct Workflow<I, O> {
     name: &'static str,
     options: WorkflowOptions,
     body: Body<I, O>,
     on_failure: Option<OnFailure<I, O>>,
+    on_cancel: Option<OnCancel<I>>,
     asks: Option<fn(&I) -> Asked>,
 }
 
@@ -32,7 +37,7 @@ impl<I, O> Workflow<I, O> {
     /// Creates a workflow without timeouts and retries, on the default queue for workflows. Names aren't checked here: the
     /// attribute checks them, and the worker's registry does too.
     pub const fn new(name: &'static str, body: Body<I, O>) -> Self {
-        Self { name, options: WorkflowOptions::new(), body, on_failure: None, asks: None }
+        Self { name, options: WorkflowOptions::new(), body, on_failure: None, on_cancel: None, asks: None }
     }
 
     /// Limits how long an execution may take over all its runs; at least one second.
@@ -98,6 +103,20 @@ impl<I, O> Workflow<I, O> {
         self
     }
 
+    /// Sets the code that runs when it was cancelled.
+    #[must_use]
+    pub const fn on_cancel(mut self, handler: OnCancel<I>) -> Self {
+        self.on_cancel = Some(handler);
+        self
+    }
+
+    /// Limits how long `on_cancel` may take; at least one second. Other deadlines don't limit it.
+    #[must_use]
+    pub const fn on_cancel_timeout(mut self, timeout: Millis) -> Self {
+        self.options.on_cancel_timeout = Some(timeout);
+        self
+    }
+
     /// Sets what an execution asks of flow control, from its input. The attribute calls this.
     #[doc(hidden)]
     #[must_use]
@@ -135,6 +154,11 @@ impl<I, O> Workflow<I, O> {
     pub(crate) const fn failure_handler(&self) -> Option<OnFailure<I, O>> {
         self.on_failure
     }
+
+    /// Its `on_cancel`.
+    pub(crate) const fn cancel_handler(&self) -> Option<OnCancel<I>> {
+        self.on_cancel
+    }
 }
 
 impl<I, O> Clone for Workflow<I, O> {
@@ -155,7 +179,7 @@ impl<I, O> fmt::Debug for Workflow<I, O> {
     }
 }
 
-/// Boxes a body's future as [`Body`] and [`OnFailure`] return it, and converts its error.
+/// Boxes a body's future as [`Body`], [`OnFailure`] and [`OnCancel`] return it, and converts its error.
 #[doc(hidden)]
 pub fn boxed<T, E: Into<Error>>(
     future: impl Future<Output = std::result::Result<T, E>> + Send + 'static,

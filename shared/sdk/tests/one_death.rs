@@ -7,7 +7,7 @@ use futures::future::join_all;
 use tickover::client::Rerun;
 use tickover::prelude::*;
 use tickover::test::{BEGINNING, TestEnv};
-use tickover::{Cause, step_info};
+use tickover::{Cause, Either, step_info};
 
 /// The lease of a worker is 60 s.
 const LATER_AT_MOST_MS: u64 = 65_000;
@@ -100,6 +100,28 @@ async fn fails_twice(ctx: Ctx, n: u32) -> Result<u32> {
     if ctx.run() < 3 { Err(Failure::new("busy", "try again").into()) } else { Ok(n) }
 }
 
+/// It waits for an event beside work that nobody does, so it looks after that from time to time.
+#[tickover::workflow]
+async fn waits_beside_work(ctx: Ctx, n: u32) -> Result<u32> {
+    let parcel = ctx.step(remote::<u32>("send", n).named("parcel"));
+    match ctx.race("first", parcel, ctx.wait_for_event::<u32>("enough", forever())).await {
+        Either::Left(n) => Ok(n?),
+        Either::Right(n) => Ok(n?),
+    }
+}
+
+#[tickover::workflow(on_cancel = tell)]
+async fn takes_back(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.on_undo("far", far_and_flaky(n));
+    ctx.on_undo("near", near(n));
+    Ok(ctx.step(remote::<u32>("send", n).named("parcel")).await?)
+}
+
+async fn tell(ctx: Ctx, n: u32) -> Result<()> {
+    ctx.step(far(n)).await?;
+    Ok(())
+}
+
 #[tickover::workflow]
 async fn undoes(ctx: Ctx, n: u32) -> Result<u32> {
     ctx.on_undo("far", far_and_flaky(n));
@@ -190,7 +212,7 @@ async fn breaks(ctx: Ctx, n: u32) -> Result<u32> {
 fn env() -> TestEnv {
     TestEnv::new()
         .workflow((sleeps, retries, goes_far, joins, in_pages, parent, kid, waits))
-        .workflow((runs_again, fails_twice, undoes, is_too_late, alone, paced))
+        .workflow((runs_again, fails_twice, undoes, is_too_late, alone, paced, takes_back, waits_beside_work))
         .workflow((races, family, alone_and_paced, limited_steps, remote_pages, asks, breaks))
         .step::<far>()
         .step::<far_and_flaky>()
@@ -368,6 +390,30 @@ async fn a_cancelled_execution_and_its_steps_end_in_time_after_a_death() {
         env.advance("70s").await.unwrap();
         run.cancel().await.unwrap();
         drop(run.result().await);
+    };
+    stays_in_time(story).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_execution_has_undone_its_steps_in_time_after_a_death() {
+    for after in ["70s", "10m"] {
+        let story = async |env: &TestEnv| {
+            let run = env.start(&takes_back, 3).await.unwrap();
+            env.advance(after).await.unwrap();
+            run.cancel().await.unwrap();
+            drop(run.result().await);
+        };
+        stays_in_time(story).await;
+    }
+}
+
+#[tokio::test]
+async fn an_event_is_taken_in_time_after_a_death_during_a_look_at_other_work() {
+    let story = async |env: &TestEnv| {
+        let run = env.start(&waits_beside_work, 3).await.unwrap();
+        env.advance("10m").await.unwrap();
+        run.send_event("enough", 1).await.unwrap();
+        run.result().await.unwrap();
     };
     stays_in_time(story).await;
 }

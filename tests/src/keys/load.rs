@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
-use tickover_core::execution::command::{Close, Ending};
+use tickover_core::execution::command::{Cleanup, Close, Ending};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::id::{ExecutionId, StepName, WorkflowName};
 use tickover_core::limits::Limits;
@@ -125,7 +125,8 @@ async fn executions(service: &Service, numbers: &[usize]) -> Result<()> {
             })
         });
         let [first, second] = steps;
-        let execution = service.record_turn(&turn.execution, turn.lease, vec![first?], None).await?;
+        let execution =
+            service.record_turn(&turn.execution, turn.lease, vec![first?], Cleanup::default()).await?;
         let outcome = if number % FAILING == 0 {
             let error = Failure::new("card", "declined");
             ExecutionOutcome::Failed { error, step: None, retries_exhausted: false }
@@ -133,7 +134,7 @@ async fn executions(service: &Service, numbers: &[usize]) -> Result<()> {
             ExecutionOutcome::Completed { output: None }
         };
         let ending = Ending::Outcome(outcome);
-        let close = Close { lease: turn.lease, entries: vec![second?], ending, on_failure: None };
+        let close = Close { lease: turn.lease, entries: vec![second?], ending, cleanup: Cleanup::default() };
         service.close_turn(&execution, close).await?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::id::{EventName, StepName};
@@ -165,7 +165,7 @@ impl Worker {
             seen_wakes: turn.execution.wakes,
             until,
             awaits_others,
-            on_failure: None,
+            cleanup: Cleanup::default(),
         };
         self.caller.scene.service.suspend_turn(&turn.execution, suspend).await
     }
@@ -183,7 +183,7 @@ impl Worker {
         entries: Vec<Entry>,
         ending: Ending,
     ) -> Result<Execution, ServiceError> {
-        let close = Close { lease: turn.lease, entries, ending, on_failure: None };
+        let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default() };
         self.caller.scene.service.close_turn(&turn.execution, close).await
     }
 

@@ -5,7 +5,7 @@
 use metrics_util::debugging::DebuggingRecorder;
 use serde_json::{Value, json};
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{ExecutionOutcome, ExecutionTimeouts};
 use tickover_core::id::{ExecutionId, QueueName, StepName, TaskKind, WorkflowName};
@@ -60,7 +60,8 @@ pub(crate) async fn close(
     entries: Vec<Entry>,
     outcome: ExecutionOutcome,
 ) {
-    let close = Close { lease: turn.lease, entries, ending: Ending::Outcome(outcome), on_failure: None };
+    let close =
+        Close { lease: turn.lease, entries, ending: Ending::Outcome(outcome), cleanup: Cleanup::default() };
     service.close_turn(&turn.execution, close).await.unwrap();
     service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
 }
@@ -98,7 +99,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         seen_wakes: turn.execution.wakes,
         until: None,
         awaits_others: true,
-        on_failure: None,
+        cleanup: Cleanup::default(),
     };
     assert!(matches!(service.suspend_turn(&turn.execution, suspend).await.unwrap(), Suspended::Done));
     service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;

@@ -7,7 +7,7 @@ use tickover_core::command::Context;
 use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
-use tickover_core::execution::command::{Close, Ending, ReleaseReason, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, ReleaseReason, Suspend};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::{EventName, ExecutionId, StepName, TaskId, TaskKind, WorkflowName};
 use tickover_core::retry::RetryPolicy;
@@ -172,7 +172,7 @@ impl Busy {
     }
 
     async fn close(&self, turn: &StartedTurn, ending: Ending) {
-        let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+        let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
         self.service().close_turn(&turn.execution, close).await.unwrap();
         self.done_with(turn).await;
     }
@@ -190,7 +190,7 @@ impl Busy {
             seen_wakes: turn.execution.wakes,
             until,
             awaits_others: others,
-            on_failure: None,
+            cleanup: Cleanup::default(),
         };
         let suspended = self.service().suspend_turn(&turn.execution, suspend).await.unwrap();
         assert!(matches!(suspended, Suspended::Done));

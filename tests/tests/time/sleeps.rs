@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::Suspend;
+use tickover_core::execution::command::{Cleanup, Suspend};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{ExecutionId, QueueName, StepName, WorkflowName};
@@ -52,7 +52,7 @@ async fn sleeps(service: &Service, name: &str, until: Timestamp) {
         seen_wakes: turn.execution.wakes,
         until: Some(until),
         awaits_others: false,
-        on_failure: None,
+        cleanup: Cleanup::default(),
     };
     let answer = service.suspend_turn(&turn.execution, suspend).await.unwrap();
     assert!(matches!(answer, Suspended::Done));

@@ -22,6 +22,7 @@ pub(super) fn expire(execution: &Execution, context: &Context<'_>) -> Option<Exe
             let kind = passed_deadline(execution, context.now)?;
             if let (DeadlineKind::Run, Some(attempt)) = (kind, execution.attempt)
                 && attempt.may_be_retried()
+                && !execution.cancel_requested
             {
                 return Some(retry_soon(execution, attempt, context));
             }
@@ -50,23 +51,34 @@ pub(super) fn passed_deadline(execution: &Execution, now: Timestamp) -> Option<D
         .find_map(|(kind, at)| at.is_some_and(|at| at <= now).then_some(kind))
 }
 
-/// Ends the execution with this outcome. A failure first goes to the workflow's `on_failure` code, if there is some and
-/// it isn't this code that ends here.
+/// Ends the execution with this outcome. A failure first goes to the workflow's `on_failure` code, and a cancellation to
+/// its `on_cancel` code, if there is some and it isn't this code that ends here. What fails after a request to cancel it
+/// counts as cancelled.
 pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context<'_>) {
-    let is_failure = match &outcome {
-        ExecutionOutcome::Failed { .. } | ExecutionOutcome::TimedOut { .. } => true,
-        ExecutionOutcome::Completed { .. } | ExecutionOutcome::Cancelled { .. } => false,
+    let outcome = match outcome {
+        ExecutionOutcome::Failed { .. } | ExecutionOutcome::TimedOut { .. } if execution.cancel_requested => {
+            ExecutionOutcome::Cancelled { terminated: false }
+        }
+        outcome => outcome,
     };
-    match (execution.failing.take(), execution.on_failure) {
-        (None, Some(budget)) if is_failure => start_on_failure(execution, outcome, budget, context),
+    let (is_failure, budget) = match &outcome {
+        ExecutionOutcome::Failed { .. } | ExecutionOutcome::TimedOut { .. } => (true, execution.on_failure),
+        ExecutionOutcome::Cancelled { terminated: false } => (false, execution.on_cancel),
+        ExecutionOutcome::Cancelled { terminated: true } | ExecutionOutcome::Completed { .. } => {
+            (false, None)
+        }
+    };
+    match (execution.failing.take(), budget) {
+        (None, Some(budget)) => start_handler(execution, outcome, budget, context),
         // The original failure stays the outcome, whatever else has failed since.
         (Some(failing), _) if is_failure => close(execution, failing.outcome, context),
         (_, _) => close(execution, outcome, context),
     }
 }
 
-/// Makes a turn of the `on_failure` code pending. Requests to cancel and idle turns before it don't count for it.
-fn start_on_failure(
+/// Makes a turn of the `on_failure` or `on_cancel` code pending. Requests to cancel, pauses and idle turns before it don't
+/// count for it.
+fn start_handler(
     execution: &mut Execution,
     outcome: ExecutionOutcome,
     budget: Millis,
@@ -74,6 +86,7 @@ fn start_on_failure(
 ) {
     execution.failing = Some(Failing { outcome, deadline_at: context.now.plus(budget) });
     execution.cancel_requested = false;
+    execution.undoes = false;
     make_pending(execution, context.now, context.now);
 }
 
@@ -84,7 +97,29 @@ pub(super) fn make_pending(execution: &mut Execution, available_at: Timestamp, n
     release_turn(execution, available_at, now);
 }
 
-/// The same after a turn that was released or lost: `idle_turns` and `stuck` keep their values.
+/// Ends the code's work because a caller has cancelled it: at once if no turn is in progress and the code has nothing to
+/// undo, and else by this turn or the next ones, which undo it.
+pub(super) fn cancel(execution: &mut Execution, context: &Context<'_>) {
+    if execution.turn().is_some_and(|turn| turn.lease_expires_at > context.now) {
+        execution.cancel_requested = true;
+        return;
+    }
+    if !execution.may_undo() {
+        return conclude(execution, ExecutionOutcome::Cancelled { terminated: false }, context);
+    }
+    execution.cancel_requested = true;
+    execution.undoes = true;
+    execution.paused = false;
+    make_pending(execution, context.now, context.now);
+}
+
+/// Makes the next turn pending after one that was lost, which may have registered undo steps since its last write.
+pub(super) fn lose_turn(execution: &mut Execution, now: Timestamp) {
+    execution.undoes = true;
+    release_turn(execution, now, now);
+}
+
+/// The same as [`make_pending`] after a turn that was released or lost: `idle_turns` and `stuck` keep their values.
 pub(super) fn release_turn(execution: &mut Execution, available_at: Timestamp, now: Timestamp) {
     execution.hinted_at = None;
     execution.parked = Parked::No;

@@ -234,6 +234,18 @@ pub struct CodeTerms {
     pub attempts: Option<MaxAttempts>,
 }
 
+/// What a workflow's code does if it doesn't end by itself. Each write of a turn says it: the code may have changed, and
+/// has registered undo steps since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleanup {
+    /// How long the `on_failure` code may take, if the workflow has such code.
+    pub on_failure: Option<Millis>,
+    /// How long the `on_cancel` code may take, if the workflow has such code.
+    pub on_cancel: Option<Millis>,
+    /// Whether undo steps are registered.
+    pub undoes: bool,
+}
+
 /// The journal entries of a turn since its last write.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -241,8 +253,8 @@ pub struct Record {
     pub lease: LeaseId,
     /// Oldest first. Payloads that are too large for the record are already blobs.
     pub entries: Vec<Entry>,
-    /// How long the `on_failure` code may take. Sent with the first record of a run.
-    pub on_failure: Option<Millis>,
+    /// What the code does if it ends early.
+    pub cleanup: Cleanup,
     /// All attempts in progress that have a timeout, including those that these entries start. `None` if the caller
     /// doesn't know them: then the entries update the record's own list.
     pub timed_attempts: Option<Vec<TimedAttempt>>,
@@ -263,8 +275,8 @@ pub struct Suspend {
     pub until: Option<Timestamp>,
     /// Whether the code waits for remote steps or children.
     pub awaits_others: bool,
-    /// See [`Record::on_failure`].
-    pub on_failure: Option<Millis>,
+    /// See [`Record::cleanup`].
+    pub cleanup: Cleanup,
 }
 
 /// The end of a run.
@@ -275,8 +287,8 @@ pub struct Close {
     /// Journal entries since the last record.
     pub entries: Vec<Entry>,
     pub ending: Ending,
-    /// See [`Record::on_failure`].
-    pub on_failure: Option<Millis>,
+    /// See [`Record::cleanup`].
+    pub cleanup: Cleanup,
 }
 
 #[derive(Clone, Debug)]

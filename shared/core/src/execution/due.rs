@@ -75,6 +75,22 @@ pub(crate) fn hint_under_way_at(execution: &Execution) -> Option<Timestamp> {
     hint_arrives_at(execution).filter(|_| execution.parked.is_no())
 }
 
+/// The same, but without the hint of a tick that wanted the execution to look again: the tick may have died before it sent
+/// that. Whoever wakes the execution for another reason sends a hint of its own.
+pub(crate) fn reliable_hint_at(execution: &Execution) -> Option<Timestamp> {
+    match &execution.state {
+        ExecutionState::Waiting(waiting) if !waiting.wake_requested => {
+            let sent = waiting.until.filter(|_| !waiting.hint_later);
+            sent.filter(|_| hint_under_way_at(execution).is_some())
+        }
+        ExecutionState::Pending(_)
+        | ExecutionState::Waiting(_)
+        | ExecutionState::Running(_)
+        | ExecutionState::Closing(_)
+        | ExecutionState::Ended(_) => hint_under_way_at(execution),
+    }
+}
+
 impl Waiting {
     /// Whether an extra hint was sent: one other than for `until`, or for the end of a step or child.
     fn has_extra_hint(&self, execution: &Execution) -> bool {

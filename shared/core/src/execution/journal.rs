@@ -21,8 +21,8 @@ use crate::time::Timestamp;
 use crate::timeout::Expired;
 
 pub use name::{
-    CHILD_PREFIX, ON_FAILURE_PREFIX, PAGE_PREFIX, PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, child_of_start,
-    is_after_failure, is_own_child, is_page, is_start_of_child, own_part,
+    CHILD_PREFIX, ON_CANCEL_PREFIX, ON_FAILURE_PREFIX, PAGE_PREFIX, PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX,
+    child_of_start, is_after_failure, is_own_child, is_page, is_start_of_child, own_part,
 };
 
 /// Slots in one join item: as many as fit into one write unit.
@@ -35,6 +35,9 @@ pub const RESUMED: &str = "resumed";
 pub const RETRIED: &str = "retried";
 /// The kind of a note that names a journal entry which the code doesn't ask for.
 pub const DRIFT: &str = "drift";
+/// The kind of the note that a turn has stopped the code because of a cancellation. The code receives no outcome that the
+/// journal has after it, but the undo steps do.
+pub const STOPPED: &str = "code_stopped";
 /// Maximum bytes of entries in a segment, as JSON.
 pub const SEGMENT_BYTES: usize = 256 * 1024;
 

@@ -18,7 +18,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Reject;
-use crate::execution::journal::{Entry, Happened, RESUMED};
+use crate::execution::journal::{Entry, Happened, RESUMED, STOPPED};
 use crate::id::{EventName, ExecutionId, StepName};
 use crate::limits::{self, Limits};
 use crate::parent::ParentClosePolicy;
@@ -280,6 +280,9 @@ impl Replay {
             Happened::Note { kind, name } => {
                 if kind == RESUMED {
                     self.name_states.values_mut().for_each(|name_state| name_state.start_afresh(entry.at));
+                }
+                if kind == STOPPED {
+                    self.order.stop();
                 }
                 self.drift.note(kind, name.as_ref(), &self.name_states);
                 return;

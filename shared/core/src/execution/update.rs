@@ -141,7 +141,7 @@ const fn has_ended(execution: &Execution) -> bool {
 /// later: otherwise each read of the record would add a hint to the queue.
 fn newly_arriving(before: &Execution, after: &Execution) -> Option<Timestamp> {
     let arrives_at = due::hint_under_way_at(after)?;
-    due::hint_under_way_at(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
+    due::reliable_hint_at(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
 }
 
 pub(super) fn turn(execution: &Execution, at: Timestamp) -> Effect {

@@ -91,7 +91,8 @@ impl Ctx {
     }
 
     /// Whether a cancellation of the execution was requested, as far as this turn knows. In that case no new step
-    /// starts. Check it in code between steps that takes long, and return early.
+    /// starts, and the code is stopped when it next waits. Check it in code between steps that takes long, and return
+    /// early. An error that it returns then doesn't matter: the execution is cancelled.
     ///
     /// ```
     /// # use tickover::prelude::*;

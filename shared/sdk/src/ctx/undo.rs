@@ -17,14 +17,9 @@ use crate::error::{Error, Failure};
 use crate::step::Step;
 use crate::turn::need::Need;
 use crate::turn::shared::Shared;
-use crate::turn::state::State;
+use crate::turn::state::{State, Undo as Stage};
 
-/// Whether a name is that of an undo step.
-pub(crate) fn is_undo_step(name: &StepName) -> bool {
-    name.as_str().starts_with(UNDO_PREFIX)
-}
-
-/// A step to run if the code fails. It returns why it failed, if it did.
+/// A step to run if the code fails or is cancelled. It returns why it failed, if it did.
 pub(crate) type UndoStep = Box<dyn FnOnce(&Arc<Shared>) -> BoxFuture<'static, Result<(), Failure>> + Send>;
 
 /// An undo step that is registered; see [`Ctx::on_undo`].
@@ -34,18 +29,19 @@ pub struct Undo {
 }
 
 impl Ctx {
-    /// Registers a step that runs, as `undo:name`, if the workflow's code fails. The step that was registered last runs
-    /// first. Call this before or after the work that the step undoes, depending on what the undo step can handle.
+    /// Registers a step that runs, as `undo:name`, if the workflow's code fails or is cancelled. The step that was
+    /// registered last runs first. Call this before or after the work that the step undoes, depending on what the undo step can handle.
     ///
     /// Each undo step needs its own name. If the name is in use, or isn't a valid step name, the execution fails at
-    /// once. When the code fails, its remote steps that still run are ended before the first undo step.
+    /// once. When the code has ended, its remote steps that still run are ended before the first undo step.
     ///
     /// Undo steps are like other steps: their results are stored, they are retried by their policies, and another
     /// worker can continue them. If one fails for good, the others still run, and the execution fails with the error of
-    /// its code in any case. `on_failure` runs after them. Undo steps run when the code returns an error. They don't
-    /// run when the execution is cancelled or when the deadline of the execution or of the run passes, because no code
-    /// runs after that: limit slow work with [`Ctx::timeout`]. An operator can have a failed undo step retried
-    /// (`retry_step`). A run that was undone can't continue: restart the execution, or rerun it with all its steps.
+    /// its code in any case. `on_failure` runs after them. Undo steps run when the code returns an error, and when the
+    /// execution is cancelled: then the code stops where it waits, its undo steps run, and `on_cancel` runs after them.
+    /// They don't run when the execution is terminated, or when the deadline of the execution or of the run passes,
+    /// because no code runs after that: limit slow work with [`Ctx::timeout`]. An operator can have a failed undo step
+    /// retried (`retry_step`). A run that was undone can't continue: restart the execution, or rerun it with all its steps.
     ///
     /// ```
     /// # use tickover::prelude::*;
@@ -91,9 +87,15 @@ impl Ctx {
         Undo { shared: Arc::clone(&self.shared), number }
     }
 
-    /// Ends the remote steps of the code that has failed, then runs its undo steps, in reverse order of registration. If
+    /// Ends the remote steps of the code that has failed or was stopped, then runs its undo steps, in reverse order of registration. If
     /// there is none, the steps are ended only if other code runs afterwards.
     pub(crate) async fn undo(&self, continues: bool) {
+        {
+            let mut state = self.shared.lock();
+            if state.undo == Stage::NotYet {
+                state.undo = Stage::Failure;
+            }
+        }
         if !continues && self.shared.lock().undoing.iter().all(|(_, undoing)| undoing.is_none()) {
             return;
         }

@@ -7,6 +7,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tickover_core::duration::Millis;
+use tickover_core::execution::ExecutionOutcome;
 use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::journal::TYPED_ERROR;
 use tickover_core::payload::Json;
@@ -19,11 +21,13 @@ use crate::codec;
 use crate::error::{Cause, Error, Failure, failure_of};
 use crate::options::{StepOptions, WorkflowOptions};
 use crate::step::{Attempt, MISSING_STATE, MissingState, StateType, States, StepHandler};
+use crate::turn::{HANDLER, cause_of};
 use crate::workflow::Workflow;
 
 type RunBody = dyn Fn(Ctx, &Json) -> BoxFuture<'static, Result<Json, Error>> + Send + Sync;
 type RunOnFailure =
     dyn Fn(Ctx, &Json, Cause) -> BoxFuture<'static, Result<Option<Json>, Error>> + Send + Sync;
+type RunOnCancel = dyn Fn(Ctx, &Json) -> BoxFuture<'static, Result<(), Error>> + Send + Sync;
 type RunStep = dyn Fn(&Json, &States) -> BoxFuture<'static, Result<Json, StepFailed>> + Send + Sync;
 
 /// A workflow whose input and output are JSON.
@@ -35,6 +39,7 @@ pub struct ErasedWorkflow {
     pub options: WorkflowOptions,
     body: Arc<RunBody>,
     on_failure: Option<Arc<RunOnFailure>>,
+    on_cancel: Option<Arc<RunOnCancel>>,
     asks: Option<Asks>,
 }
 
@@ -58,10 +63,16 @@ impl ErasedWorkflow {
                 Err(error) => ctx.refuse_input(error).boxed(),
             })
         });
+        let on_cancel = workflow.cancel_handler().map(|handler| -> Arc<RunOnCancel> {
+            Arc::new(move |ctx, input| match read_input(name, input) {
+                Ok(input) => handler(ctx, input),
+                Err(error) => ctx.refuse_input(error).boxed(),
+            })
+        });
         let asks = workflow.asks_anything().then(|| -> Asks {
             Arc::new(move |input| workflow.asked(&codec::decode(input).ok()?).checked().ok().cloned())
         });
-        Self { name, options: workflow.options(), body: Arc::new(run), on_failure, asks }
+        Self { name, options: workflow.options(), body: Arc::new(run), on_failure, on_cancel, asks }
     }
 
     /// The terms of its executions.
@@ -80,14 +91,23 @@ impl ErasedWorkflow {
         (self.body)(ctx, input)
     }
 
-    /// Runs the workflow's `on_failure`. `None` if it has none.
-    pub fn on_failure(
+    /// Runs the workflow's `on_failure` or, after a cancellation, its `on_cancel`. `None` if it has none.
+    pub(crate) fn handler(
         &self,
         ctx: Ctx,
         input: &Json,
-        cause: Cause,
+        outcome: &ExecutionOutcome,
     ) -> Option<BoxFuture<'static, Result<Option<Json>, Error>>> {
-        self.on_failure.as_ref().map(|handler| handler(ctx, input, cause))
+        if let ExecutionOutcome::Cancelled { .. } = outcome {
+            let handler = self.on_cancel.as_ref()?;
+            return Some(handler(ctx, input).map(|done| done.map(|()| None)).boxed());
+        }
+        self.on_failure.as_ref().map(|handler| handler(ctx, input, cause_of(outcome)))
+    }
+
+    /// How long its `on_cancel` may take, if it has one.
+    pub(crate) fn on_cancel_timeout(&self) -> Option<Millis> {
+        self.on_cancel.as_ref().map(|_| self.options.on_cancel_timeout.unwrap_or(HANDLER))
     }
 
     /// Whether the workflow has an `on_failure`.

@@ -2,6 +2,7 @@
 //! that isn't of its context.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tickover_core::duration::Millis;
@@ -11,6 +12,8 @@ use tickover_core::time::Timestamp;
 use super::deliver::Delivered;
 use super::drive::{Done, Driver, Halt};
 use super::panics;
+use super::state::Undo;
+use crate::ctx::Ctx;
 
 /// What the driver knows about the code since the last delivery.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,14 +49,34 @@ impl PollState {
 }
 
 impl Driver {
-    /// Whether the code may still be polled: it hasn't ended, and no cancellation is requested.
-    pub(super) const fn is_pollable(&self) -> bool {
-        self.body.is_some() && !self.record.cancel_requested
+    /// Whether the code is to be stopped, because the execution is to be cancelled. It still receives what has ended, so
+    /// that it can register what undoes that. What undoes a failure goes on.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.record.cancel_requested && self.shared.lock().undo == Undo::NotYet
+    }
+
+    /// Stops the code where it waits. Its undo steps follow.
+    pub(super) fn stop_code(&mut self, now: Timestamp) {
+        // Dropping the code may run code of the user, so the lock isn't held.
+        self.body = None;
+        let is_handled = self.workflow.on_cancel_timeout().is_some();
+        let ctx = Ctx::new(Arc::clone(&self.shared));
+        let mut state = self.shared.lock();
+        if state.undoes() {
+            state.replay.stop_code(now);
+        }
+        state.undo = Undo::Cancellation;
+        drop(state);
+        self.body = Some(Box::pin(async move {
+            ctx.undo(is_handled).await;
+            Ok(None)
+        }));
+        self.rest = PollState::to_poll();
     }
 
     /// Polls the code, if an outcome was delivered or its waker was called.
     pub(super) fn poll_body(&mut self) -> Result<(), Halt> {
-        if !self.is_pollable() || !(self.rest.must_poll || self.wake_flag.is_woken()) {
+        if self.body.is_none() || !(self.rest.must_poll || self.wake_flag.is_woken()) {
             return Ok(());
         }
         self.rest.must_poll = false;
@@ -88,7 +111,7 @@ impl Driver {
     /// Delivers the next outcome to the code. Outcomes are delivered one at a time, each when the code no longer wakes
     /// itself.
     pub(super) fn progress(&mut self, now: Timestamp) -> Progress {
-        if !self.is_pollable() {
+        if self.body.is_none() {
             self.handled_until = now;
             return Progress::Idle;
         }
@@ -97,10 +120,11 @@ impl Driver {
             self.rest.is_confirmed = false;
             return Progress::Again;
         }
+        let is_stopping = self.is_stopping();
         let delivered = {
             let mut state = self.shared.lock();
             match state.deliver() {
-                Delivered::Nothing if state.record_next_end(now) => state.deliver(),
+                Delivered::Nothing if !is_stopping && state.record_next_end(now) => state.deliver(),
                 delivered => delivered,
             }
         };
@@ -115,7 +139,7 @@ impl Driver {
             }
             Delivered::Nothing => {
                 self.handled_until = now;
-                if self.check_drift(now) {
+                if !is_stopping && self.check_drift(now) {
                     return Progress::Again;
                 }
                 if self.keeps_waker() && !self.rest.is_confirmed {
@@ -150,7 +174,10 @@ impl Driver {
 
     /// Whether the code waits for a future that isn't of its context.
     pub(super) fn awaits_foreign(&self) -> bool {
-        if !self.is_pollable() {
+        if self.body.is_none() {
+            return false;
+        }
+        if self.is_stopping() && self.rest.ignores_foreign {
             return false;
         }
         self.awaits_nothing_known()
@@ -182,7 +209,7 @@ impl Driver {
         if now.since(since) < self.foreign_wait_max() {
             return Ok(());
         }
-        if self.awaits_nothing_known() {
+        if self.awaits_nothing_known() && !self.is_stopping() {
             return Err(Halt::Stuck(self.foreign_wait()));
         }
         self.foreign_since = None;

@@ -23,7 +23,7 @@ use tickover_service::{Service, ServiceError};
 
 use super::begin::{ReadOutcomes, StartedWork};
 use super::body::{PollState, Progress};
-use super::end::{Unknown, cause_of};
+use super::end::Unknown;
 use super::facts::{Facts, deadline_of};
 use super::inline::AttemptEnd;
 use super::need::Need;
@@ -271,9 +271,9 @@ impl Driver {
 
     /// No job runs and none can start: suspends the turn, unless something has happened meanwhile.
     async fn idle(&mut self, now: Timestamp) -> Result<Option<TurnEnd>, Halt> {
-        if self.record.cancel_requested {
-            let outcome = ExecutionOutcome::Cancelled { terminated: false };
-            return self.close(Ending::Outcome(outcome)).await.map(Some);
+        if self.is_stopping() {
+            self.stop_code(now);
+            return Ok(None);
         }
         if !self.is_short_of_time && self.until(now).is_some_and(|until| until <= now) {
             return Ok(None);
@@ -453,7 +453,7 @@ fn body_of(workflow: &ErasedWorkflow, ctx: Ctx, record: &Execution, input: Optio
     Box::pin(async move {
         let answer = match failing {
             None => workflow.run(ctx.clone(), &input).await.map(Some),
-            Some(failing) => match workflow.on_failure(ctx.clone(), &input, cause_of(&failing.outcome)) {
+            Some(failing) => match workflow.handler(ctx.clone(), &input, &failing.outcome) {
                 Some(handler) => handler.await,
                 None => Ok(None),
             },

@@ -16,6 +16,7 @@ use tickover_service::{Service, ServiceError};
 use super::TurnEnd;
 use super::drive::{Driver, Halt};
 use super::need::Need;
+use super::state::Undo;
 use crate::error::{Cause, Error, Failure};
 
 /// The delay before the first retry of a turn that failed. It doubles with each retry.
@@ -57,7 +58,7 @@ fn later(tries: u32) -> Millis {
 }
 
 /// The cause that `on_failure` gets.
-pub(super) fn cause_of(outcome: &ExecutionOutcome) -> Cause {
+pub(crate) fn cause_of(outcome: &ExecutionOutcome) -> Cause {
     match outcome {
         ExecutionOutcome::Failed { error, step: Some(name), retries_exhausted } => Cause::Step {
             name: name.clone(),
@@ -104,7 +105,7 @@ impl Driver {
             seen_wakes: self.seen_wakes,
             until,
             awaits_others,
-            on_failure: self.on_failure(),
+            cleanup: self.cleanup(),
         };
         match self.service.suspend_turn(&self.record, suspend).await? {
             Suspended::Done => Ok(Some(TurnEnd::Suspended)),
@@ -136,6 +137,9 @@ impl Driver {
 
     /// Ends the run with the output of the code.
     pub(super) async fn close_with(&mut self, answer: Result<Option<Json>, Error>) -> Result<TurnEnd, Halt> {
+        if self.shared.lock().undo == Undo::Cancellation {
+            return self.close(Ending::Outcome(ExecutionOutcome::Cancelled { terminated: false })).await;
+        }
         let failing = self.record.failing.as_ref().map(|failing| failing.outcome.clone());
         let has_failed = answer.is_err() && failing.is_none();
         let outcome = match (answer, failing) {
@@ -185,7 +189,7 @@ impl Driver {
         self.stop_steps();
         self.finish_jobs().await?;
         let entries = self.shared.lock().replay.take_fresh();
-        let close = Close { lease: self.lease, entries, ending, on_failure: self.on_failure() };
+        let close = Close { lease: self.lease, entries, ending, cleanup: self.cleanup() };
         self.service.close_turn(&self.record, close).await?;
         Ok(TurnEnd::Closed)
     }
@@ -206,8 +210,7 @@ impl Driver {
         self.note_retries();
         let entries = self.shared.lock().replay.take_fresh();
         if !entries.is_empty() {
-            let on_failure = self.on_failure();
-            self.record = self.service.record_turn(&self.record, self.lease, entries, on_failure).await?;
+            self.record = self.service.record_turn(&self.record, self.lease, entries, self.cleanup()).await?;
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
-use tickover_core::execution::Execution;
-use tickover_core::execution::journal::ON_FAILURE_PREFIX;
+use tickover_core::execution::journal::{ON_CANCEL_PREFIX, ON_FAILURE_PREFIX};
+use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
 use tickover_core::lane::Lane;
@@ -29,14 +29,14 @@ pub(crate) struct Facts {
     /// The queue of remote steps that name none.
     pub(crate) queue: QueueName,
     pub(crate) trace: Option<TraceContext>,
-    /// The deadline of the run, the execution, or `on_failure`.
+    /// The deadline of the run, the execution, or the handler of its failure or cancellation.
     pub(crate) deadline_at: Option<Timestamp>,
     /// When the invocation that the turn runs in ends.
     pub(crate) limit_at: Option<Timestamp>,
     pub(crate) cancelled: bool,
     /// The number of the run whose work this one repeats, or of this run.
     pub(crate) work: u32,
-    /// The prefix of all names: `on_failure` has names of its own.
+    /// The prefix of all names: `on_failure` and `on_cancel` have names of their own.
     pub(crate) prefix: String,
     pub(crate) patches: &'static [&'static str],
     /// Mocks that run instead of the steps of the same kind.
@@ -52,11 +52,17 @@ impl Facts {
         patches: &'static [&'static str],
         reopened: u32,
     ) -> Self {
-        let prefix = match (&record.failing, reopened) {
+        let handler = record.failing.as_ref().map(|failing| match failing.outcome {
+            ExecutionOutcome::Cancelled { .. } => ON_CANCEL_PREFIX,
+            ExecutionOutcome::Completed { .. }
+            | ExecutionOutcome::Failed { .. }
+            | ExecutionOutcome::TimedOut { .. } => ON_FAILURE_PREFIX,
+        });
+        let prefix = match (handler, reopened) {
             (None, _) => String::new(),
-            (Some(_), 0) => format!("{ON_FAILURE_PREFIX}:"),
-            // The steps of `on_failure` for an earlier failure run again for this one.
-            (Some(_), times) => format!("{ON_FAILURE_PREFIX}.{times}:"),
+            (Some(handler), 0) => format!("{handler}:"),
+            // The steps of a handler for an earlier failure run again for this one.
+            (Some(handler), times) => format!("{handler}.{times}:"),
         };
         let seed = u64::from_be_bytes(*record.incarnation.as_bytes());
         let mut facts = Self {

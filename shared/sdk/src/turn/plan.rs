@@ -46,7 +46,7 @@ impl Driver {
 
     /// Whether nothing new may start.
     fn is_stopped(&self) -> bool {
-        self.record.cancel_requested || self.record.paused || self.has_answer()
+        self.is_stopping() || self.record.paused || self.has_answer()
     }
 
     /// Whether the turn has nothing to run and nothing to wait for.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
 use tickover_core::duration::Millis;
-use tickover_core::execution::journal::{ON_FAILURE_PREFIX, UNDO_PREFIX};
+use tickover_core::execution::journal::{UNDO_PREFIX, is_after_failure};
 use tickover_core::execution::replay::{Bounds, ClaimError, Replay};
 use tickover_core::execution::{Slot, TimedAttempt};
 use tickover_core::id::{BlobId, NameError, StepName};
@@ -16,7 +16,7 @@ use tickover_core::time::{Timestamp, earliest};
 
 use super::facts::Facts;
 use super::need::{Inline, Need, Rank, Stage, Waiting};
-use crate::ctx::{UndoStep, is_undo_step};
+use crate::ctx::UndoStep;
 use crate::error::Error;
 
 /// The state of a turn.
@@ -45,6 +45,7 @@ pub(crate) struct State {
     pub(crate) verdict: Option<Verdict>,
     /// The undo steps, in order of registration. They run in reverse order.
     pub(crate) undoing: Vec<(String, Option<UndoStep>)>,
+    pub(crate) undo: Undo,
     /// Remote steps that the code no longer waits for and that have to be ended.
     pub(crate) losers: Vec<StepName>,
     /// Whether others' outcomes have to be read as soon as possible.
@@ -57,6 +58,17 @@ pub(crate) struct State {
     pub(super) own_waker: Waker,
     texts: HashMap<BlobId, Json>,
     counts: BTreeMap<String, u32>,
+}
+
+/// What is undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undo {
+    /// The code runs, or it has ended without an error.
+    NotYet,
+    /// The code has ended with an error.
+    Failure,
+    /// The code was stopped because the execution is to be cancelled.
+    Cancellation,
 }
 
 /// The outcome, from before the current delivery, that the code may take now.
@@ -98,6 +110,7 @@ impl State {
             last_delivered: None,
             verdict: None,
             undoing: vec![],
+            undo: Undo::NotYet,
             losers: vec![],
             needs_read: false,
             dropping_ends: false,
@@ -258,10 +271,15 @@ impl State {
         self.needs.values().filter(|waiting| waiting.waker.is_some()).count()
     }
 
-    /// Whether a name belongs to the code that runs now: the workflow's, or `on_failure`.
+    /// Whether there is something to undo, or it is being undone.
+    pub(crate) fn undoes(&self) -> bool {
+        self.undo != Undo::NotYet || self.undoing.iter().any(|(_, undoing)| undoing.is_some())
+    }
+
+    /// Whether a name belongs to the code that runs now: the workflow's, or that of a handler.
     pub(crate) fn is_of_this_code(&self, name: &StepName) -> bool {
         match self.facts.prefix.as_str() {
-            "" => !name.as_str().starts_with(ON_FAILURE_PREFIX) && !is_undo_step(name),
+            "" => !is_after_failure(name),
             prefix => name.as_str().starts_with(prefix),
         }
     }

@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::Record;
+use tickover_core::execution::command::{Cleanup, Record};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::replay::Merged;
 use tickover_core::execution::{Execution, Turn};
@@ -18,9 +18,14 @@ use super::state::State;
 use crate::keeper::{Extend, Keeper};
 
 impl Driver {
-    /// The timeout of `on_failure`, if the workflow has one.
-    pub(super) fn on_failure(&self) -> Option<Millis> {
-        self.workflow.terms().on_failure
+    /// What the code does if it ends early.
+    pub(super) fn cleanup(&self) -> Cleanup {
+        let on_failure = self.workflow.terms().on_failure;
+        Cleanup {
+            on_failure,
+            on_cancel: self.workflow.on_cancel_timeout(),
+            undoes: self.shared.lock().undoes(),
+        }
     }
 
     /// Starts to write the new entries. If a write is in progress, the next one takes them.
@@ -36,7 +41,7 @@ impl Driver {
         };
         self.busy.writing = true;
         let (service, record) = (self.service.clone(), self.record.clone());
-        let brought = Record { lease: self.lease, entries, on_failure: self.on_failure(), timed_attempts };
+        let brought = Record { lease: self.lease, entries, cleanup: self.cleanup(), timed_attempts };
         self.jobs.push(Box::pin(async move {
             let stored = service.record_progress(&record, brought).await;
             Done::Stored(stored.map(Box::new))

@@ -6,6 +6,7 @@ mod attempts;
 mod batch_deaths;
 mod batches;
 mod beats;
+mod cancellations;
 mod combine;
 mod durable;
 mod endings;

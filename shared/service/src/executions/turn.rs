@@ -3,7 +3,9 @@
 use futures::FutureExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Command, Ending, Record, ReleaseReason, StartTurn, Suspend};
+use tickover_core::execution::command::{
+    Cleanup, Close, Command, Ending, Record, ReleaseReason, StartTurn, Suspend,
+};
 use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{HintedTurn, TurnHint};
@@ -203,9 +205,9 @@ impl Service {
         execution: &Execution,
         lease: LeaseId,
         entries: Vec<Entry>,
-        on_failure: Option<Millis>,
+        cleanup: Cleanup,
     ) -> Result<Execution, ServiceError> {
-        self.record_progress(execution, Record { lease, entries, on_failure, timed_attempts: None }).await
+        self.record_progress(execution, Record { lease, entries, cleanup, timed_attempts: None }).await
     }
 
     /// The same, for a worker that reports which attempts it has in progress.

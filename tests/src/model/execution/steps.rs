@@ -5,7 +5,7 @@ use tickover_core::command::Isolation;
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{
-    Close, CodeTerms, Command, Ending, Given, SendEvent, Start, StartPolicy, StartTurn, Suspend,
+    Cleanup, Close, CodeTerms, Command, Ending, Given, SendEvent, Start, StartPolicy, StartTurn, Suspend,
 };
 use tickover_core::execution::decide;
 use tickover_core::execution::decision::{Decision, Reply, StartTurnReply, SuspendReply};
@@ -288,7 +288,7 @@ impl ExecutionProtocol {
         }
         if done {
             let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-            return Some(Command::Close(Close { lease, entries, ending, on_failure: None }));
+            return Some(Command::Close(Close { lease, entries, ending, cleanup: Cleanup::default() }));
         }
         Some(Command::Suspend(Suspend {
             lease,
@@ -297,7 +297,7 @@ impl ExecutionProtocol {
             seen_wakes: turn.seen_wakes,
             until: None,
             awaits_others: self.waits == Waits::ForSteps,
-            on_failure: None,
+            cleanup: Cleanup::default(),
         }))
     }
 }

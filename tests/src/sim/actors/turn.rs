@@ -8,7 +8,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::execution::ExecutionOutcome;
-use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, open_steps, pending_events};
 use tickover_core::execution::replay::Replay;
 use tickover_core::id::{ExecutionId, StepName};
@@ -248,8 +248,8 @@ impl RunningTurn<'_> {
     }
 
     async fn close(&mut self, ending: Ending) -> Result<(), Stop> {
-        let (lease, on_failure) = (self.turn.lease, self.on_failure());
-        let close = Close { lease, entries: std::mem::take(&mut self.fresh), ending, on_failure };
+        let (lease, cleanup) = (self.turn.lease, self.cleanup());
+        let close = Close { lease, entries: std::mem::take(&mut self.fresh), ending, cleanup };
         let dice = &self.process.gate.dice;
         let again = (self.process.world.in_fault_phase() && dice.chance(100)).then(|| close.clone());
         self.process.close_turn(&self.turn, &self.execution, close).await?;
@@ -270,7 +270,7 @@ impl RunningTurn<'_> {
             seen_wakes: self.seen_wakes,
             until: block.until,
             awaits_others: block.others,
-            on_failure: self.on_failure(),
+            cleanup: self.cleanup(),
         };
         // Before the write: if the process dies just after it, the operator still sends the event.
         if block.event {
@@ -292,7 +292,7 @@ impl RunningTurn<'_> {
     async fn record(&mut self) -> Result<(), Stop> {
         let entries = std::mem::take(&mut self.fresh);
         let before = self.execution.version;
-        let brought = (entries, self.on_failure());
+        let brought = (entries, self.cleanup());
         let execution = self.process.record_turn(&self.turn, &self.execution, brought).await?;
         self.saw(execution, before).await
     }
@@ -320,8 +320,8 @@ impl RunningTurn<'_> {
         self.journal.push(entry);
     }
 
-    fn on_failure(&self) -> Option<Millis> {
-        self.script.on_failure.map(|one| one.budget)
+    fn cleanup(&self) -> Cleanup {
+        Cleanup { on_failure: self.script.on_failure.map(|one| one.budget), ..Cleanup::default() }
     }
 
     fn did(&self, what: Done) {

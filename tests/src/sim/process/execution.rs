@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Close, ReleaseReason, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, ReleaseReason, Suspend};
 use tickover_core::execution::journal::{Entry, StepOutcome};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
@@ -189,11 +189,11 @@ impl Process {
         &self,
         turn: &HeldTurn,
         execution: &Execution,
-        (entries, on_failure): (Vec<Entry>, Option<Millis>),
+        (entries, cleanup): (Vec<Entry>, Cleanup),
     ) -> Result<Execution, ServiceError> {
         let asked = TurnCall::Record(entries.clone());
         let record =
-            async |service: Service| service.record_turn(execution, turn.lease, entries, on_failure).await;
+            async |service: Service| service.record_turn(execution, turn.lease, entries, cleanup).await;
         self.of_turn(turn, asked, |after: &Execution| ExecutionCallAnswer::Written(after.version), record)
             .await
     }

@@ -1,32 +1,34 @@
-//! cancel: at once if no turn is in progress; otherwise a turn sees the request and stops. terminate: at once in any
-//! case.
+//! cancel: at once if no turn is in progress and nothing has to be undone; otherwise a turn sees the request, stops the
+//! code and undoes what it has done. terminate: at once in any case.
 
 use crate::command::Context;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::update::{expired_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, append, closing};
+use crate::execution::update::{expired_or_unchanged, turn, update};
+use crate::execution::{Execution, ExecutionOutcome, append, closing, due};
 
 pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'_>) -> Decision {
     let after_expiry = closing::expire(execution, context);
     let current = after_expiry.as_ref().unwrap_or(execution);
     let outcome = |changed| Ok(Reply::Changed { changed });
-    match &current.state {
-        ExecutionState::Closing(_) | ExecutionState::Ended(_) => {
-            expired_or_unchanged(execution, after_expiry, context, outcome(false))
+    // Code that handles a failure or a cancellation ends by itself: it has a deadline of its own.
+    let is_ending = current.failing.is_some() || current.cancel_requested;
+    if current.closed().is_some() || !terminate && is_ending {
+        let mut decision = expired_or_unchanged(execution, after_expiry, context, outcome(false));
+        if decision.writes.is_empty() {
+            // This may be the same call, repeated, and its hint may have been lost.
+            let hint = due::hint_under_way_at(execution).filter(|at| *at <= context.now);
+            decision.effects.extend(hint.map(|at| turn(execution, at)));
         }
-        ExecutionState::Running(turn) if !terminate && turn.lease_expires_at > context.now => {
-            if current.cancel_requested {
-                return Decision::unchanged(execution, outcome(false));
-            }
-            let mut after = current.clone();
-            after.cancel_requested = true;
+        return decision;
+    }
+    let mut after = current.clone();
+    if terminate {
+        closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: true }, context);
+    } else {
+        closing::cancel(&mut after, context);
+        if after.cancel_requested {
             append::note(&mut after, "cancel_requested", context);
-            update(execution, after, context, outcome(true))
-        }
-        ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
-            let mut after = current.clone();
-            closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: terminate }, context);
-            update(execution, after, context, outcome(true))
         }
     }
+    update(execution, after, context, outcome(true))
 }

@@ -21,7 +21,7 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
     let mut after = execution.clone();
     // This doesn't check the limits: a run that has reached them must be able to end.
     append::append(&mut after, &close.entries);
-    record::apply_progress(&mut after, &close.entries, close.on_failure, context.limits);
+    record::apply_progress(&mut after, &close.entries, Some(close.cleanup), context.limits);
     let closed = Ok(Reply::Closed { duplicate: false });
     match &close.ending {
         Ending::Outcome(outcome) => {
@@ -89,6 +89,7 @@ pub(super) fn new_run(execution: &mut Execution, begins_with: &[Entry], starts_a
     execution.run_started_at = starts_at;
     execution.run_deadline_at = execution.timeouts.run.map(|timeout| starts_at.plus(timeout));
     execution.attempt = execution.attempt.map(|attempt| RunAttempt::first_of(attempt.of));
+    execution.undoes = false;
     execution.journal.clear();
     execution.sealed = None;
     execution.open_steps = 0;

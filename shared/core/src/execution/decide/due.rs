@@ -76,7 +76,7 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
 pub(super) fn release_overdue_turn(execution: &Execution, context: &Context<'_>) -> Option<Execution> {
     attempts::is_overdue(execution, context.now).then(|| {
         let mut after = execution.clone();
-        closing::release_turn(&mut after, context.now, context.now);
+        closing::lose_turn(&mut after, context.now);
         size::note_if_it_fits(&mut after, append::TURN_LOST, context);
         after
     })

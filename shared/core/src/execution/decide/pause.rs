@@ -53,7 +53,7 @@ fn catch_up(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         // Its message was deleted when the lease expired.
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
             execution.idle_turns = closing::idle_turns(execution);
-            closing::release_turn(execution, context.now, context.now);
+            closing::lose_turn(execution, context.now);
             size::note_if_it_fits(execution, append::TURN_LOST, context);
         }
         // During the pause, steps may have become ready that no turn started. So a turn checks, whatever the execution

@@ -1,9 +1,8 @@
 //! record: the new journal entries of a turn are recorded, and the turn continues.
 
 use crate::command::Context;
-use crate::duration::Millis;
 use crate::error::Reject;
-use crate::execution::command::Record;
+use crate::execution::command::{Cleanup, Record};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::Entry;
 use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
@@ -15,7 +14,7 @@ pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'
     if after_expiry.is_some() || turn_with_lease(execution, &record.lease).is_none() {
         return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
-    match with(execution, &record.entries, record.on_failure, context) {
+    match with(execution, &record.entries, Some(record.cleanup), context) {
         Ok(mut after) => {
             if let Some(timed_attempts) = &record.timed_attempts {
                 attempts::list(&mut after, timed_attempts, context.limits);
@@ -30,24 +29,32 @@ pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'
 pub(super) fn with(
     execution: &Execution,
     new_entries: &[Entry],
-    on_failure: Option<Millis>,
+    cleanup: Option<Cleanup>,
     context: &Context<'_>,
 ) -> Result<Execution, Reject> {
     let mut after = execution.clone();
     append::record(&mut after, new_entries, context)?;
-    apply_progress(&mut after, new_entries, on_failure, context.limits);
+    apply_progress(&mut after, new_entries, cleanup, context.limits);
     Ok(after)
 }
 
 /// A worker that knows the workflow is making progress: the execution isn't stuck. If there are new entries, the turn
-/// isn't idle.
+/// isn't idle. If it doesn't say what its code does when it ends early, the code may have something to undo.
 pub(super) fn apply_progress(
     execution: &mut Execution,
     new_entries: &[Entry],
-    on_failure: Option<Millis>,
+    cleanup: Option<Cleanup>,
     limits: &Limits,
 ) {
-    execution.on_failure = on_failure.or(execution.on_failure);
+    match cleanup {
+        Some(Cleanup { on_failure, on_cancel, undoes }) => {
+            // The start may have given one that the code hasn't.
+            execution.on_failure = on_failure.or(execution.on_failure);
+            execution.on_cancel = on_cancel;
+            execution.undoes = undoes;
+        }
+        None => execution.undoes = true,
+    }
     execution.stuck = None;
     attempts::note(execution, new_entries, limits);
     if !new_entries.is_empty() {

@@ -21,7 +21,7 @@ pub(super) fn decide(
         return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();
-    if execution.cancel_requested {
+    if execution.cancel_requested && !execution.undoes {
         // No worker is left that could see the request.
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
     } else {

@@ -3,9 +3,11 @@
 use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::journal::{Entry, Happened};
+use crate::execution::journal::{Entry, Happened, UNDO_PREFIX};
 use crate::execution::update::{expired_or_unchanged, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck, append, closing};
+use crate::execution::{
+    Execution, ExecutionOutcome, ExecutionState, ExecutionStatus, Stuck, append, closing,
+};
 use crate::id::StepName;
 
 use super::restart::reopened;
@@ -24,7 +26,9 @@ pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'
     append::append(&mut after, &[Entry { at: context.now, what }]);
     closing::make_pending(&mut after, context.now, context.now);
     if execution.closed().is_some() {
-        after.cancel_requested = false;
+        // Its code is stopped again, and the rest is undone.
+        after.cancel_requested = matches!(execution.status(), ExecutionStatus::Cancelled);
+        after.undoes = after.cancel_requested;
         after.progress = None;
         return reopened(execution, after, context);
     }
@@ -41,6 +45,12 @@ fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Opt
                 }
             }
             ExecutionOutcome::TimedOut { kind } => return Some(Reject::ExecutionDeadline { kind: *kind }),
+            // What was undone because of a cancellation can be tried again, and nothing else.
+            ExecutionOutcome::Cancelled { terminated: false } if name.as_str().starts_with(UNDO_PREFIX) => {
+                if !may_have_step(execution, name) {
+                    return Some(Reject::UnknownStep { name: name.to_string() });
+                }
+            }
             ExecutionOutcome::Completed { .. } | ExecutionOutcome::Cancelled { .. } => {
                 return Some(Reject::ExecutionClosed { status });
             }

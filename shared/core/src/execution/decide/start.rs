@@ -161,6 +161,8 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         pending_events: 0,
         attempt: None,
         on_failure: start.on_failure,
+        on_cancel: None,
+        undoes: false,
         failing: None,
         cancel_requested: false,
         paused: false,

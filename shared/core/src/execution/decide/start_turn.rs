@@ -81,8 +81,7 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         // Its deadline passed before a worker with the code set it.
         return reply_closing(update(execution, after_expiry, context, spent));
     }
-    if execution.cancel_requested {
-        // The worker that would have seen the request is lost.
+    if execution.cancel_requested && !execution.may_undo() {
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
         return reply_closing(update(execution, after, context, spent));
     }

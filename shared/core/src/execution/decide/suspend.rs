@@ -24,13 +24,13 @@ pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context
     if after_expiry.is_some() || turn_with_lease(execution, &suspend.lease).is_none() {
         return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
-    let mut after = match record::with(execution, &suspend.entries, suspend.on_failure, context) {
+    let mut after = match record::with(execution, &suspend.entries, Some(suspend.cleanup), context) {
         Ok(after) => after,
         Err(reject) => return Decision::refuse(Some(execution), reject),
     };
     let answer = |reply| Ok(Reply::Suspended(reply));
     let unseen = suspend.seen_version != execution.version || suspend.seen_wakes != execution.wakes;
-    if unseen || execution.cancel_requested {
+    if unseen {
         if suspend.entries.is_empty() {
             return Decision::unchanged(execution, answer(SuspendReply::GoOn));
         }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod attempts;
+mod cancellations;
 mod ends;
 mod events;
 mod fixture;

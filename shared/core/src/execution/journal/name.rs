@@ -7,6 +7,8 @@ pub const UNDO_PREFIX: &str = "undo:";
 
 /// The prefix of the names that the code after a failure uses.
 pub const ON_FAILURE_PREFIX: &str = "on_failure";
+/// The prefix of the names that the code after a cancellation uses.
+pub const ON_CANCEL_PREFIX: &str = "on_cancel";
 /// The prefix of the names of children: `child:` and the execution's id, or its name.
 pub const CHILD_PREFIX: &str = "child:";
 /// The prefix before [`CHILD_PREFIX`] of the name under which only the child's start is awaited. People know it by the
@@ -18,15 +20,16 @@ pub const PAGE_PREFIX: &str = "map:";
 /// The workflow of a paged map's pages.
 pub const PAGE_WORKFLOW: &str = "tickover.map";
 
-/// A name without the prefix of the failure handler's names.
+/// A name without the prefix of the names of a handler of failures or cancellations.
 pub fn own_part(name: &StepName) -> &str {
     let name = name.as_str();
     // Its second run has the prefix `on_failure.1:`.
-    let rest = name.strip_prefix(ON_FAILURE_PREFIX).filter(|rest| rest.starts_with([':', '.']));
+    let rest = name.strip_prefix(ON_FAILURE_PREFIX).or_else(|| name.strip_prefix(ON_CANCEL_PREFIX));
+    let rest = rest.filter(|rest| rest.starts_with([':', '.']));
     rest.and_then(|rest| rest.split_once(':')).map_or(name, |(_, rest)| rest)
 }
 
-/// Whether a name is that of code that ran after a failure, or that undid a step.
+/// Whether a name is that of code that ran after a failure or a cancellation, or that undid a step.
 pub fn is_after_failure(name: &StepName) -> bool {
     name.as_str().starts_with(UNDO_PREFIX) || own_part(name) != name.as_str()
 }
@@ -62,6 +65,8 @@ mod tests {
             ("charge", "charge"),
             ("on_failure:charge", "charge"),
             ("on_failure.2:child:a", "child:a"),
+            ("on_cancel:charge", "charge"),
+            ("on_cancel.1:undo:a", "undo:a"),
             ("on_failures:charge", "on_failures:charge"),
             ("on_failure", "on_failure"),
         ] {

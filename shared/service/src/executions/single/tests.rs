@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Ending};
+use tickover_core::execution::command::{Cleanup, Close, Ending};
 use tickover_core::execution::{ExecutionOutcome, ExecutionStatus};
 use tickover_core::flow::{FlowRequest, Unique};
 use tickover_core::id::{FlowKey, TaskKind, WorkflowName};
@@ -67,7 +67,7 @@ impl Scene {
     async fn run_turn(&self) -> Option<String> {
         let turn = self.take_one().await?;
         let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-        let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+        let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
         self.service.close_turn(&turn.execution, close).await.unwrap();
         self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
         turn.input.map(|json| json.as_str().to_owned())

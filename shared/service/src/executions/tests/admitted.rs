@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Ending};
+use tickover_core::execution::command::{Cleanup, Close, Ending};
 use tickover_core::execution::{ExecutionOutcome, ExecutionStatus};
 use tickover_core::flow::{Concurrency, FlowRequest};
 use tickover_core::id::{FlowKey, QueueName, WorkflowName};
@@ -33,7 +33,7 @@ fn requests() -> [StartRequest; 3] {
 /// Ends a turn, or leaves it as a dead process would.
 async fn end(scene: &Scene, turn: StartedTurn) -> bool {
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-    let close = Close { lease: turn.lease, entries: vec![], ending, on_failure: None };
+    let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
     let closed = scene.service.close_turn(&turn.execution, close).await.is_ok();
     if closed {
         scene.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Ending, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Parent, ParentClosePolicy};
 use tickover_core::id::{EventName, ExecutionId, LeaseId, QueueName, StepName, TaskKind, WorkflowName};
@@ -342,7 +342,7 @@ impl Scene {
             seen_wakes: turn.execution.wakes,
             until: None,
             awaits_others,
-            on_failure: None,
+            cleanup: Cleanup::default(),
         };
         self.service.suspend_turn(&turn.execution, suspend).await.unwrap();
         self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
@@ -355,7 +355,7 @@ impl Scene {
         entries: Vec<Entry>,
         ending: Ending,
     ) {
-        let close = Close { lease, entries, ending, on_failure: None };
+        let close = Close { lease, entries, ending, cleanup: Cleanup::default() };
         self.service.close_turn(execution, close).await.unwrap();
     }
 

@@ -110,7 +110,7 @@ fn a_missed_deadline_is_dealt_with_as_well_and_the_old_deadlines_no_longer_count
 #[test]
 fn the_code_for_failures_may_be_known_only_once_a_turn_has_begun() {
     let scene = execution().started().start_turn("a").suspend("a", |suspend| {
-        suspend.on_failure = Some(super::fixture::span("1m"));
+        suspend.cleanup.on_failure = Some(super::fixture::span("1m"));
     });
     scene.send_event("go").start_turn("b").fail("b").is(Status::Pending);
 }
@@ -123,9 +123,12 @@ fn a_cancelled_execution_has_no_failure_to_deal_with() {
 }
 
 #[test]
-fn the_code_for_failures_is_not_asked_to_cancel_because_the_other_was() {
-    let scene = execution().on_failure("5m").started().start_turn("a").cancel().fail("a");
-    assert!(!scene.record().cancel_requested);
+fn code_that_deals_with_a_failure_goes_on_after_a_cancellation() {
+    let failing = || execution().on_failure("5m").started().start_turn("a").fail("a").is(Status::Pending);
+    failing().cancel().replies(Reply::Changed { changed: false }).changes_nothing();
+    let scene = failing().start_turn("b").cancel().changes_nothing();
+    scene.complete("b").is(Status::Completed);
+    failing().terminate().ended_as(&ExecutionOutcome::Cancelled { terminated: true });
 }
 
 // ---- closing

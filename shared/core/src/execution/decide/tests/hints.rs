@@ -69,6 +69,14 @@ fn the_hint_of_an_event_may_be_lost_as_well() {
 }
 
 #[test]
+fn the_hint_for_a_look_at_others_may_be_lost_and_whoever_wakes_the_execution_sends_another() {
+    let looks = || execution().started().start_turn("a").wait_for_others("a").next_tick_seeing(EMPTY);
+    let looked = || looks().next_tick_seeing(EMPTY).replies(DISPATCHED);
+    looked().at("12m").send_event("go").sends_hint_for("12m").send_event("go").sends_nothing();
+    looked().at("12m").pause().resume().sends_hint_for("12m");
+}
+
+#[test]
 fn an_execution_that_the_tick_never_has_to_act_on_leaves_the_index() {
     let scene = execution().started().edit(|record| record.paused = true).next_tick();
     scene.replies(REARMED).writes_the_record().has_no_due().tick().replies(NOTHING).changes_nothing();

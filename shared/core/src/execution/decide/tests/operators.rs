@@ -26,12 +26,12 @@ fn kinds(scene: &Scene) -> Vec<String> {
 // ---- cancel and terminate
 
 #[test]
-fn where_no_turn_is_under_way_a_cancellation_ends_the_execution_at_once() {
+fn where_no_turn_is_under_way_and_nothing_is_undone_a_cancellation_ends_the_execution_at_once() {
     let cancelled = ExecutionOutcome::Cancelled { terminated: false };
     let standing = [
         execution().started(),
         execution().started().start_turn("a").wait("a"),
-        execution().started().take_for("a", "1m").at("1m"),
+        execution().started().start_turn("a").release("a", "1m"),
     ];
     for scene in standing {
         let scene = scene.cancel().replies(Reply::Changed { changed: true }).ended_as(&cancelled);
@@ -47,12 +47,12 @@ fn a_cancellation_during_a_turn_is_left_to_its_code() {
         scene.is(Status::Running).cancel().replies(Reply::Changed { changed: false }).changes_nothing();
     let cancelled = ExecutionOutcome::Cancelled { terminated: false };
     scene.close("a", cancelled.clone()).ended_as(&cancelled);
-    // Its worker releases the turn or is lost: no worker is left to see the request.
+    // Its worker releases the turn: none is left to see the request.
     let requested = || execution().started().start_turn("a").cancel();
     requested().release("a", "0s").ended_as(&cancelled).has_ended();
-    requested().at("1m").start_turn("b").replies(SPENT).ended_as(&cancelled).has_ended();
-    // Code that finishes before it sees the request completes the execution.
+    // Code that finishes before it sees the request completes the execution. If it fails, it counts as cancelled.
     requested().complete("a").is(Status::Completed);
+    requested().fail("a").ended_as(&cancelled).has_ended();
 }
 
 #[test]

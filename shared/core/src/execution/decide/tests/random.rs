@@ -12,7 +12,7 @@ use crate::command::Context;
 use crate::command::Isolation;
 use crate::decision::Effect;
 use crate::execution::command::{
-    Bounce, Close, CodeTerms, Command, End, Ending, Record, Rerun, SendEvent, StartTurn, Suspend,
+    Bounce, Cleanup, Close, CodeTerms, Command, End, Ending, Record, Rerun, SendEvent, StartTurn, Suspend,
 };
 use crate::execution::decide;
 use crate::execution::decision::Reply;
@@ -43,6 +43,12 @@ struct Life {
 fn terms() -> CodeTerms {
     let timeouts = ExecutionTimeouts { execution: Some(span("20m")), run: Some(span("5m")) };
     CodeTerms { timeouts, on_failure: None, attempts: None }
+}
+
+/// What the code does if it ends early: each of the four combinations.
+fn cleanup(of: usize) -> Cleanup {
+    let on_cancel = (of % 4 > 1).then(|| crate::duration::Millis::from_secs(60));
+    Cleanup { on_failure: None, on_cancel, undoes: of % 2 == 1 }
 }
 
 impl Life {
@@ -137,7 +143,7 @@ impl Life {
             Step::Record(whose, entries) => Command::Record(Record {
                 lease: self.lease(*whose),
                 entries: at(entries),
-                on_failure: None,
+                cleanup: cleanup(entries.len()),
                 timed_attempts: None,
             }),
             Step::Begin(whose, number, ms) => {
@@ -159,7 +165,7 @@ impl Life {
                 Command::Record(Record {
                     lease: self.lease(*whose),
                     entries,
-                    on_failure: None,
+                    cleanup: Cleanup::default(),
                     timed_attempts: None,
                 })
             }
@@ -168,7 +174,7 @@ impl Life {
                 Command::Record(Record {
                     lease: self.lease(*whose),
                     entries,
-                    on_failure: None,
+                    cleanup: Cleanup::default(),
                     timed_attempts: None,
                 })
             }
@@ -179,13 +185,13 @@ impl Life {
                 seen_wakes: wakes,
                 until: until.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms)),
                 awaits_others: *awaits_others,
-                on_failure: None,
+                cleanup: cleanup(entries.len()),
             }),
             Step::Close(whose, entries, outcome) => Command::Close(Close {
                 lease: self.lease(*whose),
                 entries: at(entries),
                 ending: Ending::Outcome(outcome.clone()),
-                on_failure: None,
+                cleanup: cleanup(entries.len()),
             }),
             Step::ContinueAsNew { whose, overlooks } => {
                 let journal =
@@ -195,7 +201,12 @@ impl Life {
                     events.pop();
                 }
                 let ending = Ending::ContinueAsNew { input: None, carried: events };
-                Command::Close(Close { lease: self.lease(*whose), entries: vec![], ending, on_failure: None })
+                Command::Close(Close {
+                    lease: self.lease(*whose),
+                    entries: vec![],
+                    ending,
+                    cleanup: Cleanup::default(),
+                })
             }
             Step::Heartbeat(whose) => Command::Heartbeat { lease: self.lease(*whose), entries: vec![] },
             Step::Release(whose, after, reason) => {
