@@ -45,7 +45,7 @@ fn a_leased_turn_needs_no_hint_and_a_lost_one_does() {
     let scene =
         execution().started().take_for("a", "1m").at("10m").tick_seeing(EMPTY).due("11m", DueKind::Backstop);
     let scene = scene.next_tick_seeing(EMPTY).due("12m", DueKind::Recheck).next_tick_seeing(EMPTY);
-    scene.replies(DISPATCHED).sends_hint_for("12m").start_turn("b").replies(TAKEN);
+    scene.replies(DISPATCHED).sends_hint_for("41m").start_turn("b").replies(TAKEN);
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn the_hint_of_an_event_may_be_lost_as_well() {
 fn the_hint_for_a_look_at_others_may_be_lost_and_whoever_wakes_the_execution_sends_another() {
     let looks = || execution().started().start_turn("a").wait_for_others("a").next_tick_seeing(EMPTY);
     let looked = || looks().next_tick_seeing(EMPTY).replies(DISPATCHED);
-    looked().at("12m").send_event("go").sends_hint_for("12m").send_event("go").sends_nothing();
-    looked().at("12m").pause().resume().sends_hint_for("12m");
+    looked().at("41m").send_event("go").sends_hint_for("41m").send_event("go").sends_nothing();
+    looked().at("41m").pause().resume().sends_hint_for("41m");
 }
 
 #[test]
