@@ -45,7 +45,7 @@ fn a_leased_turn_needs_no_hint_and_a_lost_one_does() {
     let scene =
         execution().started().take_for("a", "1m").at("10m").tick_seeing(EMPTY).due("11m", DueKind::Backstop);
     let scene = scene.next_tick_seeing(EMPTY).due("12m", DueKind::Recheck).next_tick_seeing(EMPTY);
-    scene.replies(DISPATCHED).sends_hint_for("41m").start_turn("b").replies(TAKEN);
+    scene.replies(DISPATCHED).sends_hint_for("12m").start_turn("b").replies(TAKEN);
 }
 
 #[test]
