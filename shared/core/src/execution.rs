@@ -445,6 +445,8 @@ impl Execution {
             && self.idle_turns == 0
             && self.journal.is_empty()
             && self.sealed.is_none()
+            && self.failing.is_none()
+            && !self.cancel_requested
     }
 
     /// Its result, if it completed with one.

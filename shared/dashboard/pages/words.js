@@ -82,6 +82,7 @@ export function next(record) {
     case 'execution_timeout': return ['Unless it has ended by ', when, ', it times out.'];
     case 'run_timeout': return ['Unless its run has ended by ', when, ', it times out.'];
     case 'on_failure_timeout': return ['Unless its code for failures has ended by ', when, ', it ends as failed.'];
+    case 'on_cancel_timeout': return ['Its code for cancellations has until ', when, '. Then it is cancelled in any case.'];
     case 'closes': return ['The steps and children that it left open are being ended.'];
     case 'schedule_to_close_timeout': return ['Unless it has ended by ', when, ', it times out for good.'];
     case 'schedule_to_start_timeout': return ['Unless a worker claims it by ', when, ', this attempt times out.'];

@@ -184,6 +184,8 @@ async fn several_arguments_are_an_array_and_a_bad_one_is_named() {
     queue = "orders",
     on_failure = refund,
     on_failure_timeout = "1m",
+    on_cancel = forget,
+    on_cancel_timeout = "2m",
     patches("new-tax", "two-boxes"), on_drift = "go_on"
 )]
 async fn fulfil(_ctx: Ctx, order: Order) -> Result<u32> {
@@ -195,6 +197,10 @@ async fn refund(_: Ctx, order: Order, failed: Cause) -> Result<Option<u32>, std:
         Cause::Step { .. } => Ok(Some(order.amount)),
         Cause::Body(_) | Cause::ExecutionDeadline | Cause::RunDeadline => Ok(None),
     }
+}
+
+async fn forget(_: Ctx, _: Order) -> Result<(), std::io::Error> {
+    Ok(())
 }
 
 #[tickover::workflow]
@@ -213,6 +219,7 @@ fn a_workflow_is_a_value_with_the_options_of_its_attribute() {
             retry: "fixed(2, 10s)",
             non_retryable: &["Declined"],
             on_failure_timeout: Some(Millis::from_secs(60)),
+            on_cancel_timeout: Some(Millis::from_secs(120)),
             queue: "orders",
             patches: &["new-tax", "two-boxes"],
             on_drift: tickover::OnDrift::GoOn,

@@ -125,6 +125,8 @@ bugs! {
     ClosesAtOnce, "closes-at-once", Policies;
     /// A turn is started although an operator has paused the execution.
     PauseIgnored, "pause-forgotten", Policies;
+    /// A cancellation ends an execution at once although its code has something to undo.
+    CancelUndoesNothing, "cancel-undoes-nothing", Policies;
     /// A step of a paused execution ends by its own timeout while it waits for a worker.
     TimeoutsInPauses, "timeouts-in-pauses", Policies;
     /// A deadline that passes ends an execution even if it has already ended.

@@ -27,6 +27,10 @@ pub struct Script {
     pub runs: u32,
     /// The code that runs after its failure, if there is any.
     pub on_failure: Option<OnFailure>,
+    /// Whether its steps are undone if it is cancelled.
+    pub undoes: bool,
+    /// How long the code may take that runs after a cancellation, if there is any.
+    pub on_cancel: Option<Millis>,
     /// Places of its join items: few, so that a fan-out already needs several.
     pub places: u16,
 }
@@ -114,14 +118,17 @@ impl Script {
         let on_failure =
             dice.chance(300).then(|| OnFailure { budget: dice.secs(20, 300), recovers: dice.chance(500) });
         let kind = if is_child { Kind::Child } else { Kind::Own };
-        Self { seed, kind, ops, end, runs, on_failure, places }
+        let undoes = more.chance(400);
+        let on_cancel = more.chance(300).then(|| more.secs(20, 300));
+        Self { seed, kind, ops, end, runs, on_failure, undoes, on_cancel, places }
     }
 
     /// A script with almost nothing to do.
     pub fn short(seed: u64) -> Self {
         let step = Op::Step { failures: 0, pause: Millis::ZERO, size: 5, exhausts: false };
         let (ops, end) = (vec![step], End::Completes);
-        Self { seed, kind: Kind::Short, ops, end, runs: 1, on_failure: None, places: 1 }
+        let (kind, runs, undoes) = (Kind::Short, 1, false);
+        Self { seed, kind, ops, end, runs, on_failure: None, undoes, on_cancel: None, places: 1 }
     }
 
     /// A script that kills the process that runs it.

@@ -215,6 +215,11 @@ fn a_turn_taken_from_a_paused_execution_is_caught() {
 }
 
 #[test]
+fn a_cancellation_that_undoes_nothing_is_caught() {
+    is_caught(Bug::CancelUndoesNothing);
+}
+
+#[test]
 fn a_timeout_of_a_step_that_waits_in_a_pause_is_caught() {
     is_caught(Bug::TimeoutsInPauses);
 }

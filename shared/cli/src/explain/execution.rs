@@ -156,10 +156,15 @@ fn trouble(execution: &ExecutionView, now: Timestamp) -> Vec<String> {
         let error =
             failing.error.as_ref().map(|error| format!(" ({})", error_line(error))).unwrap_or_default();
         let by = format!(" by {}", moment(failing.deadline_at, now));
-        lines.push(format!("It has failed{error}; its own code for that must be done{by}."));
+        let what = if failing.status == ExecutionStatus::Cancelled { "was cancelled" } else { "has failed" };
+        lines.push(format!("It {what}{error}; its own code for that must be done{by}."));
     }
     if execution.cancel_requested == Some(true) && execution.is_live() {
-        lines.push("Somebody asked to cancel it: its code stops at its next step.".to_owned());
+        let id = &execution.id;
+        lines.push(format!(
+            "Somebody asked to cancel it: its code stops at its next step, and its undo steps run. \
+             `tickover execution terminate {id}` ends it without them."
+        ));
     }
     if let Some(error) = &execution.error {
         lines.push(format!("Error: {}.", error_line(error)));
@@ -227,6 +232,9 @@ fn next(execution: &ExecutionView, now: Timestamp) -> String {
         "run_timeout" => format!("Next: unless its run has ended by {at}, it times out."),
         "on_failure_timeout" => {
             format!("Next: unless its code for failures is done by {at}, it stays failed.")
+        }
+        "on_cancel_timeout" => {
+            format!("Next: its code for cancellations has until {at}; then it is cancelled in any case.")
         }
         "closes" => "Next: the steps and children it left open are ended.".to_owned(),
         "deleted" => format!("Next: nothing, until the record is deleted {at}.{}", revival(execution)),
@@ -476,6 +484,24 @@ mod tests {
             &[
                 "It has failed (timed_out); its own code for that must be done by 2026-01-31T12:01:00.000Z (in 1m).",
             ],
+        );
+    }
+
+    #[test]
+    fn a_cancellation_says_what_runs_after_it() {
+        let at = "2026-01-31T12:01:00.000Z";
+        let handled = json!({"status": "cancelled", "deadline_at": at});
+        let next = json!({"what": "on_cancel_timeout", "at": at});
+        assert_says(
+            &json!({"status": "pending", "failing": handled, "next": next}),
+            &[
+                "It was cancelled; its own code for that must be done by 2026-01-31T12:01:00.000Z (in 1m).",
+                "Next: its code for cancellations has until 2026-01-31T12:01:00.000Z (in 1m); then it is cancelled",
+            ],
+        );
+        assert_says(
+            &json!({"status": "waiting", "cancel_requested": true}),
+            &["its undo steps run. `tickover execution terminate"],
         );
     }
 }

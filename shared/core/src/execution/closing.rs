@@ -55,29 +55,26 @@ pub(super) fn passed_deadline(execution: &Execution, now: Timestamp) -> Option<D
 /// its `on_cancel` code, if there is some and it isn't this code that ends here. What fails after a request to cancel it
 /// counts as cancelled.
 pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, context: &Context<'_>) {
-    let outcome = match outcome {
-        ExecutionOutcome::Failed { .. } | ExecutionOutcome::TimedOut { .. } if execution.cancel_requested => {
-            ExecutionOutcome::Cancelled { terminated: false }
-        }
-        outcome => outcome,
+    let outcome = if execution.cancel_requested && outcome.is_failure() {
+        ExecutionOutcome::Cancelled { terminated: false }
+    } else {
+        outcome
     };
-    let (is_failure, budget) = match &outcome {
-        ExecutionOutcome::Failed { .. } | ExecutionOutcome::TimedOut { .. } => (true, execution.on_failure),
-        ExecutionOutcome::Cancelled { terminated: false } => (false, execution.on_cancel),
-        ExecutionOutcome::Cancelled { terminated: true } | ExecutionOutcome::Completed { .. } => {
-            (false, None)
-        }
+    let budget = match &outcome {
+        ExecutionOutcome::Failed { .. } | ExecutionOutcome::TimedOut { .. } => execution.on_failure,
+        ExecutionOutcome::Cancelled { terminated: false } => execution.on_cancel,
+        ExecutionOutcome::Cancelled { terminated: true } | ExecutionOutcome::Completed { .. } => None,
     };
     match (execution.failing.take(), budget) {
         (None, Some(budget)) => start_handler(execution, outcome, budget, context),
         // The original failure stays the outcome, whatever else has failed since.
-        (Some(failing), _) if is_failure => close(execution, failing.outcome, context),
+        (Some(failing), _) if outcome.is_failure() => close(execution, failing.outcome, context),
         (_, _) => close(execution, outcome, context),
     }
 }
 
-/// Makes a turn of the `on_failure` or `on_cancel` code pending. Requests to cancel, pauses and idle turns before it don't
-/// count for it.
+/// Makes a turn of the `on_failure` or `on_cancel` code pending. Requests to cancel and idle turns before it don't count for
+/// it.
 fn start_handler(
     execution: &mut Execution,
     outcome: ExecutionOutcome,
@@ -104,12 +101,12 @@ pub(super) fn cancel(execution: &mut Execution, context: &Context<'_>) {
         execution.cancel_requested = true;
         return;
     }
+    execution.paused = false;
     if !execution.may_undo() {
         return conclude(execution, ExecutionOutcome::Cancelled { terminated: false }, context);
     }
     execution.cancel_requested = true;
     execution.undoes = true;
-    execution.paused = false;
     make_pending(execution, context.now, context.now);
 }
 

@@ -31,7 +31,7 @@ fn instants(execution: &Execution) -> [Option<Timestamp>; 3] {
     [whole, run, attempts::earliest_timeout_at(execution)]
 }
 
-/// The deadlines that count: while the `on_failure` code runs, only its own.
+/// The deadlines that count: while the `on_failure` or `on_cancel` code runs, only its own.
 fn deadlines(execution: &Execution) -> [Option<Timestamp>; 2] {
     match (&execution.state, &execution.failing) {
         (ExecutionState::Closing(_) | ExecutionState::Ended(_), _) => [None; 2],

@@ -150,7 +150,8 @@ pub fn events(before: Option<&Execution>, after: &Execution, now: Timestamp) -> 
                 let attempt = retry_at.and(after.attempt).map(|attempt| attempt.number);
                 changes.push(Change::ExecutionRunStarted { attempt, retry_at, run_deadline_at });
             }
-            if after.failing.is_some() && before.failing.is_none() {
+            let has_failed = after.failing.as_ref().is_some_and(|failing| failing.outcome.is_failure());
+            if has_failed && before.failing.is_none() {
                 changes.push(Change::ExecutionFailing);
             }
             if after.stuck.is_some() && before.stuck.is_none() {

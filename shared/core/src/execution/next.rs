@@ -1,7 +1,7 @@
 //! What happens next to an execution by itself, and when. This answers why an execution is still open.
 
 use crate::execution::due::attempt_timeout_at;
-use crate::execution::{DeadlineKind, Execution, ExecutionState, Waiting};
+use crate::execution::{DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Waiting};
 use crate::flow::Paced;
 use crate::time::Timestamp;
 
@@ -39,6 +39,8 @@ pub enum NextStep {
     Deadline(DeadlineKind),
     /// The deadline of the `on_failure` code passes.
     FailureDeadline,
+    /// The deadline of the `on_cancel` code passes.
+    CancelDeadline,
     /// The steps and children that it left open are ended.
     Closing,
     Deletion,
@@ -61,6 +63,7 @@ impl NextStep {
             Self::Deadline(DeadlineKind::Execution) => "execution_timeout",
             Self::Deadline(DeadlineKind::Run) => "run_timeout",
             Self::FailureDeadline => "on_failure_timeout",
+            Self::CancelDeadline => "on_cancel_timeout",
             Self::Closing => "closes",
             Self::Deletion => "deleted",
         }
@@ -118,10 +121,12 @@ fn at(what: NextStep, at: Option<Timestamp>) -> Option<Next> {
     at.map(|at| Next { what, at: Some(at) })
 }
 
-/// The deadlines that count now: while the `on_failure` code runs, only its own.
+/// The deadlines that count now: while the `on_failure` or `on_cancel` code runs, only its own.
 fn deadlines(execution: &Execution) -> [Option<Next>; 2] {
     if let Some(failing) = &execution.failing {
-        return [at(NextStep::FailureDeadline, Some(failing.deadline_at)), None];
+        let is_cancelled = matches!(failing.outcome, ExecutionOutcome::Cancelled { .. });
+        let what = if is_cancelled { NextStep::CancelDeadline } else { NextStep::FailureDeadline };
+        return [at(what, Some(failing.deadline_at)), None];
     }
     [
         at(NextStep::Deadline(DeadlineKind::Execution), execution.deadline_at),
@@ -141,7 +146,7 @@ mod tests {
     use super::*;
     use crate::duration::Millis;
     use crate::execution::journal::{Entry, Happened};
-    use crate::execution::{Closed, ExecutionOutcome, Failing, Ready, Turn, attempts, fixture};
+    use crate::execution::{Closed, Failing, Ready, Turn, attempts, fixture};
     use crate::id::{LeaseId, StepName};
     use crate::limits::Limits;
 
@@ -212,6 +217,9 @@ mod tests {
         let failing = Some(Failing { outcome, deadline_at: later(60) });
         let one = Execution { deadline_at: Some(NOW), failing, ..pending(NOW) };
         says(&one, NextStep::FailureDeadline, Some(later(60)));
+        let outcome = ExecutionOutcome::Cancelled { terminated: false };
+        let cancelled = Execution { failing: Some(Failing { outcome, deadline_at: later(60) }), ..one };
+        says(&cancelled, NextStep::CancelDeadline, Some(later(60)));
     }
 
     #[test]

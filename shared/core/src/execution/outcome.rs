@@ -69,4 +69,9 @@ impl ExecutionOutcome {
             Self::Cancelled { .. } => ExecutionStatus::Cancelled,
         }
     }
+
+    /// Whether it is a failure or a passed deadline.
+    pub const fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::TimedOut { .. })
+    }
 }

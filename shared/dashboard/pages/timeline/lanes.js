@@ -43,7 +43,7 @@ function laneOf(entry, lane) {
   if (kind === 'event_awaited') return lane('timer', 'an event');
   if (kind === 'captured') return lane('value', name);
   if (kind === 'turn_started' || kind === 'turn_lost') return lane('turns', 'turns');
-  if (kind === 'on_failure_started') return lane('handler', 'on_failure');
+  if (kind === 'on_failure_started' || kind === 'on_cancel_started') return lane('handler', kind.replace('_started', ''));
   return lane('execution', 'execution');
 }
 
@@ -73,7 +73,7 @@ function place(lane, entry, at) {
       return undefined;
     case 'timer_started': case 'event_awaited': begin(lane, at, 'wait', entry); lane.until = entry.until; return undefined;
     case 'turn_started': begin(lane, at, 'turn', entry); return undefined;
-    case 'on_failure_started': begin(lane, at, 'attempt', entry); return undefined;
+    case 'on_failure_started': case 'on_cancel_started': begin(lane, at, 'attempt', entry); return undefined;
     case 'execution_completed': lane.status = 'completed'; close(lane, at, 'whole', entry); return mark(lane, at, 'done', entry);
     case 'execution_failed': case 'execution_timed_out': case 'execution_cancelled':
       lane.status = entry.kind.replace('execution_', '');

@@ -134,8 +134,8 @@ function state(execution) {
   return h('div', { class: 'state' },
     h('p', {}, badge(execution.status), ' ', reason(execution), execution.closing ? ' Its open steps and children are being ended.' : ''),
     execution.stuck ? h('p', { class: 'problem' }, h('strong', {}, 'Stuck: '), errorText(execution.stuck)) : null,
-    execution.failing ? h('p', { class: 'problem' }, h('strong', {}, 'Failed'), execution.failing.error ? ` with ${errorText(execution.failing.error)}` : '', '. Its failure handler must end by ', both(execution.failing.deadline_at), '.') : null,
-    execution.cancel_requested && !execution.ended_at ? h('p', {}, 'A cancellation was requested: its code stops at its next step.') : null,
+    execution.failing ? h('p', { class: 'problem' }, h('strong', {}, execution.failing.status === 'cancelled' ? 'Cancelled' : 'Failed'), execution.failing.error ? ` with ${errorText(execution.failing.error)}` : '', '. Its handler for that must end by ', both(execution.failing.deadline_at), '.') : null,
+    execution.cancel_requested && !execution.ended_at ? h('p', {}, 'A cancellation was requested: its code stops at its next step, and its undo steps run.') : null,
     execution.error ? h('p', { class: 'problem' }, h('strong', {}, execution.error.code), ` ${execution.error.message}`) : null,
     facts([
       ['Workflow', h('a', { href: `#/executions?workflow=${encodeURIComponent(execution.workflow)}` }, execution.workflow)],

@@ -25,8 +25,12 @@ pub(super) fn timeline(execution: &Execution, journal: &[Entry]) -> String {
         line(entry.at, &happened(&entry.what, from));
     }
     if let Some(failing) = &execution.failing {
-        let at = failing.deadline_at.minus(execution.on_failure.unwrap_or_default());
-        line(at, &format!("on_failure began: {}", ending(&failing.outcome)));
+        let (handler, length) = match failing.outcome.is_failure() {
+            true => ("on_failure", execution.on_failure),
+            false => ("on_cancel", execution.on_cancel),
+        };
+        let at = failing.deadline_at.minus(length.unwrap_or_default());
+        line(at, &format!("{handler} began: {}", ending(&failing.outcome)));
     }
     if let Some(closed) = execution.closed() {
         line(closed.ended_at, &ending(&closed.outcome));

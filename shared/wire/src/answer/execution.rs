@@ -131,7 +131,8 @@ pub struct ExecutionView {
     /// doesn't ask for a stored result) wait for an operator's resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stuck: Option<ErrorView>,
-    /// The failure that the workflow's failure handler (`on_failure`) handles, before the execution ends with it.
+    /// What the workflow's handler (`on_failure` or `on_cancel`) handles before the execution ends with it: its failure or
+    /// its cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing: Option<FailingView>,
     /// Which deadline ended it.
@@ -224,11 +225,12 @@ pub struct CauseView {
     pub retries_exhausted: Option<bool>,
 }
 
-/// A failure that the workflow's failure handler (`on_failure`) handles.
+/// A failure or cancellation that the workflow's handler (`on_failure` or `on_cancel`) handles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailingView {
-    /// The status with which the execution ends, unless the handler returns a result: `failed` or `timed_out`.
+    /// The status with which the execution ends: `cancelled`; or `failed` or `timed_out`, unless the handler returns a
+    /// result.
     pub status: OpenExecutionStatus,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]

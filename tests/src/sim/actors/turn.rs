@@ -6,11 +6,10 @@ mod timed;
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::Execution;
-use tickover_core::execution::ExecutionOutcome;
 use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, open_steps, pending_events};
 use tickover_core::execution::replay::Replay;
+use tickover_core::execution::{Execution, ExecutionOutcome, Failing};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
@@ -162,6 +161,12 @@ impl RunningTurn<'_> {
         loop {
             self.look().await?;
             if self.execution.cancel_requested {
+                if let Flow::Blocked(block) = self.undo().await? {
+                    if self.suspend(block).await? {
+                        return Ok(());
+                    }
+                    continue;
+                }
                 let outcome = ExecutionOutcome::Cancelled { terminated: false };
                 return self.close(Ending::Outcome(outcome)).await;
             }
@@ -220,8 +225,26 @@ impl RunningTurn<'_> {
         if self.has_ended(&name) { Ok(Flow::Next) } else { self.step(name, 0, Millis::ZERO, Some(5)).await }
     }
 
+    /// Undoes what it has done, if it has begun anything. That may need more than one attempt.
+    async fn undo(&mut self) -> Result<Flow, Stop> {
+        let name = step("undo");
+        if !self.undoes() || self.has_ended(&name) {
+            return Ok(Flow::Next);
+        }
+        let failures = u32::from(self.script.seed.is_multiple_of(3));
+        self.step(name, failures, Millis::from_secs(40), Some(5)).await
+    }
+
+    /// Whether it has begun anything that is undone.
+    fn undoes(&self) -> bool {
+        self.script.undoes && self.journal.iter().any(|entry| named(&entry.what).is_some())
+    }
+
     async fn end(&mut self) -> Result<(), Stop> {
         let ending = match (&self.execution.failing, self.script.end) {
+            (Some(Failing { outcome: outcome @ ExecutionOutcome::Cancelled { .. }, .. }), _) => {
+                Ending::Outcome(outcome.clone())
+            }
             (Some(failing), _) => {
                 let recovers = self.script.on_failure.is_some_and(|one| one.recovers);
                 Ending::Outcome(if recovers { self.completed().await? } else { failing.outcome.clone() })
@@ -321,7 +344,8 @@ impl RunningTurn<'_> {
     }
 
     fn cleanup(&self) -> Cleanup {
-        Cleanup { on_failure: self.script.on_failure.map(|one| one.budget), ..Cleanup::default() }
+        let on_failure = self.script.on_failure.map(|one| one.budget);
+        Cleanup { on_failure, on_cancel: self.script.on_cancel, undoes: self.undoes() }
     }
 
     fn did(&self, what: Done) {

@@ -46,6 +46,7 @@ pub fn decide_execution(
         Bug::EventsLeftBehind => before.leave_events_behind(core(command, context)),
         Bug::ClosesAtOnce => edited(core(command, context), close_at_once),
         Bug::PauseIgnored => before.take_unpaused(),
+        Bug::CancelUndoesNothing => before.cancel_without_undo(),
         Bug::ExpiryAfterTheEnd => before.expire_the_ended(core(command, context)),
         Bug::JournalNeverSealed => before.keep_in_record(core(command, context)),
         Bug::ClaimedTurnsNotRecorded => core(&before.without_watermark(), context),
@@ -296,6 +297,20 @@ impl<'a> Before<'a> {
             }
         }
         edited(decision, |after| after.paused = self.execution.paused)
+    }
+
+    fn cancel_without_undo(&self) -> Decision {
+        if !matches!(self.command, Command::Cancel) {
+            return decide(Some(self.execution), self.command, self.context);
+        }
+        let done = Execution { undoes: false, ..self.execution.clone() };
+        let mut decision = decide(Some(&done), self.command, self.context);
+        for write in &mut decision.writes {
+            if let Write::UpdateExecution { before, .. } = write {
+                before.undoes = self.execution.undoes;
+            }
+        }
+        decision
     }
 
     fn expire_the_ended(&self, decision: Decision) -> Decision {

@@ -133,6 +133,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::EventsLeftBehind
         | Bug::ClosesAtOnce
         | Bug::PauseIgnored
+        | Bug::CancelUndoesNothing
         | Bug::TimeoutsInPauses
         | Bug::ExpiryAfterTheEnd
         | Bug::JournalNeverSealed

@@ -125,13 +125,17 @@ fn end_entries(described: &Described, end: Option<&RunEnd>) -> Vec<(Timestamp, T
         let view = TimelineEntryView { worker, ..new(turn.claimed_at, "turn_started") };
         entries.push((turn.claimed_at, view));
     }
-    if let (Some(failing), Some(length)) = (&execution.failing, execution.on_failure) {
+    let handler = execution.failing.as_ref().and_then(|failing| match failing.outcome.is_failure() {
+        true => Some((failing, execution.on_failure?, "on_failure_started")),
+        false => Some((failing, execution.on_cancel?, "on_cancel_started")),
+    });
+    if let Some((failing, length, kind)) = handler {
         let at = failing.deadline_at.minus(length);
         let view = TimelineEntryView {
             error: outcome::error(&failing.outcome),
             cause: outcome::cause(&failing.outcome),
             deadline_at: Some(failing.deadline_at.into()),
-            ..new(at, "on_failure_started")
+            ..new(at, kind)
         };
         entries.push((at, view));
     }

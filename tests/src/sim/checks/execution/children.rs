@@ -44,7 +44,8 @@ fn a_child_follows_its_policy(
     let until_now = steps.iter().filter(|one| one.number < step.number);
     let (mut asked, mut closed) = (false, false);
     for one in until_now {
-        asked |= one.after.cancel_requested;
+        // The code that runs after a failure or a cancellation isn't asked.
+        asked |= one.after.cancel_requested || one.after.failing.is_some();
         closed = one.after.closed().is_some();
     }
     match policy {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::execution::ExecutionState;
 use tickover_core::execution::command::{Command, StartTurn, Suspend};
 use tickover_core::execution::decision::{Reply, StartTurnReply, SuspendReply};
 use tickover_core::execution::due::attempt_timeout_at;
+use tickover_core::execution::{ExecutionOutcome, ExecutionState};
 use tickover_core::id::LeaseId;
 
 use super::found;
-use super::story::{Step, Stories};
+use super::story::{Step, Stories, visible_instant};
 use crate::sim::Run;
 use crate::sim::history::execution::Ruling;
 use crate::sim::trace::clock;
@@ -24,7 +24,8 @@ pub(super) fn of_step(step: &Step<'_>) -> Vec<Violation> {
         i1_a_hint_is_of_the_execution_that_it_was_sent_for(step, ruling),
         wakes_no_turn_suspends_with_unseen_wakes(step, ruling),
         policies_no_turn_of_a_paused_execution_starts(step, ruling),
-        policies_no_turn_suspends_with_a_cancel_request(step, ruling),
+        policies_a_turn_that_is_to_be_cancelled_waits_only_to_undo(step, ruling),
+        policies_what_has_to_be_undone_is_undone(step, ruling),
     ]
     .into_iter()
     .flatten()
@@ -119,11 +120,27 @@ fn policies_no_turn_of_a_paused_execution_starts(step: &Step<'_>, ruling: &Rulin
     Some(found(Invariant::Policies, step, format!("started while it is paused: {}", brief(before))))
 }
 
-fn policies_no_turn_suspends_with_a_cancel_request(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+fn policies_a_turn_that_is_to_be_cancelled_waits_only_to_undo(
+    step: &Step<'_>,
+    ruling: &Ruling,
+) -> Option<Violation> {
     suspended(ruling)?;
-    step.before?
-        .cancel_requested
-        .then(|| found(Invariant::Policies, step, "it suspends although a cancel was requested"))
+    let waits = step.before?.cancel_requested && !step.after.undoes;
+    waits.then(|| found(Invariant::Policies, step, "it suspends although a cancel was requested"))
+}
+
+/// What a turn has said it would undo is undone by a turn, unless a deadline or too many lost turns end that.
+fn policies_what_has_to_be_undone_is_undone(step: &Step<'_>, ruling: &Ruling) -> Option<Violation> {
+    let before = step.before.filter(|before| before.undoes && before.failing.is_none())?;
+    let handled = step.after.failing.as_ref().map(|failing| &failing.outcome);
+    let outcome = handled.or_else(|| step.after.closed().map(|closed| &closed.outcome))?;
+    let is_cancelled =
+        before.closed().is_none() && *outcome == ExecutionOutcome::Cancelled { terminated: false };
+    let is_overdue = visible_instant(before).is_some_and(|at| at <= ruling.now);
+    let is_poisoned = matches!(ruling.command, Command::StartTurn(_)) && before.idle_turns > 1;
+    let is_by_turn = matches!(ruling.command, Command::Close(_));
+    (is_cancelled && !is_overdue && !is_poisoned && !is_by_turn)
+        .then(|| found(Invariant::Policies, step, "it is cancelled before its code has undone anything"))
 }
 
 pub(super) fn each_lease_is_granted_once(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {

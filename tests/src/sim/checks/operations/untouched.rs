@@ -65,7 +65,10 @@ fn can_change(action: Action, execution: &Execution, operation: &Operation) -> b
                 && execution.due.is_none()
                 && ended_at.is_some_and(|at| at.plus(SKEW) <= operation.created_at)
         }
-        Action::Cancel => execution.closed().is_none() && !execution.cancel_requested,
+        // The code that runs after a failure or a cancellation ends by itself.
+        Action::Cancel => {
+            execution.closed().is_none() && !execution.cancel_requested && execution.failing.is_none()
+        }
         Action::Terminate | Action::SendEvent => execution.closed().is_none(),
     }
 }

@@ -43,6 +43,7 @@ fn what_has_to_be_undone_is_undone_in_a_turn_before_the_execution_is_cancelled()
 fn a_cancellation_ends_a_pause_so_that_the_code_can_undo() {
     let scene = waits(execution(), undoes()).pause().cancel().is(Status::Pending).sends_hint_for("0s");
     scene.start_turn("b").replies(TAKEN);
+    waits(execution(), handles()).pause().cancel().start_turn("b").replies(TAKEN);
     waits(execution(), Cleanup::default()).pause().cancel().ended_as(&CANCELLED).has_ended();
 }
 
