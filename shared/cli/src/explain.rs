@@ -3,6 +3,7 @@
 
 mod execution;
 mod task;
+mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -50,7 +51,7 @@ pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> any
         BTreeMap::new()
     };
     let timeline = client.api().timeline(&execution.id, None).await?.entries;
-    let (unused, not_undone) = (execution::unused(&timeline), execution::not_undone(&timeline));
+    let (unused, not_undone) = (timeline::unused(&timeline), timeline::not_undone(&timeline));
     let now = SystemClock.now();
     let waits = execution.waits_for.iter().flatten();
     let mut tasks = BTreeMap::new();

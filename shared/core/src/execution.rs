@@ -45,7 +45,7 @@ pub use attempts::{GRACE, TimedAttempt};
 pub use command::Command;
 pub use decide::decide;
 pub use decision::{Decision, Reply};
-pub use outcome::{DeadlineKind, ExecutionOutcome};
+pub use outcome::{DeadlineKind, ExecutionOutcome, Failing};
 pub use retention::{Progress, ahead_of_journal, required_expiry};
 pub use status::ExecutionStatus;
 
@@ -325,18 +325,6 @@ pub struct Recheck {
     /// The interval before this check: after `since`, or after the last check.
     #[serde(rename = "d")]
     pub after: Millis,
-}
-
-/// A failure that the workflow's `on_failure` code handles before the execution closes, or a cancellation that its
-/// `on_cancel` code handles.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failing {
-    /// The outcome of the execution if that code doesn't recover it.
-    #[serde(rename = "o")]
-    pub outcome: ExecutionOutcome,
-    /// The deadline of that code. The execution's own deadlines no longer count.
-    #[serde(rename = "d")]
-    pub deadline_at: Timestamp,
 }
 
 /// Why no worker can continue.

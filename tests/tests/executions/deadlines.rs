@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use serde_json::json;
-use tickover_core::execution::command::Ending;
+use tickover_core::execution::command::{Cleanup, Ending};
 use tickover_core::execution::journal::Happened;
 
 use crate::remote::remote;
@@ -78,7 +78,15 @@ async fn overdue(worker: &Worker, id: &str) {
     let mut turn = worker.take(id).await;
     let (service, entries) = (&worker.caller.scene.service, vec![worker.step("charge", &json!(1))]);
     let budget = Some(tickover_core::duration::Millis::from_secs(60));
-    turn.execution = service.record_turn(&turn.execution, turn.lease, entries, budget).await.unwrap();
+    turn.execution = service
+        .record_turn(
+            &turn.execution,
+            turn.lease,
+            entries,
+            Cleanup { on_failure: budget, ..Cleanup::default() },
+        )
+        .await
+        .unwrap();
     worker.suspend(turn, vec![], None).await;
     worker.caller.pass(600).await;
 }

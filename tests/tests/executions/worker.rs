@@ -140,7 +140,7 @@ impl Worker {
         turn: &StartedTurn,
         entries: Vec<Entry>,
     ) -> Result<Execution, ServiceError> {
-        self.caller.scene.service.record_turn(&turn.execution, turn.lease, entries, None).await
+        self.caller.scene.service.record_turn(&turn.execution, turn.lease, entries, Cleanup::default()).await
     }
 
     /// Suspends a turn until that instant, or until it is woken.

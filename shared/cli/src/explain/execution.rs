@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickover_core::execution::journal::UNDO_PREFIX;
 use tickover_core::execution::{DeadlineKind, ExecutionStatus};
 use tickover_core::id::{EventName, TaskId, WorkerName};
 use tickover_core::natural;
 use tickover_core::retry::MaxAttempts;
 use tickover_core::time::Timestamp;
-use tickover_wire::answer::{CauseCategory, ExecutionView, TimelineEntryView};
+use tickover_wire::answer::{CauseCategory, ExecutionView};
 use tickover_wire::{Attempts, Instant, Length, OpenEnum};
 
 use super::moment;
@@ -27,31 +26,6 @@ pub(super) struct Facts {
     pub(super) not_undone: BTreeSet<String>,
     /// The statuses of the open remote steps, by task id.
     pub(super) tasks: BTreeMap<TaskId, String>,
-}
-
-/// The names of stored results that the code doesn't ask for, from the timeline.
-pub(super) fn unused(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
-    timeline.iter().filter(|entry| entry.kind == "drift").filter_map(|entry| entry.name.clone()).collect()
-}
-
-/// The undo steps that have ended without being done, from the timeline.
-pub(super) fn not_undone(timeline: &[TimelineEntryView]) -> BTreeSet<String> {
-    let mut ended = BTreeSet::new();
-    for entry in timeline {
-        let Some(name) = entry.name.as_ref().filter(|name| name.contains(UNDO_PREFIX)) else { continue };
-        match entry.kind.as_str() {
-            "step_failed"
-            | "step_exhausted"
-            | "step_timed_out"
-            | "step_deadline_exceeded"
-            | "step_cancelled" => {
-                ended.insert(name.clone());
-            }
-            "step_completed" | "step_reopened" => drop(ended.remove(name)),
-            _ => {}
-        }
-    }
-    ended
 }
 
 /// The explanation, one sentence in a line.
@@ -375,7 +349,7 @@ mod tests {
             serde_json::from_value(json!({"at": NOW, "kind": kind, "name": name})).expect("an entry")
         };
         let timeline = [entry("drift", "charge"), entry("step_completed", "ship"), entry("drift", "charge")];
-        let unused = unused(&timeline);
+        let unused = super::super::timeline::unused(&timeline);
         let execution: ExecutionView = serde_json::from_value(waiting()).expect("an execution");
         let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
         let said = text(&execution, &Facts { unused, ..Facts::default() }, now);
@@ -392,7 +366,11 @@ mod tests {
         let execution: ExecutionView = serde_json::from_value(waiting()).expect("an execution");
         let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
         let said = |timeline: &[TimelineEntryView]| {
-            text(&execution, &Facts { not_undone: not_undone(timeline), ..Facts::default() }, now)
+            text(
+                &execution,
+                &Facts { not_undone: super::super::timeline::not_undone(timeline), ..Facts::default() },
+                now,
+            )
         };
         let said_of_it =
             format!("`tickover execution retry-step {} undo:refund` tries that again", execution.id);

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::ExecutionStatus;
 use crate::failure::Failure;
 use crate::payload::Payload;
+use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExecutionOutcome {
@@ -37,6 +38,18 @@ pub enum ExecutionOutcome {
         #[serde(rename = "t", default, skip_serializing_if = "std::ops::Not::not")]
         terminated: bool,
     },
+}
+
+/// A failure that the workflow's `on_failure` code handles before the execution closes, or a cancellation that its
+/// `on_cancel` code handles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    /// The outcome of the execution if that code doesn't recover it.
+    #[serde(rename = "o")]
+    pub outcome: ExecutionOutcome,
+    /// The deadline of that code. The execution's own deadlines no longer count.
+    #[serde(rename = "d")]
+    pub deadline_at: Timestamp,
 }
 
 /// A deadline of an execution. If both have passed, the execution's counts.

@@ -25,9 +25,10 @@ pub(super) fn timeline(execution: &Execution, journal: &[Entry]) -> String {
         line(entry.at, &happened(&entry.what, from));
     }
     if let Some(failing) = &execution.failing {
-        let (handler, length) = match failing.outcome.is_failure() {
-            true => ("on_failure", execution.on_failure),
-            false => ("on_cancel", execution.on_cancel),
+        let (handler, length) = if failing.outcome.is_failure() {
+            ("on_failure", execution.on_failure)
+        } else {
+            ("on_cancel", execution.on_cancel)
         };
         let at = failing.deadline_at.minus(length.unwrap_or_default());
         line(at, &format!("{handler} began: {}", ending(&failing.outcome)));

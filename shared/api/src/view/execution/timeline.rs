@@ -125,9 +125,12 @@ fn end_entries(described: &Described, end: Option<&RunEnd>) -> Vec<(Timestamp, T
         let view = TimelineEntryView { worker, ..new(turn.claimed_at, "turn_started") };
         entries.push((turn.claimed_at, view));
     }
-    let handler = execution.failing.as_ref().and_then(|failing| match failing.outcome.is_failure() {
-        true => Some((failing, execution.on_failure?, "on_failure_started")),
-        false => Some((failing, execution.on_cancel?, "on_cancel_started")),
+    let handler = execution.failing.as_ref().and_then(|failing| {
+        if failing.outcome.is_failure() {
+            Some((failing, execution.on_failure?, "on_failure_started"))
+        } else {
+            Some((failing, execution.on_cancel?, "on_cancel_started"))
+        }
     });
     if let Some((failing, length, kind)) = handler {
         let at = failing.deadline_at.minus(length);
