@@ -365,7 +365,7 @@ mod tests {
         let failed = [entry("step_failed", "ship"), entry("step_exhausted", "undo:refund")];
         let execution: ExecutionView = serde_json::from_value(waiting()).expect("an execution");
         let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
-        let said = |timeline: &[TimelineEntryView]| {
+        let said = |timeline: &[tickover_wire::answer::TimelineEntryView]| {
             text(
                 &execution,
                 &Facts { not_undone: super::super::timeline::not_undone(timeline), ..Facts::default() },
