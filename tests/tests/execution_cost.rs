@@ -122,8 +122,12 @@ async fn five_inline_steps_cost_ten_write_units_one_read_and_one_message() {
     assert_eq!((claim.writes, claim.sends), (1.0, 0));
     let (mut execution, mut whole) = (turn.execution.clone(), start.writes + claim.writes);
     for number in 1..=4 {
-        let record =
-            meter.scene.service.record_turn(&execution, turn.lease, vec![step(&meter, number)], None);
+        let record = meter.scene.service.record_turn(
+            &execution,
+            turn.lease,
+            vec![step(&meter, number)],
+            Cleanup::default(),
+        );
         let (answer, bill) = meter.bill(record).await;
         execution = answer.unwrap();
         assert_eq!(bill, Bill { writes: 1.0, reads: 0.0, sends: 0 }, "step {number}");
@@ -407,8 +411,10 @@ async fn fan_out(meter: &Meter, of: u16) -> Bill {
                     errors: vec![],
                 },
             });
-            let execution =
-                service.record_turn(&second.execution, second.lease, ends.collect(), None).await.unwrap();
+            let execution = service
+                .record_turn(&second.execution, second.lease, ends.collect(), Cleanup::default())
+                .await
+                .unwrap();
             closed(meter, &second, &execution, vec![]).await;
         }))
         .await;

@@ -8,7 +8,7 @@ pub(crate) mod mortal;
 mod pauses;
 pub(crate) mod scene;
 
-use tickover_core::execution::command::Ending;
+use tickover_core::execution::command::{Cleanup, Ending};
 use tickover_core::execution::{ExecutionOutcome, ExecutionState};
 use tickover_core::payload::Payload;
 
@@ -28,7 +28,8 @@ async fn failed(results: usize) -> Scene {
         for number in part {
             entries.push(scene.large_step(&format!("step[{number}]")).await);
         }
-        execution = scene.service.record_turn(&execution, turn.lease, entries, None).await.unwrap();
+        execution =
+            scene.service.record_turn(&execution, turn.lease, entries, Cleanup::default()).await.unwrap();
     }
     assert!(results < 10 || execution.sealed.is_some());
     let ending = failed_by("charge");
@@ -154,7 +155,8 @@ async fn items_of_earlier_runs_expire_and_items_of_the_next_run_stay() {
         entries.push(scene.large_step(&format!("step[{number}]")).await);
     }
     let execution = scene.execution("e").await;
-    let execution = scene.service.record_turn(&execution, first.lease, entries, None).await.unwrap();
+    let execution =
+        scene.service.record_turn(&execution, first.lease, entries, Cleanup::default()).await.unwrap();
     let journal = scene.service.journal_of(&execution).await.unwrap();
     let events = tickover_core::execution::journal::pending_events(&journal).into_iter().cloned().collect();
     let input: Option<Payload> = Some(scene.service.store_payload(large()).await.unwrap());
@@ -267,7 +269,8 @@ async fn ending_an_execution_with_thousands_of_results_is_one_write() {
         for number in 0..100 {
             entries.push(scene.large_step(&format!("step[{part}-{number}]")).await);
         }
-        execution = scene.service.record_turn(&execution, turn.lease, entries, None).await.unwrap();
+        execution =
+            scene.service.record_turn(&execution, turn.lease, entries, Cleanup::default()).await.unwrap();
     }
     let before = scene.writes();
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
