@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
 use crate::gate::rate::Reservation;
-use crate::id::{Capability, Fingerprint, FlowKey};
+use crate::id::{Capability, CronId, Fingerprint, FlowKey};
 
 /// Most keys whose running tasks are limited, for one task.
 pub const CONCURRENCY_KEYS_MAX: usize = 3;
@@ -43,6 +43,9 @@ pub struct FlowRequest {
     pub debounce: Option<Debounce>,
     /// What its worker must provide.
     pub requires: Vec<Capability>,
+    /// The cron that waits for its end: see [`Flow::cron`].
+    #[serde(skip)]
+    pub cron: Option<CronId>,
 }
 
 /// At most `limit` tasks of the key have a lease at once.
@@ -216,6 +219,9 @@ pub struct Flow {
     /// The key by whose rate it starts.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub paced: Option<Paced>,
+    /// The cron whose run it is, if that starts its next run when this one ends.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<CronId>,
 }
 
 /// A key by whose rate a task starts.

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{QueueName, RecordId};
+use crate::decision::Effect;
+use crate::id::{CronId, QueueName, RecordId};
 use crate::time::Timestamp;
 
 /// The version of the messages' format. Readers refuse every other version.
@@ -36,6 +37,11 @@ pub struct Timer {
     /// The due slot for which it was sent. If the record has another due slot when it arrives, another timer or a
     /// tick is responsible, and this timer isn't sent again.
     pub due_at: Timestamp,
+}
+
+/// Tells a cron that one of its runs has ended, so that the next one starts.
+pub(crate) const fn end_of_run(cron: CronId, ended_at: Timestamp) -> Effect {
+    Effect::Timer(Timer { record: RecordId::Cron(cron), at: ended_at, due_at: ended_at })
 }
 
 /// A shard with more due records than one tick could process.

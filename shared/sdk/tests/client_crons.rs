@@ -74,6 +74,22 @@ async fn a_cron_starts_executions_with_the_timeouts_of_their_workflow() {
 }
 
 #[tokio::test]
+async fn a_buffered_run_starts_when_the_one_before_it_has_ended() {
+    let env = env();
+    let start = env.client().start(&rounds, "90m".to_owned());
+    nightly(&env).create(start).every("1h").overlap(Overlap::BufferAll).max_runs(3).await.unwrap();
+    env.advance("6h").await.unwrap();
+    let runs = nightly(&env).describe().await.unwrap().runs;
+    let mut started = vec![];
+    for run in runs.iter().filter(|run| run.status.is_some()) {
+        let run = env.client().handle::<u32>(run.id.as_str()).unwrap();
+        started.push(run.describe().await.unwrap().created_at.since(BEGINNING).as_u64() / 60_000);
+    }
+    started.sort_unstable();
+    assert_eq!(started, [60, 150, 240]);
+}
+
+#[tokio::test]
 async fn a_cron_is_paused_resumed_triggered_and_deleted() {
     let env = env();
     let made = reports(&env).every("1h").paused(true).await.unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tickover::client::Overlap;
 use tickover::prelude::*;
 use tickover::test::{TestEnv, with_each_death};
 
@@ -92,4 +93,18 @@ async fn a_start_by_name_with_a_limit_survives_each_death() {
         run.await.unwrap().result().await.unwrap()
     };
     assert_eq!(with_each_death(|| env().0, story).await, "ada");
+}
+
+/// Two crons, each of which starts its next run when the one before has ended.
+#[tokio::test]
+async fn a_limit_of_the_attribute_counts_for_the_runs_of_crons_that_wait_for_each_other() {
+    let (env, log) = env();
+    for name in ["first", "second"] {
+        let start = env.client().start_by_name::<String>("single", "workflows", "ada");
+        let cron = env.client().cron(name).unwrap().create(start);
+        cron.every("1m").overlap(Overlap::BufferAll).max_runs(2).await.unwrap();
+    }
+    env.advance("41m 30s").await.unwrap();
+    // Four runs of ten minutes, one after the other, and no pause between them.
+    assert_eq!(log.lines(), ["ada begins", "ada ends"].repeat(4));
 }

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use futures::future::join_all;
-use tickover::client::Rerun;
+use tickover::client::{Overlap, Rerun};
 use tickover::prelude::*;
 use tickover::test::{BEGINNING, TestEnv};
 use tickover::{Cause, Either, step_info};
@@ -381,6 +381,26 @@ async fn the_runs_of_a_cron_end_in_time_after_a_death() {
         until(env, all_ended).await;
     };
     stays_in_time(story).await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_the_one_before_starts_in_time_after_a_death() {
+    for overlap in [Overlap::BufferOne, Overlap::CancelOther] {
+        let story = async |env: &TestEnv| {
+            let nightly = env.client().cron("nightly").unwrap();
+            let work = env.client().start(&kid, 1);
+            let made = nightly.create(work).every("2m").overlap(overlap).max_runs(2);
+            made.run_ids("run-{occurrence}").await.unwrap();
+            env.advance("6m").await.unwrap();
+            let all_ended = async || {
+                let runs = nightly.describe().await.unwrap().runs;
+                let ended = |status: &str| ["completed", "cancelled"].contains(&status);
+                runs.iter().filter(|run| run.status.as_deref().is_some_and(ended)).count() == 2
+            };
+            until(env, all_ended).await;
+        };
+        stays_in_time(story).await;
+    }
 }
 
 #[tokio::test]

@@ -48,14 +48,15 @@ pub(crate) fn recorded(request: &FlowRequest, start: Option<Paced>) -> Flow {
         fairness_text: request.fairness.as_ref().map(shown).unwrap_or_default(),
         requires: request.requires.clone(),
         paced: start.or_else(|| request.rate.as_ref().map(paced)),
+        cron: request.cron.clone(),
     }
 }
 
 /// The part of a request that an execution's record keeps; `None` if nothing limits its start.
 pub(crate) fn admission(request: &FlowRequest, start: Option<Paced>) -> Option<Box<Admission>> {
-    let Flow { gates, paced, .. } = recorded(request, start);
-    let asks = !gates.is_empty() || paced.is_some();
-    asks.then(|| Box::new(Admission { gates, held: None, paced }))
+    let Flow { gates, paced, cron, .. } = recorded(request, start);
+    let asks = !gates.is_empty() || paced.is_some() || cron.is_some();
+    asks.then(|| Box::new(Admission { gates, held: None, paced, cron }))
 }
 
 /// A rate without a reserved start.
@@ -63,12 +64,13 @@ pub(crate) fn paced(rate: &Rate) -> Paced {
     Paced { key: gate_digest(&rate.key), pace: rate.pace(), text: shown(&rate.key), start: None }
 }
 
-/// A text that is the same for the same request, and empty for a task that asks for nothing.
+/// A text that is the same for the same request, and empty for a task that asks for nothing. A cron that has another
+/// policy by now asks for the same run.
 pub(crate) fn text(request: &FlowRequest) -> String {
-    if *request == FlowRequest::default() {
+    let FlowRequest { concurrency, rate, priority, fairness, unique, debounce, requires, cron } = request;
+    if *request == (FlowRequest { cron: cron.clone(), ..FlowRequest::default() }) {
         return String::new();
     }
-    let FlowRequest { concurrency, rate, priority, fairness, unique, debounce, requires } = request;
     let mut parts = vec![priority.as_str().to_owned()];
     parts.extend(concurrency.iter().map(|asked| format!("c{:?}{}", asked.key.as_str(), asked.limit)));
     parts.extend(rate.iter().map(|rate| {

@@ -78,6 +78,16 @@ pub enum Overlap {
     TerminateOther,
 }
 
+impl Overlap {
+    /// Whether an occurrence may wait for the end of an earlier run.
+    pub const fn waits(self) -> bool {
+        match self {
+            Self::BufferOne | Self::BufferAll | Self::CancelOther => true,
+            Self::Skip | Self::AllowAll | Self::TerminateOther => false,
+        }
+    }
+}
+
 /// The rule for occurrences that were missed because the system wasn't running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Missed {

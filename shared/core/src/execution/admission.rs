@@ -8,7 +8,7 @@ use crate::duration::Millis;
 use crate::execution::{Execution, ExecutionState};
 use crate::flow::{Gated, Paced};
 use crate::gate::{Places, Waiting, version_mark};
-use crate::id::Owner;
+use crate::id::{CronId, Owner};
 use crate::limits::SPAN_MAX;
 use crate::time::Timestamp;
 
@@ -27,6 +27,9 @@ pub struct Admission {
     /// The key by whose rate it starts, until it has begun.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub paced: Option<Paced>,
+    /// The cron whose run it is, if that starts its next run when this one ends.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<CronId>,
 }
 
 /// The places that an execution has.
@@ -77,7 +80,7 @@ impl Admission {
 
     /// What is left of it when a turn starts, with the places that were taken for that.
     pub(super) fn begun(mut self: Box<Self>, taken: Option<Places>) -> Option<Box<Self>> {
-        if self.gates.is_empty() {
+        if self.gates.is_empty() && self.cron.is_none() {
             return None;
         }
         if let Some(Places { until, version, .. }) = taken {
@@ -91,7 +94,12 @@ impl Admission {
     /// What is left of it once the outcome is final: what a restart needs.
     pub(super) fn ended(mut self: Box<Self>) -> Option<Box<Self>> {
         (self.held, self.paced) = (None, None);
-        (!self.gates.is_empty()).then_some(self)
+        (!self.gates.is_empty() || self.cron.is_some()).then_some(self)
+    }
+
+    /// Whether nothing limits its begin.
+    pub(super) const fn limits_nothing(&self) -> bool {
+        self.gates.is_empty() && self.paced.is_none()
     }
 }
 
@@ -138,6 +146,12 @@ impl Execution {
     pub fn owns_place(&self, mark: u32) -> bool {
         self.closed().is_none() && self.place_mark() == mark
     }
+}
+
+/// What tells the cron that the execution is a run of that it has ended, if that cron waits for it.
+pub(super) fn cron_told(execution: &Execution) -> Option<Effect> {
+    let (closed, admission) = (execution.closed()?, execution.admission.as_deref()?);
+    Some(crate::timer::end_of_run(admission.cron.clone()?, closed.ended_at))
 }
 
 /// What an execution gives up at its gates when its outcome is final.

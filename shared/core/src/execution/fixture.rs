@@ -281,6 +281,8 @@ fn admission(now: Timestamp) -> Admission {
         gates: [1, 2, 3].map(|nth| Gated { key: key(nth), limit, text: text.clone() }).to_vec(),
         held: Some(Held { mark: u32::MAX, until_day: 99_999 }),
         paced: Some(Paced { key: key(4), pace, text, start: Some(start) }),
+        // Only an execution without a parent, which takes more space, has one.
+        cron: None,
     }
 }
 

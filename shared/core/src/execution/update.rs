@@ -54,6 +54,9 @@ pub(super) fn update_in_slot(
         newly_arriving(before, &after).map(|at| turn(&after, at)).into_iter().collect();
     effects.extend(timer);
     effects.extend(admission::given_up(before, &after, context));
+    if before.closed().is_none() {
+        effects.extend(admission::cron_told(&after));
+    }
     if !has_ended(before) && has_ended(&after) {
         effects.extend(after.parent.clone().map(Effect::NotifyParent));
     }

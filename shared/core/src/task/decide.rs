@@ -35,6 +35,7 @@ use crate::task::hint::Hint;
 use crate::task::transition;
 use crate::task::{Ending, Outcome, Running, State, Task};
 use crate::time::Timestamp;
+use crate::timer::end_of_run;
 
 /// Decides a command on a task, or on an id without a task.
 pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> Decision {
@@ -117,7 +118,7 @@ fn update_in_slot(
     effects.extend(timer);
     effects.extend(freed_places(before, &after, context.now));
     if before.ended().is_none() {
-        effects.extend(parent_notification(&after));
+        effects.extend(end_notices(&after));
     }
     let write = Write::UpdateTask {
         before: Box::new(before.clone()),
@@ -175,10 +176,13 @@ fn freeing(task: &Task, of: Option<u32>, start: Option<Paced>) -> Effect {
     }))
 }
 
-/// The notification to the execution that the task is a remote step of, if the task has ended.
-fn parent_notification(task: &Task) -> Option<Effect> {
-    task.ended()?;
-    task.parent.clone().map(Effect::NotifyParent)
+/// Who learns that the task has ended, if it has: the execution that it is a remote step of, or the cron that it is a run
+/// of, if that waits for it.
+fn end_notices(task: &Task) -> impl Iterator<Item = Effect> {
+    let ended_at = task.ended().map(|ended| ended.ended_at);
+    let parent = task.parent.clone().filter(|_| ended_at.is_some()).map(Effect::NotifyParent);
+    let cron = task.flow.as_deref().and_then(|flow| flow.cron.clone()).zip(ended_at);
+    parent.into_iter().chain(cron.map(|(cron, ended_at)| end_of_run(cron, ended_at)))
 }
 
 fn dispatch(task: &Task) -> Effect {
@@ -233,7 +237,7 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     if was_last && task.hint_at().is_some() {
         decision.effects.push(dispatch(task));
     }
-    decision.effects.extend(parent_notification(task));
+    decision.effects.extend(end_notices(task));
     if !task.gates().is_empty() {
         decision.effects.push(freeing(task, Some(gate::mark(lease)), None));
     }

@@ -27,9 +27,17 @@ impl Service {
         request: &Stored,
         occurrence: &Occurrence,
     ) -> Result<StartResult, ServiceError> {
+        // It learns of the run's end, to start the next one.
+        let told = record.plan.overlap.waits().then(|| record.id.clone());
         let made = match request.run(&record.target, record.run_id(occurrence)) {
-            Ok(RunRequest::Task(task, _)) => self.schedule(*task).await.map(|_| ()),
-            Ok(RunRequest::Execution(start, _)) => self.start(*start).await.map(|_| ()),
+            Ok(RunRequest::Task(mut task, _)) => {
+                task.flow.cron = told;
+                self.schedule(*task).await.map(|_| ())
+            }
+            Ok(RunRequest::Execution(mut start, _)) => {
+                start.flow.cron = told;
+                self.start(*start).await.map(|_| ())
+            }
             Err(reject) => Err(reject.into()),
         };
         match made {

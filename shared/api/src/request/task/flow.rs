@@ -28,6 +28,7 @@ pub(super) fn flow(given: &wire::ScheduleRequest) -> Result<FlowRequest, Reject>
         unique: given.unique.as_ref().map(unique),
         debounce: given.debounce.as_ref().map(debounce).transpose()?,
         requires,
+        cron: None,
     })
 }
 

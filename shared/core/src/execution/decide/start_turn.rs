@@ -7,8 +7,8 @@ use crate::execution::decision::{Decision, Reply, StartTurnReply};
 use crate::execution::journal::{Entry, Happened};
 use crate::execution::update::{expired_or_unchanged, update};
 use crate::execution::{
-    Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, RunAttempt, Stuck, Turn, append,
-    attempts, closing, due, size,
+    Admission, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, RunAttempt, Stuck, Turn,
+    append, attempts, closing, due, size,
 };
 use crate::failure::Failure;
 use crate::gate::rate::Reservation;
@@ -108,7 +108,8 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
     }
     if take.asks.is_some() && execution.takes_limits() {
         // Places are taken for the version of the record that has their keys. The worker goes on with that.
-        after.admission.clone_from(&take.asks);
+        let cron = after.admission.take().and_then(|admission| admission.cron);
+        after.admission = take.asks.clone().map(|asks| Box::new(Admission { cron, ..*asks }));
         let again = StartTurnReply::Early { available_at: context.now };
         return update(execution, after, context, Ok(Reply::StartTurn(again)));
     }
@@ -203,7 +204,9 @@ impl Execution {
 
     /// Whether the limits that the code asks for apply: no turn has begun, and the start named none.
     pub fn takes_limits(&self) -> bool {
-        self.takes_terms() && self.idle_turns == 0 && self.admission.is_none()
+        self.takes_terms()
+            && self.idle_turns == 0
+            && self.admission.as_deref().is_none_or(Admission::limits_nothing)
     }
 }
 

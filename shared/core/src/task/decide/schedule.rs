@@ -50,7 +50,7 @@ fn repeat(task: &Task, schedule: &Schedule) -> Decision {
     }
     // If a worker was lost before it could record a step's end, the next worker starts that step again. It then
     // waits for a notification that was sent before.
-    decision.effects.extend(super::parent_notification(task));
+    decision.effects.extend(super::end_notices(task));
     decision
 }
 
@@ -88,6 +88,8 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
             // They are only for people.
             task.forget_step();
             task.flow.iter_mut().for_each(|flow| flow.fairness_text.clear());
+            // A cron that isn't told looks by itself.
+            task.flow.iter_mut().for_each(|flow| flow.cron = None);
         }
         let bytes = size::of(&task) + start;
         if let Err(reject) = limits::check("record_bytes", bytes, maximum) {
@@ -120,7 +122,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
         State::Pending(_) | State::Running(_) | State::Ended(_) => vec![],
     };
     effects.extend(timer);
-    effects.extend(super::parent_notification(&task));
+    effects.extend(super::end_notices(&task));
     Move::between(None, &task.waiting(), now).add_to(&mut writes, &mut effects);
     let answer = Ok(Reply::Scheduled { existed: false });
     Decision { new_items, writes, effects, ..Decision::of(task, answer) }
