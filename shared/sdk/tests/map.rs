@@ -203,8 +203,11 @@ async fn twice(ctx: Ctx, (): ()) -> Result<()> {
 }
 
 #[tokio::test]
-async fn two_maps_of_one_name_are_an_error() {
+async fn a_second_map_of_one_name_waits_for_repaired_code() {
     let env = TestEnv::new().workflow(twice).state(Counts::default());
-    let error = env.start(&twice, ()).await.unwrap().result().await.unwrap_err().to_string();
-    assert!(error.contains("page 0 of the map `double`") && error.contains("child:map:double["), "{error}");
+    let run = env.start(&twice, ()).await.unwrap();
+    env.advance("1m").await.unwrap();
+    let stuck = run.describe().await.unwrap().stuck.unwrap();
+    assert_eq!(stuck.code, "invalid_step");
+    assert!(stuck.message.contains("child:map:double[0]"), "{stuck:?}");
 }

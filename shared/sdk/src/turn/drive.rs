@@ -147,6 +147,7 @@ impl Driver {
         let workflow = workflow.clone();
         let replay = Replay::new(&journal, service.limits());
         let mut facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
+        facts.begun = !replay.is_untouched();
         facts.trace = service.carried(facts.trace);
         facts.mocks = registry.mocks();
         facts.states = registry.states().clone();

@@ -34,6 +34,8 @@ pub(crate) struct Facts {
     /// When the invocation that the turn runs in ends.
     pub(crate) limit_at: Option<Timestamp>,
     pub(crate) cancelled: bool,
+    /// Whether an earlier turn has run code of this run.
+    pub(crate) begun: bool,
     /// The number of the run whose work this one repeats, or of this run.
     pub(crate) work: u32,
     /// The prefix of all names: `on_failure` and `on_cancel` have names of their own.
@@ -78,6 +80,7 @@ impl Facts {
             deadline_at: None,
             limit_at,
             cancelled: false,
+            begun: false,
             prefix,
             patches,
             mocks: Arc::default(),

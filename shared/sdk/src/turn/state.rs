@@ -133,7 +133,11 @@ impl State {
             self.name(text).map_err(|error| ClaimProblem::Refused(format!("the name {text:?} {error}")))?;
         match self.replay.claim(&name) {
             Ok(()) => Ok(name),
-            Err(taken @ ClaimError::Taken { .. }) => Err(ClaimProblem::Refused(taken.to_string())),
+            // Changed code may do that to a run that other code has begun.
+            Err(taken @ ClaimError::Taken { .. }) => {
+                self.end_by(self.facts.begun, Error::new("invalid_step", taken.to_string()));
+                Err(ClaimProblem::Over)
+            }
             Err(ClaimError::Limit(reject)) => {
                 self.fail(Error::new(reject.code(), reject.to_string()));
                 Err(ClaimProblem::Over)
@@ -156,10 +160,14 @@ impl State {
     /// Ends the turn because of a mistake in the code. A run that other code has begun isn't ended by it: it waits for
     /// repaired code.
     pub(crate) fn refuse_code(&mut self, error: Error) {
-        let verdict = if self.replay.is_untouched() {
-            Verdict::Failed(error)
-        } else {
+        self.end_by(!self.replay.is_untouched(), error);
+    }
+
+    fn end_by(&mut self, waits: bool, error: Error) {
+        let verdict = if waits {
             Verdict::Stuck(task::Failure::new(error.code(), error.message()))
+        } else {
+            Verdict::Failed(error)
         };
         self.verdict.get_or_insert(verdict);
     }
@@ -342,7 +350,7 @@ impl State {
 
 /// Why a name couldn't be claimed.
 pub(crate) enum ClaimProblem {
-    /// The name isn't valid, or is in use.
+    /// The name isn't valid.
     Refused(String),
     /// The run ends because of it.
     Over,

@@ -376,23 +376,32 @@ async fn captures_where_it_napped(ctx: Ctx, (): ()) -> Result<u32> {
     ctx.capture("pack", || 1).await
 }
 
+#[tickover::workflow("renames")]
+async fn echoes_twice(ctx: Ctx, (): ()) -> Result<u32> {
+    ctx.sleep("pack", "1m").await?;
+    ctx.step(echo(1).named("label")).await?;
+    // What the code does with an error doesn't matter.
+    Ok(ctx.step(echo(2).named("label")).await.unwrap_or(0))
+}
+
 #[tokio::test]
-async fn code_that_uses_a_name_for_another_kind_does_not_end_a_run_that_has_begun() {
+async fn code_that_uses_a_name_twice_or_for_another_kind_does_not_end_a_run_that_has_begun() {
     let scene = Scene::new();
     scene.start(&naps_and_echoes, "e", &()).await;
     let good = scene.worker(Registry::new().with(naps_and_echoes));
     scene.pass(&good, Millis::from_secs(120)).await;
     let wrong = [
-        Registry::new().with(echoes_where_it_napped),
-        Registry::new().with(naps_where_it_echoed),
-        Registry::new().with(captures_where_it_napped),
+        (Registry::new().with(echoes_where_it_napped), "the journal has "),
+        (Registry::new().with(naps_where_it_echoed), "the journal has "),
+        (Registry::new().with(captures_where_it_napped), "the journal has "),
+        (Registry::new().with(echoes_twice), "is used twice"),
     ];
-    for wrong in wrong {
+    for (wrong, said) in wrong {
         let bad = scene.worker(wrong);
         scene.pass(&bad, Millis::from_secs(2 * 3_600)).await;
         let (code, message, _) = scene.stuck("e").await;
         assert_eq!(code, "invalid_step");
-        assert!(message.contains("the journal has "), "{message}");
+        assert!(message.contains(said), "{message}");
     }
     assert_eq!(scene.finish(&good, "e").await.output::<u32>(), 1);
 }
