@@ -94,7 +94,10 @@ impl<O: Operation> Future for Awaited<O> {
             },
             Some(number) if state.is_available(number) => {
                 if let Some(output) = this.operation.end(&mut state) {
-                    state.forget(number);
+                    // The code has it now. Whoever waits for it again has it read again.
+                    if let Some(need) = state.forget(number) {
+                        state.forget_text(need.name());
+                    }
                     this.number = None;
                     return Poll::Ready(output);
                 }
@@ -123,5 +126,48 @@ impl<O> Drop for Awaited<O> {
         {
             running.handle.abort();
         }
+    }
+}
+
+#[cfg(all(test, feature = "test"))]
+mod tests {
+    use super::*;
+    use crate as tickover;
+    use crate::prelude::*;
+    use crate::test::TestEnv;
+
+    #[tickover::step]
+    async fn fill(bytes: usize) -> Result<String> {
+        Ok("x".repeat(bytes))
+    }
+
+    /// How many stored values are in memory at most: after each of two replays of large results of every kind.
+    #[tickover::workflow("frugal")]
+    async fn frugal(ctx: Ctx, steps: usize) -> Result<usize> {
+        let shared = Arc::clone(&ctx.shared);
+        let (in_memory, mut most) = (|| shared.lock().texts(), 0);
+        for turn in 0..2 {
+            for number in 0..steps {
+                let step = fill(20_000).named(format!("{turn}-fill[{number}]"));
+                ctx.step(if number % 2 == 0 { step } else { step.remote() }).await?;
+                most = most.max(in_memory());
+            }
+            ctx.capture(format!("{turn}-large"), || "y".repeat(20_000)).await?;
+            most = most.max(in_memory());
+            ctx.sleep(format!("{turn}-sleep"), "1h").await?;
+        }
+        let event: String = ctx.wait_for_event("note", forever()).await?;
+        let all = ctx.join_all("fan", (0..40).map(|_| fill(20_000))).await?;
+        assert_eq!((event.len(), all.len()), (20_000, 40));
+        Ok(most.max(in_memory()))
+    }
+
+    #[tokio::test]
+    async fn a_large_result_that_the_code_has_is_not_kept_in_memory() {
+        let env = TestEnv::new().workflow(frugal).step::<fill>();
+        let run = env.start(&frugal, 20).await.unwrap();
+        env.advance("3h").await.unwrap();
+        run.send_event("note", "z".repeat(20_000)).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), 0);
     }
 }

@@ -145,7 +145,6 @@ impl Operation for Count {
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
         let ended = self.0.end(state)?;
         let name = self.0.name()?.clone();
-        state.forget_text(&name);
         Some(ended.map(|Outcomes(items)| {
             let count =
                 |is_wanted: fn(&ItemOutcome) -> bool| items.iter().filter(|item| is_wanted(item)).count();
@@ -175,9 +174,8 @@ impl Operation for Reread {
                 format!("the journal has no outcome of {}", self.name),
             )));
         };
-        let read = read_outcome::<Outcomes, Failure>(state, self.name.as_str(), &outcome, (1, None))?;
-        state.forget_text(&self.name);
-        Some(read.map_err(Error::from))
+        let read = read_outcome::<Outcomes, Failure>(state, self.name.as_str(), &outcome, (1, None));
+        Some(read?.map_err(Error::from))
     }
 }
 
