@@ -187,7 +187,8 @@ fn answers_about_tasks() {
         TaskAnswer = json!({"task": task_view(), "duplicate": true});
         CancelAnswer = json!({"task": task_view(), "outcome": "already_finished"});
         ClaimAnswer = json!({"tasks": [{
-            "id": name(ID_MAX), "kind": name(KIND_MAX), "input": null, "attempt": 1, "progress": 0.5, "details": {"a": 1.50},
+            "id": name(ID_MAX), "idempotency_key": name(ID_MAX), "kind": name(KIND_MAX), "input": null, "attempt": 1,
+            "progress": 0.5, "details": {"a": 1.50},
             "traceparent": "x", "lease": "l", "lease_expires_at": AT, "heartbeat_timeout_ms": 1, "deadline_at": AT, "remaining_ms": 7,
         }]});
         HeartbeatAnswer =

@@ -24,13 +24,14 @@ async fn json_output_is_kept_verbatim_other_output_becomes_a_string_and_none_is_
 #[tokio::test]
 async fn a_commands_environment_has_the_task_and_its_deadline() {
     let scene = Scene::start().await;
-    let script = r#"printf '["%s","%s","%s","%s","%s","%s"]' "$TICKOVER_TASK_ID" "$TICKOVER_ATTEMPT" \
-        "$TICKOVER_KIND" "$TICKOVER_QUEUE" "$TICKOVER_ENDPOINT" "${TICKOVER_DEADLINE_AT-unset}""#;
+    let script = r#"printf '["%s","%s","%s","%s","%s","%s","%s"]' "$TICKOVER_TASK_ID" "$TICKOVER_ATTEMPT" \
+        "$TICKOVER_KIND" "$TICKOVER_QUEUE" "$TICKOVER_ENDPOINT" "${TICKOVER_DEADLINE_AT-unset}" \
+        "$TICKOVER_IDEMPOTENCY_KEY""#;
     let _worker = scene.worker(&[], script);
     let plain = scene.schedule_plain("send").await;
     let timed = scene.schedule(&json!({"queue": "work", "kind": "send", "timeout": "1h"})).await;
     let task = scene.until_status(&plain, "completed").await;
-    assert_eq!(task["output"], json!([plain, "1", "send", "work", scene.endpoint, "unset"]));
+    assert_eq!(task["output"], json!([plain, "1", "send", "work", scene.endpoint, "unset", plain]));
     let task = scene.until_status(&timed, "completed").await;
     assert_eq!(task["output"][5], task["deadline_at"]);
 }

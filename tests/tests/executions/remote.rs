@@ -13,7 +13,7 @@ use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::executions::{EndedStep, RemoteStep, Suspended};
 use tickover_tests::scene::queue_name;
 
-use crate::worker::{Worker, completed, name};
+use crate::worker::{Worker, completed, failed_by, name};
 
 pub(crate) fn remote(step: &str, timeout: Option<u64>) -> RemoteStep {
     let whole = timeout.map(|seconds| LifeTimeout { after: Millis::from_secs(seconds), is_error: true });
@@ -36,12 +36,46 @@ impl Worker {
     /// Starts an execution that waits for this remote step.
     async fn waiting_for(&self, id: &str, step: RemoteStep) {
         self.start(id, json!({})).await;
+        self.goes_on(id, step).await;
+    }
+
+    /// Its next turn waits for this remote step.
+    async fn goes_on(&self, id: &str, step: RemoteStep) {
         let turn = self.take(id).await;
         let begun = self.entry(Happened::Remote { name: step.name.clone() });
         self.caller.scene.service.start_remote(&turn.execution, vec![step]).await.all().expect("a step");
         let suspended = self.try_suspend(&turn, vec![begun], None, true).await.expect("a suspension");
         assert!(matches!(suspended, Suspended::Done));
         self.done_with(&turn).await;
+    }
+}
+
+/// A worker over HTTP takes the step "label", and its attempt fails for good. So does the run.
+async fn fails_at_label(worker: &Worker) -> serde_json::Value {
+    let task = worker.caller.claim().await.expect("a task");
+    let path = format!("/v1/tasks/{}/fail", task["id"].as_str().expect("an id"));
+    let error = json!({"code": "broken", "message": "", "retryable": false});
+    worker.caller.ok(&path, json!({"lease": task["lease"], "error": error})).await;
+    let turn = worker.take("e").await;
+    let ended = worker.exhausted("label");
+    worker.close(turn, vec![ended], failed_by("label")).await;
+    task
+}
+
+#[tokio::test]
+async fn a_worker_in_any_language_gets_the_same_idempotency_key_for_work_that_a_rerun_repeats() {
+    let worker = Worker::default();
+    worker.waiting_for("e", remote("label", None)).await;
+    let first = fails_at_label(&worker).await;
+    assert_eq!(first["idempotency_key"], first["id"]);
+    for body in [json!({"preserve": true}), json!({"preserve": false})] {
+        worker.caller.ok("/v1/executions/e/rerun", body.clone()).await;
+        worker.goes_on("e", remote("label", None)).await;
+        let again = fails_at_label(&worker).await;
+        assert_ne!(again["id"], first["id"]);
+        // Without its results, a rerun is new work.
+        let is_same = body["preserve"] == true;
+        assert_eq!(again["idempotency_key"] == first["id"], is_same, "{again}");
     }
 }
 

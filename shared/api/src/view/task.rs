@@ -6,6 +6,7 @@ use tickover_core::task::{Outcome, Pending, Running, State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::TimeoutKind;
 use tickover_service::claim::ClaimedTask;
+use tickover_service::executions::idempotency_key;
 use tickover_service::tasks::describe::Described;
 
 use tickover_wire::answer::{ClaimedView, ErrorView, NextView, TaskView};
@@ -99,6 +100,7 @@ fn error(described: &Described) -> Option<ErrorView> {
 /// The view of a claimed task. `now` gives the time that is left.
 pub fn claimed(claimed: ClaimedTask, now: Timestamp) -> ClaimedView {
     ClaimedView {
+        idempotency_key: idempotency_key(&claimed.task),
         id: claimed.task.id,
         kind: claimed.task.kind,
         input: claimed.input.map(Verbatim),

@@ -88,7 +88,7 @@ pub struct NextView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskView {
-    /// Its id, the same for all its attempts. Use it as the idempotency key for calls to other services.
+    /// Its id, the same for all its attempts.
     pub id: TaskId,
     /// The queue of its workers.
     pub queue: QueueName,
@@ -213,6 +213,9 @@ pub struct TimeoutView {
 pub struct ClaimedView {
     /// Its id, the same for all its attempts.
     pub id: TaskId,
+    /// The idempotency key for calls to other services. It is the same for all attempts, and for a task in which a rerun of
+    /// an execution repeats the work of an earlier one.
+    pub idempotency_key: TaskId,
     /// What kind of work it is.
     pub kind: TaskKind,
     /// Its input as it was sent.
