@@ -21,6 +21,7 @@ pub mod gate;
 pub mod hardship;
 pub mod history;
 pub mod ledger;
+pub mod pairs;
 pub mod plan;
 pub mod process;
 pub mod progress;

@@ -6,22 +6,26 @@
 //! sim --seed S             replays one, a line a step
 //! sim ... --bug NAME       with a deliberate bug
 //! sim --bugs               names them
+//! sim --seeds N --pairs    shows which features met in how many of the seeds, and fails if some never did
 //! ```
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output is the result of the program")]
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use tickover_tests::sim::bugs::Bug;
-use tickover_tests::sim::search::{first_failure_among, replay};
+use tickover_tests::sim::pairs::Pairs;
+use tickover_tests::sim::search::{first_failure_among, first_failure_seen, replay};
 use tickover_tests::sim::violation::Violation;
 use tickover_tests::sim::{Run, checks, run, trace};
 
 /// The arguments of the command.
 enum Arguments {
     Seeds { first: u64, count: u64, bug: Option<Bug>, flows: bool },
+    Pairs { first: u64, count: u64 },
     Seed { seed: u64, bug: Option<Bug> },
     Bugs,
 }
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match parse(&arguments) {
         Ok(Arguments::Seeds { first, count, bug, flows }) => search(first, count, bug, flows),
+        Ok(Arguments::Pairs { first, count }) => pairs(first, count),
         Ok(Arguments::Seed { seed, bug }) => show(seed, bug),
         Ok(Arguments::Bugs) => {
             for bug in Bug::ALL {
@@ -45,7 +50,8 @@ fn main() -> ExitCode {
 }
 
 fn parse(arguments: &[String]) -> Result<Arguments, String> {
-    let (mut seeds, mut from, mut seed, mut bug, mut flows) = (1_000, 1, None, None, false);
+    let (mut seeds, mut from, mut seed, mut bug) = (1_000, 1, None, None);
+    let (mut flows, mut pairs) = (false, false);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if argument == "--bugs" {
@@ -53,6 +59,10 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         }
         if argument == "--flows" {
             flows = true;
+            continue;
+        }
+        if argument == "--pairs" {
+            pairs = true;
             continue;
         }
         let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
@@ -65,12 +75,15 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
                 bug = Some(Bug::parse(value).ok_or_else(|| format!("no bug is named {value:?}"))?);
             }
             other => {
-                return Err(format!("{other:?} is none of --seeds, --from, --seed, --bug, --bugs, --flows"));
+                return Err(format!(
+                    "{other:?} is none of --seeds, --from, --seed, --bug, --bugs, --flows, --pairs"
+                ));
             }
         }
     }
     Ok(match seed {
         Some(seed) => Arguments::Seed { seed, bug },
+        None if pairs => Arguments::Pairs { first: from, count: seeds },
         None => Arguments::Seeds { first: from, count: seeds, bug, flows },
     })
 }
@@ -87,6 +100,22 @@ fn search(first: u64, count: u64, bug: Option<Bug>, flows: bool) -> ExitCode {
     println!("{failure}");
     println!("found after {seconds:.1} s");
     ExitCode::FAILURE
+}
+
+fn pairs(first: u64, count: u64) -> ExitCode {
+    let met = Mutex::new(Pairs::default());
+    let see = |run: &Run| met.lock().unwrap_or_else(PoisonError::into_inner).add(run);
+    if let Some(failure) = first_failure_seen(first, first + count.saturating_sub(1), None, |_| true, see) {
+        println!("{failure}");
+        return ExitCode::FAILURE;
+    }
+    let met = met.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("{met}");
+    let unmet = met.unmet();
+    for (one, other) in &unmet {
+        println!("never met: {} and {}", one.name(), other.name());
+    }
+    if unmet.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn show(seed: u64, bug: Option<Bug>) -> ExitCode {

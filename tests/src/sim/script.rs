@@ -4,6 +4,7 @@
 use tickover_core::duration::Millis;
 use tickover_core::execution::ParentClosePolicy;
 use tickover_core::payload::Json;
+use tickover_core::retry::RetryPolicy;
 
 use super::dice::Dice;
 
@@ -27,6 +28,8 @@ pub struct Script {
     pub runs: u32,
     /// The code that runs after its failure, if there is any.
     pub on_failure: Option<OnFailure>,
+    /// How runs that fail are retried, if they are.
+    pub retry: Option<RetryPolicy>,
     /// Whether its steps are undone if it is cancelled.
     pub undoes: bool,
     /// How long the code may take that runs after a cancellation, if there is any.
@@ -118,9 +121,10 @@ impl Script {
         let on_failure =
             dice.chance(300).then(|| OnFailure { budget: dice.secs(20, 300), recovers: dice.chance(500) });
         let kind = if is_child { Kind::Child } else { Kind::Own };
+        let retry = more.chance(200).then(|| RetryPolicy::fixed(more.pick([1, 2]), more.millis(0, 60_000)));
         let undoes = more.chance(400);
         let on_cancel = more.chance(300).then(|| more.secs(20, 300));
-        Self { seed, kind, ops, end, runs, on_failure, undoes, on_cancel, places }
+        Self { seed, kind, ops, end, runs, on_failure, retry, undoes, on_cancel, places }
     }
 
     /// A script with almost nothing to do.
@@ -128,7 +132,7 @@ impl Script {
         let step = Op::Step { failures: 0, pause: Millis::ZERO, size: 5, exhausts: false };
         let (ops, end) = (vec![step], End::Completes);
         let (kind, runs, undoes) = (Kind::Short, 1, false);
-        Self { seed, kind, ops, end, runs, on_failure: None, undoes, on_cancel: None, places: 1 }
+        Self { seed, kind, ops, end, runs, on_failure: None, retry: None, undoes, on_cancel: None, places: 1 }
     }
 
     /// A script that kills the process that runs it.

@@ -180,8 +180,11 @@ impl RunningTurn<'_> {
                     let error = Failure::new("exhausted", "as planned");
                     let step = Some(step.to_string());
                     let outcome = ExecutionOutcome::Failed { error, step, retries_exhausted: true };
-                    return self.close(Ending::Outcome(outcome)).await;
+                    let ending = self.failed(outcome);
+                    return self.close(ending).await;
                 }
+                // It may have been asked to cancel meanwhile.
+                Flow::Blocked(_) if self.execution.cancel_requested => {}
                 Flow::Blocked(block) => {
                     if self.suspend(block).await? {
                         return Ok(());
@@ -227,7 +230,7 @@ impl RunningTurn<'_> {
 
     /// Undoes what it has done, if it has begun anything. That may need more than one attempt.
     async fn undo(&mut self) -> Result<Flow, Stop> {
-        let name = step("undo");
+        let name = step("undo:all");
         if !self.undoes() || self.has_ended(&name) {
             return Ok(Flow::Next);
         }
@@ -251,17 +254,32 @@ impl RunningTurn<'_> {
             }
             (None, _) if self.execution.run < self.script.runs => {
                 let input = Some(self.process.keep(self.script.input()).await?);
-                let mut carried: Vec<Entry> = pending_events(&self.journal).into_iter().cloned().collect();
-                carried.extend(Replay::new(&self.journal, &Limits::default()).left_to_next());
-                Ending::ContinueAsNew { input, carried }
+                Ending::ContinueAsNew { input, carried: self.carried() }
             }
             (None, End::Fails) => {
                 let error = Failure::new("broken", "as planned");
-                Ending::Outcome(ExecutionOutcome::Failed { error, step: None, retries_exhausted: false })
+                self.failed(ExecutionOutcome::Failed { error, step: None, retries_exhausted: false })
             }
             (None, End::Completes) => Ending::Outcome(self.completed().await?),
         };
         self.close(ending).await
+    }
+
+    /// How a run ends that failed.
+    fn failed(&self, outcome: ExecutionOutcome) -> Ending {
+        match &self.script.retry {
+            Some(retry) if self.execution.failing.is_none() => {
+                Ending::FailedRun { outcome, retry: retry.clone(), carried: self.carried() }
+            }
+            Some(_) | None => Ending::Outcome(outcome),
+        }
+    }
+
+    /// What the next run begins with.
+    fn carried(&self) -> Vec<Entry> {
+        let mut carried: Vec<Entry> = pending_events(&self.journal).into_iter().cloned().collect();
+        carried.extend(Replay::new(&self.journal, &Limits::default()).left_to_next());
+        carried
     }
 
     async fn completed(&self) -> Result<ExecutionOutcome, Stop> {

@@ -30,7 +30,8 @@ pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context
     };
     let answer = |reply| Ok(Reply::Suspended(reply));
     let unseen = suspend.seen_version != execution.version || suspend.seen_wakes != execution.wakes;
-    if unseen {
+    // A turn that is to be cancelled waits only for what undoes its work.
+    if unseen || execution.cancel_requested && !suspend.cleanup.undoes {
         if suspend.entries.is_empty() {
             return Decision::unchanged(execution, answer(SuspendReply::GoOn));
         }

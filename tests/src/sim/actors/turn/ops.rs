@@ -3,12 +3,13 @@
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
 use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, ParentClosePolicy, Slot};
-use tickover_core::id::{ExecutionId, Nonce, StepName};
+use tickover_core::flow::{FlowRequest, Priority};
+use tickover_core::id::{ExecutionId, FlowKey, Nonce, StepName};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
 use tickover_core::time::Timestamp;
-use tickover_core::timeout::{LifeTimeout, Timeouts};
+use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
 use tickover_service::executions::{RemoteStep, StartRequest};
 
 use super::{Behaviour, Block, Flow, RunningTurn, Stop, step};
@@ -218,13 +219,25 @@ impl RunningTurn<'_> {
         let dice = Dice::new(self.script.seed, name.as_str());
         let limit = Dice::new(self.script.seed, &format!("limit of {name}"));
         let limit = limit.chance(400).then(|| LifeTimeout { after: limit.secs(1, 100), is_error: true });
+        let more = Dice::new(self.script.seed, &format!("more of {name}"));
+        let timeout = |chance| {
+            let after = more.secs(20, 120);
+            more.chance(chance).then_some(AttemptTimeout { after, on_timeout: OnTimeout::Retry })
+        };
+        let priority = more.pick([Priority::High, Priority::Normal, Priority::Normal, Priority::Low]);
+        let fairness = more.chance(200).then(|| FlowKey::parse(more.pick(["ada", "bob"])).ok()).flatten();
         RemoteStep {
             kind: kind(),
             queue: queue(dice.pick(QUEUES)),
             input: Some(Json::string(name.as_str())),
             retry: RetryPolicy::fixed(dice.pick([0, 1, 3]), dice.millis(0, 10_000)),
-            flow: tickover_core::flow::FlowRequest::default(),
-            timeouts: Timeouts { schedule_to_close: limit, ..Timeouts::default() },
+            flow: FlowRequest { priority, fairness, ..FlowRequest::default() },
+            timeouts: Timeouts {
+                schedule_to_close: limit,
+                schedule_to_start: timeout(300),
+                start_to_close: timeout(200),
+                heartbeat: timeout(200),
+            },
             given: vec![],
             slot,
             name,

@@ -70,7 +70,11 @@ fn i5_a_runs_deadline_is_fixed_when_it_begins(step: &Step<'_>, ruling: &Ruling) 
     let after = step.after;
     let expected = match step.before {
         None => after.timeouts.run.map(|timeout| after.run_started_at.plus(timeout)),
-        Some(before) if before.run != after.run => after.timeouts.run.map(|timeout| ruling.now.plus(timeout)),
+        Some(before) if before.run != after.run => {
+            // The retry of a run that failed starts later.
+            let starts_at = after.retry_starts_at().unwrap_or(ruling.now);
+            after.timeouts.run.map(|timeout| starts_at.plus(timeout))
+        }
         Some(before) => before.run_deadline_at,
     };
     let came = step.before.and_then(|before| told(before, ruling)[1]);

@@ -172,7 +172,8 @@ fn a_suspension_that_has_not_seen_an_event_goes_on_with_what_it_brought() {
 #[test]
 fn a_suspension_that_was_to_be_cancelled_goes_on() {
     let scene = execution().started().start_turn("a").cancel();
-    scene.suspend("a", |suspend| suspend.seen_version -= 1).replies(GO_ON).is(Status::Running);
+    let scene = scene.suspend("a", |suspend| suspend.seen_version -= 1).replies(GO_ON).is(Status::Running);
+    scene.wait("a").replies(GO_ON).suspend("a", |suspend| suspend.cleanup.undoes = true).is(Status::Waiting);
 }
 
 #[test]

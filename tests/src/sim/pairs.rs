@@ -1,0 +1,311 @@
+//! Which features of the product met in the lives of which records: the matrix of pairs.
+//!
+//! A pair of features has met if one record had both in its life. To the life of an execution belong its remote steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::command::{Command as OnExecution, Ending as RunEnding};
+use tickover_core::execution::journal::{Happened, UNDO_PREFIX};
+use tickover_core::execution::{Execution, ExecutionOutcome, ParentClosePolicy};
+use tickover_core::flow::Priority;
+use tickover_core::id::Incarnation;
+use tickover_core::parked::Parked;
+use tickover_core::task::command::{Command as OnTask, Start};
+use tickover_core::task::{Ending, Outcome, Task};
+
+use super::Run;
+use super::history::What;
+use super::history::execution::Happening;
+
+macro_rules! features {
+    ($($feature:ident, $name:literal;)+) => {
+        /// What a record can have in its life.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Feature {
+            $(
+                #[doc = $name]
+                $feature,
+            )+
+        }
+
+        impl Feature {
+            /// All of them, in the order of the matrix.
+            pub const ALL: &[Self] = &[$(Self::$feature),+];
+
+            /// Its name in the matrix.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$feature => $name),+ }
+            }
+        }
+    };
+}
+
+features! {
+    Retry, "a retry";
+    Deadline, "a deadline";
+    StartTimeout, "a timeout before the start";
+    AttemptTimeout, "a timeout of each attempt";
+    HeartbeatTimeout, "a heartbeat timeout";
+    TimedOut, "an end by a timeout";
+    Delay, "a delay";
+    Gate, "concurrency of a key";
+    Gates, "concurrency of more than one key";
+    Line, "a wait in a line";
+    Rate, "a rate";
+    Ranked, "a priority";
+    Fairness, "a fairness key";
+    Remote, "a remote step";
+    Join, "a fan-out that is joined";
+    Lost, "a lost worker";
+    Cancelled, "a cancellation";
+    Terminated, "a termination";
+    OperatorRetry, "an operator's retry";
+    QueuePause, "a pause of the queue";
+    Blob, "a large payload";
+    Sleep, "a sleep";
+    Wait, "a wait for an event";
+    Event, "an event";
+    EventId, "an event with an id";
+    TimedAttempt, "a step with a window";
+    Sealed, "a long journal";
+    Abandoned, "a child that goes on";
+    AskedToStop, "a child that is asked to stop";
+    EndedChild, "a child that is terminated";
+    IsChild, "a parent";
+    NextRun, "continue as new";
+    RunRetry, "a retry of a run";
+    OnFailure, "on_failure";
+    OnCancel, "on_cancel";
+    Undo, "undo steps";
+    Paused, "a pause";
+    Restart, "a restart";
+    Rerun, "a rerun";
+    RetryStep, "a retry of a step";
+}
+
+/// The features of one record, and who it is a part of.
+#[derive(Default)]
+struct Life {
+    features: BTreeSet<Feature>,
+    parent: Option<Incarnation>,
+}
+
+/// How many runs of the simulation had each pair.
+#[derive(Clone, Debug, Default)]
+pub struct Pairs(BTreeMap<(Feature, Feature), u32>);
+
+impl Pairs {
+    /// Counts the pairs of a run.
+    pub fn add(&mut self, run: &Run) {
+        let mut met = BTreeSet::new();
+        for features in lives(run) {
+            for one in &features {
+                met.extend(features.iter().filter(|other| *other > one).map(|other| (*one, *other)));
+            }
+        }
+        for pair in met {
+            *self.0.entry(pair).or_default() += 1;
+        }
+    }
+
+    /// In how many runs these two met.
+    pub fn count(&self, one: Feature, other: Feature) -> u32 {
+        self.0.get(&(one.min(other), one.max(other))).copied().unwrap_or_default()
+    }
+
+    /// The pairs that never met.
+    pub fn unmet(&self) -> Vec<(Feature, Feature)> {
+        let all = Feature::ALL
+            .iter()
+            .enumerate()
+            .flat_map(|(number, one)| Feature::ALL.iter().skip(number + 1).map(move |other| (*one, *other)));
+        all.filter(|(one, other)| self.count(*one, *other) == 0).collect()
+    }
+}
+
+/// The matrix: a row for each feature, with the number of runs in which it met each feature before it.
+impl fmt::Display for Pairs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, row) in Feature::ALL.iter().enumerate() {
+            write!(formatter, "{:>2} {:<32}", number + 1, row.name())?;
+            for column in Feature::ALL.iter().take(number) {
+                write!(formatter, " {:>4}", self.count(*row, *column))?;
+            }
+            writeln!(formatter)?;
+        }
+        Ok(())
+    }
+}
+
+/// The features of each record's life.
+fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
+    let (mut tasks, mut executions) =
+        (BTreeMap::<Incarnation, Life>::new(), BTreeMap::<Incarnation, Life>::new());
+    for event in &run.events {
+        match &event.what {
+            What::Stored(stored) => {
+                let life = tasks.entry(stored.after.incarnation).or_default();
+                life.features.extend(of_task(&stored.after));
+                life.parent = stored.after.parent.as_ref().map(|parent| parent.incarnation);
+            }
+            What::Decided(decided) => {
+                if let OnTask::Schedule(schedule) = &decided.command {
+                    let is_later = schedule.start != Start::After(Millis::ZERO);
+                    let features = &mut tasks.entry(schedule.incarnation).or_default().features;
+                    features.extend(is_later.then_some(Feature::Delay));
+                    continue;
+                }
+                let Some(seen) = decided.seen.as_deref().filter(|_| decided.outcome.is_ok()) else {
+                    continue;
+                };
+                let done = match &decided.command {
+                    OnTask::Retry if seen.ended().is_some() => Some(Feature::OperatorRetry),
+                    OnTask::Cancel { force: true } if seen.ended().is_none() => Some(Feature::Terminated),
+                    OnTask::Cancel { force: false } if seen.ended().is_none() => Some(Feature::Cancelled),
+                    _ => None,
+                };
+                tasks.entry(seen.incarnation).or_default().features.extend(done);
+            }
+            What::OfExecution(happening) => match &**happening {
+                Happening::Stored(change) => {
+                    let life = executions.entry(change.after.incarnation).or_default();
+                    life.features.extend(of_execution(change.before.as_ref(), &change.after));
+                }
+                Happening::Decided(ruling) => {
+                    if let OnExecution::Start(start) = &ruling.command {
+                        let features = &mut executions.entry(start.incarnation).or_default().features;
+                        features.extend((start.delay > Millis::ZERO).then_some(Feature::Delay));
+                        continue;
+                    }
+                    let Some(seen) = ruling.seen.as_deref().filter(|_| ruling.outcome.is_ok()) else {
+                        continue;
+                    };
+                    let done = of_command(seen, &ruling.command);
+                    executions.entry(seen.incarnation).or_default().features.extend(done);
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    for life in tasks.values() {
+        if let Some(parent) = life.parent.and_then(|parent| executions.get_mut(&parent)) {
+            parent.features.extend(&life.features);
+        }
+    }
+    tasks.into_values().chain(executions.into_values()).map(|life| life.features).collect()
+}
+
+fn of_task(after: &Task) -> BTreeSet<Feature> {
+    let ending = |is: fn(&Ending) -> bool| after.history.last().is_some_and(|past| is(&past.ending));
+    let timeouts = &after.timeouts;
+    let flow = after.flow.as_deref();
+    let slot = after.parent.as_ref().is_some_and(|parent| parent.slot.is_some());
+    let has_blob =
+        [&after.input, &after.labels].into_iter().flatten().any(|payload| payload.blob().is_some());
+    let found = [
+        (Feature::Retry, after.attempt > 1),
+        (Feature::Deadline, timeouts.schedule_to_close.is_some()),
+        (Feature::StartTimeout, timeouts.schedule_to_start.is_some()),
+        (Feature::AttemptTimeout, timeouts.start_to_close.is_some()),
+        (Feature::HeartbeatTimeout, timeouts.heartbeat.is_some()),
+        (
+            Feature::TimedOut,
+            after.ended().is_some_and(|ended| matches!(ended.outcome, Outcome::TimedOut { .. })),
+        ),
+        (Feature::Gate, !after.gates().is_empty()),
+        (Feature::Gates, after.gates().len() > 1),
+        (Feature::Line, after.parked.in_line().is_some()),
+        (Feature::Rate, after.paced().is_some()),
+        (Feature::Ranked, flow.is_some_and(|flow| flow.priority != Priority::Normal)),
+        (Feature::Fairness, flow.is_some_and(|flow| flow.fairness.is_some())),
+        (Feature::Remote, after.parent.is_some()),
+        (Feature::Join, slot),
+        (Feature::Lost, ending(|ending| matches!(ending, Ending::Lost))),
+        (Feature::QueuePause, after.parked == Parked::Paused),
+        (Feature::Blob, has_blob),
+    ];
+    found.into_iter().filter_map(|(feature, has)| has.then_some(feature)).collect()
+}
+
+fn of_execution(before: Option<&Execution>, after: &Execution) -> BTreeSet<Feature> {
+    let admission = after.admission.as_deref();
+    let handled = after.failing.as_ref().map(|failing| &failing.outcome);
+    let is_cancelled = |outcome: &ExecutionOutcome| matches!(outcome, ExecutionOutcome::Cancelled { .. });
+    let outcome = after.closed().map(|closed| &closed.outcome);
+    let was_lost = before.and_then(Execution::turn).is_some()
+        && after
+            .turn()
+            .is_none_or(|turn| before.and_then(Execution::turn).is_some_and(|old| old.lease != turn.lease))
+        && after.idle_turns > 0
+        && after.closed().is_none();
+    let has_blob =
+        after.journal.iter().any(|entry| entry.payload().is_some_and(|value| value.blob().is_some()));
+    let mut found: BTreeSet<Feature> = [
+        (Feature::Deadline, after.deadline_at.is_some() || after.run_deadline_at.is_some()),
+        (Feature::TimedOut, matches!(outcome.or(handled), Some(ExecutionOutcome::TimedOut { .. }))),
+        (Feature::Gate, !after.gates().is_empty()),
+        (Feature::Gates, after.gates().len() > 1),
+        (Feature::Line, after.parked.in_line().is_some()),
+        (Feature::Rate, admission.is_some_and(|admission| admission.paced.is_some())),
+        (Feature::Ranked, after.lane.priority != Priority::Normal),
+        (Feature::Fairness, after.lane.tenant.is_some()),
+        (Feature::Lost, was_lost),
+        (Feature::QueuePause, after.parked == Parked::Paused),
+        (Feature::Blob, has_blob),
+        (Feature::Sealed, after.sealed.is_some()),
+        (Feature::IsChild, after.parent.is_some()),
+        (Feature::RunRetry, after.attempt.is_some_and(|attempt| attempt.number > 1)),
+        (Feature::OnFailure, handled.is_some_and(ExecutionOutcome::is_failure)),
+        (Feature::OnCancel, handled.is_some_and(is_cancelled)),
+        (Feature::Paused, after.paused),
+    ]
+    .into_iter()
+    .filter_map(|(feature, has)| has.then_some(feature))
+    .collect();
+    found.extend(after.journal.iter().flat_map(|entry| of_entry(&entry.what)));
+    found
+}
+
+fn of_entry(what: &Happened) -> Vec<Feature> {
+    match what {
+        Happened::Attempt { error: Some(_), .. } => vec![Feature::Retry],
+        Happened::Attempt { error: None, .. } => vec![Feature::TimedAttempt],
+        Happened::Step { name, .. } if name.as_str().starts_with(UNDO_PREFIX) => vec![Feature::Undo],
+        Happened::Remote { .. } => vec![Feature::Remote],
+        Happened::Child { policy, .. } => vec![match policy {
+            ParentClosePolicy::Abandon => Feature::Abandoned,
+            ParentClosePolicy::RequestCancel => Feature::AskedToStop,
+            ParentClosePolicy::Terminate => Feature::EndedChild,
+        }],
+        Happened::Until { .. } | Happened::Fired { .. } => vec![Feature::Sleep],
+        Happened::Waited { .. } => vec![Feature::Wait],
+        Happened::Event { id: Some(_), .. } => vec![Feature::Event, Feature::EventId],
+        Happened::Event { id: None, .. } => vec![Feature::Event],
+        Happened::Step { .. }
+        | Happened::Reopened { .. }
+        | Happened::Captured { .. }
+        | Happened::EventsCleared { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => vec![],
+    }
+}
+
+/// What a command that took effect says.
+fn of_command(seen: &Execution, command: &OnExecution) -> Option<Feature> {
+    let is_open = seen.closed().is_none();
+    match command {
+        OnExecution::Cancel if is_open => Some(Feature::Cancelled),
+        OnExecution::Terminate if is_open => Some(Feature::Terminated),
+        OnExecution::Close(close) if matches!(close.ending, RunEnding::ContinueAsNew { .. }) => {
+            Some(Feature::NextRun)
+        }
+        OnExecution::Restart(rerun) if !is_open => {
+            Some(if rerun.preserved.is_empty() { Feature::Restart } else { Feature::Rerun })
+        }
+        OnExecution::RetryStep { .. } if !is_open => Some(Feature::RetryStep),
+        _ => None,
+    }
+}
