@@ -122,8 +122,8 @@ impl Script {
             dice.chance(300).then(|| OnFailure { budget: dice.secs(20, 300), recovers: dice.chance(500) });
         let kind = if is_child { Kind::Child } else { Kind::Own };
         let retry = more.chance(200).then(|| RetryPolicy::fixed(more.pick([1, 2]), more.millis(0, 60_000)));
-        let undoes = more.chance(400);
-        let on_cancel = more.chance(300).then(|| more.secs(20, 300));
+        let undoes = more.chance(700);
+        let on_cancel = more.chance(600).then(|| more.secs(20, 300));
         Self { seed, kind, ops, end, runs, on_failure, retry, undoes, on_cancel, places }
     }
 

@@ -78,9 +78,9 @@ async fn operate_at_random(process: &Process, id: &ExecutionId) {
     let operation = match dice.between(0, 16) {
         // Mostly, the operator retries a failed step.
         _ if failed.is_some_and(|_| dice.chance(900)) => Operation::RetryStep(failed.unwrap_or(STEPS[0])),
-        0 => Operation::Cancel,
-        1 => Operation::Terminate,
-        2..=4 => Operation::Restart,
+        0 | 1 => Operation::Cancel,
+        2 => Operation::Terminate,
+        3 | 4 => Operation::Restart,
         5 => Operation::ClearEvents(dice.pick(EVENTS)),
         6 => Operation::Resume,
         7 => Operation::RetryStep(dice.pick(STEPS)),
