@@ -34,7 +34,7 @@ pub(crate) enum ExecutionCommand {
     Export(ExportArgs),
     /// Say why an execution is in its state, what happens next, and when
     Explain(OneArgs),
-    /// Cancel an execution: its code stops at its next step; at once if it waits
+    /// Cancel an execution: its code stops, and what it has done is undone; at once if there is nothing to undo
     Cancel(OneArgs),
     /// Terminate an execution: it ends at once, even while its code runs
     Terminate(OneArgs),
@@ -223,7 +223,8 @@ fn ended(answer: &ExecutionCancelAnswer) -> anyhow::Result<()> {
     print(&match &answer.outcome {
         OpenEnum::Known(CancelOutcome::Cancelled) => format!("{id} is {status}\n"),
         OpenEnum::Known(CancelOutcome::Requested) => format!(
-            "{id} is running: its code stops at its next step (`tickover execution terminate` ends it at once)\n"
+            "{id} is {status}: its code stops at its next step, and its undo steps run (`tickover execution terminate` \
+             ends it at once)\n"
         ),
         OpenEnum::Known(CancelOutcome::AlreadyFinished) => {
             format!("{id} had already ended: it is {status}\n")

@@ -35,7 +35,7 @@ const EXECUTION = [
     call: (one) => post(['executions', one.id, 'restart']), command: (one) => commands.restart(one.id),
   },
   {
-    name: 'Cancel', says: 'Its code stops at its next step; at once if it waits. Running steps may finish.',
+    name: 'Cancel', says: 'Its code stops at its next step, and its undo steps run. It ends at once if it waits and has none. Running steps may finish.',
     when: (one) => isLive(one), final: 'A cancelled execution doesn’t continue. It can only be run again.',
     call: (one) => post(['executions', one.id, 'cancel']), command: (one) => commands.cancelExecution(one.id),
   },

@@ -162,7 +162,8 @@ pub(super) async fn runs(
 
 /// Cancel an execution.
 ///
-/// An execution that sleeps or waits ends at once. If its code runs, the code stops at its next step.
+/// Its code stops at its next step, its undo steps run, and then its `on_cancel`. An execution that sleeps or waits and has
+/// nothing to undo ends at once. Code that handles a failure goes on.
 #[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/executions/{id}/cancel",

@@ -97,11 +97,12 @@ pub(super) fn make_pending(execution: &mut Execution, available_at: Timestamp, n
 /// Ends the code's work because a caller has cancelled it: at once if no turn is in progress and the code has nothing to
 /// undo, and else by this turn or the next ones, which undo it.
 pub(super) fn cancel(execution: &mut Execution, context: &Context<'_>) {
+    // A pause would keep the undo steps from starting.
+    execution.paused = false;
     if execution.turn().is_some_and(|turn| turn.lease_expires_at > context.now) {
         execution.cancel_requested = true;
         return;
     }
-    execution.paused = false;
     if !execution.may_undo() {
         return conclude(execution, ExecutionOutcome::Cancelled { terminated: false }, context);
     }

@@ -76,7 +76,8 @@ pub enum Command {
         /// and the reply says that 0 events were cleared.
         seen_version: u64,
     },
-    /// Ask it to end: its code stops at its next step. If no turn is in progress, it ends at once.
+    /// Ask it to end: its code stops at its next step, and its undo steps run. If no turn is in progress and nothing has to
+    /// be undone, it ends at once.
     Cancel,
     /// End it at once, whatever its code is doing.
     Terminate,

@@ -29,8 +29,8 @@ pub struct Handle<O> {
 pub enum Ended {
     /// The request ended it.
     Now,
-    /// It will end: an execution's code stops at its next step, and a task's worker is notified with its next
-    /// heartbeat.
+    /// It will end: an execution's code stops at its next step, and its undo steps run; a task's worker is notified with
+    /// its next heartbeat.
     Requested,
     /// It had ended before.
     Before,
@@ -154,7 +154,7 @@ impl<O> Handle<O> {
         Ok(self.client.api.clear_events(&self.id, &name).await?.cleared)
     }
 
-    /// Asks it to end: its code stops at its next step.
+    /// Asks it to end: its code stops at its next step, its undo steps run, and then its `on_cancel`.
     ///
     /// ```no_run
     /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {

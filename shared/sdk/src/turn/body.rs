@@ -62,7 +62,7 @@ impl Driver {
         let is_handled = self.workflow.on_cancel_timeout().is_some();
         let ctx = Ctx::new(Arc::clone(&self.shared));
         let mut state = self.shared.lock();
-        if state.undoes() {
+        if is_handled || state.undoes() {
             state.replay.stop_code(now);
         }
         state.undo = Undo::Cancellation;

@@ -19,7 +19,8 @@ use crate::tasks::operate::CancelReply;
 pub(super) const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 
 impl Service {
-    /// Asks an execution to end: its code stops at its next step. If no code runs, the execution ends at once.
+    /// Asks an execution to end: its code stops at its next step, and its undo steps run. If no code runs and nothing has to
+    /// be undone, it ends at once.
     pub async fn cancel_execution(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
         self.end(id, &Command::Cancel).await
     }

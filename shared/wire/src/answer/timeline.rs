@@ -23,10 +23,10 @@ pub struct TimelineEntryView {
     /// result was deleted before the workflow read it), `step_reopened`, the same with `child_` instead of `step_`,
     /// `child_abandoned`, `child_cancel_requested`, `child_terminated`, `fan_out_started`, `captured`, `timer_started`,
     /// `timer_fired`, `timer_cancelled`, `event_sent`, `events_cleared`, `event_awaited` (it waits for an event
-    /// without a time limit), `wait_ended`, `wait_timed_out`, `on_failure_started`, `on_cancel_started`, `code_stopped` (because of
-    /// a cancellation; its undo steps follow), `execution_completed`,
-    /// `execution_failed`, `execution_timed_out`, `execution_cancelled`, `drift` (the code doesn't ask for the stored
-    /// result with this name), or an operator's action such as `paused`.
+    /// without a time limit), `wait_ended`, `wait_timed_out`, `on_failure_started`, `on_cancel_started`, `code_stopped`
+    /// (because of a cancellation; its undo steps follow), `execution_completed`, `execution_failed`,
+    /// `execution_timed_out`, `execution_cancelled`, `drift` (the code doesn't ask for the stored result with this name),
+    /// or an operator's action such as `paused`.
     pub kind: String,
     /// The name of the step, child, sleep, wait, captured value or fan-out.
     #[serde(skip_serializing_if = "Option::is_none")]

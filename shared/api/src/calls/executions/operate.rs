@@ -13,7 +13,8 @@ use crate::calls::operate::outcome;
 use crate::problem::Problem;
 use crate::{body, name, request};
 
-/// Cancels an execution: its code stops at its next step. If no code runs, the execution ends at once.
+/// Cancels an execution: its code stops at its next step, and its undo steps run. If no code runs and nothing has to be
+/// undone, it ends at once.
 pub async fn cancel(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     body::read_nothing(body)?;

@@ -86,7 +86,7 @@ impl Api {
         Ok(whole)
     }
 
-    /// Asks an execution to end: its code stops at its next step.
+    /// Asks an execution to end: its code stops at its next step, and its undo steps run.
     pub async fn cancel(&self, id: &ExecutionId) -> Result<ExecutionCancelAnswer, ClientError> {
         self.ask(Call::change(Route::Cancel(id.clone())).repeatable(true)).await
     }

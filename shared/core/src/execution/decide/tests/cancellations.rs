@@ -44,6 +44,7 @@ fn a_cancellation_ends_a_pause_so_that_the_code_can_undo() {
     let scene = waits(execution(), undoes()).pause().cancel().is(Status::Pending).sends_hint_for("0s");
     scene.start_turn("b").replies(TAKEN);
     waits(execution(), handles()).pause().cancel().start_turn("b").replies(TAKEN);
+    execution().started().start_turn("a").pause().cancel().is(Status::Running);
     waits(execution(), Cleanup::default()).pause().cancel().ended_as(&CANCELLED).has_ended();
 }
 
