@@ -493,3 +493,35 @@ async fn a_callback_costs_what_its_wait_costs_and_its_completion_what_an_event_c
     again.unwrap_err();
     assert_eq!(bill, Bill { writes: 0.0, reads: 1.0, sends: 0 });
 }
+
+/// Somebody without credentials can't make us read megabytes.
+#[tokio::test]
+async fn a_report_with_a_token_reads_no_more_of_a_long_history() {
+    let meter = meter().await;
+    let secrets = Secrets::Given(vec![Secret::of(&"s".repeat(SECRET_MIN))]);
+    let service = meter.scene.service.clone().with_callbacks(secrets, None);
+    let approval = event_of(1, "approval").unwrap();
+    started(&meter, "e").await;
+    let (turn, _) = turn(&meter).await;
+    let mut execution = turn.execution.clone();
+    for number in 0..20 {
+        let entries = (0..20).map(|step_of| step(&meter, 20 * number + step_of)).collect();
+        let recorded = service.record_turn(&execution, turn.lease, entries, Cleanup::default());
+        execution = recorded.await.unwrap();
+    }
+    let (now, until) = (service.now(), service.now().plus(Millis::from_secs(86_400)));
+    let begun = Happened::Until { name: name(format!("event:{}", approval.as_str())), until };
+    let suspend = asleep(vec![Entry { at: now, what: begun }], Some(until), false);
+    suspended(&meter, &turn, &execution, suspend).await;
+    let (whole, read) = meter.bill(service.journal_of(&execution)).await;
+    assert!(whole.unwrap().len() == 400 && read.reads > 5.0, "{read:?}");
+    let made = service.callback_of_wait(&execution.id, execution.incarnation, approval, until).await;
+    let token = made.unwrap().token;
+    let complete = || Report::Complete(Json::parse("true"));
+    for (report, is_open) in [(Report::Heartbeat, true), (complete(), true), (complete(), false)] {
+        let (answer, bill) = meter.bill(service.call_back(&token, report)).await;
+        assert_eq!(answer.is_ok(), is_open);
+        // The record, and the item that would say that the result has come.
+        assert!(bill.reads <= 2.0, "{bill:?}");
+    }
+}

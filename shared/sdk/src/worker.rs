@@ -265,7 +265,9 @@ impl Worker {
                     let full = batches.add(&key, *claimed, batch.max(), self.service.now());
                     started.extend(full.map(|full| self.start_together(full)));
                 }
-                (work @ (Work::Task(_) | Work::Turn(_)), _) => started.push(self.start(work)),
+                (work @ (Work::Task(_) | Work::Turn(_)), _) => {
+                    started.push(self.start(work, self.settings.turn()));
+                }
             }
         }
         let rest = batches.take_all().into_iter();
@@ -273,16 +275,13 @@ impl Worker {
         started
     }
 
-    /// Starts a turn or a task.
-    fn start(&self, work: Work) -> BoxFuture<'static, Finished> {
+    /// Starts a turn, with these settings, or a task.
+    fn start(&self, work: Work, settings: TurnSettings) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         let guard = self.in_flight.hold(Leased::of(&work));
         in_its_own_task(async move {
             let finished = match work {
-                Work::Turn(taken) => {
-                    let settings = worker.settings.turn();
-                    Finished::Turn(worker.turn(*taken, &settings).await)
-                }
+                Work::Turn(taken) => Finished::Turn(worker.turn(*taken, &settings).await),
                 Work::Task(task) => Finished::Task(worker.attempt(*task).await),
             };
             guard.remove();
@@ -340,8 +339,10 @@ impl Worker {
     /// Claims and runs work that may have killed another worker, while no other such work runs in this process.
     async fn start_suspect(&self, queue: &QueueName, suspect: &Suspect) -> Finished {
         let _alone = self.suspect_runs.lock().await;
+        // It keeps others from running only while it runs: its turn doesn't wait for a retry.
+        let settings = TurnSettings { in_place: Millis::ZERO, ..self.settings.turn() };
         match self.service.take_suspect(queue, suspect, &self.request(1, Millis::ZERO)).await {
-            Ok(Some(work)) => self.start(work).await,
+            Ok(Some(work)) => self.start(work, settings).await,
             Ok(None) => Finished::Nothing,
             Err(error) => {
                 warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't claim suspect work");

@@ -23,7 +23,7 @@ async fn a_plain_task_has_exactly_its_fields_in_every_state() {
     assert_eq!(api.task("t").await, scheduled);
 
     let claimed = api.claim().await;
-    assert_eq!(keys(&claimed), names("id kind attempt lease lease_expires_at"));
+    assert_eq!(keys(&claimed), names("id idempotency_key kind attempt lease lease_expires_at"));
     let running = api.task("t").await;
     has_exactly(&running, "lease_expires_at");
     assert_eq!(running["next"], json!({"what": "lease_expires", "at": "2026-01-01T00:01:00.000Z"}));
@@ -73,7 +73,9 @@ async fn a_task_with_every_option_shows_each_instant_where_it_applies() {
     let claimed = api.claim().await;
     assert_eq!(
         keys(&claimed),
-        names("id kind input attempt lease lease_expires_at heartbeat_timeout_ms deadline_at remaining_ms")
+        names(
+            "id idempotency_key kind input attempt lease lease_expires_at heartbeat_timeout_ms deadline_at remaining_ms"
+        )
     );
     assert_eq!(
         (&claimed["deadline_at"], &claimed["remaining_ms"]),

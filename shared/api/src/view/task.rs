@@ -100,7 +100,7 @@ fn error(described: &Described) -> Option<ErrorView> {
 /// The view of a claimed task. `now` gives the time that is left.
 pub fn claimed(claimed: ClaimedTask, now: Timestamp) -> ClaimedView {
     ClaimedView {
-        idempotency_key: idempotency_key(&claimed.task),
+        idempotency_key: Some(idempotency_key(&claimed.task)),
         id: claimed.task.id,
         kind: claimed.task.kind,
         input: claimed.input.map(Verbatim),

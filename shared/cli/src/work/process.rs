@@ -152,7 +152,7 @@ impl Process {
 fn environment(command: &mut Command, worker: &Worker, task: &ClaimedView) {
     command
         .env("TICKOVER_TASK_ID", task.id.as_str())
-        .env("TICKOVER_IDEMPOTENCY_KEY", task.idempotency_key.as_str())
+        .env("TICKOVER_IDEMPOTENCY_KEY", task.idempotency_key.as_ref().unwrap_or(&task.id).as_str())
         .env("TICKOVER_ATTEMPT", task.attempt.to_string())
         .env("TICKOVER_KIND", task.kind.as_str())
         .env("TICKOVER_QUEUE", worker.queue.as_str())

@@ -77,3 +77,39 @@ async fn suspects_run_one_at_a_time_and_hold_up_nothing_that_is_new() {
     assert!(a.1 < b.0 || b.1 < a.0, "{order:?}");
     assert!(at("new begins") < a.0.max(b.0), "{order:?}");
 }
+
+/// When each attempt was made, in milliseconds.
+static KNOCKS: Mutex<Vec<(String, u64)>> = Mutex::new(vec![]);
+
+#[tickover::step(retry = "fixed(2, 4s)")]
+async fn knock(door: String) -> Result<(), Failure> {
+    let mut made = KNOCKS.lock().unwrap();
+    made.push((door.clone(), clock().passed()));
+    let of_door = made.iter().filter(|(of, _)| *of == door).count();
+    if of_door < 3 { Err(Failure::new("nobody", "is at home")) } else { Ok(()) }
+}
+
+#[tickover::workflow("knocks")]
+async fn knocks(ctx: Ctx, door: String) -> Result<()> {
+    Ok(ctx.step(knock(door)).await?)
+}
+
+#[tokio::test]
+async fn nobody_is_alone_while_it_waits_for_a_retry() {
+    let scene = Scene::new();
+    for door in ["a", "b"] {
+        scene.start(&knocks, door, &door.to_owned()).await;
+    }
+    for _ in 0..2 {
+        assert_eq!(scene.work_beside_others("workflows", Millis::from_secs(60)).await.len(), 2);
+        scene.clock.advance(Millis::from_secs(60));
+    }
+    let worker = scene.worker(Registry::new().with(knocks));
+    for door in ["a", "b"] {
+        scene.inside(scene.finish(&worker, door)).await;
+    }
+    let tries = KNOCKS.lock().unwrap().clone();
+    let first = |door: &str| tries.iter().find(|(of, _)| of == door).unwrap().1;
+    // Each waits eight seconds in all.
+    assert!(first("a").abs_diff(first("b")) < 4_000, "{tries:?}");
+}

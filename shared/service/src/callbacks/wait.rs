@@ -42,8 +42,12 @@ impl Service {
             if !is_of_run(&execution, incarnation, &event) {
                 return Ok(false);
             }
-            let journal = self.journal_of(&execution).await?;
-            let before = match found(&journal, &event, is_heartbeat, self.now()) {
+            if self.has_result(&execution, &event).await? {
+                return Ok(false);
+            }
+            let shown = since_the_wait(&execution, &event);
+            let whole = if shown.is_none() { self.journal_of(&execution).await? } else { vec![] };
+            let before = match found(shown.unwrap_or(&whole), &event, is_heartbeat, self.now()) {
                 Found::Over => return Ok(false),
                 Found::Fresh => return Ok(true),
                 Found::Open(before) => before,
@@ -71,15 +75,34 @@ impl Service {
         }
         Err(ServiceError::Contended)
     }
+
+    /// Whether the result of this callback has come: it counts once. The record shows it, or an item says so.
+    async fn has_result(&self, execution: &Execution, event: &EventName) -> Result<bool, ServiceError> {
+        if execution.journal.iter().any(|entry| is_result(entry, event)) {
+            return Ok(true);
+        }
+        self.is_known(execution, EventId::parse(event.as_str()).ok().as_ref()).await
+    }
+}
+
+/// The entries of the journal since the last wait for this event began, if the record has them all: then nobody with a token
+/// makes us read a long journal.
+fn since_the_wait<'a>(execution: &'a Execution, event: &EventName) -> Option<&'a [Entry]> {
+    if execution.sealed.is_none() {
+        return Some(&execution.journal);
+    }
+    last_wait(&execution.journal, event)?;
+    let begins =
+        |entry: &Entry| matches!(&entry.what, Happened::Until { name, .. } if is_wait_for(name, event));
+    execution.journal.get(execution.journal.iter().rposition(begins)?..)
+}
+
+fn is_result(entry: &Entry, event: &EventName) -> bool {
+    matches!(&entry.what, Happened::Event { id: Some(_), name, .. } if name == event)
 }
 
 fn found(journal: &[Entry], event: &EventName, is_heartbeat: bool, now: Timestamp) -> Found {
     let is_this = |entry: &Entry| matches!(&entry.what, Happened::Event { name, .. } if name == event);
-    // A result counts once.
-    let is_result = |entry: &Entry| matches!(&entry.what, Happened::Event { id: Some(_), .. });
-    if journal.iter().any(|entry| is_this(entry) && is_result(entry)) {
-        return Found::Over;
-    }
     let taken_next = pending_events(journal).into_iter().find(|entry| is_this(entry)).map(|entry| entry.at);
     let Some((begun_at, until)) = last_wait(journal, event) else {
         return if is_heartbeat && taken_next.is_some() { Found::Fresh } else { Found::Open(None) };

@@ -127,7 +127,7 @@ impl Service {
     }
 
     /// Whether an event with this id was sent that the record no longer shows: in a segment, or in an earlier run.
-    async fn is_known(
+    pub(crate) async fn is_known(
         &self,
         execution: &Execution,
         event_id: Option<&EventId>,

@@ -214,8 +214,9 @@ pub struct ClaimedView {
     /// Its id, the same for all its attempts.
     pub id: TaskId,
     /// The idempotency key for calls to other services. It is the same for all attempts, and for a task in which a rerun of
-    /// an execution repeats the work of an earlier one.
-    pub idempotency_key: TaskId,
+    /// an execution repeats the work of an earlier one. Absent only from servers of an earlier version: then it is the id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<TaskId>,
     /// What kind of work it is.
     pub kind: TaskKind,
     /// Its input as it was sent.
