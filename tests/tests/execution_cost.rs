@@ -521,7 +521,7 @@ async fn a_report_with_a_token_reads_no_more_of_a_long_history() {
     for (report, is_open) in [(Report::Heartbeat, true), (complete(), true), (complete(), false)] {
         let (answer, bill) = meter.bill(service.call_back(&token, report)).await;
         assert_eq!(answer.is_ok(), is_open);
-        // The record, and the item that would say that the result has come.
-        assert!(bill.reads <= 2.0, "{bill:?}");
+        // The record, and the item that would say that the result has come: twice where it is missing.
+        assert!(bill.reads <= 2.5, "{bill:?}");
     }
 }
