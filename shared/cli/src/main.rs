@@ -71,11 +71,11 @@ enum Command {
     ///
     /// The command gets the task's input as JSON on its standard input. Its environment has TICKOVER_TASK_ID,
     /// TICKOVER_IDEMPOTENCY_KEY, TICKOVER_ATTEMPT, TICKOVER_DEADLINE_AT (if the attempt has a deadline), TICKOVER_KIND,
-    /// TICKOVER_QUEUE and TICKOVER_ENDPOINT (with --direct, TICKOVER_STACK instead). Its standard output is the result: a
-    /// single JSON value as it is, any other text as a string. An exit status other than 0 is a failed attempt, reported with the end of
-    /// standard error. When the deadline passes, the lease is lost or the task is cancelled, the command gets SIGTERM
-    /// and, after the grace period, SIGKILL. After the first Ctrl-C or SIGTERM the worker finishes its running tasks and
-    /// claims no new ones; after the second it ends the commands and releases the tasks.
+    /// TICKOVER_QUEUE and TICKOVER_ENDPOINT (with --direct, TICKOVER_STACK instead). Its standard output is the result:
+    /// a single JSON value as it is, any other text as a string. An exit status other than 0 is a failed attempt,
+    /// reported with the end of standard error. When the deadline passes, the lease is lost or the task is cancelled,
+    /// the command gets SIGTERM and, after the grace period, SIGKILL. After the first Ctrl-C or SIGTERM the worker
+    /// finishes its running tasks and claims no new ones; after the second it ends the commands and releases the tasks.
     Work(work::WorkArgs),
     /// Schedule a task
     Task(Box<task::TaskArgs>),
