@@ -284,6 +284,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::explain::timeline::{not_undone, unused};
+    use tickover_wire::answer::TimelineEntryView;
 
     const NOW: &str = "2026-01-31T12:00:00.000Z";
 
@@ -349,7 +351,7 @@ mod tests {
             serde_json::from_value(json!({"at": NOW, "kind": kind, "name": name})).expect("an entry")
         };
         let timeline = [entry("drift", "charge"), entry("step_completed", "ship"), entry("drift", "charge")];
-        let unused = super::super::timeline::unused(&timeline);
+        let unused = unused(&timeline);
         let execution: ExecutionView = serde_json::from_value(waiting()).expect("an execution");
         let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
         let said = text(&execution, &Facts { unused, ..Facts::default() }, now);
@@ -365,12 +367,8 @@ mod tests {
         let failed = [entry("step_failed", "ship"), entry("step_exhausted", "undo:refund")];
         let execution: ExecutionView = serde_json::from_value(waiting()).expect("an execution");
         let now = Timestamp::parse_rfc3339(NOW).expect("an instant");
-        let said = |timeline: &[tickover_wire::answer::TimelineEntryView]| {
-            text(
-                &execution,
-                &Facts { not_undone: super::super::timeline::not_undone(timeline), ..Facts::default() },
-                now,
-            )
+        let said = |timeline: &[TimelineEntryView]| {
+            text(&execution, &Facts { not_undone: not_undone(timeline), ..Facts::default() }, now)
         };
         let said_of_it =
             format!("`tickover execution retry-step {} undo:refund` tries that again", execution.id);

@@ -17,7 +17,7 @@ use crate::error::{Error, Failure};
 use crate::step::Step;
 use crate::turn::need::Need;
 use crate::turn::shared::Shared;
-use crate::turn::state::{State, Undo as Stage};
+use crate::turn::state::{State, UndoStage};
 
 /// A step to run if the code fails or is cancelled. It returns why it failed, if it did.
 pub(crate) type UndoStep = Box<dyn FnOnce(&Arc<Shared>) -> BoxFuture<'static, Result<(), Failure>> + Send>;
@@ -92,8 +92,8 @@ impl Ctx {
     pub(crate) async fn undo(&self, continues: bool) {
         {
             let mut state = self.shared.lock();
-            if state.undo == Stage::NotYet {
-                state.undo = Stage::Failure;
+            if state.undo == UndoStage::NotYet {
+                state.undo = UndoStage::Failure;
             }
         }
         if !continues && self.shared.lock().undoing.iter().all(|(_, undoing)| undoing.is_none()) {

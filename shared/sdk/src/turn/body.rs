@@ -12,7 +12,7 @@ use tickover_core::time::Timestamp;
 use super::deliver::Delivered;
 use super::drive::{Done, Driver, Halt};
 use super::panics;
-use super::state::Undo;
+use super::state::UndoStage;
 use crate::ctx::Ctx;
 
 /// What the driver knows about the code since the last delivery.
@@ -52,7 +52,7 @@ impl Driver {
     /// Whether the code is to be stopped, because the execution is to be cancelled. It still receives what has ended, so
     /// that it can register what undoes that. What undoes a failure goes on.
     pub(super) fn is_stopping(&self) -> bool {
-        self.record.cancel_requested && self.shared.lock().undo == Undo::NotYet
+        self.record.cancel_requested && self.shared.lock().undo == UndoStage::NotYet
     }
 
     /// Stops the code where it waits. Its undo steps follow.
@@ -65,7 +65,7 @@ impl Driver {
         if is_handled || state.undoes() {
             state.replay.stop_code(now);
         }
-        state.undo = Undo::Cancellation;
+        state.undo = UndoStage::Cancellation;
         drop(state);
         self.body = Some(Box::pin(async move {
             ctx.undo(is_handled).await;

@@ -16,7 +16,7 @@ use tickover_service::{Service, ServiceError};
 use super::TurnEnd;
 use super::drive::{Driver, Halt};
 use super::need::Need;
-use super::state::Undo;
+use super::state::UndoStage;
 use crate::error::{Cause, Error, Failure};
 
 /// The delay before the first retry of a turn that failed. It doubles with each retry.
@@ -137,7 +137,7 @@ impl Driver {
 
     /// Ends the run with the output of the code.
     pub(super) async fn close_with(&mut self, answer: Result<Option<Json>, Error>) -> Result<TurnEnd, Halt> {
-        if self.shared.lock().undo == Undo::Cancellation {
+        if self.shared.lock().undo == UndoStage::Cancellation {
             return self.close(Ending::Outcome(ExecutionOutcome::Cancelled { terminated: false })).await;
         }
         let failing = self.record.failing.as_ref().map(|failing| failing.outcome.clone());

@@ -45,7 +45,7 @@ pub(crate) struct State {
     pub(crate) verdict: Option<Verdict>,
     /// The undo steps, in order of registration. They run in reverse order.
     pub(crate) undoing: Vec<(String, Option<UndoStep>)>,
-    pub(crate) undo: Undo,
+    pub(crate) undo: UndoStage,
     /// Remote steps that the code no longer waits for and that have to be ended.
     pub(crate) losers: Vec<StepName>,
     /// Whether others' outcomes have to be read as soon as possible.
@@ -62,7 +62,7 @@ pub(crate) struct State {
 
 /// What is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Undo {
+pub(crate) enum UndoStage {
     /// The code runs, or it has ended without an error.
     NotYet,
     /// The code has ended with an error.
@@ -110,7 +110,7 @@ impl State {
             last_delivered: None,
             verdict: None,
             undoing: vec![],
-            undo: Undo::NotYet,
+            undo: UndoStage::NotYet,
             losers: vec![],
             needs_read: false,
             dropping_ends: false,
@@ -281,7 +281,7 @@ impl State {
 
     /// Whether there is something to undo, or it is being undone.
     pub(crate) fn undoes(&self) -> bool {
-        self.undo != Undo::NotYet || self.undoing.iter().any(|(_, undoing)| undoing.is_some())
+        self.undo != UndoStage::NotYet || self.undoing.iter().any(|(_, undoing)| undoing.is_some())
     }
 
     /// Whether a name belongs to the code that runs now: the workflow's, or that of a handler.

@@ -1,30 +1,13 @@
 //! Cancelled workflows: what they have done is undone, and their `on_cancel` runs.
 
-use std::sync::{Arc, Mutex};
-
 use tickover::prelude::*;
 use tickover::test::{Run, TestEnv, with_each_death};
 use tickover::{ParentClosePolicy, Registry};
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
 
+use crate::sagas::{Seen, act, act_on};
 use crate::scene::{Scene, clock, execution_id};
-
-/// The calls that the outside world has seen, each of them once.
-type Seen = Arc<Mutex<Vec<String>>>;
-
-#[tickover::step]
-async fn act(#[state] seen: &Seen, what: String) -> Result<String, Failure> {
-    let mut seen = seen.lock().map_err(|_| Failure::new("poisoned", ""))?;
-    if !seen.contains(&what) {
-        seen.push(what.clone());
-    }
-    if what.starts_with("bad") { Err(Failure::new("bad", what)) } else { Ok(what) }
-}
-
-fn act_on(what: &str) -> Step<String> {
-    act(what.to_owned()).named(what)
-}
 
 fn seen_by(seen: &Seen) -> Vec<String> {
     seen.lock().unwrap().clone()

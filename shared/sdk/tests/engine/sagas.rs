@@ -11,10 +11,10 @@ use tickover_core::id::StepName;
 use crate::scene::{Scene, execution_id};
 
 /// The calls that the outside world has seen, each of them once.
-type Seen = Arc<Mutex<Vec<String>>>;
+pub(crate) type Seen = Arc<Mutex<Vec<String>>>;
 
 #[tickover::step]
-async fn act(#[state] seen: &Seen, what: String) -> Result<String, Failure> {
+pub(crate) async fn act(#[state] seen: &Seen, what: String) -> Result<String, Failure> {
     let mut seen = seen.lock().map_err(|_| Failure::new("poisoned", ""))?;
     if !seen.contains(&what) {
         seen.push(what.clone());
@@ -22,7 +22,7 @@ async fn act(#[state] seen: &Seen, what: String) -> Result<String, Failure> {
     if what.starts_with("bad") { Err(Failure::new("bad", what)) } else { Ok(what) }
 }
 
-fn act_on(what: &str) -> Step<String> {
+pub(crate) fn act_on(what: &str) -> Step<String> {
     act(what.to_owned()).named(what)
 }
 
