@@ -10,7 +10,7 @@ use tickover_core::duration::Millis;
 use tickover_core::flow::Gated;
 use tickover_core::gate::line::{self, PARTS};
 use tickover_core::gate::{Branch, Candidate, Gate, Waiter, Waiting};
-use tickover_core::id::GateId;
+use tickover_core::id::{GateId, QueueName};
 use tickover_core::time::Timestamp;
 
 use super::records::{Fence, Records, Standing};
@@ -268,6 +268,31 @@ impl Service {
         effects.retain(|effect| !matches!(effect, Effect::CameToLine { gate: home, .. } if *home == gate.id));
         self.publish(effects).await;
         Ok(is_fenced)
+    }
+
+    /// A queue was resumed: looks at the lines in which some of it wait. Nobody called them while it was paused. What isn't
+    /// looked at by `stop_at`, a tick does.
+    pub(crate) async fn look_at_lines_of(
+        &self,
+        queue: &QueueName,
+        stop_at: Timestamp,
+    ) -> Result<(), ServiceError> {
+        for part in 0..PARTS {
+            let mut last: Option<GateId> = None;
+            while let Some(gate) =
+                self.with_retries(|| self.ports.store.next_line(part, last.as_ref())).await?
+            {
+                if self.now() >= stop_at {
+                    return Ok(());
+                }
+                let waits = self.with_retries(|| self.ports.store.waiters(&gate, queue.as_str(), 1)).await?;
+                if waits.first().is_some_and(|first| first.branch.queue == *queue) {
+                    self.look(&gate).await;
+                }
+                last = Some(gate);
+            }
+        }
+        Ok(())
     }
 
     /// Looks at each line: places that were left behind go on, and offers to which nobody came. Writes nothing where nothing

@@ -190,7 +190,7 @@ impl MemoryQueue {
             while let Some(lane) = refill.next_lane() {
                 seen.insert(lane);
                 for (body, at) in refill.read(&*bounded.backlog, queue, lane, held)? {
-                    held.messages.push(now, self.next_id(), (body, lane), at.max(now));
+                    held.messages.push(now, self.next_id(), (body, lane), at);
                 }
             }
             (held.missing_from, held.cursor) = refill.end();

@@ -7,6 +7,7 @@
 //! any moment: the tick starts it again. A walk with errors sends a fresh message with the position that it has
 //! reached.
 
+use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
@@ -70,6 +71,10 @@ impl Service {
         let resumed = |record: &QueueRecord| record.resume(now, shards).or_else(|| record.restart_walks(now));
         if let Some(record) = self.write_queue(queue, resumed).await? {
             self.send_walks(&record, now, BEGINS_AFTER, now.plus(OWN_WALK)).await;
+            let looked = self.look_at_lines_of(queue, now.plus(OWN_WALK)).boxed().await;
+            if let Err(error) = looked {
+                warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "not every line is looked at; a tick will do it");
+            }
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use tickover_core::time::Timestamp;
 use super::visible::Visible;
 use crate::ports::Depth;
 
-/// A message's position: those that have been visible longest come first.
+/// A message's position: the older ones come first.
 pub(super) type Position = (Timestamp, MessageId);
 
 /// A message's number, for as long as the message exists.
@@ -49,6 +49,8 @@ pub struct MessageLimits {
 struct Hinted {
     incarnation: Incarnation,
     version: u64,
+    /// When the attempt was claimed whose worker was lost.
+    claimed_at: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,8 @@ struct Message {
     sent_at: Timestamp,
     received_at: Timestamp,
     visible_at: Timestamp,
+    /// Its place by time among the visible ones.
+    since: Timestamp,
     receives: u32,
 }
 
@@ -83,20 +87,23 @@ impl Messages {
         Self { mortality, ..Self::default() }
     }
 
-    /// Adds a message that is visible from an instant on.
+    /// Adds a message that may be received from an instant on. Its place is by that instant, or by the claim of a worker
+    /// that was lost: it goes on before what has come since.
     pub(super) fn push(
         &mut self,
         now: Timestamp,
         id: MessageId,
         (body, lane): (String, Lane),
-        visible_at: Timestamp,
+        since: Timestamp,
     ) {
         let hint_of = hinted(&body);
         if let Some(Hinted { incarnation, .. }) = hint_of {
             self.hints.entry(incarnation).or_default().push(id);
         }
+        let visible_at = since.max(now);
+        let since = hint_of.and_then(|of| of.claimed_at).map_or(since, |claimed| claimed.min(since));
         let message =
-            Message { body, lane, hint_of, sent_at: now, received_at: now, visible_at, receives: 0 };
+            Message { body, lane, hint_of, sent_at: now, received_at: now, visible_at, since, receives: 0 };
         self.by_id.insert(id, message);
         self.hidden.insert((visible_at, id));
     }
@@ -164,14 +171,15 @@ impl Messages {
 
     fn drop_message(&mut self, id: MessageId) {
         let Some(message) = self.take_out(id) else { return };
-        let place = (message.visible_at, id);
-        if self.hidden.remove(&place) {
+        if self.hidden.remove(&(message.visible_at, id)) {
             self.in_flight -= u64::from(message.receives > 0);
         } else {
-            self.visible.remove(message.lane, place);
+            self.visible.remove(message.lane, (message.since, id));
         }
     }
 
+    /// Hides a received message until an instant. Who shortens its time gives it back: it comes after all others then.
+    /// Otherwise it keeps its place, in case its receiver is lost.
     pub(super) fn hide(&mut self, now: Timestamp, delivery: Delivery, until: Timestamp) -> Result<(), Stale> {
         self.move_due(now);
         let place = self.place(delivery).ok_or(Stale)?;
@@ -185,7 +193,12 @@ impl Messages {
             return Err(Stale);
         }
         self.hidden.insert((until, delivery.id));
-        self.by_id.entry(delivery.id).and_modify(|message| message.visible_at = until);
+        self.by_id.entry(delivery.id).and_modify(|message| {
+            if until < message.visible_at {
+                message.since = until;
+            }
+            message.visible_at = until;
+        });
         Ok(())
     }
 
@@ -219,7 +232,7 @@ impl Messages {
         while let Some(place) = self.hidden.first().copied().filter(|(instant, _)| *instant <= now) {
             self.hidden.remove(&place);
             let Some(message) = self.by_id.get(&place.1) else { continue };
-            self.visible.insert(message.lane, place);
+            self.visible.insert(message.lane, (message.since, place.1));
             if message.receives > 0 {
                 self.in_flight -= 1;
             }
@@ -246,37 +259,47 @@ impl Messages {
     }
 }
 
+/// What is read of a hint's body.
+#[derive(Deserialize)]
+struct Hint {
+    task: Option<Named>,
+    turn: Option<Named>,
+}
+
+/// Its record, and what carries it.
+#[derive(Deserialize)]
+struct Named {
+    inc: Incarnation,
+    #[serde(default)]
+    ver: u64,
+    prk: Option<IgnoredAny>,
+    st: Option<State>,
+}
+
+/// The state of a task. It is of a running one if its worker was lost.
+#[derive(Deserialize)]
+struct State {
+    r: Option<Running>,
+}
+
+#[derive(Deserialize)]
+struct Running {
+    c: Timestamp,
+}
+
 /// What a hint is of.
 fn hinted(body: &str) -> Option<Hinted> {
-    #[derive(Deserialize)]
-    struct Hint {
-        #[serde(alias = "turn")]
-        task: Named,
-    }
-    #[derive(Deserialize)]
-    struct Named {
-        inc: Incarnation,
-        #[serde(default)]
-        ver: u64,
-    }
-    let Named { inc: incarnation, ver: version } = serde_json::from_str::<Hint>(body).ok()?.task;
-    Some(Hinted { incarnation, version })
+    let Hint { task, turn } = serde_json::from_str(body).ok()?;
+    let Named { inc: incarnation, ver: version, st, .. } = task.or(turn)?;
+    let claimed_at = st.and_then(|state| state.r).map(|running| running.c);
+    Some(Hinted { incarnation, version, claimed_at })
 }
 
 /// Whether a message is the hint of a task that the store counts as pending with a hint. It doesn't if the task waits in a
-/// line and was offered a place.
+/// line and was offered a place, or if its worker was lost.
 pub(super) fn is_in_backlog(body: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Hinted {
-        task: Option<Parked>,
-    }
-    /// What carries the task, as its record has it.
-    #[derive(Deserialize)]
-    struct Parked {
-        prk: Option<IgnoredAny>,
-    }
-    serde_json::from_str::<Hinted>(body)
-        .is_ok_and(|hinted| hinted.task.is_some_and(|task| task.prk.is_none()))
+    let is_pending = |task: Named| task.prk.is_none() && task.st.is_none_or(|state| state.r.is_none());
+    serde_json::from_str::<Hint>(body).is_ok_and(|hint| hint.task.is_some_and(is_pending))
 }
 
 fn count(places: &BTreeSet<Position>) -> u64 {
@@ -304,7 +327,38 @@ mod tests {
         let bodies =
             |taken: Vec<(Delivery, String)>| taken.into_iter().map(|(_, body)| body).collect::<Vec<_>>();
         assert_eq!(bodies(queue.take(at(0), 1, at(60))), ["first"]);
-        assert_eq!(bodies(queue.take(at(100), 10, at(200))), ["second", "delayed", "first"]);
+        // Its receiver was lost, so it keeps its place.
+        assert_eq!(bodies(queue.take(at(100), 10, at(200))), ["first", "second", "delayed"]);
+    }
+
+    #[test]
+    fn what_is_given_back_comes_after_the_others_and_what_is_lost_before_them() {
+        let mut queue = Messages::default();
+        for id in 0..4 {
+            queue.push(at(0), id, (format!("{id}"), Lane::default()), at(0));
+        }
+        let taken = queue.take(at(0), 2, at(60));
+        queue.hide(at(50), taken[0].0, at(90)).unwrap();
+        queue.hide(at(50), taken[1].0, at(55)).unwrap();
+        let next = queue.take(at(90), 10, at(200));
+        assert_eq!(next.iter().map(|(_, body)| body.as_str()).collect::<Vec<_>>(), ["0", "2", "3", "1"]);
+        queue.remove(at(95), next[0].0);
+        assert_eq!(queue.depth(at(200)), depth(3, 0, 0));
+    }
+
+    #[test]
+    fn the_hint_of_a_task_whose_worker_was_lost_comes_before_what_has_come_since_its_claim() {
+        let running = |claimed: i64| serde_json::json!({"v": 1, "task": {"inc": Incarnation::from_bytes([7; 8]), "st": {"r": {"c": at(claimed)}}}});
+        let mut queue = Messages::default();
+        for id in [10, 20, 40] {
+            let since = at(i64::try_from(id).unwrap());
+            queue.push(since, id, (format!("{id}"), Lane::default()), since);
+        }
+        let body = running(30).to_string();
+        assert!(!is_in_backlog(&body), "the store doesn't count it as pending");
+        queue.push(at(90), 1, (body.clone(), Lane::default()), at(90));
+        let order: Vec<_> = queue.take(at(90), 10, at(200)).into_iter().map(|(_, body)| body).collect();
+        assert_eq!(order, ["10".to_owned(), "20".to_owned(), body, "40".to_owned()]);
     }
 
     #[test]
