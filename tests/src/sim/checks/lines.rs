@@ -147,7 +147,14 @@ impl Lines<'_> {
             let is_fair = self.run.plan.is_fair() && by_gate && !by_itself;
             let latency = Millis::new(self.run.plan.faults.latency_ms).saturating_mul(CALLS);
             let allowed = if is_fair { FAIR.saturating_add(latency) } else { FOUND_WITHIN };
-            self.since.entry(id).or_insert((at, allowed, first.waiter.owner.clone()));
+            let found = (at, allowed, first.waiter.owner.clone());
+            // Where calls take seconds, one after the other comes, and others wait for the next place meanwhile.
+            let was_used = |since: &(Timestamp, Millis, Owner)| {
+                since.1 == FOUND_WITHIN && gate.holders.iter().any(|one| one.since > since.0)
+            };
+            if self.since.get(&id).is_none_or(was_used) {
+                self.since.insert(id, found);
+            }
         }
     }
 

@@ -12,6 +12,10 @@ use crate::time::earliest;
 use super::close::new_run;
 use super::start::spill;
 
+/// What one that has an outcome still needs before it can run again.
+pub(super) const CLEANED_UP: &str =
+    "has ended its children and its open steps as well, which takes a minute at most: try again then";
+
 pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decision {
     match &execution.state {
         ExecutionState::Ended(_) => run_again(execution, execution.clone(), rerun, None, context),
@@ -25,7 +29,9 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
                 decision.effects.extend(due::hint_under_way_at(execution).map(|at| turn(execution, at)));
                 return decision;
             }
-            let reject = Reject::ExecutionOpen { status: execution.status(), needs: "has ended" };
+            let is_closing = matches!(execution.state, ExecutionState::Closing(_));
+            let needs = if is_closing { CLEANED_UP } else { "has ended" };
+            let reject = Reject::ExecutionOpen { status: execution.status(), needs };
             Decision::refuse(Some(execution), reject)
         }
     }

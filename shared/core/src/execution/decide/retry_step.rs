@@ -10,7 +10,7 @@ use crate::execution::{
 };
 use crate::id::StepName;
 
-use super::restart::reopened;
+use super::restart::{CLEANED_UP, reopened};
 
 pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'_>) -> Decision {
     let after_expiry = closing::expire(execution, context);
@@ -62,10 +62,10 @@ fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Opt
                 return None;
             }
         }
-        ExecutionState::Pending(_)
-        | ExecutionState::Running(_)
-        | ExecutionState::Waiting(_)
-        | ExecutionState::Closing(_) => return Some(Reject::ExecutionOpen { status, needs: "has failed" }),
+        ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {
+            return Some(Reject::ExecutionOpen { status, needs: "has failed" });
+        }
+        ExecutionState::Closing(_) => return Some(Reject::ExecutionOpen { status, needs: CLEANED_UP }),
     }
     // After a passed deadline, the execution would end at once.
     closing::passed_deadline(execution, context.now).map(|kind| Reject::ExecutionDeadline { kind })
