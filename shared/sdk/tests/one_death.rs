@@ -4,10 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use futures::future::join_all;
-use tickover::client::{Overlap, Rerun};
+use tickover::client::{Action, Overlap, Rerun};
 use tickover::prelude::*;
 use tickover::test::{BEGINNING, TestEnv};
-use tickover::{Cause, Either, step_info};
+use tickover::{Cause, Either, ParentClosePolicy, step_info};
 
 /// The lease of a worker is 60 s.
 const LATER_AT_MOST_MS: u64 = 65_000;
@@ -209,11 +209,18 @@ async fn breaks(ctx: Ctx, n: u32) -> Result<u32> {
     Ok(ctx.step(broken(n)).await?)
 }
 
+/// It leaves a child, and fails.
+#[tickover::workflow]
+async fn leaves_a_child(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.child(&kid, n).policy(ParentClosePolicy::RequestCancel).start().await?;
+    Ok(ctx.step(broken(n)).await?)
+}
+
 fn env() -> TestEnv {
     TestEnv::new()
         .workflow((sleeps, retries, goes_far, joins, in_pages, parent, kid, waits))
         .workflow((runs_again, fails_twice, undoes, is_too_late, alone, paced, takes_back, waits_beside_work))
-        .workflow((races, family, alone_and_paced, limited_steps, remote_pages, asks, breaks))
+        .workflow((races, family, alone_and_paced, limited_steps, remote_pages, asks, breaks, leaves_a_child))
         .step::<far>()
         .step::<far_and_flaky>()
         .step::<broken>()
@@ -447,4 +454,20 @@ async fn a_rerun_ends_in_time_after_a_death() {
         drop(run.result().await);
     };
     stays_in_time(story).await;
+}
+
+#[tokio::test]
+async fn an_operation_on_many_ends_in_time_after_a_death() {
+    for workflow in [&breaks, &leaves_a_child] {
+        let story = async |env: &TestEnv| {
+            let run = env.start(workflow, 1).await.unwrap();
+            drop(run.result().await);
+            let retry = env.client().on_executions(Action::Retry).only(run.id().as_str()).await.unwrap();
+            let ended = env.run(retry.ended()).await.unwrap().unwrap();
+            // What was changed before the death counts as unchanged after it.
+            assert_eq!((ended.matched, ended.changed + ended.unchanged), (1, 1), "{ended:?}");
+            drop(run.result().await);
+        };
+        stays_in_time(story).await;
+    }
 }

@@ -66,7 +66,7 @@ proptest! {
 
 /// The problem that is reported if a story is changed before it is judged.
 fn reported(change: fn(&mut Told)) -> String {
-    let config = ProptestConfig { max_shrink_iters: 0, rng_seed: RngSeed::Fixed(7), ..config(PROGRAMS) };
+    let config = ProptestConfig { max_shrink_iters: 0, rng_seed: RngSeed::Fixed(7), ..config(5 * PROGRAMS) };
     let found = TestRunner::new(config).run(&plan(), |plan| {
         block_on(async {
             let (undisturbed, _) = story::tell(&plan, 0).await;

@@ -10,6 +10,7 @@ use tickover_core::execution::journal::{Entry, Happened, PAGE_WORKFLOW};
 use tickover_core::execution::{Execution, ExecutionOutcome, required_expiry};
 use tickover_core::id::ExecutionId;
 
+use super::close::Share;
 use super::drive::is_closing;
 use super::kept::{is_failure, preserved, was_undone};
 use super::operate::REOPENED_WITHIN;
@@ -42,6 +43,8 @@ impl Service {
             }
             tries += 1;
             let known = if is_closing(child) {
+                // The process that closed it may have died.
+                self.finish(child, stop_at, Share::InTime).await?;
                 Known::Unread
             } else {
                 start.ended = self.what_of(child, is_same_work).await?;

@@ -4,7 +4,8 @@
 //! sent once time is up continues from there. So a close is a chain of calls, and each close has one chain. It starts
 //! with the command that closed the execution, and only its own message continues it. Of two calls at the same page one
 //! is refused and sends no message. The tick takes over a chain that has recorded nothing for as long as the backstop.
-//! Every other call that finds an execution closing leaves it alone.
+//! So does whoever needs the end: a parent that ends its child or starts it again, an operator who has the execution run
+//! again. Any other call that finds an execution closing leaves it alone.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -262,12 +263,8 @@ impl Service {
         };
         let closed = async {
             let decision = Box::pin(self.drive(child, Known::Unread, &command)).await?;
-            // If it was closing already, another call continues the close.
-            let ended = if closes(&decision) {
-                Box::pin(self.finish_close(decision, stop_at, Share::InTime)).await
-            } else {
-                decision
-            };
+            // If it was closing already, the process that closed it may have died.
+            let ended = Box::pin(self.finish_close(decision, stop_at, Share::InTime)).await;
             ended.outcome.map(drop).map_err(ServiceError::from)
         };
         match closed.await {

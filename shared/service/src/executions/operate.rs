@@ -8,6 +8,8 @@ use tickover_core::execution::{Execution, required_expiry};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::time::Timestamp;
 
+use super::close::Share;
+use super::drive::is_closing;
 use super::kept::{RUN_WAS_UNDONE, is_failure, is_undoing, preserved, step_of, was_undone};
 use crate::drive::Known;
 use crate::drive::ended_by::EndedBy;
@@ -142,6 +144,18 @@ impl Service {
         command: EndedBy<Command>,
     ) -> Result<Execution, ServiceError> {
         let stop_at = self.now().plus(REOPENED_WITHIN);
+        if let Known::Unread = known
+            && let Some(execution) = self.load_execution(id).await?
+        {
+            known = Known::Record(Box::new(execution));
+        }
+        // The process that closed it may have died before all of its steps and children had ended.
+        if let Known::Record(execution) = &known
+            && is_closing(execution)
+        {
+            let execution = self.finish(execution, stop_at, Share::Page).await?;
+            known = Known::Record(Box::new(execution));
+        }
         loop {
             let (execution, reply) = Box::pin(self.drive(id, known, &command)).await?.outcome?;
             let short = (reply == Reply::ExpiresTooSoon)

@@ -2,10 +2,12 @@
 
 use futures::stream::{self, StreamExt as _};
 use tickover_core::error::Reject;
+use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionStatus};
 use tickover_core::id::{EventId, StepName};
 use tickover_core::operation::{Action, Counts, Operation};
 use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
 
 use super::find::{Records, UNREADABLE};
 use super::{Details, EventToSend};
@@ -77,7 +79,10 @@ impl Service {
         let was_good =
             execution.status() == ExecutionStatus::Completed && !details.selection.names_statuses();
         match operation.action {
-            Action::Retry | Action::RetryStep | Action::Restart if was_open || was_good => Ok(false),
+            Action::Retry | Action::RetryStep | Action::Restart if was_open => {
+                self.repeat_on_execution(&execution, asked_at).await
+            }
+            Action::Retry | Action::RetryStep | Action::Restart if was_good => Ok(false),
             Action::RetryStep => {
                 let step = failed_step(&execution)?;
                 self.retry_step_of(id, step, Some(asked_at)).await.map(|_| true)
@@ -97,13 +102,44 @@ impl Service {
         }
     }
 
+    /// An open execution that is to run again: perhaps this operation has done that already, and its process died before
+    /// it sent the hint.
+    async fn repeat_on_execution(
+        &self,
+        execution: &Execution,
+        asked_at: Timestamp,
+    ) -> Result<bool, ServiceError> {
+        let Some(entry) = execution.untouched_since().filter(|entry| entry.at >= asked_at) else {
+            return Ok(false);
+        };
+        let repeated = match &entry.what {
+            Happened::Reopened { name } => {
+                self.retry_step_of(&execution.id, name.clone(), Some(asked_at)).await
+            }
+            _ => self.restart_of(&execution.id, Some(asked_at)).await,
+        };
+        match repeated {
+            Ok(_) => Ok(true),
+            Err(ServiceError::Rejected(Reject::ExecutionOpen { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn act_on_task(&self, task: Task, operation: &Operation) -> Result<bool, ServiceError> {
         let asked_at = operation.created_at;
         if task.created_at > asked_at {
             return Ok(false);
         }
         match operation.action {
-            Action::Retry if task.ended().is_none() => Ok(false),
+            // Perhaps this operation has revived it already, and its process died before it sent the hint.
+            Action::Retry if task.ended().is_none() && task.revived_at.is_none_or(|at| at < asked_at) => {
+                Ok(false)
+            }
+            Action::Retry if task.ended().is_none() => match self.retry_of(&task.id, Some(asked_at)).await {
+                Ok(_) => Ok(true),
+                Err(ServiceError::Rejected(Reject::NotTerminal { .. })) => Ok(false),
+                Err(error) => Err(error),
+            },
             Action::Retry => self.retry_of(&task.id, Some(asked_at)).await.map(|_| true),
             Action::Cancel => {
                 let was_requested = task.running().is_some_and(|lease| lease.cancel_requested);

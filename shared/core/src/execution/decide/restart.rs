@@ -24,10 +24,7 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
         | ExecutionState::Waiting(_)
         | ExecutionState::Closing(_) => {
             if is_untouched(execution) {
-                // The same call, repeated: its hint may have been lost, so it is sent again.
-                let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
-                decision.effects.extend(due::hint_under_way_at(execution).map(|at| turn(execution, at)));
-                return decision;
+                return repeated(execution);
             }
             let is_closing = matches!(execution.state, ExecutionState::Closing(_));
             let needs = if is_closing { CLEANED_UP } else { "has ended" };
@@ -40,9 +37,29 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
 /// Whether nothing has happened to the execution since its restart.
 fn is_untouched(execution: &Execution) -> bool {
     let is_note = |entry: &Entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == RESTARTED);
-    matches!(execution.state, ExecutionState::Pending(_))
-        && execution.idle_turns == 0
-        && execution.journal.last().is_some_and(is_note)
+    execution.untouched_since().is_some_and(is_note)
+}
+
+impl Execution {
+    /// The entry by which an operator had it run again, if nothing has happened to it since: its hint may have been lost.
+    pub fn untouched_since(&self) -> Option<&Entry> {
+        let is_untouched = matches!(self.state, ExecutionState::Pending(_)) && self.idle_turns == 0;
+        self.journal.last().filter(|last| {
+            let by_operator = match &last.what {
+                Happened::Note { kind, .. } => kind == RESTARTED,
+                Happened::Reopened { .. } => true,
+                _ => false,
+            };
+            is_untouched && by_operator
+        })
+    }
+}
+
+/// The answer to a call that is repeated before anything has come of it: its hint is sent again.
+pub(super) fn repeated(execution: &Execution) -> Decision {
+    let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
+    decision.effects.extend(due::hint_under_way_at(execution).map(|at| turn(execution, at)));
+    decision
 }
 
 /// Starts a new run of an execution that has ended, on the terms of `after`: with this input, or that of its last run.

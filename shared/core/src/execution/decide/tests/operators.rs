@@ -9,6 +9,7 @@ use crate::execution::{
 use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
+use super::super::restart::CLEANED_UP;
 use super::fixture::{Scene, blob, done, done_aside, execution, remote, t};
 use super::lifecycle::{SPENT, TAKEN};
 
@@ -197,11 +198,20 @@ fn an_execution_that_is_still_closing_is_not_restarted() {
         .record_entries("a", vec![remote("print")])
         .fail("a")
         .closes_later();
-    let open = Reject::ExecutionOpen { status: Status::Failed, needs: "has ended" };
+    let open = Reject::ExecutionOpen { status: Status::Failed, needs: CLEANED_UP };
     scene.restart(vec![]).refuses(open).finish().restart(vec![]).replies(CHANGED);
 }
 
 // ---- retry of one step
+
+#[test]
+fn a_retry_of_a_step_that_is_repeated_sends_the_hint_again_and_changes_nothing() {
+    let scene = execution().started().start_turn("a").fail_by_step("a", "charge").at("1h");
+    let scene = scene.retry_step("charge").replies(CHANGED).sends_hint_for("1h");
+    let scene = scene.at("2h").retry_step("charge").changes_nothing().sends_hint_for("1h");
+    let open = Reject::ExecutionOpen { status: Status::Running, needs: "has failed" };
+    scene.start_turn("b").replies(TAKEN).retry_step("charge").refuses(open);
+}
 
 #[test]
 fn a_step_by_which_the_execution_failed_runs_again_in_the_same_run() {
