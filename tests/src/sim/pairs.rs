@@ -10,14 +10,15 @@ use tickover_core::execution::command::{Command as OnExecution, Ending as RunEnd
 use tickover_core::execution::journal::{Happened, UNDO_PREFIX};
 use tickover_core::execution::{Execution, ExecutionOutcome, ParentClosePolicy};
 use tickover_core::flow::Priority;
-use tickover_core::id::Incarnation;
+use tickover_core::id::{Incarnation, RecordId};
 use tickover_core::parked::Parked;
 use tickover_core::task::command::{Command as OnTask, Start};
 use tickover_core::task::{Ending, Outcome, Task};
 
 use super::Run;
-use super::history::What;
 use super::history::execution::Happening;
+use super::history::{Answer, Note, Request, What};
+use super::plan::single::KeyUse;
 
 macro_rules! features {
     ($($feature:ident, $name:literal;)+) => {
@@ -83,6 +84,10 @@ features! {
     Restart, "a restart";
     Rerun, "a rerun";
     RetryStep, "a retry of a step";
+    Unique, "a unique key";
+    Debounce, "a burst";
+    Batch, "a claim together";
+    Bulk, "an operation on many";
 }
 
 impl Feature {
@@ -106,6 +111,10 @@ impl Feature {
                 | Self::RetryStep
                 | Self::Cancelled
                 | Self::Terminated
+                | Self::Unique
+                | Self::Debounce
+                | Self::Batch
+                | Self::Bulk
         )
     }
 
@@ -131,28 +140,32 @@ impl Feature {
                 | Self::Terminated
                 | Self::OperatorRetry
                 | Self::Blob
+                | Self::Unique
+                | Self::Debounce
+                | Self::Batch
+                | Self::Bulk
         )
     }
 
     /// Whether the simulation never lets these two meet: its operator retries only tasks that clients have scheduled,
     /// from queues that aren't paused, and calls only executions that clients have started; and a child starts at once,
-    /// without limits, and has no children.
+    /// and has no children.
     pub const fn never_meets(self, other: Self) -> bool {
         match (self, other) {
             (Self::OperatorRetry, other) | (other, Self::OperatorRetry) => !other.is_of_tasks(),
             (Self::IsChild, other) | (other, Self::IsChild) => matches!(
                 other,
                 Self::Delay
-                    | Self::Gate
-                    | Self::Gates
-                    | Self::Line
-                    | Self::Rate
+                    | Self::Unique
+                    | Self::Debounce
                     | Self::Abandoned
                     | Self::AskedToStop
                     | Self::EndedChild
                     | Self::Paused
                     | Self::RetryStep
             ),
+            // A request asks for one of them.
+            (Self::Unique, Self::Debounce) | (Self::Debounce, Self::Unique) => true,
             _ => false,
         }
     }
@@ -263,12 +276,55 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
             _ => {}
         }
     }
+    for (owner, feature) in by_calls(run) {
+        match owner {
+            Kind::Task => tasks.entry(feature.0).or_default().features.insert(feature.1),
+            Kind::Execution => executions.entry(feature.0).or_default().features.insert(feature.1),
+        };
+    }
     for life in tasks.values() {
         if let Some(parent) = life.parent.and_then(|parent| executions.get_mut(&parent)) {
             parent.features.extend(&life.features);
         }
     }
     tasks.into_values().chain(executions.into_values()).map(|life| life.features).collect()
+}
+
+/// Which kind of record a call has changed.
+enum Kind {
+    Task,
+    Execution,
+}
+
+/// What is told from the call that did it: tasks that were claimed together, and what an operation on many has changed.
+fn by_calls(run: &Run) -> Vec<(Kind, (Incarnation, Feature))> {
+    let (mut together, mut bulk, mut found) = (BTreeSet::new(), BTreeSet::new(), vec![]);
+    for event in &run.events {
+        match &event.what {
+            What::Called { call, request: Request::ClaimTogether(..) } => drop(together.insert(*call)),
+            What::Called { call, request: Request::Fire(Note::Timers(timers)) }
+                if timers.iter().any(|timer| matches!(timer.record, RecordId::Operation(_))) =>
+            {
+                bulk.insert(*call);
+            }
+            What::Answered { call, answer: Answer::Claimed(held) } if together.contains(call) => {
+                found.extend(held.iter().map(|one| (Kind::Task, (one.incarnation, Feature::Batch))));
+            }
+            What::Decided(decided) if bulk.contains(&decided.call) && decided.outcome.is_ok() => {
+                let seen = decided.seen.iter();
+                found.extend(seen.map(|task| (Kind::Task, (task.incarnation, Feature::Bulk))));
+            }
+            What::OfExecution(happening) => {
+                let Happening::Decided(ruling) = &**happening else { continue };
+                if bulk.contains(&ruling.call) && ruling.outcome.is_ok() {
+                    let seen = ruling.seen.iter();
+                    found.extend(seen.map(|one| (Kind::Execution, (one.incarnation, Feature::Bulk))));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 fn of_task(after: &Task) -> BTreeSet<Feature> {
@@ -299,6 +355,8 @@ fn of_task(after: &Task) -> BTreeSet<Feature> {
         (Feature::Lost, ending(|ending| matches!(ending, Ending::Lost))),
         (Feature::QueuePause, after.parked == Parked::Paused),
         (Feature::Blob, has_blob),
+        (Feature::Unique, matches!(KeyUse::of(&after.kind), Some(KeyUse::Open | KeyUse::Waiting))),
+        (Feature::Debounce, KeyUse::of(&after.kind) == Some(KeyUse::Burst)),
     ];
     found.into_iter().filter_map(|(feature, has)| has.then_some(feature)).collect()
 }
@@ -334,6 +392,8 @@ fn of_execution(before: Option<&Execution>, after: &Execution) -> BTreeSet<Featu
         (Feature::OnFailure, handled.is_some_and(ExecutionOutcome::is_failure)),
         (Feature::OnCancel, handled.is_some_and(is_cancelled)),
         (Feature::Paused, after.paused),
+        (Feature::Unique, matches!(KeyUse::of_execution(after), Some(KeyUse::Open | KeyUse::Waiting))),
+        (Feature::Debounce, KeyUse::of_execution(after) == Some(KeyUse::Burst)),
     ]
     .into_iter()
     .filter_map(|(feature, has)| has.then_some(feature))

@@ -27,9 +27,14 @@ const LATER_AT_MOST_MS: u64 = 65_000;
 
 /// Tells the story of a program without a death, and then with each of the chosen ones.
 async fn live(plan: &Plan) -> Result<(), String> {
+    with_deaths(plan, DEATHS_MAX).await
+}
+
+/// At most so many deaths.
+async fn with_deaths(plan: &Plan, most: u64) -> Result<(), String> {
     let (undisturbed, writes) = story::tell(plan, 0).await;
     undisturbed.is_consistent(plan).map_err(|problem| format!("undisturbed: {problem}\n{undisturbed:#?}"))?;
-    let step = writes.div_ceil(DEATHS_MAX).max(1);
+    let step = writes.div_ceil(most).max(1);
     let mut write = 1 + plan.death % step;
     while write <= writes {
         let (told, _) = story::tell(plan, write).await;
@@ -103,6 +108,7 @@ fn undo_in_another_order_and_a_late_end_would_be_noticed() {
 async fn programs_that_once_went_wrong_go_right() {
     let undone = Piece::Undone { far: true };
     let child = Piece::Child { limited: true, pieces: vec![Piece::Far(Far::Flaky), Piece::Near] };
+    let limited = Piece::Child { limited: true, pieces: vec![] };
     let left = |policy| Piece::Left { policy, minutes: 60 };
     let programs = [
         (vec![undone.clone(), Piece::Event, Piece::Far(Far::Alone)], Ending::Fails, None),
@@ -110,9 +116,13 @@ async fn programs_that_once_went_wrong_go_right() {
         (vec![Piece::Callback, Piece::Near], Ending::Mended(Repair::RetryStep), Some((2, Deed::Pause))),
         (vec![left(Policy::Cancel), Piece::NextRun, left(Policy::Terminate)], Ending::Returns, None),
         (vec![undone, Piece::Sleep { minutes: 7 }], Ending::Returns, Some((3, Deed::Cancel))),
+        (vec![limited], Ending::Mended(Repair::Restart), None),
+        (vec![left(Policy::Cancel), Piece::Near], Ending::Mended(Repair::BulkRetry), None),
     ];
     for (pieces, ending, deed) in programs {
-        let plan = Plan { pieces, ending, count: 2, alone: true, deed, death: 0 };
-        live(&plan).await.unwrap();
+        for alone in [true, false] {
+            let plan = Plan { pieces: pieces.clone(), ending, count: 2, alone, deed, death: 0 };
+            with_deaths(&plan, u64::MAX).await.unwrap();
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt as _;
 use tickover::client::wire::request::CallbackResult;
-use tickover::client::{Action, ExecutionStatus, Handle, Rerun};
+use tickover::client::{Action, ClientError, ExecutionStatus, Handle, Rerun};
 use tickover::test::{BEGINNING, TestEnv};
 use tickover_core::id::{FlowKey, QueueName};
 
@@ -43,10 +43,11 @@ pub(crate) async fn tell(plan: &Plan, death: u64) -> (Told, u64) {
     begin_anew();
     let env = TestEnv::new().workflow((program, sleeper)).step::<far>().step::<far_and_flaky>();
     env.kill_after_write(death);
-    let told = Teller { env: &env, plan, counted_twice: vec![], repaired: BTreeSet::new() }
-        .tell()
-        .boxed_local()
-        .await;
+    let told =
+        Teller { env: &env, plan, counted_twice: vec![], asked: BTreeSet::new(), repaired: BTreeSet::new() }
+            .tell()
+            .boxed_local()
+            .await;
     (told, env.writes())
 }
 
@@ -54,7 +55,8 @@ struct Teller<'a> {
     env: &'a TestEnv,
     plan: &'a Plan,
     counted_twice: Vec<String>,
-    /// The executions that were repaired.
+    /// The executions whose repair was asked for, and those that were repaired.
+    asked: BTreeSet<String>,
     repaired: BTreeSet<String>,
 }
 
@@ -156,19 +158,30 @@ impl Teller<'_> {
         let mut any = false;
         for run in self.runs() {
             let id = run.id().to_string();
-            if self.repaired.contains(&id) || run.describe().await.unwrap().status != ExecutionStatus::Failed
-            {
+            let has_failed = run.describe().await.unwrap().status == ExecutionStatus::Failed;
+            let is_repeated = self.asked.contains(&id);
+            if self.repaired.contains(&id) || !(has_failed || is_repeated) {
                 continue;
             }
             any = true;
-            // While its children and steps are being ended, it is refused.
-            let is_done = match repair {
-                Repair::Rerun => run.rerun(Rerun::Failed).await.is_ok(),
-                Repair::RetryStep => run.retry_step(LAST).await.is_ok(),
-                Repair::Restart => run.restart().await.is_ok() && self.send_again(&run).await,
+            self.asked.insert(id.clone());
+            let answer = match repair {
+                Repair::Rerun => run.rerun(Rerun::Failed).await.map(drop),
+                Repair::RetryStep => run.retry_step(LAST).await.map(drop),
+                Repair::Restart => run.restart().await.map(drop),
                 Repair::BulkRetry => self.retry_in_bulk(&id).await,
             };
-            if is_done {
+            // A call without an answer is repeated, and may find that it was carried out.
+            let was_done = |error: &ClientError| match error.code() {
+                Some("not_terminal") => is_repeated,
+                // What was undone can't be kept.
+                Some("invalid_request") => true,
+                _ => false,
+            };
+            if answer.as_ref().err().is_none_or(was_done) {
+                if repair == Repair::Restart {
+                    self.send_again(&run).await;
+                }
                 self.repaired.insert(id);
             }
         }
@@ -176,17 +189,17 @@ impl Teller<'_> {
     }
 
     /// A restart is new work: it waits for new events.
-    async fn send_again(&self, run: &Handle<u64>) -> bool {
+    async fn send_again(&self, run: &Handle<u64>) {
         for name in events(&self.plan.pieces) {
             run.send_event(&name, 3_u64).id(format!("again-{name}")).await.unwrap();
         }
-        true
     }
 
-    async fn retry_in_bulk(&self, id: &str) -> bool {
-        let retry = self.env.client().on_executions(Action::Retry).only(id).await.unwrap();
-        let ended = self.env.run(retry.ended()).await.unwrap().unwrap();
-        ended.changed + ended.unchanged == 1
+    async fn retry_in_bulk(&self, id: &str) -> Result<(), ClientError> {
+        let retry = self.env.client().on_executions(Action::Retry).only(id).await?;
+        let ended = self.env.run(retry.ended()).await??;
+        assert_eq!(ended.matched, 1, "{ended:?}");
+        Ok(())
     }
 
     async fn conclude(self, ended_after_ms: u64) -> Told {

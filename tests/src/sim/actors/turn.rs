@@ -9,7 +9,7 @@ use tickover_core::error::Reject;
 use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, open_steps, pending_events};
 use tickover_core::execution::replay::Replay;
-use tickover_core::execution::{Execution, ExecutionOutcome, Failing};
+use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Failing};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
@@ -169,6 +169,10 @@ impl RunningTurn<'_> {
                 }
                 let outcome = ExecutionOutcome::Cancelled { terminated: false };
                 return self.close(Ending::Outcome(outcome)).await;
+            }
+            if self.execution.attempt.is_some_and(|attempt| attempt.overdue) {
+                let outcome = ExecutionOutcome::TimedOut { kind: DeadlineKind::Run };
+                return self.close(self.failed(outcome)).await;
             }
             let flow = match self.execution.failing {
                 Some(_) => self.deal_with_failure().await?,

@@ -90,8 +90,10 @@ pub(super) fn jobs(seed: u64, storm: Millis) -> Vec<Job> {
 fn start(dice: &Dice, key: KeyUse, from: Timestamp) -> Option<Job> {
     let at = from.plus(dice.millis(0, 30_000));
     let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
+    let script = if dice.chance(600) { Script::of(dice.roll(), false) } else { Script::short(dice.roll()) };
     let request = StartRequest {
-        input: Some(Script::short(dice.roll()).input()),
+        on_failure: script.on_failure.map(|one| one.budget),
+        input: Some(script.input()),
         labels: Json::parse(key.labels()),
         flow: Box::new(flow(dice, key)?),
         ..StartRequest::new(super::execution::workflow(), queue(dice))
@@ -115,6 +117,9 @@ fn flow(dice: &Dice, key: KeyUse) -> Option<FlowRequest> {
 fn job(dice: &Dice, key: KeyUse, from: Timestamp) -> Option<Job> {
     let at = from.plus(dice.millis(0, 30_000));
     let client = u8::try_from(dice.between(0, 1)).unwrap_or(0);
+    // A burst has a delay of its own.
+    let is_later = key != KeyUse::Burst && dice.chance(250);
+    let delay = if is_later { dice.millis(1, 180_000) } else { Millis::ZERO };
     let request = ScheduleRequest {
         id: None,
         idempotency_key: None,
@@ -122,10 +127,10 @@ fn job(dice: &Dice, key: KeyUse, from: Timestamp) -> Option<Job> {
         kind: TaskKind::parse(key.name()).ok()?,
         input: Some(Json::string(&format!("{:x}", dice.roll()))),
         labels: None,
-        retry: RetryPolicy::none(),
+        retry: if dice.chance(400) { super::retry(dice) } else { RetryPolicy::none() },
         flow: flow(dice, key)?,
-        timeouts: Timeouts::default(),
-        start: Start::After(Millis::ZERO),
+        timeouts: if dice.chance(400) { super::timeouts(dice) } else { Timeouts::default() },
+        start: Start::After(delay),
         trace: None,
         asked: Asked::default(),
     };

@@ -46,7 +46,8 @@ fn repeat(execution: &Execution, start: &Start, context: &Context<'_>) -> Decisi
     let reply = Reply::Started { existed: !ours };
     let mut decision = Decision::unchanged(execution, Ok(reply));
     // No worker has started a turn of it: its hint may have been lost, and a second one does no harm.
-    let hint = due::hint_under_way_at(execution).filter(|_| execution.is_untouched());
+    let is_untouched = execution.is_untouched() || execution.untouched_since().is_some();
+    let hint = due::hint_under_way_at(execution).filter(|_| is_untouched);
     decision.effects.extend(hint.map(|at| turn(execution, at)));
     // If a parent's worker was lost before it recorded the start of a child, the parent starts the child again. It is
     // about to wait for a notification that was already sent, so it is sent again.

@@ -1,9 +1,11 @@
 //! The operations of a script. Each acts on what the journal says about it.
 
+use std::num::{NonZeroU16, NonZeroU32};
+
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
 use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, ParentClosePolicy, Slot};
-use tickover_core::flow::{FlowRequest, Priority};
+use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
 use tickover_core::id::{ExecutionId, FlowKey, Nonce, StepName};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
@@ -20,6 +22,9 @@ use crate::sim::plan::execution::{kind, workflow};
 use crate::sim::process::execution::event_name;
 use crate::sim::script::Op;
 use crate::sim::world::queue;
+
+/// Of a thousand remote steps and children, so many are limited.
+const LIMITED: u64 = 300;
 
 impl RunningTurn<'_> {
     pub(super) async fn op(&mut self, number: usize, op: Op) -> Result<Flow, Stop> {
@@ -231,7 +236,7 @@ impl RunningTurn<'_> {
             queue: queue(dice.pick(QUEUES)),
             input: Some(Json::string(name.as_str())),
             retry: RetryPolicy::fixed(dice.pick([0, 1, 3]), dice.millis(0, 10_000)),
-            flow: FlowRequest { priority, fairness, ..FlowRequest::default() },
+            flow: FlowRequest { priority, fairness, ..limits(self.script.seed, name.as_str()) },
             timeouts: Timeouts {
                 schedule_to_close: limit,
                 schedule_to_start: timeout(300),
@@ -282,6 +287,7 @@ impl RunningTurn<'_> {
                     run: None,
                 },
                 parent: Some(parent),
+                flow: Box::new(limits(script.seed, "child")),
                 ..StartRequest::new(workflow(), self.execution.queue.clone())
             };
             self.process.start_child(request, self.execution.repeats.is_some()).await?;
@@ -292,6 +298,25 @@ impl RunningTurn<'_> {
         }
         Ok(if awaited { Flow::Blocked(Block { others: true, ..Block::default() }) } else { Flow::Next })
     }
+}
+
+/// What limits a remote step or a child, in a share of the executions. The limit of each key is always the same.
+fn limits(seed: u64, of: &str) -> FlowRequest {
+    let dice = Dice::new(seed, &format!("limits of {of}"));
+    if !dice.chance(LIMITED) {
+        return FlowRequest::default();
+    }
+    let kind = if of == "child" { "children" } else { "far" };
+    let key = |name: &str| FlowKey::parse(format!("{kind}-{name}")).ok();
+    let keys = [("narrow", 1, 700), ("wide", 3, 500)];
+    let keys = keys.into_iter().filter(|(_, _, chance)| dice.chance(*chance));
+    let concurrency = keys
+        .filter_map(|(name, limit, _)| Some(Concurrency { key: key(name)?, limit: NonZeroU16::new(limit)? }));
+    let concurrency = concurrency.collect();
+    let each = NonZeroU32::MIN;
+    let rate = key("paced").filter(|_| dice.chance(400));
+    let rate = rate.map(|key| Rate { key, limit: each, per: Millis::from_secs(10), burst: each });
+    FlowRequest { concurrency, rate, ..FlowRequest::default() }
 }
 
 /// The id of the child that the run's operation of this number starts. Every other one is that of earlier runs too.

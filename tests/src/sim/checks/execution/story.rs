@@ -158,6 +158,6 @@ pub(in crate::sim::checks) fn visible_instant(execution: &Execution) -> Option<T
     }
     match &execution.failing {
         Some(failing) => Some(failing.deadline_at),
-        None => [execution.deadline_at, execution.run_deadline_at].into_iter().flatten().min(),
+        None => earliest([execution.deadline_at, execution.counting_run_deadline()]),
     }
 }
