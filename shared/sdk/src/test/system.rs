@@ -12,6 +12,7 @@ use tickover_core::batch::Gathering;
 use tickover_core::due::{DueKind, SLEEP_PROBE};
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
+use tickover_core::gate::line::PARTS;
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task::hint::Hint;
 use tickover_core::tick::SLOT_END;
@@ -133,6 +134,8 @@ pub(super) struct System {
     ticked_at: Timestamp,
     /// Until then no tick is skipped: a death may have left behind what only a tick finds, like a place at a limit.
     ticks_all_until: Timestamp,
+    /// Whether a process has died.
+    has_died: bool,
     /// While jobs are open, their timers stand still with the clock, also between two waits of the test.
     pub(super) standstill: Option<Standstill>,
 }
@@ -193,8 +196,19 @@ impl System {
         let life = world.ledger.life();
         let (job_context, ticked_at) = (world.job_context(&life, &registry)?, world.clock.now());
         let (jobs, batches, standstill) = (vec![], BTreeMap::new(), None);
-        let ticks_all_until = ticked_at;
-        Ok(Self { world, registry, job_context, life, jobs, batches, ticked_at, ticks_all_until, standstill })
+        let (ticks_all_until, has_died) = (ticked_at, false);
+        Ok(Self {
+            world,
+            registry,
+            job_context,
+            life,
+            jobs,
+            batches,
+            ticked_at,
+            ticks_all_until,
+            has_died,
+            standstill,
+        })
     }
 
     /// Replaces the code of workflows. The next life starts with it.
@@ -236,6 +250,7 @@ impl System {
             death_hook(&Death { after_write: self.world.ledger.writes(), completed });
         }
         self.ticks_all_until = self.world.clock.now().plus(ALL_TICKS);
+        self.has_died = true;
         self.life = self.world.ledger.begin_life();
         // The registry has been checked, so this doesn't fail.
         if let Ok(job_context) = self.world.job_context(&self.life, &self.registry) {
@@ -362,8 +377,19 @@ impl System {
         let now = self.world.clock.now();
         let coming = if minute(now) == now { now } else { minute(now).plus(MINUTE) };
         let next = minute(self.ticked_at).plus(MINUTE).max(coming);
-        let first = if next <= self.ticks_all_until { Some(next) } else { first };
+        let is_each = next <= self.ticks_all_until || (self.has_died && self.has_line().await);
+        let first = if is_each { Some(next) } else { first };
         first.map(|at| at.max(next))
+    }
+
+    /// Whether some wait for a place. After a death, only a tick may call them.
+    async fn has_line(&self) -> bool {
+        for part in 0..PARTS {
+            if self.world.store.next_line(part, None).await.is_ok_and(|line| line.is_some()) {
+                return true;
+            }
+        }
+        false
     }
 
     /// The first tick that does something for an entry of the due index.

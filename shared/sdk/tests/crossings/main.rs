@@ -117,6 +117,7 @@ async fn programs_that_once_went_wrong_go_right() {
         (vec![left(Policy::Cancel), Piece::NextRun, left(Policy::Terminate)], Ending::Returns, None),
         (vec![undone, Piece::Sleep { minutes: 7 }], Ending::Returns, Some((3, Deed::Cancel))),
         (vec![limited], Ending::Mended(Repair::Restart), None),
+        (vec![Piece::Undone { far: true }], Ending::Fails, Some((1, Deed::Pause))),
         (vec![left(Policy::Cancel), Piece::Near], Ending::Mended(Repair::BulkRetry), None),
     ];
     for (pieces, ending, deed) in programs {
