@@ -56,6 +56,10 @@ impl Service {
         let (execution, changed) = self.change(id, &Command::Resume).await?;
         // Also if nothing has changed: this may be the same call, repeated.
         self.unpark_steps(&execution).await?;
+        if let Some((gate, _)) = execution.waiting().item(self.now()) {
+            // Nobody called it while it was paused.
+            self.came_to_line(&gate, vec![]).await;
+        }
         Ok((execution, changed))
     }
 

@@ -2,7 +2,6 @@
 
 use futures::stream::{self, StreamExt as _};
 use tickover_core::error::Reject;
-use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionStatus};
 use tickover_core::id::{EventId, StepName};
 use tickover_core::operation::{Action, Counts, Operation};
@@ -109,14 +108,12 @@ impl Service {
         execution: &Execution,
         asked_at: Timestamp,
     ) -> Result<bool, ServiceError> {
-        let Some(entry) = execution.untouched_since().filter(|entry| entry.at >= asked_at) else {
+        let Some((_, step)) = execution.untouched_since().filter(|(at, _)| *at >= asked_at) else {
             return Ok(false);
         };
-        let repeated = match &entry.what {
-            Happened::Reopened { name } => {
-                self.retry_step_of(&execution.id, name.clone(), Some(asked_at)).await
-            }
-            _ => self.restart_of(&execution.id, Some(asked_at)).await,
+        let repeated = match step {
+            Some(name) => self.retry_step_of(&execution.id, name.clone(), Some(asked_at)).await,
+            None => self.restart_of(&execution.id, Some(asked_at)).await,
         };
         match repeated {
             Ok(_) => Ok(true),

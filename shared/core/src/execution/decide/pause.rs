@@ -1,7 +1,6 @@
 //! pause and resume: an operator stops the turns of an execution, and allows them again. Its deadlines keep running.
 
 use crate::command::Context;
-use crate::decision::Effect;
 use crate::error::Reject;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::RESUMED;
@@ -38,10 +37,6 @@ pub(super) fn resume(execution: &Execution, context: &Context<'_>) -> Decision {
         let hint = due::hint_under_way_at(execution).filter(|at| *at <= context.now);
         decision.effects.extend(hint.map(|at| turn(execution, at)));
     }
-    // Nobody called it while it was paused.
-    let waits = execution.waiting().item(context.now);
-    let came = waits.map(|(gate, waiter)| Effect::CameToLine { gate, waiter: Box::new(waiter) });
-    decision.effects.extend(came);
     decision
 }
 

@@ -7,7 +7,8 @@ use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened, RESTARTED};
 use crate::execution::update::{new_segments, turn, update};
 use crate::execution::{Execution, ExecutionState, append, closing, due, retention};
-use crate::time::earliest;
+use crate::id::StepName;
+use crate::time::{Timestamp, earliest};
 
 use super::close::new_run;
 use super::start::spill;
@@ -23,7 +24,7 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
         | ExecutionState::Running(_)
         | ExecutionState::Waiting(_)
         | ExecutionState::Closing(_) => {
-            if is_untouched(execution) {
+            if let Some((_, None)) = execution.untouched_since() {
                 return repeated(execution);
             }
             let is_closing = matches!(execution.state, ExecutionState::Closing(_));
@@ -34,24 +35,24 @@ pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>
     }
 }
 
-/// Whether nothing has happened to the execution since its restart.
-fn is_untouched(execution: &Execution) -> bool {
-    let is_note = |entry: &Entry| matches!(&entry.what, Happened::Note { kind, .. } if kind == RESTARTED);
-    execution.untouched_since().is_some_and(is_note)
-}
-
 impl Execution {
-    /// The entry by which an operator had it run again, if nothing has happened to it since: its hint may have been lost.
-    pub fn untouched_since(&self) -> Option<&Entry> {
-        let is_untouched = matches!(self.state, ExecutionState::Pending(_)) && self.idle_turns == 0;
-        self.journal.last().filter(|last| {
-            let by_operator = match &last.what {
-                Happened::Note { kind, .. } => kind == RESTARTED,
-                Happened::Reopened { .. } => true,
-                _ => false,
-            };
-            is_untouched && by_operator
-        })
+    /// When an operator had it run again, and the step if it was one, if nothing has happened to it since: its hint may have
+    /// been lost.
+    pub fn untouched_since(&self) -> Option<(Timestamp, Option<&StepName>)> {
+        let ExecutionState::Pending(ready) = &self.state else { return None };
+        if self.idle_turns > 0 {
+            return None;
+        }
+        match self.journal.last() {
+            Some(Entry { at, what: Happened::Note { kind, .. } }) if kind == RESTARTED => Some((*at, None)),
+            Some(Entry { at, what: Happened::Reopened { name } }) => Some((*at, Some(name))),
+            Some(_) => None,
+            // What the run has kept is in segments, with the note of its restart.
+            None => {
+                let is_sealed = self.sealed.is_some() && ready.available_at == self.run_started_at;
+                is_sealed.then_some((self.run_started_at, None))
+            }
+        }
     }
 }
 

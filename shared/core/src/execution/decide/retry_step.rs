@@ -14,8 +14,7 @@ use super::restart::{CLEANED_UP, reopened, repeated};
 
 pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'_>) -> Decision {
     let after_expiry = closing::expire(execution, context);
-    let is_same = |last: &Entry| matches!(&last.what, Happened::Reopened { name: of } if of == name);
-    if after_expiry.is_none() && execution.untouched_since().is_some_and(is_same) {
+    if after_expiry.is_none() && execution.untouched_since().is_some_and(|(_, step)| step == Some(name)) {
         return repeated(execution);
     }
     if let Some(reject) = refusal(execution, name, context) {
