@@ -83,7 +83,9 @@ impl Teller<'_> {
                 self.send_events(minute).await;
                 self.operate(minute).await;
             }
-            let is_over = self.is_over().await;
+            // What an operator has paused is resumed in any case.
+            let last_deed = self.plan.deed.map_or(0, |(at, _)| at + PAUSE_MIN);
+            let is_over = look * LOOK_S >= last_deed * 60 && self.is_over().await;
             if is_over && self.repair().await {
                 continue;
             }
