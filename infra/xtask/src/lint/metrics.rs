@@ -36,6 +36,7 @@ const AWS: [Service; 3] = [
         metrics: &[
             "ApproximateAgeOfOldestMessage",
             "ApproximateNumberOfMessagesVisible",
+            "NumberOfMessagesDeleted",
             "NumberOfMessagesReceived",
         ],
         dimensions: &[&["QueueName"]],
@@ -103,9 +104,13 @@ fn is_emitted(series: &Series, recorded: &Recorded) -> Result<()> {
 /// Each dimension's value is that of a resource of the template, or one that the service records.
 fn values_exist(series: &Series, text: &str, recorded: &Recorded) -> Result<()> {
     for (dimension, value) in &series.values {
-        // A search finds all names that contain this one, so also those of other stacks.
         let is_there = match (series.source, dimension.as_str()) {
-            (Source::Search, "function" | "FunctionName" | "QueueName") => value == "${System}",
+            // Without quotes, a search finds all names of which this is a part, so also those of other stacks. In quotes it
+            // finds only a whole name.
+            (Source::Search, "function" | "FunctionName" | "QueueName") => {
+                let whole = value.starts_with('"').then(|| format!("Name: !Sub {value}\n"));
+                whole.map_or_else(|| value == "${System}", |whole| text.contains(&whole))
+            }
             (_, "function" | "FunctionName") => is_function(value, text) || is_cores(value)?,
             (_, "QueueName") => text.contains(&format!("\n      QueueName: {value}\n")),
             (Source::Alarm, "TableName") => text.contains(&format!("\n      TableName: {value}\n")),
@@ -192,6 +197,8 @@ mod tests {
             ("{Tickover,function,queue,outcome}", "{Tickover,function,outcome}"),
             ("{Tickover,function,queue,kind}", "{Tickover,function,queue,sort}"),
             ("{AWS/SQS,QueueName} QueueName=", "{AWS/SQS,QueueName} Queue="),
+            ("QueueName=${System}", "QueueName=${Queue}"),
+            ("MetricName=\\\"Errors\\\"", "MetricName=Errors"),
             ("{AWS/Lambda,FunctionName}", "{AWS/Lambdas,FunctionName}"),
             ("MetricName=\\\"tickover_turn_lateness_seconds", "MetricName=\\\"tickover_turn_delay_seconds"),
             ("MetricName=\\\"Invocations", "MetricName=\\\"Calls"),
@@ -200,6 +207,18 @@ mod tests {
         ] {
             refused(CORE, from, to);
         }
+    }
+
+    #[test]
+    fn a_search_for_a_part_of_a_name_in_quotes_is_refused() {
+        let (core, recorded) = (read(CORE).unwrap(), Recorded::read().unwrap());
+        for term in ["function=${System}", "FunctionName=${System}", "QueueName=${System}"] {
+            let (dimension, _) = term.split_once('=').unwrap();
+            refused(CORE, term, &format!("{dimension}=\\\"${{System}}\\\""));
+        }
+        let whole = core.replace("FunctionName=${System}", "FunctionName=\\\"${System}-tick\\\"");
+        assert_ne!(whole, core);
+        check_one(&whole, &recorded).unwrap();
     }
 
     #[test]

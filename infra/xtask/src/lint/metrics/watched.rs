@@ -149,7 +149,8 @@ fn graph(by: &str, parts: &[Value]) -> Result<Series> {
     })
 }
 
-/// `SEARCH('{Namespace,dimension,…} dimension="value" MetricName="name"', 'Sum', 60)`.
+/// `SEARCH('{Namespace,dimension,…} dimension=value MetricName="name"', 'Sum', 60)`. A value in quotes keeps them, because
+/// it is searched for as a whole name.
 fn search(by: &str, expression: &str) -> Result<Series> {
     let inner = expression.strip_prefix("SEARCH('{").context("not a search")?;
     let (schema, rest) = inner.split_once("} ").context("no list of dimensions")?;
@@ -158,7 +159,7 @@ fn search(by: &str, expression: &str) -> Result<Series> {
     let namespace = schema.next().context("no namespace")?;
     let terms = terms.split_whitespace().map(|term| {
         let (name, value) = term.split_once('=').context("a term without a property")?;
-        Ok((name.to_owned(), value.trim_matches('"').to_owned()))
+        Ok((name.to_owned(), value.to_owned()))
     });
     let (metric, values): (Vec<_>, Vec<_>) =
         terms.collect::<Result<Vec<_>>>()?.into_iter().partition(|(name, _)| name == "MetricName");
@@ -166,11 +167,13 @@ fn search(by: &str, expression: &str) -> Result<Series> {
     let unknown = values.iter().find(|(name, _)| !dimensions.contains(name));
     ensure!(unknown.is_none(), "no such dimension: {unknown:?}");
     let [(_, metric)] = metric.as_slice() else { anyhow::bail!("not one name of a metric") };
+    let metric = metric.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let metric = metric.context("the name of a metric is a whole one, in quotes")?;
     Ok(Series {
         by: by.to_owned(),
         source: Source::Search,
         namespace,
-        metric: metric.clone(),
+        metric: metric.to_owned(),
         dimensions,
         values,
     })
