@@ -1,8 +1,9 @@
 //! `cargo xtask lint`: checks the infrastructure's templates with cfn-lint, without access to AWS. It also checks that
-//! what their alarms and dashboards watch is emitted, that the functions allow recursive loops, that the roles allow
-//! what the store does, and that the emulators' files and the guides agree with the templates.
+//! what their alarms and dashboards watch is emitted, that a second region can have the same names, that the functions allow recursive loops, that the roles allow what the store does, and that the
+//! emulators' files and the guides agree with the templates.
 
 mod emulators;
+mod global;
 mod guides;
 mod metrics;
 mod parts;
@@ -25,6 +26,9 @@ pub(crate) fn run() -> Result<()> {
     parts::check()?;
     roles::check(&read(parts::CORE)?)?;
     metrics::check(&parts::all()?)?;
+    for file in parts::FILES {
+        global::check(file, &read(file)?)?;
+    }
     emulators::check()?;
     guides::check()?;
     let target = target_dir()?;

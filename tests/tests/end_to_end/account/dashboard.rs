@@ -77,7 +77,9 @@ async fn every_graph_of_the_dashboard_has_data() {
     ended(&system, "order-9", SOON).await;
     system.status("dashboard", "timed_out", SOON).await;
 
-    let dashboard = json!(["cloudwatch", "get_dashboard", {"DashboardName": system.name}]);
+    let region = Target::here().config().await.region().unwrap().to_string();
+    let name = format!("{}-{region}", system.name);
+    let dashboard = json!(["cloudwatch", "get_dashboard", {"DashboardName": name}]);
     let body = aws(vec![dashboard]).await[0]["DashboardBody"].as_str().unwrap().to_owned();
     let queries = queries(&serde_json::from_str(&body).unwrap());
     let expected: BTreeSet<String> = ONLY_IN_TROUBLE.map(str::to_owned).into();
