@@ -15,13 +15,18 @@ fn alarms(template: &str) -> Alarms {
     let alarms: Vec<&str> =
         template.split("    Type: AWS::CloudWatch::Alarm\n    Condition: ").skip(1).collect();
     assert_eq!(alarms.len(), template.matches("AWS::CloudWatch::Alarm\n").count(), "one has no condition");
-    let with = |name: &str| alarms.iter().filter(|alarm| alarm.starts_with(&format!("{name}\n"))).count();
+    // An alarm that compares metrics is billed once for each.
+    let billed = |alarm: &&str| alarm.split("\n\n").next().unwrap().matches("MetricStat: ").count().max(1);
+    let with = |name: &str| -> usize {
+        alarms.iter().filter(|alarm| alarm.starts_with(&format!("{name}\n"))).map(billed).sum()
+    };
     let [essential, more, events] =
         [with("HasAlarms"), with("HasAllAlarms"), with("HasEventsAlarms") + with("HasAllEventsAlarms")];
     let of_classes = with("HasPrioritiesAlarms");
     let expected = if of_classes == 0 { 0 } else { cost::CLASS_QUEUES * cost::CLASS_ALARMS.essential };
     assert_eq!((of_classes, cost::CLASS_ALARMS.essential), (usize::from(expected), cost::CLASS_ALARMS.all));
-    assert_eq!(essential + more + events + of_classes, alarms.len(), "one has another condition");
+    let all: usize = alarms.iter().map(billed).sum();
+    assert_eq!(essential + more + events + of_classes, all, "one has another condition");
     let count = |count: usize| u16::try_from(count).unwrap();
     Alarms { essential: count(essential), all: count(essential + more) }
 }

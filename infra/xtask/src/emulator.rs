@@ -18,6 +18,9 @@ use crate::{cargo, python};
 /// Starts the emulator in a process that ends when its standard input closes. The other end of that pipe is in this
 /// process, so the emulator stops even if this process is killed. A thread ends the process by force if a long poll
 /// keeps it from ending in time.
+///
+/// Its `CloudFormation` refuses alarms that compare metrics, and with them the whole stack. Here it makes one of the first of
+/// these metrics in place of each, so that everything else of the templates is deployed as it is.
 const PROGRAM: &str = r"
 import os, signal, threading, time
 
@@ -28,6 +31,16 @@ def end_with_parent():
     os._exit(0)
 
 threading.Thread(target=end_with_parent, daemon=True).start()
+from ministack.services.cloudformation import provisioners
+recorded = provisioners._cw_metric_alarm_record
+def of_first(name, props):
+    for metric in props.pop('Metrics', []):
+        if 'MetricStat' in metric:
+            stat = metric['MetricStat']
+            given = {**stat['Metric'], 'Period': stat['Period'], 'Statistic': 'Sum'}
+            props = {**given, **props}
+    return recorded(name, props)
+provisioners._cw_metric_alarm_record = of_first
 from ministack.app import main
 main()
 ";

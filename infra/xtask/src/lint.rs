@@ -1,5 +1,6 @@
 //! `cargo xtask lint`: checks the infrastructure's templates with cfn-lint, without access to AWS. It also checks that
-//! what their alarms and dashboards watch is emitted, that a second region can have the same names, that the functions allow recursive loops, that the roles allow what the store does, and that the
+//! what their alarms and dashboards watch is emitted, that functions which only fail are noticed, that a second region can
+//! have the same names, that the functions allow recursive loops, that the roles allow what the store does, and that the
 //! emulators' files and the guides agree with the templates.
 
 mod emulators;
@@ -8,6 +9,7 @@ mod guides;
 mod metrics;
 mod parts;
 mod roles;
+mod stuck;
 mod template;
 
 use std::fs;
@@ -28,6 +30,7 @@ pub(crate) fn run() -> Result<()> {
     metrics::check(&parts::all()?)?;
     for file in parts::FILES {
         global::check(file, &read(file)?)?;
+        stuck::check(file, &read(file)?)?;
     }
     emulators::check()?;
     guides::check()?;

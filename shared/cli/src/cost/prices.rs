@@ -43,7 +43,7 @@ pub(crate) struct Prices {
     /// A custom metric for a month (/cloudwatch/pricing, June 2026)
     #[arg(long, default_value_t = 0.30, value_name = "USD")]
     pub(crate) metric_price: f64,
-    /// An alarm for a month (/cloudwatch/pricing, June 2026)
+    /// An alarm for a month, for each metric that it compares (/cloudwatch/pricing, June 2026)
     #[arg(long, default_value_t = 0.10, value_name = "USD")]
     pub(crate) alarm_price: f64,
     /// A dashboard for a month, after an account's first three (/cloudwatch/pricing, June 2026)
