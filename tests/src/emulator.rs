@@ -13,6 +13,9 @@ use tickover_lambda::https_client;
 /// The variable in which `cargo xtask test` passes the emulator's address.
 const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
 
+/// The variable in which `cargo xtask test` passes the judge's address.
+const JUDGE: &str = "TICKOVER_TEST_JUDGE";
+
 /// The region of all resources in the emulator.
 pub const REGION: &str = "us-east-1";
 
@@ -25,6 +28,19 @@ pub fn endpoint() -> String {
     match std::env::var(ENDPOINT) {
         Ok(endpoint) => endpoint,
         Err(error) => panic!("{ENDPOINT}: {error}. This test needs the AWS emulator: run `cargo xtask test`"),
+    }
+}
+
+/// The emulator's address for functions. There each call is judged by the policies of the function's role in the templates,
+/// so the function must say which one it is: its session token is its name as it would be deployed.
+///
+/// # Panics
+///
+/// As [`endpoint`] does.
+pub fn judge() -> String {
+    match std::env::var(JUDGE) {
+        Ok(judge) => judge,
+        Err(error) => panic!("{JUDGE}: {error}. This test needs the judge: run `cargo xtask test`"),
     }
 }
 

@@ -1,20 +1,19 @@
 //! `cargo xtask browser`: the tests of the dashboard in a real browser; `cargo xtask screenshots`: the README's picture.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::cargo::{cargo, output, root, status, succeed, target_dir};
+use crate::cargo::{cargo, output, root, status, succeed};
+use crate::npm;
 use crate::test::{self, FEATURES, away_from_aws};
 
 /// The packages of Debian and Ubuntu.
 const PACKAGES: &[&str] = &["chromium", "chromium-driver"];
 /// The programs in them.
 const PROGRAMS: &[&str] = &["chromium", "chromedriver"];
-/// The folder with the pinned version of axe-core. Its licence (MPL-2.0) allows the use; it isn't part of Tickover.
-const AXE: &str = "infra/xtask/axe";
+/// The folder in `infra/xtask` with the pinned version of axe-core. Its licence (MPL-2.0) allows the use; it isn't part of Tickover.
+const AXE: &str = "axe";
 /// The variable in which the tests find axe-core.
 const AXE_VARIABLE: &str = "TICKOVER_TEST_AXE";
 /// The variable that says where to write the picture, and where it is.
@@ -38,7 +37,7 @@ pub(crate) fn screenshots() -> Result<()> {
 /// The command that runs the tests.
 fn tests() -> Result<Command> {
     find_browser()?;
-    let axe = install_axe()?;
+    let axe = npm::install(AXE)?.join("node_modules/axe-core/axe.min.js");
     // The tests start `tickover`. As in `cargo xtask test`, the whole workspace is built with the same features.
     test::build()?;
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "browser", "--no-fail-fast"]);
@@ -87,30 +86,4 @@ fn is_there(program: &str) -> bool {
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
-}
-
-/// Installs axe-core outside of the repository, with the checksum of its lock file. Returns the script's path.
-fn install_axe() -> Result<PathBuf> {
-    let folder = target_dir()?.join("axe");
-    let script = folder.join("node_modules/axe-core/axe.min.js");
-    let stamp = folder.join("stamp");
-    let lock = read(&root().join(AXE).join("package-lock.json"))?;
-    if script.is_file() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
-        return Ok(script);
-    }
-    fs::create_dir_all(&folder).with_context(|| format!("could not create {}", folder.display()))?;
-    for (file, text) in
-        [("package.json", read(&root().join(AXE).join("package.json"))?), ("package-lock.json", lock.clone())]
-    {
-        fs::write(folder.join(file), text)?;
-    }
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder).stdin(Stdio::null());
-    output(&mut npm).context("this needs Node 20 or newer with npm (https://nodejs.org)")?;
-    fs::write(stamp, lock)?;
-    Ok(script)
-}
-
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
 }

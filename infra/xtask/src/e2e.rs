@@ -94,13 +94,16 @@ fn in_emulator(args: &[String]) -> Result<ExitStatus> {
     // Built before the emulator starts. SAM finds the functions built: it would link one after the other.
     build_tests()?;
     build::run(Architecture::here())?;
-    let emulator = Emulator::start()?;
+    let mut emulator = Emulator::start_judged("e2e")?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
     let endpoint = emulator.endpoint();
     for having in [DEPLOY, "ApiKind=HttpApi"] {
         sam.follow_the_guide(having, &endpoint)?;
     }
-    sam.test(&endpoint, Kind::Ministack, args)
+    let ended = sam.test(&endpoint, Kind::Ministack, args);
+    // A refused call is why a test fails.
+    let is_whole = args.is_empty() && ended.as_ref().is_ok_and(ExitStatus::success);
+    emulator.conclude(is_whole).and(ended)
 }
 
 /// The same in a `LocalStack` that somebody has started. Its API is a function URL. If a test fails, what was deployed

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::judge::Judge;
 use crate::test::away_from_aws;
 use crate::{cargo, python};
 
@@ -21,6 +22,8 @@ use crate::{cargo, python};
 ///
 /// Its `CloudFormation` refuses alarms that compare metrics, and with them the whole stack. Here it makes one of the first of
 /// these metrics in place of each, so that everything else of the templates is deployed as it is.
+///
+/// Where a judge is, deployed functions call it in place of the emulator, and say which ones they are.
 const PROGRAM: &str = r"
 import os, signal, threading, time
 
@@ -41,6 +44,14 @@ def of_first(name, props):
             props = {**given, **props}
     return recorded(name, props)
 provisioners._cw_metric_alarm_record = of_first
+from ministack.services import lambda_svc
+environment = lambda_svc._provided_worker_env
+def judged(config, code_dir, port):
+    made = environment(config, code_dir, port)
+    if 'JUDGE' in os.environ:
+        made.update(AWS_ENDPOINT_URL=os.environ['JUDGE'], AWS_SESSION_TOKEN=config['FunctionName'])
+    return made
+lambda_svc._provided_worker_env = judged
 from ministack.app import main
 main()
 ";
@@ -59,17 +70,27 @@ pub(crate) struct Emulator {
     child: Child,
     address: SocketAddr,
     log: PathBuf,
+    judge: Option<Judge>,
 }
 
 impl Emulator {
     /// Installs the emulator if it is missing, starts it without state, and waits until it answers.
     pub(crate) fn start() -> Result<Self> {
+        Self::judged_in(None)
+    }
+
+    /// The same with a judge of what deployed functions do in this step.
+    pub(crate) fn start_judged(step: &str) -> Result<Self> {
+        Self::judged_in(Some(step))
+    }
+
+    fn judged_in(step: Option<&str>) -> Result<Self> {
         let folder = cargo::target_dir()?.join("emulator");
         let python =
             python::install(&folder, &cargo::root().join("localstack/requirements.txt"), "ministack")?;
         let mut attempt = 1;
         loop {
-            match Self::start_once(&python, &folder) {
+            match Self::start_once(&python, &folder, step) {
                 Ok(emulator) => return Ok(emulator),
                 Err(error) if attempt == ATTEMPTS => return Err(error),
                 Err(error) => eprintln!("emulator: {error:#}; trying another port"),
@@ -83,19 +104,26 @@ impl Emulator {
         format!("http://{}", self.address)
     }
 
+    /// Ends the judge, if there is one: see [`Judge::conclude`].
+    pub(crate) fn conclude(&mut self, is_whole: bool) -> Result<()> {
+        self.judge.take().map_or(Ok(()), |judge| judge.conclude(is_whole))
+    }
+
     /// The file with its output.
     pub(crate) fn log(&self) -> &Path {
         &self.log
     }
 
-    fn start_once(python: &Path, folder: &Path) -> Result<Self> {
+    fn start_once(python: &Path, folder: &Path, step: Option<&str>) -> Result<Self> {
         let address = free_address()?;
         let log = folder.join("log");
+        let judge = step.map(|step| Judge::start(step, &format!("http://{address}"), &[])).transpose()?;
         let child = command(python, PROGRAM, address, folder, &log)?
+            .envs(judge.iter().map(|judge| ("JUDGE", judge.address())))
             .stdin(Stdio::piped())
             .spawn()
             .with_context(|| format!("could not start {}", python.display()))?;
-        let mut emulator = Self { child, address, log };
+        let mut emulator = Self { child, address, log, judge };
         emulator.wait_until_ready()?;
         Ok(emulator)
     }

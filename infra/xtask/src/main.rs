@@ -1,6 +1,6 @@
 //! The automation of this repository: `cargo xtask COMMAND`.
 //!
-//! It needs only Rust and Python 3, Node for the example workers, and Node and Chromium for the tests of the dashboard. It
+//! It needs only Rust and Python 3, Node for the tests, and Chromium for those of the dashboard. It
 //! runs the same on a laptop and in continuous integration. It must contain no logic of Tickover itself: it only builds,
 //! checks and starts programs.
 
@@ -17,9 +17,11 @@ mod dist;
 mod e2e;
 mod emulator;
 mod guide;
+mod judge;
 mod lint;
 mod localstack;
 mod measure;
+mod npm;
 mod package;
 mod project;
 mod python;

@@ -8,9 +8,14 @@ use anyhow::Result;
 
 use crate::cargo::{cargo, succeed};
 use crate::emulator::Emulator;
+use crate::judge::Judge;
 
 /// The variable in which the tests find the emulator's address.
 pub(crate) const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
+/// The variable in which the tests find the judge's address, for functions.
+const JUDGE: &str = "TICKOVER_TEST_JUDGE";
+/// What the tests' systems have that isn't a default of the templates.
+const PARAMETERS: &[&str] = &["EventsQueue=true"];
 
 /// What the whole workspace is tested with: the tool as it is released.
 pub(crate) const FEATURES: &[&str] = &["--features", "tickover-cli/aws"];
@@ -58,14 +63,23 @@ pub(crate) fn build() -> Result<()> {
 /// Runs the tests with a running emulator. Without arguments, all of them, and prints how long each program took. With
 /// arguments, cargo runs the tests that they choose.
 pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<()> {
-    if args.is_empty() {
-        return programs::run(endpoint);
-    }
-    let mut tests = cargo(&["test", "--locked", "--no-fail-fast"]);
-    if !chooses_packages(args) {
-        tests.arg("--workspace").args(FEATURES);
-    }
-    succeed(at_emulator(tests.args(args), endpoint))
+    let judge = Judge::start("test", endpoint, PARAMETERS)?;
+    let judged = |command: &mut Command| {
+        at_emulator(command, endpoint).env(JUDGE, judge.address());
+    };
+    let ended = if args.is_empty() {
+        programs::run(&judged)
+    } else {
+        let mut tests = cargo(&["test", "--locked", "--no-fail-fast"]);
+        if !chooses_packages(args) {
+            tests.arg("--workspace").args(FEATURES);
+        }
+        judged(tests.args(args));
+        succeed(&mut tests)
+    };
+    // A refused call is why a test fails.
+    let is_whole = args.is_empty() && ended.is_ok();
+    judge.conclude(is_whole).and(ended)
 }
 
 /// Makes a command use the emulator at this address, and no real account.

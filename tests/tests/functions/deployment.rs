@@ -11,18 +11,23 @@ use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::{DynamoStore, Table};
-use tickover_service::ports::Clock as _;
+use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service};
 use tickover_sqs::SqsQueue;
-use tickover_tests::emulator::{aws_config, endpoint, unique};
+use tickover_tests::emulator::{aws_config, endpoint, judge, unique};
 use tickover_tests::runtime_api::Function;
 
-/// The configuration of every function.
+/// Long polls of 5 s, one of which receives a message.
+const RECEIVES: usize = 4;
+
+/// The configuration of every function. Everything has the names that the templates would give it, in a system of its own.
 pub(crate) struct Deployment {
     table: String,
     emails: String,
     timers: String,
+    /// Variables that its functions have in place of the usual ones.
+    other: Vec<(&'static str, String)>,
 }
 
 impl Deployment {
@@ -32,28 +37,70 @@ impl Deployment {
         let name = unique("functions");
         Table::new(&name).create(&aws_sdk_dynamodb::Client::new(&aws)).await.unwrap();
         let sqs = aws_sdk_sqs::Client::new(&aws);
-        let emails = tickover_sqs::create_queue(&sqs, &name, []).await.unwrap();
+        let emails = tickover_sqs::create_queue(&sqs, &format!("{name}-work-emails"), []).await.unwrap();
         let timers = tickover_sqs::create_queue(&sqs, &format!("{name}-timers"), []).await.unwrap();
-        Self { table: name, emails, timers }
+        Self { table: name, emails, timers, other: vec![] }
+    }
+
+    /// The same, whose functions have what the templates give them: any queue, and a queue of lifecycle events.
+    pub(crate) async fn with_everything(mut self) -> Self {
+        let sqs = aws_sdk_sqs::Client::new(&aws_config().await);
+        let events = tickover_sqs::create_queue(&sqs, &format!("{}-events", self.table), []).await.unwrap();
+        let pattern = self.emails.replace("-work-emails", "-work-{name}");
+        self.other = vec![
+            ("TICKOVER_QUEUES", "*".to_owned()),
+            ("TICKOVER_QUEUE_URLS", pattern),
+            ("TICKOVER_EVENTS", events),
+        ];
+        self
+    }
+
+    /// The functions of the core.
+    pub(crate) async fn core(&self) -> [Function; 5] {
+        [
+            self.start("schedule").await,
+            self.start("claim").await,
+            self.start("complete").await,
+            self.start("tick").await,
+            self.start("gateway").await,
+        ]
+    }
+
+    /// The bodies of the messages in the queue of timers, at least of one. They are deleted.
+    pub(crate) async fn due_timers(&self) -> Vec<String> {
+        received(&self.timers).await
+    }
+
+    /// The bodies of the messages in the queue `emails`, at least of one. They are deleted.
+    pub(crate) async fn hints(&self) -> Vec<String> {
+        received(&self.emails).await
     }
 
     /// A deployment whose store and queues can't be reached.
     pub(crate) fn unreachable() -> Self {
         let url = |name| format!("http://127.0.0.1:1/000000000000/{name}");
-        Self { table: "t".to_owned(), emails: url("emails"), timers: url("timers") }
+        Self { table: "t".to_owned(), emails: url("emails"), timers: url("timers"), other: vec![] }
     }
 
     /// A deployment that was never made: its table and its queues don't exist.
     pub(crate) fn empty() -> Self {
-        let name = unique("nothing");
-        let url = |queue| format!("{}/000000000000/{name}-{queue}", endpoint());
-        Self { emails: url("emails"), timers: url("timers"), table: name }
+        Self::named(&unique("nothing"))
     }
 
     /// A deployment that has its table, and no queue at all.
     pub(crate) async fn without_queues() -> Self {
-        let whole = Self::new().await;
-        Self { table: whole.table, ..Self::empty() }
+        Self::named(&Self::new().await.table)
+    }
+
+    /// The names of a deployment, without making anything.
+    fn named(system: &str) -> Self {
+        let url = |queue| format!("{}/000000000000/{system}-{queue}", endpoint());
+        Self {
+            emails: url("work-none"),
+            timers: url("work-no-timers"),
+            table: system.to_owned(),
+            other: vec![],
+        }
     }
 
     /// The URL of the queue `emails`.
@@ -78,6 +125,11 @@ impl Deployment {
 
     /// The service over the same table and queue, in this process.
     pub(crate) async fn service(&self) -> Service {
+        self.service_at(Arc::new(SystemClock)).await
+    }
+
+    /// The same with another clock.
+    pub(crate) async fn service_at(&self, clock: Arc<dyn Clock>) -> Service {
         let aws = aws_config().await;
         let store = DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &self.table);
         let emails = QueueName::parse("emails").unwrap();
@@ -85,7 +137,7 @@ impl Deployment {
             BTreeMap::from([(emails, self.emails.clone()), (QueueName::timers(), self.timers.clone())]);
         let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&aws), urls);
         let (store, queue) = (Arc::new(store), Arc::new(queue));
-        let ports = Ports { store, queue, clock: Arc::new(SystemClock), ids: Arc::new(SystemIds) };
+        let ports = Ports { store, queue, clock, ids: Arc::new(SystemIds) };
         Service::new(ports, Limits { due_shards: 2, ..Limits::default() })
     }
 
@@ -115,7 +167,7 @@ impl Deployment {
 
     /// Starts the function, with the emulator as its endpoint and these variables in place of the usual ones.
     pub(crate) async fn start_with(&self, function: &str, variables: &[(&str, &str)]) -> Function {
-        let usual = self.environment(&endpoint());
+        let usual = self.environment(function, &judge());
         let usual = usual.iter().map(|(name, value)| (*name, value.as_str()));
         let environment: Vec<_> = usual.chain(variables.iter().copied()).collect();
         Function::start(&format!("tickover-{function}"), &environment).await.unwrap()
@@ -123,19 +175,23 @@ impl Deployment {
 
     /// Starts the function, with the emulator as its endpoint.
     pub(crate) async fn start(&self, function: &str) -> Function {
-        self.start_at(function, &endpoint()).await
+        self.start_at(function, &judge()).await
     }
 
     /// Starts the function, with any endpoint.
     pub(crate) async fn start_at(&self, function: &str, endpoint: &str) -> Function {
-        let environment = self.environment(endpoint);
-        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let environment = self.environment(function, endpoint);
+        let environment: Vec<_> =
+            environment.iter().chain(&self.other).map(|(name, value)| (*name, value.as_str())).collect();
         Function::start(&format!("tickover-{function}"), &environment).await.unwrap()
     }
 
-    /// The environment of a process that uses this deployment.
-    pub(crate) fn environment(&self, endpoint: &str) -> [(&'static str, String); 7] {
+    /// The environment of a process that uses this deployment with the permissions of this function. The worker is that of
+    /// the queue `emails`.
+    pub(crate) fn environment(&self, function: &str, endpoint: &str) -> [(&'static str, String); 8] {
+        let queue = if function == "worker" { "-emails" } else { "" };
         [
+            ("AWS_SESSION_TOKEN", format!("{}-{function}{queue}", self.table)),
             ("AWS_ENDPOINT_URL", endpoint.to_owned()),
             ("TICKOVER_TABLE", self.table.clone()),
             ("TICKOVER_QUEUES", format!("emails={}", self.emails)),
@@ -146,6 +202,25 @@ impl Deployment {
             ("TICKOVER_LOG", "trace".to_owned()),
         ]
     }
+}
+
+/// The bodies of the messages in a queue, which are deleted.
+async fn received(url: &str) -> Vec<String> {
+    let sqs = aws_sdk_sqs::Client::new(&aws_config().await);
+    let mut bodies = vec![];
+    for _ in 0..RECEIVES {
+        if !bodies.is_empty() {
+            break;
+        }
+        let receive = sqs.receive_message().queue_url(url).max_number_of_messages(10).wait_time_seconds(5);
+        for message in receive.send().await.unwrap().messages.unwrap_or_default() {
+            let delete = sqs.delete_message().queue_url(url);
+            delete.receipt_handle(message.receipt_handle.unwrap()).send().await.unwrap();
+            bodies.extend(message.body);
+        }
+    }
+    assert!(!bodies.is_empty(), "no message is in {url}");
+    bodies
 }
 
 fn key(task: &str) -> HashMap<String, AttributeValue> {

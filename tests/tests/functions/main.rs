@@ -20,6 +20,8 @@ mod metrics;
 #[cfg(test)]
 mod newer_records;
 #[cfg(test)]
+mod permissions;
+#[cfg(test)]
 mod polling;
 #[cfg(test)]
 mod tick;

@@ -9,7 +9,7 @@ use tickover_core::id::{EventName, ExecutionId, QueueName, WorkflowName};
 use tickover_core::payload::Json;
 use tickover_service::Service;
 use tickover_service::executions::StartRequest;
-use tickover_tests::emulator::{REGION, endpoint};
+use tickover_tests::emulator::{REGION, judge};
 use tickover_tests::process::{self, Ended, Process, binary};
 use tokio::process::Command;
 
@@ -38,7 +38,7 @@ impl PollingDeployment {
     }
 
     fn worker(&self, lease: &str, grace: &str) -> Process {
-        let environment = self.deployment.environment(&endpoint());
+        let environment = self.deployment.environment("worker", &judge());
         worker(&environment, &[lease, grace])
     }
 
@@ -107,7 +107,7 @@ async fn terminate(worker: &Process) -> Ended {
 async fn a_program_beside_the_deployment_starts_and_waits_without_its_http_api() {
     let yard = PollingDeployment::open().await;
     let runs = yard.worker(LONG, LONG_GRACE);
-    let asks = worker(&yard.deployment.environment(&endpoint()), &["start", "errand-1"]);
+    let asks = worker(&yard.deployment.environment("worker", &judge()), &["start", "errand-1"]);
     let asked = asks.ended().await.unwrap();
     assert_eq!(asked.status.code(), Some(0), "{asked:?}");
     assert!(asked.stdout.contains("passed, books carried, signed by Ada"), "{asked:?}");
@@ -255,7 +255,7 @@ async fn a_step_that_kills_its_worker_ends_alone_and_work_beside_it_completes() 
 #[tokio::test]
 async fn an_incomplete_environment_ends_the_worker_with_all_problems() {
     let without = |left_out: &[&str], more: &[(&'static str, &str)]| {
-        let environment = Deployment::unreachable().environment("http://127.0.0.1:1");
+        let environment = Deployment::unreachable().environment("worker", "http://127.0.0.1:1");
         let kept = environment.into_iter().filter(|(name, _)| !left_out.contains(name));
         kept.chain(more.iter().map(|(name, value)| (*name, (*value).to_owned()))).collect::<Vec<_>>()
     };

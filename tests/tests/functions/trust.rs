@@ -9,7 +9,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
 use tempfile::NamedTempFile;
-use tickover_tests::emulator::endpoint;
+use tickover_tests::emulator::judge;
 use tickover_tests::runtime_api::Function;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -42,7 +42,7 @@ impl PrivateEndpoint {
                 tokio::spawn(async move {
                     // A client that doesn't trust the certificate closes the connection.
                     let Ok(mut outside) = acceptor.accept(stream).await else { return };
-                    let emulator = endpoint();
+                    let emulator = judge();
                     let address = emulator.trim_start_matches("http://");
                     let mut inside = TcpStream::connect(address).await.unwrap();
                     drop(copy_bidirectional(&mut outside, &mut inside).await);
@@ -57,7 +57,7 @@ impl PrivateEndpoint {
 async fn a_private_endpoint_is_trusted_where_the_system_trusts_its_certificate_and_nowhere_else() {
     let deployment = Deployment::new().await;
     let private = PrivateEndpoint::start().await;
-    let environment = deployment.environment(&private.url);
+    let environment = deployment.environment("schedule", &private.url);
     let mut environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let task = json!({"queue": "emails", "kind": "send-email"});
 

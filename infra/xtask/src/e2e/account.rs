@@ -72,11 +72,14 @@ pub(super) fn run(
 /// Does it in a new emulator.
 pub(super) fn rehearse(args: &[String]) -> Result<ExitStatus> {
     let sam = Sam::install()?;
-    let emulator = Emulator::start()?;
+    let emulator = Emulator::start_judged("rehearsal")?;
     println!("emulator: {} (log: {})", emulator.endpoint(), emulator.log().display());
     let (region, system) = (EMULATORS_REGION.to_owned(), "rehearsal".to_owned());
-    let place = Place { region, system, sam, architecture: Architecture::here(), emulator: Some(emulator) };
-    place.accept(Some(EMULATORS_ACCOUNT), args)
+    let architecture = Architecture::here();
+    let mut place = Place { region, system, sam, architecture, emulator: Some(emulator) };
+    let ended = place.accept(Some(EMULATORS_ACCOUNT), args);
+    let judged = place.emulator.as_mut().map_or(Ok(()), |emulator| emulator.conclude(false));
+    judged.and(ended)
 }
 
 fn check_region(region: &str) -> Result<()> {

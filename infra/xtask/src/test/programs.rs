@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
-use super::{FEATURES, at_emulator};
+use super::FEATURES;
 use crate::cargo::{cargo, metadata, output, target_dir, without_cargos_own, write};
 use crate::seconds;
 
@@ -39,10 +39,10 @@ struct Ended {
     succeeded: bool,
 }
 
-/// Runs all of them, and prints how long each took. Fails at the end if one has failed.
-pub(super) fn run(endpoint: &str) -> Result<()> {
+/// Runs all of them, each command configured by this, and prints how long each took. Fails at the end if one has failed.
+pub(super) fn run(configure: &impl Fn(&mut Command)) -> Result<()> {
     let started_at = Instant::now();
-    let ended = run_all(all(endpoint)?, &target_dir()?.join("test-output"))?;
+    let ended = run_all(all(configure)?, &target_dir()?.join("test-output"))?;
     print!("{}", table(&ended, started_at.elapsed()));
     failed(&ended)
 }
@@ -74,7 +74,7 @@ fn failed(ended: &[Ended]) -> Result<()> {
 }
 
 /// All programs in the order in which they begin.
-fn all(endpoint: &str) -> Result<VecDeque<Program>> {
+fn all(configure: &impl Fn(&mut Command)) -> Result<VecDeque<Program>> {
     let build =
         ["test", "--no-run", "--locked", "--workspace", "--message-format", "json-render-diagnostics"];
     let messages = output(cargo(&build).args(FEATURES))?;
@@ -83,12 +83,12 @@ fn all(endpoint: &str) -> Result<VecDeque<Program>> {
     for message in messages.lines() {
         let message: Value = serde_json::from_str(message).context("cargo wrote no JSON")?;
         if let Some(mut program) = Program::built(&message, &packages)? {
-            at_emulator(&mut program.command, endpoint);
+            configure(&mut program.command);
             programs.push_back(program);
         }
     }
     let mut examples = cargo(&["test", "--doc", "--locked", "--workspace", "--no-fail-fast"]);
-    at_emulator(examples.args(FEATURES), endpoint);
+    configure(examples.args(FEATURES));
     programs.push_back(Program {
         name: EXAMPLES.to_owned(),
         announced: EXAMPLES.to_owned(),

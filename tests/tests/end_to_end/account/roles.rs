@@ -16,7 +16,7 @@ pub(super) struct Role {
 
 const ALL_WORK: &[&str] = &["work-orders", "work-emails"];
 const SENT: &[&str] = &["work-orders", "work-emails", "timers"];
-const DECIDED: &[&str] = &["task", "exec", "queue", "key"];
+const LISTED: &[&str] = &["task", "exec", "queue"];
 const DECIDED_AND_GATE: &[&str] = &["task", "exec", "queue", "key", "gate"];
 const DECIDED_GATE_AND_BLOB: &[&str] = &["task", "exec", "queue", "key", "gate", "blob"];
 /// What waits at a limit is deleted when it has its place. The time to live deletes everything else.
@@ -30,7 +30,7 @@ pub(super) const ROLES: [Role; 6] = [
         function: "schedule",
         may: &[
             ("dynamodb:GetItem", DECIDED_GATE_AND_BLOB),
-            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:BatchGetItem", LISTED),
             ("dynamodb:PutItem", DECIDED_GATE_AND_BLOB),
             ("dynamodb:UpdateItem", CHANGED),
             DELETED,
@@ -49,7 +49,7 @@ pub(super) const ROLES: [Role; 6] = [
         function: "claim",
         may: &[
             ("dynamodb:GetItem", DECIDED_GATE_AND_BLOB),
-            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:BatchGetItem", LISTED),
             ("dynamodb:PutItem", &["queue", "gate"]),
             ("dynamodb:UpdateItem", CHANGED),
             DELETED,
@@ -67,7 +67,7 @@ pub(super) const ROLES: [Role; 6] = [
         function: "complete",
         may: &[
             ("dynamodb:GetItem", DECIDED_AND_GATE),
-            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:BatchGetItem", LISTED),
             ("dynamodb:PutItem", &["blob", "gate"]),
             ("dynamodb:UpdateItem", CHANGED),
             DELETED,
@@ -85,7 +85,7 @@ pub(super) const ROLES: [Role; 6] = [
         function: "tick",
         may: &[
             ("dynamodb:GetItem", &["task", "exec", "queue", "key", "cron", "op", "gate", "tick", "blob"]),
-            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:BatchGetItem", LISTED),
             ("dynamodb:PutItem", &["task", "exec", "queue", "key", "cron", "op", "gate", "tick", "blob"]),
             ("dynamodb:UpdateItem", CHANGED),
             DELETED,
@@ -108,7 +108,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("dynamodb:GetItem", ALL),
             ("dynamodb:BatchGetItem", ALL),
             ("dynamodb:PutItem", ALL),
-            ("dynamodb:UpdateItem", ALL),
+            ("dynamodb:UpdateItem", CHANGED),
             DELETED,
             (
                 "dynamodb:Query",
@@ -146,7 +146,7 @@ pub(super) const ROLES: [Role; 6] = [
         function: "worker-orders",
         may: &[
             ("dynamodb:GetItem", DECIDED_GATE_AND_BLOB),
-            ("dynamodb:BatchGetItem", DECIDED),
+            ("dynamodb:BatchGetItem", LISTED),
             ("dynamodb:PutItem", DECIDED_GATE_AND_BLOB),
             ("dynamodb:UpdateItem", CHANGED),
             DELETED,
