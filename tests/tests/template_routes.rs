@@ -64,10 +64,12 @@ fn reads_operators_calls_and_all_others_have_routes_of_their_own() {
     }
     assert!(operators.len() > 10, "{operators:?}");
     assert_eq!(routes(&template, "OperatorScope"), operators);
-    assert_eq!(routes(&template, "ReadScope"), BTreeSet::from(["GET /v1/{proxy+}".to_owned()]));
+    // A monitor needs no right to change anything.
+    let reads = ["GET /healthz", "GET /v1/{proxy+}"].map(str::to_owned);
+    assert_eq!(routes(&template, "ReadScope"), BTreeSet::from(reads));
     assert_eq!(routes(&template, "WriteScope"), BTreeSet::from(["$default".to_owned()]));
     let all = template.matches("Type: AWS::ApiGatewayV2::Route\n").count();
-    assert_eq!(all, operators.len() + 4, "one has no scope");
+    assert_eq!(all, operators.len() + 5, "one has no scope");
     let guarded = "      AuthorizationType: !If [IsJwt, JWT, !If [IsOpen, NONE, AWS_IAM]]\n";
     let open = [
         ("CallbackRoute", "HasCallbacks", "POST /v1/callbacks/{token}/{call}"),
@@ -100,4 +102,33 @@ fn the_guides_policy_denies_each_operators_call_and_no_other_change() {
         let is_denied = denied.iter().any(|pattern| fits(pattern.as_str().unwrap(), &resource));
         assert_eq!(is_denied, is_an_operators(&method, &path), "{method} {path}");
     }
+}
+
+#[test]
+fn pages_of_another_origin_may_sign_their_calls() {
+    let template = file("infra/core.yaml");
+    let allowed: Vec<&str> = template
+        .lines()
+        .filter_map(|line| line.split_once("AllowHeaders: ["))
+        .map(|(_, list)| list)
+        .collect();
+    assert_eq!(allowed.len(), 2, "the HTTP API and the function URL");
+    for list in allowed {
+        for header in
+            ["authorization", "content-type", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"]
+        {
+            assert!(list.trim_end_matches(']').split(", ").any(|name| name == header), "{header}: {list}");
+        }
+    }
+}
+
+#[test]
+fn the_alarm_of_missing_ticks_is_silent_until_there_was_a_tick() {
+    let template = file("infra/core.yaml");
+    let alarm = template.split("  MissingTicksAlarm:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    // A new alarm is in the state INSUFFICIENT_DATA, and only a change of the state notifies.
+    assert!(alarm.contains("TreatMissingData: missing\n"), "{alarm}");
+    let notifies =
+        "InsufficientDataActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref \"AWS::NoValue\"]";
+    assert!(alarm.contains(notifies), "{alarm}");
 }

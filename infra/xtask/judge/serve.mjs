@@ -17,6 +17,8 @@ const WHOLE = {
   EventsQueue: "true",
   Xray: "true",
   KmsKeyArn: "arn:aws:kms:us-east-1:000000000000:key/key",
+  VpcSubnetIds: "subnet-0",
+  VpcSecurityGroupIds: "sg-0",
 };
 
 const [folder, file, upstream, ...given] = process.argv.slice(2);

@@ -162,6 +162,11 @@ export class System {
     if (template.holds("HasXray")) {
       calls.push(...["xray:PutTraceSegments", "xray:PutTelemetryRecords"].map((action) => ({ action, resource: "*" })));
     }
+    if (template.holds("HasVpc")) {
+      const made = arn("ec2", "network-interface/eni-0");
+      calls.push({ action: "ec2:CreateNetworkInterface", resource: made }, { action: "ec2:DeleteNetworkInterface", resource: made });
+      calls.push({ action: "ec2:DescribeNetworkInterfaces", resource: "*" });
+    }
     if (this.core.holds("HasKey")) {
       const key = this.core.parameters.KmsKeyArn;
       calls.push(...["kms:Decrypt", "kms:GenerateDataKey"].map((action) => ({ action, resource: key })));

@@ -1,8 +1,9 @@
 //! `cargo xtask lint`: checks the infrastructure's templates with cfn-lint, without access to AWS. It also checks that
 //! what their alarms and dashboards watch is emitted, that functions which only fail are noticed, that a second region can
-//! have the same names, that the functions allow recursive loops, that the roles allow what the store does, and that the
-//! emulators' files and the guides agree with the templates.
+//! have the same names, that an account can bound our roles, that the functions allow recursive loops, that the roles allow
+//! what the store does, and that the emulators' files and the guides agree with the templates.
 
+mod account;
 mod emulators;
 mod global;
 mod guides;
@@ -28,6 +29,9 @@ pub(crate) fn run() -> Result<()> {
     parts::check()?;
     roles::check(&read(parts::CORE)?)?;
     metrics::check(&parts::all()?)?;
+    for (file, text) in parts::all()? {
+        account::check(file, &text)?;
+    }
     for file in parts::FILES {
         global::check(file, &read(file)?)?;
         stuck::check(file, &read(file)?)?;

@@ -12,7 +12,11 @@ const DEPLOYMENT: &str = "infra/README.md";
 /// Where continuous integration has its tools from.
 const TOOLS: [&str; 2] = ["infra/tools/cargo-lambda.txt", "infra/tools/sam.txt"];
 /// Where users have them from: the guide, and the pipeline of a new project.
-const INSTALLED_BY: [&str; 2] = ["infra/PRODUCTION.md", "shared/cli/src/new/files/ci.yaml"];
+const INSTALLED_BY: [&str; 2] = ["infra/PRODUCTION.md", PIPELINE];
+/// The pipeline of a new project.
+const PIPELINE: &str = "shared/cli/src/new/files/ci.yaml";
+/// The length of a commit's name.
+const COMMIT_DIGITS: usize = 40;
 
 pub(super) fn check() -> Result<()> {
     let environments = read(SAM)?;
@@ -37,6 +41,23 @@ pub(super) fn check() -> Result<()> {
         for file in INSTALLED_BY {
             check_version(&pinned, &read(file)?).with_context(|| format!("{file} and {tool}"))?;
         }
+    }
+    check_pipeline(&read(PIPELINE)?, env!("CARGO_PKG_RUST_VERSION")).context(PIPELINE)
+}
+
+/// The pipeline names actions by commits, which nobody can replace, and installs the Rust that Tickover is tested with.
+fn check_pipeline(pipeline: &str, rust: &str) -> Result<()> {
+    for (_, action) in pipeline.lines().filter_map(|line| line.split_once("uses: ")) {
+        let commit =
+            action.split_once('@').map_or("", |(_, rest)| rest.split(' ').next().unwrap_or_default());
+        let is_commit =
+            commit.len() == COMMIT_DIGITS && commit.chars().all(|digit| digit.is_ascii_hexdigit());
+        ensure!(is_commit, "{action} isn't named by a commit");
+    }
+    for (_, installed) in pipeline.lines().filter_map(|line| line.split_once("rustup toolchain install ")) {
+        ensure!(installed.starts_with(&format!("{rust} ")), "it installs Rust {installed}, and not {rust}");
+        let is_used = installed.ends_with(&format!("&& rustup default {rust}"));
+        ensure!(is_used, "it doesn't use the Rust that it installs");
     }
     Ok(())
 }
@@ -132,6 +153,22 @@ fn check_table(guide: &str, file: &str, parameters: &[template::Parameter]) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_pipeline_of_a_new_project_has_fixed_actions_and_the_tested_rust() {
+        let pipeline = read(PIPELINE).unwrap();
+        let rust = env!("CARGO_PKG_RUST_VERSION");
+        check_pipeline(&pipeline, rust).unwrap();
+        check_pipeline(&pipeline, "1.0").unwrap_err();
+        for (from, to) in [
+            ("actions/checkout@d23441a48e516b6c34aea4fa41551a30e30af803", "actions/checkout@v6"),
+            ("toolchain install 1.95", "toolchain install stable"),
+            ("&& rustup default 1.95", ""),
+        ] {
+            assert!(pipeline.contains(from), "{from}");
+            check_pipeline(&pipeline.replace(from, to), rust).unwrap_err();
+        }
+    }
 
     #[test]
     fn the_guides_name_commands_environments_and_parameters_that_exist() {
