@@ -132,3 +132,26 @@ fn the_alarm_of_missing_ticks_is_silent_until_there_was_a_tick() {
         "InsufficientDataActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref \"AWS::NoValue\"]";
     assert!(alarm.contains(notifies), "{alarm}");
 }
+
+#[test]
+fn callers_without_credentials_have_a_throttle_of_their_own_and_no_function_url() {
+    let template = file("infra/core.yaml");
+    let open = template.split("  CallbackRoute:\n").nth(1).unwrap();
+    let key = open.lines().find_map(|line| line.trim().strip_prefix("RouteKey: ")).unwrap();
+    let settings = template.split("      RouteSettings: !If\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let limits = "{ ThrottlingBurstLimit: !Ref CallbackBurst, ThrottlingRateLimit: !Ref CallbackRate }";
+    assert!(
+        settings.contains("- HasCallbacks\n") && settings.contains(&format!("- {key}: {limits}")),
+        "{settings}"
+    );
+
+    let rule = template.split("  FunctionUrlsAreNotOpen:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    assert!(rule.starts_with("    RuleCondition: !Equals [!Ref ApiKind, FunctionUrl]\n"), "{rule}");
+    assert!(
+        rule.contains("Assert: !Not [!Equals [!Ref Authorization, UNAUTHENTICATED-anyone-may-call]]"),
+        "{rule}"
+    );
+    let url = template.split("    Type: AWS::Lambda::Url\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    assert!(url.contains("      AuthType: AWS_IAM\n"), "{url}");
+    assert!(!template.contains("lambda:InvokeFunctionUrl"), "nobody gets the permission from the template");
+}
