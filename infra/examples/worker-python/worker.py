@@ -3,6 +3,7 @@
 import json, os, re, signal, sys, threading, time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Any
 
 import urllib3
@@ -13,6 +14,9 @@ from botocore.session import Session
 API = os.environ.get("TICKOVER_ENDPOINT", "http://127.0.0.1:7070").rstrip("/") + "/v1/"
 ON_AWS = re.search(r"\.(execute-api|lambda)(?:-url)?\.([a-z0-9-]+)\.", API)  # service and region
 SESSION, HTTP = Session(), urllib3.PoolManager(timeout=30)
+# No repetition helps a report that is refused for its content. This code is reported instead.
+REFUSED = {("complete", 413): "output_too_large", ("complete", 400): "output_refused"}
+REFUSED |= {("fail", 413): "error_refused", ("fail", 400): "error_refused"}
 Json = dict[str, Any]
 Handler = Callable[[Json, threading.Event], Any]  # gets a task, and an event that is set when it should stop
 
@@ -34,18 +38,39 @@ def report(task: Json, what: str, **body: Any) -> bool:
     for _ in range(30):
         status, answer = call(f"tasks/{task['id']}/{what}", {"lease": task["lease"], **body})
         print(what, task["id"], status, answer.get("detail", ""), flush=True)
-        if what == "complete" and status in (400, 413):  # No repetition helps: it is too large, or no JSON.
-            code = "output_too_large" if status == 413 else "output_refused"
-            return report(task, "fail", error={"code": code, "message": answer.get("detail"), "retryable": True})
+        code, error = REFUSED.get((what, status)), body.get("error", {})
+        if code and code != error.get("code"):
+            plain = {"code": code, "message": text(answer.get("detail", "")), "retryable": error.get("retryable", True)}
+            return report(task, "fail", error=plain)
         if status < 500 and status != 429:
             return status == 200 and not answer.get("cancel_requested")
         time.sleep(1)
     return True
 
 
+def text(value: Any) -> str:
+    """A text that the API takes: not too long, and without halves of characters."""
+    return str(value)[:100_000].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def told(read: Callable[[], Any], is_usable: Callable[[Any], bool], other: Any) -> Any:
+    """What an exception says about itself, if it can be used: its properties and its `__str__` may fail."""
+    with suppress(Exception):
+        value = read()
+        return value if is_usable(value) else other
+    return other
+
+
+def failure(error: Any) -> Json:
+    is_code = lambda value: isinstance(value, (int, str)) and 1 <= len(str(value)) <= 64
+    code = told(lambda: error.code, is_code, type(error).__name__)
+    retryable = told(lambda: error.retryable, lambda value: isinstance(value, bool), True)
+    return {"code": text(code), "message": told(lambda: text(error), bool, ""), "retryable": retryable}
+
+
 def alive(task: Json, **values: Any) -> bool:
-    """A handler's sign of life, for its heartbeat timeout. `progress`, from 0 to 1, and `details` are for its next attempt.
-    Whether it may continue."""
+    """A handler's sign of life, for its heartbeat timeout. `progress`, from 0 to 1, and `details` are for its next
+    attempt. Whether it may continue."""
     return report(task, "heartbeat", **values)
 
 
@@ -58,9 +83,8 @@ def run(task: Json, handlers: dict[str, Handler], lease_seconds: int) -> None:
                 stop.set()
     if stop.is_set():
         report(task, "release")  # This ends a cancelled task. It is refused if the lease is lost.
-    elif error := running.exception():
-        code, retryable = getattr(error, "code", type(error).__name__), getattr(error, "retryable", True)
-        report(task, "fail", error={"code": str(code), "message": str(error), "retryable": retryable})
+    elif (error := running.exception()) is not None:
+        report(task, "fail", error=failure(error))
     else:
         report(task, "complete", output=json.loads(running.result()))
 

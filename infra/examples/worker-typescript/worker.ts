@@ -15,7 +15,15 @@ const api = (process.env.TICKOVER_ENDPOINT ?? "http://127.0.0.1:7070").replace(/
 const [, service, region] = /\.(execute-api|lambda)(?:-url)?\.([a-z0-9-]+)\./.exec(api) ?? [];
 const credentials = fromNodeProviderChain();
 const signer = service && region && new SignatureV4({ service, region, credentials, sha256: Sha256 });
-const failure = (code: string, message = "", retryable = true) => ({ error: { code, message, retryable } });
+// No repetition helps a report that is refused for its content. This code is reported instead.
+const refused: Record<string, string> = {
+  "complete 413": "output_too_large",
+  "complete 400": "output_refused",
+  "fail 413": "error_refused",
+  "fail 400": "error_refused",
+};
+type Failure = { error: { code: string; message: string; retryable: boolean } };
+type Report = Partial<Failure> & Record<string, unknown>;
 
 /** The answer's status and content. Without an answer: 503 and the reason. */
 async function call(path: string, content: object): Promise<[number, Answer]> {
@@ -32,13 +40,39 @@ async function call(path: string, content: object): Promise<[number, Answer]> {
   }
 }
 
+/** A text that the API takes: not too long, and without halves of characters. */
+const text = (value: unknown) => Buffer.from(String(value).slice(0, 100_000)).toString();
+
+/** What a thrown value says about itself, if it can be used: its properties may fail. */
+function told<T>(read: () => T, isUsable: (value: T) => boolean, other: T): T {
+  try {
+    const value = read();
+    return isUsable(value) ? value : other;
+  } catch {
+    return other;
+  }
+}
+
+/** Anything can be thrown: `null`, a text, an error of a library. */
+function failure(thrown: any): Failure {
+  const isText = (value: unknown) => typeof value === "string";
+  const isCode = (value: unknown) => (isText(value) || typeof value === "number") && /^.{1,64}$/s.test(text(value));
+  const code = told(() => thrown.code, isCode, told(() => thrown.name, isCode, "Error"));
+  const message = told(() => thrown.message, isText, told(() => text(thrown), isText, ""));
+  const retryable = told(() => thrown.retryable, (value) => typeof value === "boolean", true);
+  return { error: { code: text(code), message: text(message), retryable } };
+}
+
 /** Whether the handler may continue: not if the lease is lost or a cancellation is requested. */
-async function report(task: Task, what: string, more: object = {}): Promise<boolean> {
+async function report(task: Task, what: string, more: Report = {}): Promise<boolean> {
   for (let tries = 0; tries < 30; tries++) {
     const [status, answer] = await call(`tasks/${task.id}/${what}`, { lease: task.lease, ...more });
     console.log(what, task.id, status, answer.detail ?? "");
-    if (what === "complete" && [400, 413].includes(status)) // No repetition helps: it is too large, or no JSON.
-      return report(task, "fail", failure(status === 413 ? "output_too_large" : "output_refused", answer.detail));
+    const code = refused[`${what} ${status}`];
+    if (code && code !== more.error?.code) {
+      const error = { code, message: text(answer.detail ?? ""), retryable: more.error?.retryable ?? true };
+      return report(task, "fail", { error });
+    }
     if (status < 500 && status !== 429) return status === 200 && !answer.cancel_requested;
     await sleep(1000);
   }
@@ -48,14 +82,12 @@ async function report(task: Task, what: string, more: object = {}): Promise<bool
 /** A handler's sign of life, for its heartbeat timeout. Its next attempt gets the values. Whether it may continue. */
 export const alive = (task: Task, values: Values = {}) => report(task, "heartbeat", values);
 
-async function outcome(task: Task, handlers: Handlers, stop: AbortSignal): Promise<[string, object]> {
+async function outcome(task: Task, handlers: Handlers, stop: AbortSignal): Promise<[string, Report]> {
   try {
-    const output = await handlers[task.kind]!(task, stop);
-    JSON.stringify(output); // What isn't JSON fails the attempt.
-    return ["complete", { output }];
-  } catch (caught) {
-    const { code, name, message, retryable } = caught as Error & { code?: string; retryable?: boolean };
-    return ["fail", failure(String(code ?? name), message, retryable)];
+    const output = JSON.stringify(await handlers[task.kind]!(task, stop)); // What isn't JSON fails the attempt.
+    return ["complete", output === undefined ? {} : { output: JSON.parse(output) }];
+  } catch (thrown) {
+    return ["fail", failure(thrown)];
   }
 }
 

@@ -26,7 +26,17 @@ pub fn check(body: &[u8]) -> Result<(), Reject> {
 
 /// Reads a required body.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reject> {
-    let text = text(body)?;
+    read_text(text(body)?)
+}
+
+/// Reads the report of an error. Bytes that aren't UTF-8, such as those of a command's output, are replaced by U+FFFD: to
+/// refuse them would cost the attempt its report.
+pub(crate) fn read_failure<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reject> {
+    check(body)?;
+    read_text(&String::from_utf8_lossy(body))
+}
+
+fn read_text<T: DeserializeOwned>(text: &str) -> Result<T, Reject> {
     if text.trim_ascii().is_empty() {
         return Err(Reject::instead_of("body", "expected a JSON object", "nothing"));
     }

@@ -75,7 +75,7 @@ schemas! {
         .description(Some("Attempts, the first included: 0 to skip the task, -1 for no limit."));
     IdempotencyKey, text(Self::MOST);
     LeaseToken, text(Self::MOST);
-    FailureCode, text(Self::MOST);
+    FailureCode, text(None);
     CronText, text(Self::MOST);
     Cursor, text(Self::MOST);
     Label, of(Type::String).min_length(Some(2)).max_length(Some(LABEL_NAME_MAX + 1 + LABEL_VALUE_MAX));

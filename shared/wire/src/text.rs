@@ -7,9 +7,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tickover_core::cron::expression::EXPRESSION_MAX;
 use tickover_core::error::Reject;
-use tickover_core::limits::{
-    self, ERROR_CODE_MAX, IDEMPOTENCY_KEY_MAX, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX,
-};
+use tickover_core::limits::{self, IDEMPOTENCY_KEY_MAX, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
 use tickover_core::payload::Json;
 
 /// Defines texts that mustn't be empty. The service checks their greatest lengths, in bytes of UTF-8, and answers with
@@ -42,12 +40,57 @@ texts! {
     IdempotencyKey, "a text that is not empty", Some(IDEMPOTENCY_KEY_MAX);
     /// The token that a claim gave. It is opaque.
     LeaseToken, "the token that the claim gave", None;
-    /// The kind of error. At most 64 bytes.
-    FailureCode, "a code that is not empty", Some(ERROR_CODE_MAX);
     /// A cron expression. At most 80 bytes.
     CronText, "a cron expression", Some(EXPRESSION_MAX);
     /// Where a page begins: the `cursor` of the page before. It is opaque.
     Cursor, "the cursor of an earlier answer", None;
+}
+
+/// The kind of error. It is recorded with at most 64 bytes of UTF-8: a longer one is cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailureCode(pub String);
+
+impl<'de> Deserialize<'de> for FailureCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Lossy(text) = Lossy::deserialize(deserializer)?;
+        if text.is_empty() {
+            return Err(D::Error::invalid_value(Unexpected::Other("nothing"), &"a code that is not empty"));
+        }
+        Ok(Self(text))
+    }
+}
+
+/// Reads an optional text of an error. What isn't Unicode in it is replaced by U+FFFD: to refuse it would cost the
+/// attempt its report.
+pub(crate) fn lossy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map(|Lossy(text)| text))
+}
+
+/// A text in which JSON's escapes may stand for half a character, as strings of JavaScript and Python may.
+struct Lossy(String);
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Lossy;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a string")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Lossy, E> {
+                Ok(Lossy(text.to_owned()))
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            }
+        }
+
+        deserializer.deserialize_bytes(Text)
+    }
 }
 
 /// Labels: at most 16, with names of 1 to 64 and values of at most 256 characters, 4 KiB in all.

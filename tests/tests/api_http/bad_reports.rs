@@ -85,3 +85,31 @@ async fn a_message_that_is_too_long_is_cut_and_says_so_and_the_failure_counts() 
         }
     }
 }
+
+#[tokio::test]
+async fn a_failure_is_recorded_whatever_its_code_and_message_contain() {
+    let api = Api::start().await;
+    let long = format!(r#"{{"code": "{}"}}"#, "c".repeat(65));
+    for (id, error, code, message) in [
+        ("long", long.as_bytes(), "c".repeat(64), ""),
+        (
+            "half",
+            br#"{"code": "\ud83d", "message": "a\udc00b"}"#,
+            "\u{fffd}".repeat(3),
+            "a\u{fffd}\u{fffd}\u{fffd}b",
+        ),
+        ("bytes", b"{\"code\": \"exit_1\", \"message\": \"caf\xe9\"}", "exit_1".to_owned(), "caf\u{fffd}"),
+    ] {
+        let lease = api.running(id, json!({})).await;
+        let mut body = format!(r#"{{"lease": "{lease}", "error": "#).into_bytes();
+        body.extend(error);
+        body.push(b'}');
+        api.post_text(&format!("/v1/tasks/{id}/fail"), body).await.ok(200);
+        let task = api.task(id).await;
+        assert_eq!(task["status"], "failed");
+        assert_eq!(task["error"], json!({"code": code, "message": message}), "{id}");
+    }
+    // A list finds it by the code that was sent.
+    let found = api.get(&format!("/v1/tasks?queue=q&status=failed&error={}", "c".repeat(65))).await.ok(200);
+    assert_eq!((&found["tasks"][0]["id"], found["tasks"].as_array().unwrap().len()), (&json!("long"), 1));
+}

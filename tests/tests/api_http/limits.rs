@@ -67,7 +67,4 @@ async fn labels_keys_codes_and_batches_are_limited() {
     let key = json!({"queue": "q", "kind": "k", "idempotency_key": "k".repeat(257)});
     exceeded(api.post("/v1/tasks", key).await, "idempotency_key_bytes", 257, 256);
     exceeded(api.post("/v1/tasks/batch", json!({"tasks": vec![json!({}); 101]})).await, "batch", 101, 100);
-    let lease = api.claim().await["lease"].clone();
-    let fail = json!({"lease": lease, "error": {"code": "c".repeat(65)}});
-    exceeded(api.post("/v1/tasks/any/fail", fail).await, "error_code_bytes", 65, 64);
 }

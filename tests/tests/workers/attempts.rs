@@ -68,6 +68,40 @@ async fn an_exception_that_is_not_retryable_ends_the_task_at_once() {
     }
 }
 
+/// The code and the start of the message that are recorded for what a handler throws.
+fn told(language: Language, thrown: &str) -> (&'static str, &'static str) {
+    match (language, thrown) {
+        (_, "half") => ("half\u{fffd}", "a\u{fffd}b"),
+        (_, "flag") => ("no_flag", "odd"),
+        (Language::Python, "exit") => ("SystemExit", "gone gone"),
+        (Language::Python, "mute") => ("Mute", ""),
+        (Language::Python, "huge") => ("Odd", "xxx"),
+        (Language::Python, _) => ("Odd", "odd"),
+        (Language::TypeScript, "exit") => ("Error", "gone gone"),
+        (Language::TypeScript, "mute") => ("Error", ""),
+        (Language::TypeScript, "huge") => ("Error", "xxx"),
+        (Language::TypeScript, "null") => ("Error", "null"),
+        (Language::TypeScript, _) => ("Error", "odd"),
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_handler_throws_is_reported_and_retried_by_the_policy() {
+    for language in Language::ALL {
+        let scene = Scene::start(language).await;
+        let _worker = scene.worker(60);
+        for thrown in ["exit", "method", "half", "empty", "flag", "mute", "huge", "null"] {
+            let id = scene.schedule(&format!("odd-{thrown}")).await;
+            let task = scene.until_status(&id, "failed").await;
+            assert_eq!(task["attempt"], 4, "{language:?}, {thrown}: {task}");
+            let (code, message) = told(language, thrown);
+            let error = &task["error"];
+            let is_told = error["message"].as_str().is_some_and(|told| told.starts_with(message));
+            assert!(error["code"] == code && is_told, "{language:?}, {thrown}: {}", error["code"]);
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_example_workers_heartbeats_keep_a_task_longer_than_its_lease() {
     for language in Language::ALL {

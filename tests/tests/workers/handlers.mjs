@@ -11,7 +11,21 @@ const { alive, work } = await import(WORKER);
 const lookUp = dns.lookup;
 dns.lookup = (host, ...more) => lookUp("127.0.0.1", ...more);
 
+const odd = {
+  exit: "gone ".repeat(100),
+  method: Object.assign(new Error("odd"), { code: () => 7 }),
+  half: Object.assign(new Error("a\ud800b"), { code: "half\ud800" }),
+  empty: Object.assign(new Error("odd"), { code: "" }),
+  flag: Object.assign(new Error("odd"), { code: "no_flag", retryable: "no" }),
+  mute: new Proxy({}, { get: () => { throw new Error("no property"); } }),
+  huge: Object.assign(new Error("x".repeat(10_000_000)), { code: "c".repeat(65) }),
+  null: null,
+};
+const throwing = (name) => async () => {
+  throw odd[name];
+};
 const handlers = {
+  ...Object.fromEntries(Object.keys(odd).map((name) => [`odd-${name}`, throwing(name)])),
   flaky: async (task) => {
     if (task.attempt === 1) throw Object.assign(new Error("not today"), { code: "card_declined" });
     return "paid";

@@ -54,5 +54,45 @@ def reports(task, stop):
     return [task.get("progress"), task.get("details")]
 
 
-handlers = {"reports": reports, "flaky": flaky, "final": final, "until-go": until_go, "until-stopped": until_stopped, "large": large}
+class Odd(Exception):
+    """An exception with these attributes and this text, which counts as false."""
+
+    def __init__(self, text="odd", **attributes):
+        super().__init__(text)
+        vars(self).update(attributes)
+
+    def __bool__(self):
+        return False
+
+
+class Mute(Exception):
+    @property
+    def code(self):
+        raise RuntimeError("no code")
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+ODD = {
+    "exit": SystemExit("gone " * 100),
+    "method": Odd(code=print),
+    "half": Odd("a\ud800b", code="half\ud800"),
+    "empty": Odd(code=""),
+    "flag": Odd(code="no_flag", retryable="no"),
+    "mute": Mute(),
+    "huge": Odd("x" * 10_000_000, code="c" * 65),
+    "null": Odd(code=None),
+}
+
+
+def odd(name):
+    def handler(task, stop):
+        raise ODD[name]
+
+    return handler
+
+
+handlers = {f"odd-{name}": odd(name) for name in ODD}
+handlers |= {"reports": reports, "flaky": flaky, "final": final, "until-go": until_go, "until-stopped": until_stopped, "large": large}
 worker.work(sys.argv[1], handlers, int(sys.argv[2]))

@@ -32,7 +32,7 @@ pub async fn complete_callback(service: &Service, token: &str, body: &[u8]) -> R
 
 /// Records an error.
 pub async fn fail_callback(service: &Service, token: &str, body: &[u8]) -> Result<Answer, Problem> {
-    let CallbackFailure { error } = body::read(body)?;
+    let CallbackFailure { error } = body::read_failure(body)?;
     let (error, retryable) = request::failure(error);
     report(service, token, Report::Fail { error, retryable }).await
 }

@@ -47,7 +47,7 @@ pub async fn complete_batch(service: &Service, body: &[u8]) -> Result<Answer, Pr
 /// Records an error. The task's retry policy decides whether there is another attempt.
 pub async fn fail(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::task_id(id)?;
-    let FailRequest { lease: LeaseToken(lease), error } = body::read(body)?;
+    let FailRequest { lease: LeaseToken(lease), error } = body::read_failure(body)?;
     let (error, retryable) = request::failure(error);
     let closed = service.fail(&id, &lease, error, retryable).await?;
     Answer::ok(&answer(service, closed).await?)

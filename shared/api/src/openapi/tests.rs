@@ -7,8 +7,8 @@ use tickover_core::flow::{
 };
 use tickover_core::id::{CAPABILITY_MAX, FLOW_KEY_MAX, Owner};
 use tickover_core::limits::{
-    CLAIM_MAX, ERROR_CODE_MAX, EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, ID_MAX, IDEMPOTENCY_KEY_MAX,
-    KIND_MAX, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, LEASE_RANGE, Limits, PAGE_MAX, QUEUE_NAME_MAX,
+    CLAIM_MAX, EVENT_ID_MAX, EVENT_NAME_MAX, EXECUTION_ID_MAX, ID_MAX, IDEMPOTENCY_KEY_MAX, KIND_MAX,
+    LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, LEASE_RANGE, Limits, PAGE_MAX, QUEUE_NAME_MAX,
     RUN_TIMEOUT_MIN, SPAN_MAX, STEP_NAME_MAX, WAIT_MAX, WORKER_MAX, WORKFLOW_MAX,
 };
 use tickover_core::queue::PROVIDES_MAX;
@@ -178,7 +178,7 @@ fn every_limit_in_the_document_is_the_servers() {
         name("EventName", EVENT_NAME_MAX),
         name("EventId", EVENT_ID_MAX),
         name("IdempotencyKey", IDEMPOTENCY_KEY_MAX),
-        name("FailureCode", ERROR_CODE_MAX),
+        ("FailureCode".to_owned(), json!({"minLength": 1})),
         name("CronText", EXPRESSION_MAX),
         ("LeaseToken".to_owned(), json!({"minLength": 1})),
         ("Cursor".to_owned(), json!({"minLength": 1})),

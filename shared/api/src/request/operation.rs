@@ -1,6 +1,7 @@
 //! Requests for operations on many records.
 
 use tickover_core::error::Reject;
+use tickover_core::failure::recorded_code;
 use tickover_service::operations::{Details, EventToSend, OperationRequest, Selection};
 use tickover_service::ports::{ExecutionFilter, TaskFilter};
 use tickover_wire::request::{self as wire, contradiction};
@@ -35,7 +36,7 @@ fn of_executions(given: wire::ExecutionSelection) -> Selection {
         started_from: given.started_from.map(|Instant(at)| at),
         started_before: given.started_before.map(|Instant(at)| at),
         label: given.label.map(|Label { name, value }| (name, value)),
-        error: given.error.map(|FailureCode(code)| code),
+        error: given.error.map(|FailureCode(code)| recorded_code(code)),
     };
     Selection::Executions { filter, ids: once(given.ids) }
 }
@@ -48,7 +49,7 @@ fn of_tasks(given: wire::TaskSelection) -> Selection {
         created_from: given.created_from.map(|Instant(at)| at),
         created_before: given.created_before.map(|Instant(at)| at),
         label: given.label.map(|Label { name, value }| (name, value)),
-        error: given.error.map(|FailureCode(code)| code),
+        error: given.error.map(|FailureCode(code)| recorded_code(code)),
     };
     Selection::Tasks { filter, ids: once(given.ids) }
 }

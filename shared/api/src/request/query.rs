@@ -1,6 +1,7 @@
 //! The queries of lists.
 
 use tickover_core::execution::ExecutionStatus;
+use tickover_core::failure::recorded_code;
 use tickover_core::limits::PAGE_DEFAULT;
 use tickover_core::task::Status;
 use tickover_service::ports::{ExecutionFilter, TaskFilter};
@@ -25,7 +26,7 @@ pub(crate) fn tasks(given: TasksQuery) -> ListQuery<TaskFilter> {
         created_from: given.created_from.map(|Instant(at)| at),
         created_before: given.created_before.map(|Instant(at)| at),
         label: given.label.map(|Label { name, value }| (name, value)),
-        error: given.error.map(|FailureCode(code)| code),
+        error: given.error.map(|FailureCode(code)| recorded_code(code)),
     };
     list(filter, given.limit, given.cursor)
 }
@@ -40,7 +41,7 @@ pub(crate) fn executions(given: ExecutionsQuery) -> ListQuery<ExecutionFilter> {
         started_from: given.started_from.map(|Instant(at)| at),
         started_before: given.started_before.map(|Instant(at)| at),
         label: given.label.map(|Label { name, value }| (name, value)),
-        error: given.error.map(|FailureCode(code)| code),
+        error: given.error.map(|FailureCode(code)| recorded_code(code)),
     };
     list(filter, given.limit, given.cursor)
 }

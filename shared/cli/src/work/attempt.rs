@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tickover::client::ClientError;
 use tickover_core::duration::Millis;
 use tickover_core::task::Status;
 use tickover_wire::FailureCode;
@@ -89,14 +88,15 @@ impl Attempt {
 
     async fn report(&self, report: Report) -> Ending {
         let answer = report::send(&self.worker, &self.task, &report).await;
+        if let Err(refusal) = &answer
+            && let Some(failure) = result::instead_of(&report, refusal)
+        {
+            return Box::pin(self.report(Report::Fail(failure))).await;
+        }
         match (report, answer) {
             (Report::Complete(_), Ok(_)) => {
                 self.say("completed", "");
                 Ending::Completed
-            }
-            (Report::Complete(_), Err(error)) if refuses_content(&error) => {
-                // The server rejects this result in any case. Without a report the task would run again and again.
-                Box::pin(self.report(Report::Fail(result::refused(&error)))).await
             }
             (Report::Fail(failure), Ok(closed)) => self.failed(&failure, &closed.task),
             (Report::Release, Ok(_)) => Ending::Released,
@@ -157,9 +157,4 @@ impl Attempt {
         let separator = if detail.is_empty() { "" } else { ": " };
         say(&format!("{ending:<10} {id} ({kind}), attempt {attempt}, {took}{separator}{detail}"));
     }
-}
-
-/// Whether the server rejects the content of a request, so that repeating it is useless: it is malformed or too large.
-fn refuses_content(error: &ClientError) -> bool {
-    error.problem().is_some_and(|problem| [400, 413, 422].contains(&problem.status))
 }

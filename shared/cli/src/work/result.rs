@@ -11,6 +11,9 @@ use tickover_wire::{FailureCode, Verbatim};
 
 use super::report::Report;
 
+/// The code of the failure that replaces one whose content is refused.
+const ERROR_REFUSED: &str = "error_refused";
+
 /// The report for a command that exited.
 pub(super) fn report(status: ExitStatus, stdout: &[u8], stderr_tail: &str) -> Report {
     if !status.success() {
@@ -34,13 +37,19 @@ pub(super) fn lost(error: &std::io::Error) -> FailError {
     failure("process_lost", error.to_string())
 }
 
-/// The failure that replaces a result that the server rejects.
-pub(super) fn refused(error: &ClientError) -> FailError {
-    let code = match error.code() {
-        Some("limit_exceeded") => "output_too_large",
-        Some(_) | None => "output_refused",
-    };
-    failure(code, error.to_string())
+/// The failure that is reported instead of what the server refuses for its content. No repetition would help, and without a
+/// report the task would run again and again, without its policy.
+pub(super) fn instead_of(report: &Report, refusal: &ClientError) -> Option<FailError> {
+    let is_of_content = refusal.problem().is_some_and(|problem| [400, 413, 422].contains(&problem.status));
+    let plain = |code: &str| failure(code, refusal.to_string());
+    match report {
+        _ if !is_of_content => None,
+        Report::Complete(_) if refusal.code() == Some("limit_exceeded") => Some(plain("output_too_large")),
+        Report::Complete(_) => Some(plain("output_refused")),
+        Report::Fail(refused) if refused.code.0 == ERROR_REFUSED => None,
+        Report::Fail(refused) => Some(FailError { retryable: refused.retryable, ..plain(ERROR_REFUSED) }),
+        Report::Release => None,
+    }
 }
 
 /// The result from standard output: a single JSON value verbatim, any other text as a string, no output as no result.
@@ -79,6 +88,8 @@ fn failure(code: &str, message: String) -> FailError {
 
 #[cfg(test)]
 mod tests {
+    use tickover_wire::answer::Problem;
+
     use super::*;
 
     fn text(stdout: &[u8]) -> Option<String> {
@@ -106,6 +117,23 @@ mod tests {
     fn a_string_that_only_its_escapes_make_too_large_is_a_failure() {
         let quotes = "\"".repeat(Limits::default().payload_bytes / 2);
         assert_eq!(output(quotes.as_bytes()).unwrap_err().code.0, "output_too_large");
+    }
+
+    #[test]
+    fn what_is_refused_for_its_content_is_replaced_once() {
+        let refusal = |status, code: &'static str| {
+            ClientError::Refused(Box::new(Problem { status, code: code.into(), ..Problem::default() }))
+        };
+        let (invalid, large) = (refusal(400, "invalid_request"), refusal(413, "limit_exceeded"));
+        let error = FailError { retryable: Some(false), ..failure("exit_1", "text".to_owned()) };
+        let fail = Report::Fail(error);
+        let plain = instead_of(&fail, &invalid).unwrap();
+        assert_eq!((plain.code.0.as_str(), plain.retryable), (ERROR_REFUSED, Some(false)));
+        assert_eq!(instead_of(&Report::Fail(plain), &invalid), None);
+        assert_eq!(instead_of(&Report::Complete(None), &invalid).unwrap().code.0, "output_refused");
+        assert_eq!(instead_of(&Report::Complete(None), &large).unwrap().code.0, "output_too_large");
+        // The lease is lost: another report would be refused as well.
+        assert_eq!(instead_of(&fail, &refusal(409, "lease_lost")), None);
     }
 
     #[test]

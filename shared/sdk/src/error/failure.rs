@@ -4,10 +4,8 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+pub use tickover_core::failure::DEFAULT_CODE;
 use tickover_core::task;
-
-/// The code of errors that have none of their own.
-pub const DEFAULT_CODE: &str = "error";
 
 /// An error as it is stored and sent between workers of any language. It is the error of steps that have no error type
 /// of their own. `?` converts every [`std::error::Error`] into it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tickover::prelude::*;
-use tickover::{Registry, Worker};
+use tickover::{Failure, Registry, Worker};
 use tickover_core::command::Context;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
@@ -254,4 +254,30 @@ async fn the_message_of_a_kind_that_a_worker_does_not_know_goes_once_its_task_ha
     scene.service.terminate(&execution_id("engraving")).await.unwrap();
     scene.inside(scene.with(&printer, scene.pass(&worker, Millis::from_secs(61)))).await;
     assert!(scene.depth("printers").await.is_empty());
+}
+
+#[tickover::step(queue = "printers", retry = "fixed(1, 1s)")]
+async fn coded(code: String) -> Result<(), Failure> {
+    Err(Failure::new(code, "odd"))
+}
+
+#[tickover::workflow("codes")]
+async fn codes(ctx: Ctx, (): ()) -> Result<Vec<String>> {
+    let long = ctx.step(coded("c".repeat(65)).named("long")).await.unwrap_err();
+    let empty = ctx.step(coded(String::new()).named("empty")).await.unwrap_err();
+    Ok(vec![format!("{long:?}"), format!("{empty:?}")])
+}
+
+#[tokio::test]
+async fn a_failure_of_a_remote_step_comes_back_whole_and_is_retried_whatever_its_code() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(codes), "workflows");
+    let printer = scene.worker(Registry::new().with_step::<coded>());
+    scene.start(&codes, "codes", &()).await;
+    let ended = scene.inside(scene.with(&printer, scene.finish(&worker, "codes"))).await;
+    let told = |name: &str, code: &str| {
+        let failure = format!(r#"Failure {{ code: "{code}", message: "odd" }}"#);
+        format!(r#"RetryExhausted {{ step: "{name}", attempts: 2, last_error: {failure} }}"#)
+    };
+    assert_eq!(ended.output::<Vec<String>>(), [told("long", &"c".repeat(65)), told("empty", "")]);
 }

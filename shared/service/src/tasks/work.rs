@@ -3,7 +3,7 @@
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::id::TaskId;
-use tickover_core::limits::{self, DETAILS_MAX, ERROR_CODE_MAX};
+use tickover_core::limits::{self, DETAILS_MAX};
 use tickover_core::payload::{Json, cut_to_fit};
 use tickover_core::task::command::{Command, Complete, Fail, Heartbeat, SignOfLife};
 use tickover_core::task::decision::Reply;
@@ -122,7 +122,7 @@ impl Service {
     }
 
     /// Records an error; the task's policy decides whether there is a retry. A message that is longer than the limit of
-    /// a payload is cut: to refuse it would cost the task its attempt.
+    /// a payload is cut, as a code is: to refuse it would cost the task its attempt.
     pub async fn fail(
         &self,
         id: &TaskId,
@@ -130,12 +130,7 @@ impl Service {
         error: Failure,
         retryable: bool,
     ) -> Result<Closed, ServiceError> {
-        if error.code.is_empty() {
-            return Err(Reject::field("error.code", "must not be empty").into());
-        }
-        limits::check("error_code_bytes", error.code.len(), ERROR_CODE_MAX)?;
-        let message = cut_to_fit(error.message, self.limits.payload_bytes);
-        let error = Failure { message, ..error };
+        let error = Failure::new(error.code, cut_to_fit(error.message, self.limits.payload_bytes));
         let token = self.token(id, lease).await?;
         let blob_id = self.new_blob_id();
         let command = Command::Fail(Fail { lease: token.lease, error, retryable, blob_id });

@@ -97,6 +97,15 @@ impl<'de> Deserializer<'de> for Node<'de> {
         if self.raw.get() == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
+    /// A string's bytes, also if its escapes make no valid Unicode: a half of a surrogate pair has its three bytes.
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if !self.raw.get().starts_with('"') {
+            return self.deserialize_any(visitor);
+        }
+        let mut text = serde_json::Deserializer::from_str(self.raw.get());
+        text.deserialize_bytes(visitor).map_err(|error| Fault::expected("a string", error.to_string()))
+    }
+
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -124,8 +133,8 @@ impl<'de> Deserializer<'de> for Node<'de> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct enum identifier ignored_any
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string byte_buf unit unit_struct seq tuple tuple_struct
+        enum identifier ignored_any
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tickover_core::id::{Capability, TaskId, WorkerName};
 
+use crate::text::lossy;
 use crate::verbatim::present;
 use crate::{ClaimCount, FailureCode, Lease, LeaseToken, Progress, Verbatim, Wait};
 
@@ -90,10 +91,12 @@ pub struct FailRequest {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FailError {
-    /// The kind of error. It is compared with the policy's `non_retryable`. At most 64 bytes of UTF-8.
+    /// The kind of error. It is compared with the policy's `non_retryable`. A longer one than 64 bytes of UTF-8 is cut.
     pub code: FailureCode,
-    /// For people. A message longer than the limit of a payload is cut, with a note at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// For people. A message longer than the limit of a payload is cut, with a note at its end. Half a surrogate pair is
+    /// replaced by U+FFFD, here and in the code.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lossy")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub message: Option<String>,
     /// Whether a retry can succeed: `true` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
