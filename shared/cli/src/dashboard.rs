@@ -22,6 +22,7 @@ use tickover_wire::answer::Problem;
 use tokio::net::TcpListener;
 
 use crate::argument::duration;
+use crate::callers;
 use crate::system::SystemArgs;
 
 /// Options of `tickover dashboard`.
@@ -30,10 +31,12 @@ pub(crate) struct DashboardArgs {
     /// The port of this machine on which to listen; 0 takes a free one
     #[arg(long, default_value_t = 7071, value_name = "PORT")]
     port: u16,
-    /// Listen on this address instead of 127.0.0.1. Whoever reaches it can do what your credentials allow
+    /// Listen on this address instead of 127.0.0.1; other machines are answered only with --allow-host
     #[arg(long, value_name = "ADDRESS", conflicts_with = "port")]
     listen: Option<SocketAddr>,
     /// Also answer callers that use this host name or address for this machine; may be repeated
+    ///
+    /// Whoever reaches the address of --listen can then do what your credentials allow.
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     allow_host: Vec<HostName>,
     /// How often the page asks for new data while its window is visible
@@ -52,7 +55,6 @@ struct Proxy {
 
 pub(crate) async fn run(args: DashboardArgs, system: SystemArgs) -> anyhow::Result<()> {
     let address = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)));
-    let is_known = address.ip().is_loopback() || !args.allow_host.is_empty();
     let options = system.options();
     let http = system.http().await?;
     let listener = TcpListener::bind(address).await.with_context(|| format!("can't listen on {address}"))?;
@@ -65,12 +67,12 @@ pub(crate) async fn run(args: DashboardArgs, system: SystemArgs) -> anyhow::Resu
         refresh_ms: args.refresh.as_u64(),
         ..Settings::default()
     };
+    let stop = stop_requested();
     println!("listening on http://{}", listener.local_addr()?);
-    if !is_known {
-        eprintln!("callers on other machines are refused: name this one with --allow-host");
-    }
+    let can = if args.read_only { "read" } else { "do" };
+    callers::tell(address, &args.allow_host, &format!("{can} what your credentials allow"));
     let router = router(settings, Proxy { http, read_only: args.read_only });
-    tickover_embedded::serve(listener, router, args.allow_host, Bounds::default(), stop_requested()).await?;
+    tickover_embedded::serve(listener, router, args.allow_host, Bounds::default(), stop).await?;
     Ok(())
 }
 

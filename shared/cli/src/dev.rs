@@ -13,6 +13,7 @@ use tickover_service::stop::stop_requested;
 use tokio::net::TcpListener;
 
 use crate::argument::{duration, duration_or_zero};
+use crate::callers;
 
 /// Options of `tickover dev`.
 #[derive(Args, Debug)]
@@ -22,8 +23,9 @@ pub(crate) struct DevArgs {
     listen: SocketAddr,
     /// Also answer callers that use this host name or address for the server; may be repeated
     ///
-    /// By default the server answers only requests for localhost and loopback addresses. Otherwise a web page could
-    /// reach the server through its own host name.
+    /// By default the server answers only callers on this machine, and only requests for localhost and loopback addresses.
+    /// Otherwise a web page could reach the server through its own host name. With this option it also answers other
+    /// machines, if --listen lets them reach it.
     #[arg(long, value_name = "HOST", env = "TICKOVER_ALLOW_HOST", value_delimiter = ',')]
     allow_host: Vec<HostName>,
     /// Keep the data in this file (created if missing); without it, the data is kept in memory
@@ -46,18 +48,16 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let storage = args.data.map_or(Storage::Memory, Storage::File);
     let carry_trace = ProcessEnvironment::from_env().carry_trace;
     let limits = Limits { carry_trace, ..Limits::default() };
-    let is_known = args.listen.ip().is_loopback() || !args.allow_host.is_empty();
-    let local = Local::open(&storage, limits).await?.allow_hosts(args.allow_host);
+    let local = Local::open(&storage, limits).await?.allow_hosts(args.allow_host.clone());
     let local = local.callbacks_at(args.callback_url.as_deref(), listener.local_addr()?);
-    // Only now: a caller that reads this line may call at once.
+    let stop = stop_requested();
+    // Only now: whoever reads this line may call the server, or stop it, at once.
     println!("listening on http://{}", listener.local_addr()?);
-    if !is_known {
-        eprintln!("callers on other machines are refused: name this one with --allow-host");
-    }
+    callers::tell(args.listen, &args.allow_host, "read and change all of its data");
     if let Storage::File(path) = &storage {
         eprintln!("data in {}", path.display());
     }
     let ticks = Ticks { every: args.tick, late: args.tick_late };
-    local.serve(listener, ticks, stop_requested()).await?;
+    local.serve(listener, ticks, stop).await?;
     Ok(())
 }

@@ -9,6 +9,7 @@
 
 mod argument;
 mod callback;
+mod callers;
 mod cancel;
 mod cost;
 mod cron;

@@ -271,9 +271,9 @@ impl Serve {
         self
     }
 
-    /// Allows one more host name or address in the `Host` header of requests to the local system. By default only
-    /// `localhost` and loopback addresses are allowed, and requests from web pages of other sites are refused, because
-    /// the local system doesn't authenticate its callers. `TICKOVER_ALLOW_HOST` adds names too, separated by commas. On
+    /// Allows one more host name or address in the `Host` header of requests to the local system, and callers on other
+    /// machines. By default only `localhost` and loopback addresses are allowed, for callers on this machine, and requests
+    /// from web pages of other sites are refused, because the local system doesn't authenticate its callers. `TICKOVER_ALLOW_HOST` adds names too, separated by commas. On
     /// AWS this call has no effect.
     ///
     /// ```no_run

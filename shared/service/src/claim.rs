@@ -6,6 +6,9 @@ mod hinted;
 mod messages;
 mod together;
 
+use std::pin::pin;
+
+use futures::future::{Either, select};
 pub use tickover_core::command::Isolation;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -21,9 +24,10 @@ use crate::error::ServiceError;
 use crate::executions::{MayStart, Work};
 use crate::gates::{PlacesOfClaim, PlacesTaken};
 use crate::lease::LeaseToken;
-use crate::ports::{Received, StoreError};
+use crate::ports::{QueueError, Received, StoreError};
 use crate::queues::provides::fulfils;
 use crate::service::Service;
+use crate::waits;
 
 pub use apart::{Arrived, FoundWork, Suspect};
 pub use hinted::{Delivered, Hinted};
@@ -181,13 +185,33 @@ impl Service {
         self.announce_provided(queue, &request.provides).await?;
         while self.is_paused(queue).await? {
             let left = until.since(self.now());
-            if left.is_zero() {
+            if left.is_zero() || waits::are_over() {
                 return Ok(Vec::new());
             }
-            self.ports.clock.sleep_until(self.now().plus(left.min(PAUSE_CHECK))).await;
+            self.wait_until(self.now().plus(left.min(PAUSE_CHECK))).await;
         }
         let left = until.since(self.now());
-        Ok(self.ports.queue.receive(queue, request.max, request.lease, left).await?)
+        Ok(self.receive(queue, request.max, request.lease, left).await?)
+    }
+
+    /// Receives messages. The wait for them may end early.
+    async fn receive(
+        &self,
+        queue: &QueueName,
+        max: usize,
+        lease: Millis,
+        wait: Millis,
+    ) -> Result<Vec<Received>, QueueError> {
+        let received = self.ports.queue.receive(queue, max, lease, wait);
+        match select(received, pin!(waits::over())).await {
+            Either::Left((received, _)) => received,
+            Either::Right(((), _)) => Ok(Vec::new()),
+        }
+    }
+
+    /// Sleeps until then. The sleep may end early.
+    pub(crate) async fn wait_until(&self, at: Timestamp) {
+        select(self.ports.clock.sleep_until(at), pin!(waits::over())).await;
     }
 
     /// Processes these messages and those that come after them, until there is work or the time is over.
@@ -219,7 +243,7 @@ impl Service {
                 }
             }
             let now = self.now();
-            if !has_skimmed_all && ((nothing && until <= now) || give_up_at <= now) {
+            if !has_skimmed_all && ((nothing && (until <= now || waits::are_over())) || give_up_at <= now) {
                 return Ok(FoundWork::default());
             }
             messages = if skims && !self.is_paused(queue).await? {

@@ -31,6 +31,7 @@ pub mod tick;
 pub mod timers;
 pub mod to_end;
 pub mod transact;
+pub mod waits;
 
 mod live_leases;
 mod notify;

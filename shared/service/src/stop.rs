@@ -1,17 +1,17 @@
 //! When the process is asked to stop.
 
-/// Resolves on Ctrl-C or SIGTERM.
+/// Resolves on Ctrl-C or SIGTERM. From this call on, not from its first poll on, these signals no longer end the process: so
+/// whoever reads that a server listens can stop it.
 #[cfg(unix)]
-pub async fn stop_requested() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
+pub fn stop_requested() -> impl Future<Output = ()> + Send + 'static {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+    async move {
+        let mut waits: Vec<Signal> = signals.into_iter().flatten().collect();
+        if waits.is_empty() {
+            std::future::pending::<()>().await;
         }
-        Err(_) => drop(tokio::signal::ctrl_c().await),
+        futures::future::select_all(waits.iter_mut().map(|signal| Box::pin(signal.recv()))).await;
     }
 }
 

@@ -112,3 +112,14 @@ async fn a_worker_waits_for_an_unreachable_server_and_reports_that_once() {
     assert!(ended.status.success());
     assert_eq!(ended.stderr.matches("trying again").count(), 1, "{}", ended.stderr);
 }
+
+#[tokio::test]
+async fn a_server_that_says_it_listens_ends_well_when_it_is_asked_to_stop() {
+    for _ in 0..10 {
+        let server = Process::tickover(&["dev", "--listen", "127.0.0.1:0"]).expect("a server");
+        server.address().await.expect("an address");
+        server.signal("TERM").await.expect("a signal");
+        let ended = server.ended().await.expect("an end");
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    }
+}

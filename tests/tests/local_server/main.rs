@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod blocking;
+mod hurried;
 mod pages;
 mod restarts;
 mod silence;
@@ -43,7 +44,11 @@ impl Server {
     }
 
     async fn over(local: Local) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::at("127.0.0.1:0", local).await
+    }
+
+    async fn at(address: &str, local: Local) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = local.serve(listener, Ticks::default(), async { drop(stopped.await) });

@@ -1,5 +1,7 @@
 //! Requests that a web page can make a browser send to a server on this machine.
 
+use std::net::{IpAddr, SocketAddr};
+
 use tickover_core::limits::Limits;
 use tickover_embedded::{Local, Storage};
 
@@ -126,6 +128,31 @@ async fn an_allowed_host_name_is_answered_and_others_are_refused() {
         server.send(&["GET /healthz HTTP/1.1", &host], "").await.ok(status);
     }
     server.stop().await;
+}
+
+/// An address of this machine that other machines use, if it has one: a caller on it looks like another machine.
+fn own_address() -> Option<IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    // Nothing is sent.
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback())
+}
+
+#[tokio::test]
+async fn a_server_on_all_addresses_refuses_other_machines_until_a_name_is_allowed() {
+    let Some(own) = own_address() else { return };
+    for (names, status) in [(vec![], 403), (vec!["tickover.test".parse().unwrap()], 200)] {
+        let local = Local::open(&Storage::Memory, Limits::default()).await.unwrap();
+        let server = Server::at("0.0.0.0:0", local.allow_hosts(names)).await;
+        server.get("/healthz").await.ok(200);
+        let there = Server { address: SocketAddr::new(own, server.address.port()), ..server };
+        let reply = there.get("/healthz").await;
+        assert_eq!(reply.status, status, "{reply:?}");
+        if status == 403 {
+            reply.problem(403, "foreign_machine");
+        }
+        there.stop().await;
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Which callers are allowed: programs, and pages that come from this server, but not pages of other sites.
+//! Which callers are allowed: programs, and pages that come from this server, but not pages of other sites, and callers on
+//! other machines only if a name for them was allowed.
 //!
 //! A browser sends a page's requests to any address, also of this machine. After its page was loaded, a site can also
 //! resolve its own name to 127.0.0.1 (DNS rebinding). `Origin` and `Sec-Fetch-Site` reveal the first case, `Host` the
@@ -20,6 +21,8 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const HOST_NAME_MAX: usize = 253;
 
 const TITLE: &str = "Forbidden";
+const FOREIGN_MACHINE: &str = "callers on other machines are refused, whatever their Host header says, until the server's \
+                               option --allow-host, or TICKOVER_ALLOW_HOST, gives it a name for them";
 const FOREIGN_HOST: &str = "the Host header must name this machine as localhost or by a loopback address; the server's \
                             option --allow-host, or TICKOVER_ALLOW_HOST, adds other names";
 const FOREIGN_ORIGIN: &str = "a page of another site may not call this server: Origin and Sec-Fetch-Site, which \
@@ -66,8 +69,12 @@ fn normal(host: &str) -> String {
     }
 }
 
-/// Rejects a request that comes, or may come, from a page of another site.
-pub(super) fn check(parts: &Parts, allowed: &[HostName]) -> Result<(), Problem> {
+/// Rejects a request that comes from another machine while no name of this one was allowed, or that comes, or may come, from a
+/// page of another site.
+pub(super) fn check(parts: &Parts, peer: IpAddr, allowed: &[HostName]) -> Result<(), Problem> {
+    if allowed.is_empty() && !peer.to_canonical().is_loopback() {
+        return Err(Problem::new(403, "foreign_machine", TITLE, FOREIGN_MACHINE));
+    }
     let host = single(&parts.headers, &HOST).and_then(|host| host.parse::<Authority>().ok());
     // A request in the form for proxies also names a host in its target.
     let target = parts.uri.authority();
@@ -127,7 +134,24 @@ mod tests {
             .fold(Request::builder().uri(target), |request, (name, value)| request.header(*name, *value));
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let allowed = ["tickover.test", "192.168.0.7"].map(|name| name.parse().unwrap());
-        check(&parts, &allowed).err().map(|problem| problem.code())
+        check(&parts, IpAddr::from([10, 0, 0, 9]), &allowed).err().map(|problem| problem.code())
+    }
+
+    #[test]
+    fn without_a_name_for_them_callers_of_other_machines_are_refused_by_their_address() {
+        for (peer, code) in [
+            ("127.0.0.1", None),
+            ("127.8.8.8", None),
+            ("::1", None),
+            ("::ffff:127.0.0.1", None),
+            ("192.168.0.8", Some("foreign_machine")),
+            ("::ffff:192.168.0.8", Some("foreign_machine")),
+            ("fe80::1", Some("foreign_machine")),
+        ] {
+            let request = Request::builder().uri("/").header("host", "localhost").body(()).unwrap();
+            let refused = check(&request.into_parts().0, peer.parse().unwrap(), &[]).err();
+            assert_eq!(refused.map(|problem| problem.code()), code, "{peer}");
+        }
     }
 
     #[test]

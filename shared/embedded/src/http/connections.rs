@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tickover_api::Problem;
+use tickover_service::waits;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -55,10 +57,12 @@ pub(super) async fn serve(
     let mut open = JoinSet::new();
     let accept = async {
         loop {
-            permits.wait_for_space().await;
             match listener.accept().await {
-                Ok((stream, _)) => {
-                    open.spawn(Arc::clone(&server).serve_one(stream, permits.take(), stopped.clone()));
+                Ok((stream, peer)) => {
+                    // Only now: without a caller, nobody needs space.
+                    permits.wait_for_space().await;
+                    let (server, permit) = (Arc::clone(&server), permits.take());
+                    open.spawn(server.serve_one(stream, peer.ip(), permit, stopped.clone()));
                 }
                 // The caller closed the connection before it was accepted.
                 Err(error) if is_caller_error(&error) => {}
@@ -90,6 +94,7 @@ impl Server {
     async fn serve_one(
         self: Arc<Self>,
         stream: TcpStream,
+        peer: IpAddr,
         place: Permit,
         mut stopping: watch::Receiver<bool>,
     ) {
@@ -98,10 +103,15 @@ impl Server {
             tracing::debug!(%error, "a connection's answers may be delayed");
         }
         let connection = &place.connection;
-        let io = TokioIo::new(ObservedSocket { stream, connection: Arc::clone(connection) });
-        let answer = service_fn(|request| self.answer(request, &place));
-        let served = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).serve_connection(io, answer);
-        let mut served = std::pin::pin!(served);
+        let (from, to) = stream.into_split();
+        let from = Arc::new(from);
+        let socket = ObservedSocket { from: Arc::clone(&from), to, connection: Arc::clone(connection) };
+        let answer = service_fn(|request| self.answer(request, peer, &place));
+        let mut http = http1::Builder::new();
+        // A caller that has sent its request may close its side: it still reads the answer.
+        http.max_buf_size(HEAD_BYTES_MAX).half_close(true);
+        let mut served = std::pin::pin!(http.serve_connection(TokioIo::new(socket), answer));
+        let mut watch = std::pin::pin!(connection.watch_caller(&from));
         let mut is_stopping = false;
         loop {
             tokio::select! {
@@ -112,26 +122,41 @@ impl Server {
                     return;
                 }
                 why = connection.wait_for_close(&self.bounds) => return tracing::debug!(why, "a connection is closed"),
+                never = watch.as_mut() => match never {},
                 _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
                     is_stopping = true;
+                    connection.hurry();
                     served.as_mut().graceful_shutdown();
                 }
             }
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, place: &Permit) -> Result<Response, Infallible> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: IpAddr,
+        place: &Permit,
+    ) -> Result<Response, Infallible> {
         let connection = &place.connection;
         connection.enter(if request.body().is_end_stream() { Phase::Answering } else { Phase::Body });
-        let response = self.route(request, place).await;
-        connection.enter(Phase::Idle);
-        Ok(response.unwrap_or_else(closing_answer))
+        let hurried = connection.hurried();
+        let response = waits::end_with(hurried.clone(), self.route(request, peer, place)).await;
+        let response = response.map(|response| if *hurried.borrow() { closing(response) } else { response });
+        let response = response.unwrap_or_else(|problem| closing(problem.into_response()));
+        connection.enter(if *hurried.borrow() { Phase::Leaving } else { Phase::Idle });
+        Ok(response)
     }
 
-    async fn route(&self, request: Request<Incoming>, place: &Permit) -> Result<Response, Problem> {
+    async fn route(
+        &self,
+        request: Request<Incoming>,
+        peer: IpAddr,
+        place: &Permit,
+    ) -> Result<Response, Problem> {
         let (parts, body) = request.into_parts();
-        if let Err(problem) = access::check(&parts, &self.allowed) {
-            tracing::warn!(code = problem.code(), "a request that may come from a web page is refused");
+        if let Err(problem) = access::check(&parts, peer, &self.allowed) {
+            tracing::warn!(code = problem.code(), "a request of a foreign caller is refused");
             return Err(problem);
         }
         let until = Instant::now() + self.bounds.body;
@@ -144,9 +169,9 @@ impl Server {
     }
 }
 
-/// An answer after which the connection closes: otherwise the rest of the body would have to be read.
-fn closing_answer(problem: Problem) -> Response {
-    let mut response = problem.into_response();
+/// An answer after which the connection closes: because the rest of a refused body would have to be read, or because another
+/// caller or the server's end waits for it.
+fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

@@ -42,12 +42,18 @@ impl Permits {
         }
     }
 
-    /// Closes the connection that has been in its phase for longest. Connections that are being answered stay open.
+    /// Closes the connection that has been in its phase for longest. If all are being answered, the oldest answer is hurried:
+    /// a long poll ends, and its connection closes after that.
     pub(super) fn close_one(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let silent = open.1.values().filter(|connection| connection.phase().0 != Phase::Answering);
-        if let Some(connection) = silent.min_by_key(|connection| connection.phase().1) {
-            connection.close();
+        let longest = |wanted: fn(Phase) -> bool| {
+            let those = open.1.values().filter(move |connection| wanted(connection.phase().0));
+            those.min_by_key(|connection| connection.phase().1)
+        };
+        if let Some(silent) = longest(|phase| !matches!(phase, Phase::Answering | Phase::Leaving)) {
+            silent.close();
+        } else if let Some(polling) = longest(|phase| phase == Phase::Answering) {
+            polling.hurry();
         }
     }
 
@@ -77,4 +83,28 @@ fn by_open_files() -> usize {
     let soft = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let files = usize::try_from(soft).unwrap_or(usize::MAX);
     files.saturating_sub(FILES_KEPT).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_silent_are_closed_first_and_then_the_oldest_answer_is_hurried_once() {
+        let permits = Arc::new(Permits::new(Some(3)));
+        let (old, new, silent) = (permits.take(), permits.take(), permits.take());
+        for polling in [&old, &new] {
+            polling.connection.enter(Phase::Answering);
+        }
+        let hurried = || [&old, &new].map(|permit| *permit.connection.hurried().borrow());
+        permits.close_one();
+        assert_eq!(hurried(), [false, false]);
+        drop(silent);
+        permits.close_one();
+        assert_eq!(hurried(), [true, false]);
+        // It is being answered at last: another one makes space.
+        old.connection.enter(Phase::Leaving);
+        permits.close_one();
+        assert_eq!(hurried(), [true, true]);
+    }
 }

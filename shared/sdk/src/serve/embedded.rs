@@ -29,10 +29,11 @@ pub(super) async fn run(
     })?;
     telemetry::init(filter, LogFormat::Text);
     let system = System::open(registry, settings, surroundings).await?;
+    let stop = stop_requested();
     if let Ok(at) = system.listener.local_addr() {
         tracing::info!("listening on http://{at}");
     }
-    system.work(stop_requested()).await
+    system.work(stop).await
 }
 
 /// The local system, its HTTP listener and its worker.

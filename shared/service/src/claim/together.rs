@@ -17,6 +17,7 @@ use crate::ports::Received;
 use crate::queues::provides::fulfils;
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::waits;
 
 /// The pause after a receive that returned messages of other tasks, or none. They are visible again at once, and the
 /// next receive would return the same ones.
@@ -82,16 +83,16 @@ impl Service {
         let mut pauses = has_others;
         loop {
             let left = until.since(self.now());
-            if left.is_zero() || fit.len() >= request.max {
+            if left.is_zero() || fit.len() >= request.max || waits::are_over() {
                 break;
             }
             if pauses {
-                self.ports.clock.sleep_until(self.now().plus(left.min(PAUSE))).await;
+                self.wait_until(self.now().plus(left.min(PAUSE))).await;
                 pauses = false;
                 continue;
             }
             let free = request.max - fit.len();
-            let more = match self.ports.queue.receive(queue, free, request.lease, left).await {
+            let more = match self.receive(queue, free, request.lease, left).await {
                 Ok(more) => more,
                 Err(error) => {
                     tracing::debug!({ field::QUEUE_NAME } = %queue, %error, "no more tasks for the batch");

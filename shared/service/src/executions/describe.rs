@@ -18,6 +18,7 @@ use crate::gates::WaitsAt;
 use crate::ports::{ExecutionFilter, ExecutionLists, Listed, Page, StoreError};
 use crate::service::Service;
 use crate::telemetry::field;
+use crate::waits;
 
 /// The wait before the second read of an execution that isn't closed yet; it doubles each time.
 const LOOK_AFTER: Millis = Millis::new(10);
@@ -121,10 +122,10 @@ impl Service {
             let ended = self.waiters.wait(id);
             let Some(execution) = self.load_execution(id).await? else { return Ok(None) };
             let left = until.since(self.now());
-            if execution.closed().is_some() || left.is_zero() {
+            if execution.closed().is_some() || left.is_zero() || waits::are_over() {
                 return Ok(Some(self.execution_with_payloads(execution).await?));
             }
-            let pausing = pin!(self.ports.clock.sleep_until(self.now().plus(pause.min(left))));
+            let pausing = pin!(self.wait_until(self.now().plus(pause.min(left))));
             if let Either::Left((Ok(ended), _)) = select(ended, pausing).await {
                 return Ok(Some(self.execution_with_payloads(*ended).await?));
             }
