@@ -22,8 +22,8 @@ use tickover_wire::answer::Problem;
 use tokio::net::TcpListener;
 
 use crate::argument::duration;
-use crate::callers;
 use crate::system::SystemArgs;
+use crate::{callers, show};
 
 /// Options of `tickover dashboard`.
 #[derive(Args, Debug)]
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: DashboardArgs, system: SystemArgs) -> anyhow::Resu
         ..Settings::default()
     };
     let stop = stop_requested();
-    println!("listening on http://{}", listener.local_addr()?);
+    show::print(&format!("listening on http://{}\n", listener.local_addr()?))?;
     let can = if args.read_only { "read" } else { "do" };
     callers::tell(address, &args.allow_host, &format!("{can} what your credentials allow"));
     let router = router(settings, Proxy { http, read_only: args.read_only });

@@ -28,6 +28,7 @@ use tickover_wire::request::{ClaimRequest, CompleteRequest};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use crate::show::print;
 use plan::{INTERRUPTED, OVERDUE, Planned};
 use workers::Workers;
 
@@ -87,8 +88,8 @@ async fn show(client: &Client, service: &Service, endpoint: &str) -> anyhow::Res
     let timeline = orders::show(client, service, &bar).await?;
     bar.finish_and_clear();
 
-    let unexpected = report::print(&plan, &tasks, &refusal, started.elapsed());
-    println!("\nThe order, step by step:\n{timeline}");
+    let unexpected = report::print(&plan, &tasks, &refusal, started.elapsed())?;
+    print(&format!("\nThe order, step by step:\n{timeline}\n"))?;
     ensure!(unexpected == 0, "{unexpected} outcomes are not the expected ones");
     Ok(())
 }
@@ -174,7 +175,7 @@ async fn describe(client: &Client, id: &TaskId) -> anyhow::Result<TaskView> {
 /// Prints a line above the progress bar, or to standard error if the bar is hidden.
 fn say(bar: &ProgressBar, line: String) {
     if bar.is_hidden() {
-        eprintln!("{line}");
+        crate::show::say(&line);
     } else {
         bar.println(line);
     }

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::argument::{duration, duration_or_zero};
 use crate::callers;
+use crate::show::{print, say};
 
 /// Options of `tickover dev`.
 #[derive(Args, Debug)]
@@ -52,10 +53,10 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let local = local.callbacks_at(args.callback_url.as_deref(), listener.local_addr()?);
     let stop = stop_requested();
     // Only now: whoever reads this line may call the server, or stop it, at once.
-    println!("listening on http://{}", listener.local_addr()?);
+    print(&format!("listening on http://{}\n", listener.local_addr()?))?;
     callers::tell(args.listen, &args.allow_host, "read and change all of its data");
     if let Storage::File(path) = &storage {
-        eprintln!("data in {}", path.display());
+        say(&format!("data in {}", path.display()));
     }
     let ticks = Ticks { every: args.tick, late: args.tick_late };
     local.serve(listener, ticks, stop).await?;

@@ -3,9 +3,8 @@
 //! All commands except `dev`, `demo`, `data` and `new` call over HTTP only, so they work with a deployed endpoint and with
 //! the local server. Calls to a deployment on AWS are signed, with the feature `aws`. With that feature, `work --direct` uses
 //! a deployment's table and queues instead of HTTP.
-//! Results go to standard output, messages to standard error. The exit status is 0, 1 after an error, 2 after wrong
+//! Results go to standard output, messages to standard error, both through [`show`], which escapes what others wrote. The exit status is 0, 1 after an error, 2 after wrong
 //! usage, and 130 if a second Ctrl-C interrupted the work.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the command-line tool")]
 
 mod argument;
 mod callback;
@@ -35,6 +34,7 @@ mod show;
 mod start;
 mod system;
 mod task;
+mod visible;
 mod work;
 
 use std::process::ExitCode;

@@ -11,15 +11,20 @@ use tickover_core::retry::MaxAttempts;
 use tickover_wire::answer::{AttemptView, ErrorView, NextView, TaskView};
 use tickover_wire::{Instant, OpenEnum};
 
-use crate::policy;
+use crate::{policy, visible};
 
 /// Most characters of a payload that are shown; `--json` shows all.
 const PAYLOAD_CHARS: usize = 500;
 /// Most characters of an error in a table's cell.
 const CELL_CHARS: usize = 60;
 
-/// Writes to standard output. A reader that closes the pipe (`| head`) is no error.
+/// Writes a text for people to standard output. Controls in it are escaped.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    write(&visible::text(text))
+}
+
+/// A reader that closes the pipe (`| head`) is no error.
+fn write(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         Ok(()) | Err(_) => Ok(()),
@@ -28,21 +33,25 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Writes an answer to standard output as JSON, on one line.
 pub(crate) fn answer(answer: &impl Serialize) -> anyhow::Result<()> {
-    print(&format!("{}\n", serde_json::to_string(answer)?))
+    write(&format!("{}\n", visible::json(&serde_json::to_string(answer)?)))
 }
 
-/// Writes a line to standard error. A failure is ignored: there is no other place to report it.
+/// Writes a line to standard error. Controls in it are escaped. A failure is ignored: there is no other place to report it.
 pub(crate) fn say(line: &str) {
-    drop(writeln!(std::io::stderr().lock(), "{line}"));
+    drop(writeln!(std::io::stderr().lock(), "{}", visible::text(line)));
+}
+
+/// Adds a line with a field to a text. Further lines of its value are indented, so that none looks like another field.
+pub(crate) fn field(text: &mut String, name: &str, value: &str) {
+    let value = value.replace('\n', &format!("\n{:16}", ""));
+    // Writing to a string can't fail.
+    let _ = writeln!(text, "{name:<16}{value}");
 }
 
 /// One task with all its fields.
 pub(crate) fn task(task: &TaskView) -> String {
     let mut text = String::new();
-    let mut line = |name: &str, value: &str| {
-        // Writing to a string can't fail.
-        let _ = writeln!(text, "{name:<16}{value}");
-    };
+    let mut line = |name: &str, value: &str| field(&mut text, name, value);
     line("task", task.id.as_str());
     line("queue", task.queue.as_str());
     line("kind", task.kind.as_str());

@@ -117,3 +117,50 @@ async fn errors_name_their_code_and_end_with_1_and_wrong_usage_with_2() {
         unreachable.stderr
     );
 }
+
+/// What another party writes to move the cursor, to reorder what is shown, and to look like another field.
+const FOREIGN: &str = "a\u{1b}[2J\u{9b}1m\u{7f}\u{202e}\r\nstatus          completed";
+
+fn is_plain(text: &str) -> bool {
+    let bidi = ['\u{202e}', '\u{2066}'];
+    !text.is_empty() && !text.chars().any(|c| (c.is_control() && c != '\n') || bidi.contains(&c))
+}
+
+#[tokio::test]
+async fn foreign_text_reaches_the_terminal_without_controls() {
+    let scene = Scene::start().await;
+    let labels = json!({"l\u{1b}": FOREIGN});
+    let task = json!({"queue": "work", "kind": "k", "id": "t", "labels": labels, "input": "\u{9b}", "fairness_key": FOREIGN});
+    scene.schedule(&task).await;
+    let claimed = scene.post("queues/work/claim", &json!({})).await;
+    let lease = &claimed["tasks"][0]["lease"];
+    let error = json!({"code": "c\u{1b}[31m", "message": FOREIGN, "retryable": false});
+    scene.post("tasks/t/fail", &json!({"lease": lease, "error": error})).await;
+    scene.post("executions", &json!({"workflow": "w", "id": "e", "labels": labels, "memo": FOREIGN})).await;
+    scene.post("executions/e/events", &json!({"name": "n", "payload": "\u{9b}\u{7f}"})).await;
+    for args in [
+        &["describe", "t"][..],
+        &["describe", "t", "--json"],
+        &["explain", "t"],
+        &["list"],
+        &["list", "--json"],
+        &["describe", "e"],
+        &["execution", "show", "e"],
+        &["execution", "timeline", "e"],
+        &["execution", "timeline", "e", "--json"],
+        &["execution", "events", "e"],
+        &["explain", "e"],
+        &["execution", "list"],
+        &["retry", "t"],
+    ] {
+        let ended = scene.run(args).await;
+        assert!(ended.status.success() && is_plain(&ended.stdout), "{args:?}: {ended:?}");
+        let lines =
+            ended.stdout.lines().filter(|line| line.starts_with("status ") && line.contains("completed"));
+        assert_eq!(lines.count(), 0, "{args:?}: {ended:?}");
+    }
+    let json = scene.run(&["describe", "t", "--json"]).await.stdout;
+    assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON")["labels"], labels);
+    let refused = scene.run(&["describe", "\u{1b}[2J"]).await;
+    assert!(!refused.status.success() && is_plain(&refused.stderr), "{refused:?}");
+}

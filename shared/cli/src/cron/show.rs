@@ -5,15 +5,12 @@ use std::fmt::Write as _;
 use comfy_table::{Table, presets};
 use tickover_wire::answer::{CronView, RunView};
 
-use crate::show::instant;
+use crate::show::{field, instant};
 
 /// One cron with all its fields.
 pub(super) fn cron(cron: &CronView) -> String {
     let mut text = String::new();
-    let mut line = |name: &str, value: &str| {
-        // Writing to a string can't fail.
-        let _ = writeln!(text, "{name:<16}{value}");
-    };
+    let mut line = |name: &str, value: &str| field(&mut text, name, value);
     line("cron", cron.id.as_str());
     line("status", cron.status.as_str());
     line("when", &when(cron));

@@ -68,8 +68,7 @@ fn work() -> anyhow::Result<()> {
             json!({"total_cents": total})
         }
     };
-    println!("{output}");
-    Ok(())
+    crate::show::answer(&output)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the worker's interface to its command")]

@@ -10,7 +10,7 @@ use tickover_wire::OpenEnum;
 use tickover_wire::answer::TaskView;
 
 use super::plan::{OVERDUE, Planned};
-use crate::show::instant;
+use crate::show::{self, instant};
 
 /// A line for a task that has ended.
 pub(super) fn progress_line(task: &TaskView) -> String {
@@ -18,7 +18,12 @@ pub(super) fn progress_line(task: &TaskView) -> String {
 }
 
 /// Prints the table, and returns the number of unexpected outcomes.
-pub(super) fn print(plan: &[Planned], tasks: &[TaskView], refusal: &str, took: Duration) -> usize {
+pub(super) fn print(
+    plan: &[Planned],
+    tasks: &[TaskView],
+    refusal: &str,
+    took: Duration,
+) -> anyhow::Result<usize> {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header([
@@ -46,12 +51,13 @@ pub(super) fn print(plan: &[Planned], tasks: &[TaskView], refusal: &str, took: D
             if expected { "yes" } else { "NO" }.to_owned(),
         ]);
     }
-    println!("{table}");
     let refused_rightly = refusal == "deadline_exceeded";
     unexpected += usize::from(!refused_rightly);
-    println!("The late result of {OVERDUE} was refused: {refusal}.");
-    println!("{} tasks in {:.1} s; {} unexpected.", tasks.len(), took.as_secs_f64(), unexpected);
-    unexpected
+    let (count, seconds) = (tasks.len(), took.as_secs_f64());
+    show::print(&format!(
+        "{table}\nThe late result of {OVERDUE} was refused: {refusal}.\n{count} tasks in {seconds:.1} s; {unexpected} unexpected.\n"
+    ))?;
+    Ok(unexpected)
 }
 
 fn is_expected(planned: &Planned, task: &TaskView) -> bool {

@@ -1,7 +1,5 @@
 //! Executions as text.
 
-use std::fmt::Write as _;
-
 use comfy_table::{Table, presets};
 use serde_json::Value;
 use tickover_core::execution::ExecutionStatus;
@@ -11,7 +9,7 @@ use tickover_wire::answer::{
 };
 use tickover_wire::{Instant, Length};
 
-use crate::show::{count, excerpt, instant, next, words};
+use crate::show::{count, excerpt, field, instant, next, words};
 
 /// Most characters in the details column of a timeline's row.
 const DETAIL_CHARS: usize = 100;
@@ -19,10 +17,7 @@ const DETAIL_CHARS: usize = 100;
 /// One execution with all its fields.
 pub(crate) fn execution(execution: &ExecutionView) -> String {
     let mut text = String::new();
-    let mut line = |name: &str, value: &str| {
-        // Writing to a string can't fail.
-        let _ = writeln!(text, "{name:<16}{value}");
-    };
+    let mut line = |name: &str, value: &str| field(&mut text, name, value);
     line("execution", execution.id.as_str());
     line("workflow", execution.workflow.as_str());
     line("queue", execution.queue.as_str());
