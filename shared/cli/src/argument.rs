@@ -1,6 +1,7 @@
 //! The parsing of arguments. The types of `tickover-wire` check the values, so the command line and the API accept the
 //! same.
 
+use std::fmt;
 use std::io::Read as _;
 
 use anyhow::Context as _;
@@ -11,6 +12,30 @@ use tickover_core::error::Reject;
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_wire::{Instant, Label, Labels, Verbatim, Words, read};
+
+/// Options that contradict each other: wrong usage, whatever the system is.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Checks the bounds of a period.
+pub(crate) fn period(from: Option<Instant>, before: Option<Instant>) -> Result<(), Usage> {
+    match (from, before) {
+        (Some(from), Some(before)) if from.0 >= before.0 => Err(Usage(format!(
+            "no instant is from {} on and before {}",
+            from.to_rfc3339(),
+            before.to_rfc3339()
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// Makes an argument parser from a type's `parse` function.
 pub(crate) fn name<N, E: std::fmt::Display>(

@@ -3,11 +3,13 @@
 mod show;
 
 use clap::Subcommand;
+use serde_json::value::to_raw_value;
 use tickover::Client;
-use tickover_core::id::CronId;
-use tickover_wire::CronText;
+use tickover_core::id::{CronId, QueueName, WorkflowName};
+use tickover_core::payload::Json;
 use tickover_wire::answer::CronView;
-use tickover_wire::request::{CronRequest, PageQuery};
+use tickover_wire::request::{CronRequest, PageQuery, StartRequest};
+use tickover_wire::{CronText, Verbatim};
 
 use crate::argument::{self, name};
 use crate::page;
@@ -34,6 +36,8 @@ pub(crate) enum CronCommand {
 
 /// Options of `tickover cron create`. Durations are like `30s` or `1h 30m`.
 #[derive(clap::Args, Debug)]
+#[group(skip)]
+#[command(group = clap::ArgGroup::new("work").required(true))]
 pub(crate) struct CreateArgs {
     /// The cron's id; repeating the call with an id is idempotent; random by default
     #[arg(long, value_parser = name(CronId::parse))]
@@ -49,12 +53,21 @@ pub(crate) struct CreateArgs {
     every: Option<String>,
     /// The task to schedule at each occurrence, as JSON like `{"queue": "mail", "kind": "report"}`; `-` reads it from
     /// standard input. In its id, `{occurrence}` is replaced by the instant
-    #[arg(long, value_name = "JSON", required_unless_present = "execution", conflicts_with = "execution")]
+    #[arg(long, value_name = "JSON", group = "work")]
     task: Option<String>,
     /// The execution to start at each occurrence, as JSON like `{"workflow": "report"}`; `-` reads it from standard
     /// input
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", group = "work")]
     execution: Option<String>,
+    /// The workflow to start at each occurrence, instead of --execution
+    #[arg(long, value_parser = name(WorkflowName::parse), group = "work")]
+    workflow: Option<WorkflowName>,
+    /// The workflow's input as JSON; `-` reads it from standard input
+    #[arg(long, value_name = "JSON", requires = "workflow", conflicts_with_all = ["task", "execution"])]
+    input: Option<String>,
+    /// The queue of the workflow's workers; `workflows` by default
+    #[arg(long, value_parser = name(QueueName::parse), requires = "workflow", conflicts_with_all = ["task", "execution"])]
+    queue: Option<QueueName>,
     /// What to do with an occurrence while an earlier run is open: `skip`, `buffer_one`, `buffer_all`, `allow_all`,
     /// `cancel_other` or `terminate_other`
     #[arg(long, value_name = "POLICY")]
@@ -125,13 +138,17 @@ pub(crate) async fn run(command: CronCommand, client: &Client) -> anyhow::Result
 }
 
 async fn create(args: CreateArgs, client: &Client) -> anyhow::Result<()> {
+    let execution = match args.workflow {
+        Some(workflow) => Some(start_of(workflow, args.queue, args.input.as_deref())?),
+        None => argument::json(args.execution.as_deref(), "the execution")?,
+    };
     let request = CronRequest {
         id: args.id.clone(),
         cron: args.cron.map(CronText),
         time_zone: args.time_zone,
         every: argument::field("every", args.every.as_deref())?,
         task: argument::json(args.task.as_deref(), "the task")?,
-        execution: argument::json(args.execution.as_deref(), "the execution")?,
+        execution,
         overlap: argument::field("overlap", args.overlap.as_deref())?,
         missed: argument::field("missed", args.missed.as_deref())?,
         jitter: argument::field("jitter", args.jitter.as_deref())?,
@@ -144,6 +161,17 @@ async fn create(args: CreateArgs, client: &Client) -> anyhow::Result<()> {
         Some(_) | None => client.api().create_cron(&request).await?,
     };
     shown(&made.cron, args.json)
+}
+
+/// The start of a workflow, as `tickover start` sends it.
+fn start_of(
+    workflow: WorkflowName,
+    queue: Option<QueueName>,
+    input: Option<&str>,
+) -> anyhow::Result<Verbatim> {
+    let input = argument::json(input, "the input")?;
+    let start = StartRequest { queue, input, ..StartRequest::new(workflow) };
+    Ok(Verbatim(Json::from(to_raw_value(&start)?)))
 }
 
 async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {

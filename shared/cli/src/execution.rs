@@ -109,9 +109,9 @@ pub(crate) struct ListArgs {
     /// otherwise only failed and timed-out ones
     #[arg(value_parser = name(WorkflowName::parse))]
     workflow: Option<WorkflowName>,
-    /// Only those with this status: pending, running, waiting, paused, completed, failed, `timed_out`, cancelled
-    #[arg(long, value_parser = argument::word::<ExecutionStatus>)]
-    status: Option<ExecutionStatus>,
+    /// Only those with this status, or one of several, as in `waiting,pending`: pending, running, waiting, paused, completed, failed, `timed_out`, cancelled
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = argument::word::<ExecutionStatus>)]
+    status: Vec<ExecutionStatus>,
     /// Only those with this label
     #[arg(long, value_name = "NAME=VALUE", value_parser = argument::wanted_label)]
     label: Option<Label>,
@@ -239,10 +239,11 @@ fn changed(answer: &ExecutionChangeAnswer) -> anyhow::Result<()> {
 }
 
 async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
+    argument::period(args.started_from, args.started_before)?;
     let found = page::entries(args.limit, async |limit, cursor| {
         let query = ExecutionsQuery {
             workflow: args.workflow.clone(),
-            status: args.status.map(|status| Statuses(vec![status])),
+            status: (!args.status.is_empty()).then(|| Statuses(args.status.clone())),
             include_timed_out: None,
             label: args.label.clone(),
             error: args.error.clone().map(FailureCode),

@@ -1,11 +1,12 @@
 //! Options that limit and order the starts of tasks and executions.
 
 use anyhow::Context as _;
+use tickover_core::duration::Millis;
 use tickover_core::id::FlowKey;
 use tickover_wire::PriorityWord;
 use tickover_wire::request::{Concurrency, Debounce, Rate, Unique};
 
-use crate::argument;
+use crate::argument::{self, Usage};
 
 /// What a task or an execution asks of flow control.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -77,6 +78,11 @@ impl FlowArgs {
         let at_most = argument::field("debounce.at_most", self.debounce_at_most.as_deref())?;
         let (wait, at_most) =
             wait.zip(at_most).context("--debounce needs --debounce-wait and --debounce-at-most")?;
+        let (quiet, latest) = (Millis::from(wait), Millis::from(at_most));
+        if latest < quiet {
+            let message = format!("--debounce-at-most {latest} is less than --debounce-wait {quiet}");
+            return Err(Usage(message).into());
+        }
         Ok(Some(Debounce { key, wait, at_most }))
     }
 }

@@ -15,9 +15,9 @@ pub(crate) struct ListArgs {
     /// Only tasks of this queue
     #[arg(long, value_parser = name(QueueName::parse))]
     queue: Option<QueueName>,
-    /// Only tasks with this status: pending, running, completed, failed, `timed_out`, cancelled, skipped
-    #[arg(long, value_parser = argument::word::<Status>)]
-    status: Option<Status>,
+    /// Only tasks with this status, or one of several, as in `pending,running`: pending, running, completed, failed, `timed_out`, cancelled, skipped
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = argument::word::<Status>)]
+    status: Vec<Status>,
     /// Only tasks of this kind
     #[arg(long, value_parser = name(TaskKind::parse))]
     kind: Option<TaskKind>,
@@ -43,8 +43,9 @@ pub(crate) struct ListArgs {
 
 /// Prints a table of tasks.
 pub(crate) async fn run(args: ListArgs, client: &Client) -> anyhow::Result<()> {
+    argument::period(args.created_from, args.created_before)?;
     let tasks = page::entries(args.limit, async |limit, cursor| {
-        let status = args.status.map(|status| Statuses(vec![status]));
+        let status = (!args.status.is_empty()).then(|| Statuses(args.status.clone()));
         let query = TasksQuery {
             queue: args.queue.clone(),
             status,

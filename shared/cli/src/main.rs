@@ -42,6 +42,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tickover_service::telemetry::{self, LogFormat};
 
+/// The exit status after wrong usage, as clap has it.
+const WRONG_USAGE: u8 = 2;
 const ABOUT: &str = "Durable tasks on Lambda, DynamoDB and SQS";
 
 /// The command line.
@@ -133,7 +135,7 @@ async fn main() -> ExitCode {
             if let Some(advice) = system::advice(&error) {
                 show::say(&format!("help: {advice}"));
             }
-            ExitCode::FAILURE
+            if error.is::<argument::Usage>() { WRONG_USAGE.into() } else { ExitCode::FAILURE }
         }
     }
 }

@@ -14,7 +14,7 @@ use tickover_wire::request::{
 };
 use tickover_wire::{FailureCode, Instant, Label, Verbatim, Word};
 
-use crate::argument::{self, name};
+use crate::argument::{self, Usage, name};
 use crate::page;
 use crate::show::{answer, instant, print, say};
 
@@ -71,7 +71,7 @@ pub(crate) struct OnExecutionsArgs {
     #[arg(long, value_parser = name(WorkflowName::parse))]
     workflow: Option<WorkflowName>,
     /// Only those with this status; may be repeated
-    #[arg(long = "status", value_name = "STATUS", value_parser = argument::word::<ExecutionStatus>)]
+    #[arg(long = "status", value_name = "STATUS", value_delimiter = ',', value_parser = argument::word::<ExecutionStatus>)]
     statuses: Vec<ExecutionStatus>,
     /// Only those that were started at this instant or later (RFC 3339, such as 2026-01-31T08:00:00Z)
     #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
@@ -105,7 +105,7 @@ pub(crate) struct OnTasksArgs {
     #[arg(long, value_parser = name(TaskKind::parse))]
     kind: Option<TaskKind>,
     /// Only those with this status; may be repeated
-    #[arg(long = "status", value_name = "STATUS", value_parser = argument::word::<Status>)]
+    #[arg(long = "status", value_name = "STATUS", value_delimiter = ',', value_parser = argument::word::<Status>)]
     statuses: Vec<Status>,
     /// Only those that were scheduled at this instant or later (RFC 3339, such as 2026-01-31T08:00:00Z)
     #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
@@ -143,7 +143,11 @@ pub(crate) async fn run(command: OperationCommand, client: &Client) -> anyhow::R
     let api = client.api();
     match command {
         OperationCommand::OnExecutions(args) => {
+            argument::period(args.started_from, args.started_before)?;
             let OnExecutionsArgs { action, event, payload, .. } = *args;
+            if event.is_some() && action != Action::SendEvent {
+                return Err(Usage(format!("--event is for send-event, not for {}", action.as_str())).into());
+            }
             let selection = ExecutionSelection {
                 ids: some(args.ids),
                 workflow: args.workflow,
@@ -160,6 +164,7 @@ pub(crate) async fn run(command: OperationCommand, client: &Client) -> anyhow::R
             start(&request, &args.new, client).await
         }
         OperationCommand::OnTasks(args) => {
+            argument::period(args.created_from, args.created_before)?;
             let selection = TaskSelection {
                 ids: some(args.ids),
                 queue: args.queue,

@@ -17,6 +17,9 @@ use crate::argument::{self, duration, label, name};
 use crate::flow::FlowArgs;
 use crate::{execution, show};
 
+/// After this long without a worker, `--wait` says so.
+const UNTAKEN_AFTER: Millis = Millis::from_secs(2);
+
 /// Options of `tickover start`. Durations are like `30s` or `1h 30m`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct StartArgs {
@@ -110,14 +113,33 @@ async fn until_ended(
     client: &Client,
 ) -> anyhow::Result<ExecutionView> {
     let until = SystemClock.now().plus(wait);
+    let mut at_once = UNTAKEN_AFTER;
     while execution.is_live() {
         let left = until.since(SystemClock.now());
         if left.is_zero() {
             show::say(&format!("{} hasn't ended after {wait}", execution.id));
             break;
         }
-        // The server answers after `wait` at the latest. It allows `WAIT_MAX` for one call.
-        execution = client.api().execution(&execution.id, left.min(WAIT_MAX)).await?.execution;
+        // The server answers after this time at the latest.
+        execution = client.api().execution(&execution.id, left.min(at_once)).await?.execution;
+        if at_once == UNTAKEN_AFTER {
+            untaken(&execution);
+        }
+        at_once = WAIT_MAX;
     }
     Ok(execution)
+}
+
+/// Says that no worker has taken an execution, or that none of its queue knows its workflow.
+fn untaken(execution: &ExecutionView) {
+    let ExecutionView { workflow, queue, .. } = execution;
+    if let Some(stuck) = &execution.stuck {
+        show::say(&format!("no worker can continue it: {}: {}", stuck.code, stuck.message));
+    } else if execution.next.what == "waits_for_worker"
+        && execution.completed_steps.is_none_or(|steps| steps == 0)
+    {
+        show::say(&format!(
+            "no worker has taken it yet: one with the workflow {workflow} must listen to the queue {queue}"
+        ));
+    }
 }

@@ -26,7 +26,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::{Capability, QueueName, WorkerName};
 use tickover_core::limits::{LEASE_RANGE, WAIT_MAX, WORKER_MAX};
 
-use crate::argument::{duration, duration_or_zero, name};
+use crate::argument::{Usage, duration, duration_or_zero, name};
 use crate::show::say;
 use crate::system::Place;
 
@@ -109,6 +109,13 @@ pub(crate) async fn run(args: WorkArgs, client: Client, place: Place) -> anyhow:
         max_tasks: args.max_tasks,
         idle_exit: args.idle_exit.map(Duration::from),
     };
+    if let Some(every) = args.heartbeat.filter(|every| *every >= args.lease) {
+        let lease = args.lease;
+        let message = format!(
+            "a lease of {lease} is lost before a heartbeat after {every}: --heartbeat must be less than --lease"
+        );
+        return Err(Usage(message).into());
+    }
     let heartbeat_every = args.heartbeat.map_or(Duration::from(args.lease) / 3, Duration::from);
     let worker = Arc::new(Worker {
         client,

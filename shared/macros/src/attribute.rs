@@ -30,6 +30,8 @@ pub(crate) enum Value {
     List(Vec<LitStr>),
     /// `key(name = "text", other = 5)`, or `key(50, name = "text")`
     Parts(Vec<Part>),
+    /// `key = 3`: no key takes it.
+    Other,
 }
 
 /// One of the values in a key's parentheses.
@@ -151,6 +153,10 @@ impl Value {
         if input.peek(LitStr) {
             return input.parse().map(Self::Text);
         }
+        // The key is checked before its value: its own name may be the mistake.
+        if input.peek(Lit) {
+            return input.parse::<Lit>().map(|_| Self::Other);
+        }
         if input.peek(Ident) || input.peek(Token![::]) || input.peek(Token![crate]) {
             return input.call(Path::parse_mod_style).map(Self::Path);
         }
@@ -163,7 +169,7 @@ impl Entry {
     pub(crate) fn text(&self, example: &str) -> Result<&LitStr> {
         match &self.value {
             Value::Text(text) => Ok(text),
-            Value::Nothing | Value::Path(_) | Value::List(_) | Value::Parts(_) => {
+            Value::Nothing | Value::Path(_) | Value::List(_) | Value::Parts(_) | Value::Other => {
                 Err(self.expected(&format!("`{} = \"{example}\"`", self.key)))
             }
         }
@@ -173,7 +179,7 @@ impl Entry {
     pub(crate) fn path(&self) -> Result<&Path> {
         match &self.value {
             Value::Path(path) => Ok(path),
-            Value::Nothing | Value::Text(_) | Value::List(_) | Value::Parts(_) => {
+            Value::Nothing | Value::Text(_) | Value::List(_) | Value::Parts(_) | Value::Other => {
                 Err(self.expected(&format!("a function without quotes: `{} = refund`", self.key)))
             }
         }
@@ -183,9 +189,12 @@ impl Entry {
     pub(crate) fn list(&self, example: &str) -> Result<&[LitStr]> {
         match &self.value {
             Value::List(texts) if !texts.is_empty() => Ok(texts),
-            Value::List(_) | Value::Parts(_) | Value::Nothing | Value::Text(_) | Value::Path(_) => {
-                Err(self.expected(&format!("`{}(\"{example}\")`, one or more", self.key)))
-            }
+            Value::List(_)
+            | Value::Parts(_)
+            | Value::Nothing
+            | Value::Text(_)
+            | Value::Path(_)
+            | Value::Other => Err(self.expected(&format!("`{}(\"{example}\")`, one or more", self.key))),
         }
     }
 
@@ -193,7 +202,7 @@ impl Entry {
     pub(crate) fn parts(&self, example: &str) -> Result<&[Part]> {
         match &self.value {
             Value::Parts(parts) => Ok(parts),
-            Value::List(_) | Value::Nothing | Value::Text(_) | Value::Path(_) => {
+            Value::List(_) | Value::Nothing | Value::Text(_) | Value::Path(_) | Value::Other => {
                 Err(self.expected(&format!("`{}({example})`", self.key)))
             }
         }
@@ -203,7 +212,7 @@ impl Entry {
     pub(crate) fn flag(&self) -> Result<bool> {
         match &self.value {
             Value::Nothing => Ok(true),
-            Value::Text(_) | Value::Path(_) | Value::List(_) | Value::Parts(_) => {
+            Value::Text(_) | Value::Path(_) | Value::List(_) | Value::Parts(_) | Value::Other => {
                 let message = format!("`{}` takes no value: write it alone", self.key);
                 Err(Error::new(self.key.span(), message))
             }

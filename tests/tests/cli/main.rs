@@ -16,3 +16,4 @@ mod results;
 mod scene;
 mod stopping;
 mod time;
+mod usage;

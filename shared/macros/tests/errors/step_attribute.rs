@@ -165,4 +165,9 @@ async fn name_of_another_system() -> tickover::Result<()> {
     Ok(())
 }
 
+#[tickover::step(retries = 3)]
+async fn name_of_another_system_with_its_value() -> tickover::Result<()> {
+    Ok(())
+}
+
 fn main() {}

@@ -10,8 +10,9 @@ use tickover_core::error::Reject;
 /// How similar two names must be, from 0 to 1, so that the error suggests one for the other.
 const ALIKE: f64 = 0.8;
 
-/// Options of attributes in code, with their names in requests.
-const IN_CODE: [(&str, &str); 4] = [
+/// Names in code and in other systems, with their names in requests.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("retries", "max_attempts"),
     ("scope", "timeout_scope"),
     ("attempt_timeout", "start_to_close_timeout"),
     ("heartbeat", "heartbeat_timeout"),
@@ -157,8 +158,8 @@ impl Error for Fault {
             .filter(|(alike, _)| *alike >= ALIKE)
             .max_by(|(one, _), (other, _)| one.total_cmp(other))
             .map(|(_, known)| known);
-        let in_code = IN_CODE.iter().find(|(word, field)| *word == name && known.contains(field));
-        let nearest = in_code.map(|(_, field)| *field).or(alike);
+        let elsewhere = ELSEWHERE.iter().find(|(word, field)| *word == name && known.contains(field));
+        let nearest = elsewhere.map(|(_, field)| *field).or(alike);
         Self { path: Some(excerpt(name)), problem: Problem::Unknown { nearest }, found: None }
     }
 

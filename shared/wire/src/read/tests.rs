@@ -56,6 +56,7 @@ fn a_wrong_value_is_refused_with_what_belongs_there_and_its_own_text() {
             &format!("retry.delay[1]: {SPAN} `2x`: the unit `x` is unknown"),
         ),
         ("retry", r#"{"attempts":3}"#, "retry.attempts: unknown field; did you mean `max_attempts`?"),
+        ("retry", r#"{"retries":3}"#, "retry.retries: unknown field; did you mean `max_attempts`?"),
         (
             "retry",
             r#"{"backoff":1,"maxDelay":1}"#,
