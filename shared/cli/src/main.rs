@@ -80,6 +80,9 @@ enum Command {
     /// the command gets SIGTERM and, after the grace period, SIGKILL. After the first Ctrl-C or SIGTERM the worker
     /// finishes its running tasks and claims no new ones; after the second it ends the commands and releases the tasks.
     Work(work::WorkArgs),
+    /// Ends what a killed worker leaves behind: see `work::guard`
+    #[command(hide = true)]
+    GuardCommands,
     /// Schedule a task
     Task(Box<task::TaskArgs>),
     /// Start an execution of a workflow and optionally wait for its result
@@ -152,6 +155,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let (client, place) = system.for_worker(args.direct).await?;
             return work::run(args, client, place).await;
         }
+        Command::GuardCommands => work::guard::run(),
         Command::Task(args) => task::run(*args, &system.client().await?).await?,
         Command::Start(args) => return start::run(*args, &system.client().await?).await,
         Command::Event(args) => event::run(args, &system.client().await?).await?,

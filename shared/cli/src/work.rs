@@ -1,12 +1,14 @@
 //! `tickover work`: makes any program a worker. It runs the command once for each claimed task.
 //!
 //! `pool` claims tasks, and `attempt` runs one from its claim to its report. In it, `process` is the running command,
-//! `sign` reads its signs of life, `lease` sends the heartbeats, and `report` sends the outcome.
+//! `sign` reads its signs of life, `lease` sends the heartbeats, `report` sends the outcome, and `guard` ends the commands of
+//! a worker that was killed.
 
 mod attempt;
 mod backoff;
 mod capture;
 mod claim_failures;
+pub(crate) mod guard;
 mod lease;
 mod pool;
 mod process;
@@ -30,6 +32,7 @@ use crate::argument::{Usage, duration, duration_or_zero, name};
 use crate::show::say;
 use crate::system::Place;
 
+use guard::Guard;
 use pool::{Bounds, Pool};
 use stop::Stop;
 use tally::Heartbeats;
@@ -97,6 +100,7 @@ struct Worker {
     heartbeat_every: Option<Duration>,
     grace: Duration,
     heartbeats: Heartbeats,
+    guard: Guard,
 }
 
 /// Runs until it is asked to stop or has reached a limit.
@@ -128,6 +132,7 @@ pub(crate) async fn run(args: WorkArgs, client: Client, place: Place) -> anyhow:
         heartbeat_every: (!heartbeat_every.is_zero()).then_some(heartbeat_every),
         grace: args.grace.into(),
         heartbeats: Heartbeats::default(),
+        guard: Guard::start(),
     });
     let (name, queue, place) = (&worker.name, &worker.queue, &worker.place);
     say(&format!("worker {name} claims tasks of queue {queue} at {place}, {concurrency} at once"));

@@ -114,7 +114,8 @@ function live(load, draw, everyMs, signal) {
     running ??= once().finally(() => { running = null; });
     await running;
     if (signal.aborted || (everyMs === null && failures === 0)) return;
-    timer = setTimeout(document.hidden ? wait : again, pause());
+    // Whether the page is visible counts when the time has come: it may change until then.
+    timer = setTimeout(() => (document.hidden ? wait() : again()), pause());
   };
   const wait = () => document.addEventListener('visibilitychange', again, { once: true, signal });
   signal.addEventListener('abort', () => clearTimeout(timer));

@@ -22,9 +22,6 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 const ATTEMPT: Duration = Duration::from_secs(4);
 /// Timeout of all its tries together.
 const OPERATION: Duration = Duration::from_secs(10);
-/// A long poll for messages takes up to 20 s, which is not a failure.
-const LONG_POLL_ATTEMPT: Duration = Duration::from_secs(25);
-const LONG_POLL_OPERATION: Duration = Duration::from_secs(30);
 
 /// The configuration inside Lambda, where the environment has all that is needed. The SDK's own search would also read
 /// files and ask containers and other services, and its code would be in every function's archive.
@@ -59,13 +56,6 @@ pub(crate) fn adapted(aws: SdkConfig) -> impl FnOnce(AwsEnvironment, Arc<Skew>) 
         let aws = aws.into_builder().http_client(http).retry_config(retries());
         ready(aws.timeout_config(timeouts(ATTEMPT, OPERATION)).build())
     }
-}
-
-/// A client for queues, whose timeouts allow long polls.
-pub(crate) fn queues(aws: &SdkConfig) -> aws_sdk_sqs::Client {
-    let timeouts = timeouts(LONG_POLL_ATTEMPT, LONG_POLL_OPERATION);
-    let config = aws_sdk_sqs::config::Builder::from(aws).timeout_config(timeouts).build();
-    aws_sdk_sqs::Client::from_conf(config)
 }
 
 fn retries() -> RetryConfig {

@@ -157,7 +157,8 @@ async fn connect<F: Future<Output = SdkConfig>>(
     }
     let store = DynamoStore::new(aws_sdk_dynamodb::Client::new(&aws), &config.table).listing(config.listed);
     let store: Arc<dyn Store> = Arc::new(store);
-    let queue = SqsQueue::new(aws::queues(&aws), config.queue_urls()).finding(config.any_queue.clone());
+    let queue =
+        SqsQueue::new(aws_sdk_sqs::Client::new(&aws), config.queue_urls()).finding(config.any_queue.clone());
     let ports = Ports {
         store: Arc::clone(&store),
         queue: Arc::new(queue),

@@ -6,9 +6,11 @@ mod sending;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry, QueueAttributeName,
 };
@@ -31,10 +33,26 @@ const LISTED_AT_ONCE: i32 = 1_000;
 /// Requests of one call that are in progress at the same time.
 const REQUESTS_AT_ONCE: usize = 4;
 
+/// Timeout of one try to receive messages. A long poll takes up to 20 s, which is not a failure.
+const LONG_POLL_ATTEMPT: Duration = Duration::from_secs(25);
+/// Timeout of all its tries together.
+const LONG_POLL_OPERATION: Duration = Duration::from_secs(30);
+
+/// The same client with timeouts that allow long polls. All other calls keep theirs: a send that hangs is tried again soon.
+fn polling(client: &Client) -> Client {
+    let timeouts = TimeoutConfig::builder()
+        .operation_attempt_timeout(LONG_POLL_ATTEMPT)
+        .operation_timeout(LONG_POLL_OPERATION)
+        .build();
+    Client::from_conf(client.config().to_builder().timeout_config(timeouts).build())
+}
+
 /// SQS queues by their logical names. Those that are found by their names may have class queues.
 #[derive(Clone, Debug)]
 pub struct SqsQueue {
     client: Client,
+    /// For receiving only.
+    polling: Client,
     urls: BTreeMap<QueueName, String>,
     pattern: Option<QueuePattern>,
     /// The queues of the pattern that this process has found.
@@ -45,7 +63,8 @@ pub struct SqsQueue {
 impl SqsQueue {
     /// The queues at these URLs, and no others. They have no class queues.
     pub fn new(client: Client, urls: BTreeMap<QueueName, String>) -> Self {
-        Self { client, urls, pattern: None, found: Arc::default(), classes: Arc::default() }
+        let polling = polling(&client);
+        Self { client, polling, urls, pattern: None, found: Arc::default(), classes: Arc::default() }
     }
 
     /// Every queue of this pattern as well: SQS says which of them exist.

@@ -46,3 +46,47 @@ async fn distances_in_time_count_by_the_servers_clock() {
     })
     .await;
 }
+
+/// Lets the page believe that its tab is hidden or visible, counts its loads, and can hide the tab during a load.
+const TAB: &str = "(() => {
+    const load = window.fetch;
+    Object.assign(window, {
+        loads: 0,
+        hides: false,
+        show: (visible) => {
+            Object.defineProperty(document, 'hidden', { configurable: true, value: !visible });
+            document.dispatchEvent(new Event('visibilitychange'));
+        },
+        fetch: (...all) => {
+            window.loads += 1;
+            if (window.hides) window.show(false);
+            return load(...all);
+        },
+        later: () => new Promise((resolve) => setTimeout(() => resolve(true), 2500)),
+    });
+})()";
+
+#[tokio::test]
+async fn a_page_goes_on_after_its_tab_was_hidden_for_a_moment_or_for_long() {
+    let site = Site::empty().await;
+    browse(&site.url(), async |browser| {
+        browser.open("#/").await;
+        browser.sees("tasks wait").await;
+        browser.value(TAB).await;
+        // For a moment: it is visible again before the next load is due.
+        browser.value("window.hides = true").await;
+        browser.until("document.hidden").await;
+        browser.value("(window.hides = false, window.show(true), window.loads = 0)").await;
+        browser.until("window.loads > 0").await;
+        // For longer: nothing is loaded meanwhile.
+        browser.value("window.show(false)").await;
+        browser.value("window.later()").await;
+        browser.value("window.loads = 0").await;
+        browser.value("window.later()").await;
+        assert_eq!(browser.value("window.loads").await, 0);
+        site.task("mail-1", &json!({})).await;
+        browser.value("window.show(true)").await;
+        browser.until("document.querySelector('.tile .number').textContent === '1'").await;
+    })
+    .await;
+}

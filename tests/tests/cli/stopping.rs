@@ -123,3 +123,15 @@ async fn a_server_that_says_it_listens_ends_well_when_it_is_asked_to_stop() {
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     }
 }
+
+#[tokio::test]
+async fn the_commands_of_a_worker_that_is_killed_end_with_what_they_have_started() {
+    let scene = Scene::start().await;
+    let script = r#"sleep 1000 & echo $! > "$DIR/child"; echo $$ > "$DIR/pid"; wait"#;
+    let worker = scene.worker(&[], script);
+    scene.schedule_plain("long").await;
+    let (child, pid) = (scene.file("child").await, scene.file("pid").await);
+    worker.signal("KILL").await.expect("a signal");
+    is_gone(&pid).await;
+    is_gone(&child).await;
+}

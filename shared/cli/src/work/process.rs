@@ -20,6 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Worker;
 use super::capture::{Capture, Keep};
+use super::guard::Guarded;
 use super::sign::Signs;
 
 /// Bytes of standard error that a failed attempt reports.
@@ -36,6 +37,7 @@ pub(super) struct Process {
     group: Pid,
     stdout: Capture,
     stderr: Capture,
+    _guarded: Guarded,
     /// It stays open when the command closes its output.
     signs: Arc<watch::Sender<Signs>>,
 }
@@ -71,6 +73,8 @@ impl Process {
         environment(&mut command, worker, task);
         let mut child = command.spawn()?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(io::ErrorKind::NotFound)?;
+        let group = Pid::from_raw(pid);
+        let guarded = worker.guard.keep(group);
         let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
         if let (Some(mut stdin), Some(input)) = (child.stdin.take(), &task.input) {
@@ -83,7 +87,8 @@ impl Process {
         let signs = Arc::new(watch::Sender::new(Signs::default()));
         Ok(Self {
             child,
-            group: Pid::from_raw(pid),
+            group,
+            _guarded: guarded,
             stdout: Capture::of(stdout, Keep::All(Limits::default().payload_bytes), Arc::clone(&signs)),
             stderr: Capture::of(stderr, Keep::Tail(ERROR_TAIL_BYTES), Arc::clone(&signs)),
             signs,

@@ -89,7 +89,7 @@ impl SqsQueue {
         asked: Asked,
     ) -> Result<Vec<Received>, QueueError> {
         let request = self
-            .client
+            .polling
             .receive_message()
             .queue_url(&*place.url)
             .max_number_of_messages(i32::try_from(asked.max.clamp(1, CLAIM_MAX)).unwrap_or(1))

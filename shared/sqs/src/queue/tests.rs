@@ -11,6 +11,7 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
+use tickover_core::limits::WAIT_MAX;
 
 use super::*;
 
@@ -271,4 +272,15 @@ async fn a_listed_queue_and_an_impossible_name_are_not_asked_for() {
     for name in [QueueName::parse("a.b").unwrap(), QueueName::events()] {
         assert!(!queue.knows(&name) && !queue.open(&name).await.unwrap(), "{name}");
     }
+}
+
+#[test]
+fn only_receiving_may_take_as_long_as_a_long_poll() {
+    let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_secs(10)).build();
+    let config = aws_sdk_sqs::Config::builder().behavior_version(BehaviorVersion::latest());
+    let queue = SqsQueue::new(Client::from_conf(config.timeout_config(timeouts).build()), BTreeMap::new());
+    let timeout =
+        |client: &Client| client.config().timeout_config().and_then(TimeoutConfig::operation_timeout);
+    assert_eq!(timeout(&queue.client), Some(Duration::from_secs(10)));
+    assert!(timeout(&queue.polling) > Some(WAIT_MAX.into()));
 }
