@@ -5,11 +5,29 @@ use lambda_http::request::RequestContext;
 use lambda_http::tower::ServiceExt as _;
 use lambda_http::tower::util::MapRequest;
 use lambda_http::{Request, RequestExt as _};
+use tickover_api::RouteKey;
 use tickover_service::Service;
 
 /// The routes of the HTTP API as a Lambda handler.
 pub(crate) fn routes(service: Service) -> MapRequest<Router, fn(Request) -> Request> {
-    tickover_api::router(service).map_request(without_stage)
+    tickover_api::router(service).map_request(as_it_came)
+}
+
+/// The request as the routes know it: without the stage, and with the route by which it came.
+fn as_it_came(request: Request) -> Request {
+    let mut request = without_stage(request);
+    if let Some(key) = route_key(&request) {
+        request.extensions_mut().insert(RouteKey(key));
+    }
+    request
+}
+
+/// The key of the route of an HTTP API. A function URL has the same form of event, and no routes.
+fn route_key(request: &Request) -> Option<String> {
+    let Some(RequestContext::ApiGatewayV2(context)) = request.request_context_ref() else { return None };
+    let domain = context.domain_name.as_deref().unwrap_or_default();
+    let is_function_url = domain.contains(".lambda-url.");
+    context.route_key.clone().filter(|_| !is_function_url)
 }
 
 /// Removes the stage from the path. The stage depends on the deployment, and the routes don't know it.

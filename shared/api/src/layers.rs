@@ -1,4 +1,4 @@
-//! The layers around all routes: the log line, the catching of panics, and problems for unknown paths and methods.
+//! The layers around all routes: the log line, the catching of panics, the check of operators' calls, and problems for unknown paths and methods.
 
 use std::any::Any;
 use std::time::Instant;
@@ -13,15 +13,34 @@ use tickover_service::to_end::to_end;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::problem::Problem;
+use crate::routes::OPERATORS_ROUTES;
 
 /// Puts the layers around a router that has all its routes.
 pub(crate) fn layered(router: Router) -> Router {
     router
         .fallback(async || Problem::no_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
+        .layer(middleware::from_fn(by_its_own_route))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(log))
         .layer(middleware::from_fn(until_the_end))
+}
+
+/// The key of the route by which an HTTP API of API Gateway let a request in, as an extension of the request. Without it,
+/// nothing distinguishes operators' calls from others: a local server, or a function URL.
+#[derive(Clone, Debug)]
+pub struct RouteKey(pub String);
+
+/// Refuses an operator's call that came by another route than its own: that route may need less of the caller.
+async fn by_its_own_route(request: Request, next: Next) -> Response {
+    let came_by = request.extensions().get::<RouteKey>();
+    if let (Some(RouteKey(came_by)), Some(route)) = (came_by, request.extensions().get::<MatchedPath>()) {
+        let own = format!("{} {}", request.method(), route.as_str());
+        if *came_by != own && OPERATORS_ROUTES.contains(&own.as_str()) {
+            return Problem::foreign_route().into_response();
+        }
+    }
+    next.run(request).await
 }
 
 /// Carries a request that changes something out to its end, also when its caller has gone. A claim isn't: nobody would get

@@ -25,8 +25,10 @@ mod routes;
 
 pub use answer::Answer;
 pub use body::{BODY_BYTES_MAX, check};
+#[cfg(feature = "http")]
+pub use layers::RouteKey;
 #[cfg(feature = "schema")]
 pub use openapi::document;
 pub use problem::Problem;
 #[cfg(feature = "http")]
-pub use routes::router;
+pub use routes::{OPERATORS_ROUTES, router};

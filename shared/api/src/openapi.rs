@@ -67,7 +67,8 @@ pub fn document() -> String {
 const INVALID: (u16, &str) = (400, "`invalid_request`: `field` says what is wrong.");
 const FORBIDDEN: (u16, &str) = (
     403,
-    "`foreign_machine`, `foreign_host` or `foreign_origin`, from a local server: the call comes from another machine, or may come from a page of another site.",
+    "`foreign_machine`, `foreign_host` or `foreign_origin`, from a local server: the call comes from another machine, or may come from a page of another site. \
+     `foreign_route`, from API Gateway: an operator's call that didn't come by the call's own route.",
 );
 const SLOW: (u16, &str) = (408, "`request_timeout`, from a local server: the body was not sent in time.");
 const ABSENT: (u16, &str) = (404, "`not_found`, `unknown_queue` or `unknown_step`.");

@@ -116,6 +116,12 @@ impl Problem {
         Self::new(405, "method_not_allowed", "Method not allowed", detail)
     }
 
+    pub(crate) fn foreign_route() -> Self {
+        let detail = "this is an operator's call, and it came by a route that isn't the call's own: send the path as \
+            /openapi.json has it";
+        Self::new(403, "foreign_route", "Forbidden", detail)
+    }
+
     pub(crate) fn wrong_media_type(found: &str) -> Self {
         let detail = format!("the request must be sent with content-type: application/json, not as {found}");
         Self::new(415, "unsupported_media_type", "Unsupported media type", detail)

@@ -6,7 +6,6 @@ mod events;
 mod executions;
 mod kinds;
 mod limits;
-mod old_names;
 mod operations;
 mod queues;
 mod system;
@@ -14,8 +13,6 @@ mod tasks;
 mod workers;
 
 use axum::Router;
-use axum::handler::Handler;
-use axum::middleware;
 use axum::routing::{MethodFilter, on};
 use tickover_service::Service;
 #[cfg(feature = "schema")]
@@ -31,30 +28,29 @@ pub fn router(service: Service) -> Router {
     layered(routed().with_state(service))
 }
 
-fn route<H: Handler<T, Service>, T: 'static>(
-    router: Router<Service>,
-    method: MethodFilter,
-    path: &str,
-    handler: H,
-) -> Router<Service> {
-    let served = on(method, handler);
-    let router = match old_names::path(path) {
-        Some(old) => router.route(&old, served.clone().layer(middleware::from_fn(old_names::answer))),
-        None => router,
+/// The only mark that a route may have.
+macro_rules! operators {
+    (operators, $key:expr) => {
+        $key
     };
-    router.route(path, served)
 }
 
-/// Makes the router and the document from one list of handlers.
+/// Makes the router, the document and the list of operators' routes from one list of handlers. An operator's call steers
+/// the work of others, or changes a cron, a limit, or what counts for all tasks of a kind.
 macro_rules! routes {
-    ($($method:ident $path:literal => $module:ident::$handler:ident,)*) => {
+    ($($method:ident $path:literal => $module:ident::$handler:ident $(for $operators:ident)?,)*) => {
         /// The methods and paths of all routes.
         #[cfg(test)]
         pub(crate) const ROUTES: &[(&str, &str)] = &[$((stringify!($method), $path)),*];
 
+        /// The routes of operators' calls, each as its method, a space, and its path with names in braces: the keys of
+        /// these routes in API Gateway. Deployments allow them apart from the others.
+        pub const OPERATORS_ROUTES: &[&str] =
+            &[$($(operators!($operators, concat!(stringify!($method), " ", $path)),)?)*];
+
         fn routed() -> Router<Service> {
             let router = Router::new();
-            $(let router = route(router, MethodFilter::$method, $path, $module::$handler);)*
+            $(let router = router.route($path, on(MethodFilter::$method, $module::$handler));)*
             router
         }
 
@@ -73,7 +69,7 @@ routes! {
     POST "/v1/tasks/batch" => tasks::schedule_batch,
     GET "/v1/tasks/{id}" => tasks::describe,
     POST "/v1/tasks/{id}/cancel" => tasks::cancel,
-    POST "/v1/tasks/{id}/retry" => tasks::retry,
+    POST "/v1/tasks/{id}/retry" => tasks::retry for operators,
     POST "/v1/queues/{queue}/claim" => workers::claim,
     POST "/v1/tasks/{id}/claim" => workers::claim_by_id,
     POST "/v1/tasks/{id}/complete" => workers::complete,
@@ -87,46 +83,46 @@ routes! {
     POST "/v1/callbacks/{token}/heartbeat" => callbacks::heartbeat,
     GET "/v1/queues" => queues::queues,
     GET "/v1/queues/{queue}" => queues::queue,
-    POST "/v1/queues/{queue}/pause" => queues::pause,
-    POST "/v1/queues/{queue}/resume" => queues::resume,
+    POST "/v1/queues/{queue}/pause" => queues::pause for operators,
+    POST "/v1/queues/{queue}/resume" => queues::resume for operators,
     GET "/v1/queues/{queue}/kinds" => kinds::list,
     GET "/v1/queues/{queue}/kinds/{kind}" => kinds::describe,
-    PUT "/v1/queues/{queue}/kinds/{kind}" => kinds::set,
-    DELETE "/v1/queues/{queue}/kinds/{kind}" => kinds::delete,
+    PUT "/v1/queues/{queue}/kinds/{kind}" => kinds::set for operators,
+    DELETE "/v1/queues/{queue}/kinds/{kind}" => kinds::delete for operators,
     GET "/v1/limits/{key}" => limits::limit,
-    PUT "/v1/limits/{key}" => limits::set_limit,
-    DELETE "/v1/limits/{key}" => limits::unset_limit,
-    DELETE "/v1/limits/{key}/holders/{holder}" => limits::release_place,
-    DELETE "/v1/limits/{key}/rate" => limits::reset_rate,
+    PUT "/v1/limits/{key}" => limits::set_limit for operators,
+    DELETE "/v1/limits/{key}" => limits::unset_limit for operators,
+    DELETE "/v1/limits/{key}/holders/{holder}" => limits::release_place for operators,
+    DELETE "/v1/limits/{key}/rate" => limits::reset_rate for operators,
     POST "/v1/executions" => executions::start,
     GET "/v1/executions" => executions::list,
     GET "/v1/workflows" => executions::workflows,
     GET "/v1/executions/{id}" => executions::describe,
     POST "/v1/executions/{id}/cancel" => executions::cancel,
-    POST "/v1/executions/{id}/terminate" => executions::terminate,
-    POST "/v1/executions/{id}/pause" => executions::pause,
-    POST "/v1/executions/{id}/resume" => executions::resume,
-    POST "/v1/executions/{id}/restart" => executions::restart,
-    POST "/v1/executions/{id}/rerun" => executions::rerun,
-    POST "/v1/executions/{id}/steps/{name}/retry" => executions::retry_step,
+    POST "/v1/executions/{id}/terminate" => executions::terminate for operators,
+    POST "/v1/executions/{id}/pause" => executions::pause for operators,
+    POST "/v1/executions/{id}/resume" => executions::resume for operators,
+    POST "/v1/executions/{id}/restart" => executions::restart for operators,
+    POST "/v1/executions/{id}/rerun" => executions::rerun for operators,
+    POST "/v1/executions/{id}/steps/{name}/retry" => executions::retry_step for operators,
     GET "/v1/executions/{id}/export" => executions::export,
     GET "/v1/executions/{id}/timeline" => executions::timeline,
     GET "/v1/executions/{id}/runs" => executions::runs,
     GET "/v1/executions/{id}/events" => events::events,
     POST "/v1/executions/{id}/events/{name}" => events::send_event,
     DELETE "/v1/executions/{id}/events/{name}" => events::clear_events,
-    POST "/v1/crons" => crons::create,
+    POST "/v1/crons" => crons::create for operators,
     GET "/v1/crons" => crons::list,
     GET "/v1/crons/{id}" => crons::describe,
-    PUT "/v1/crons/{id}" => crons::replace,
-    DELETE "/v1/crons/{id}" => crons::delete,
-    POST "/v1/crons/{id}/pause" => crons::pause,
-    POST "/v1/crons/{id}/resume" => crons::resume,
-    POST "/v1/crons/{id}/trigger" => crons::trigger,
-    POST "/v1/operations" => operations::start,
+    PUT "/v1/crons/{id}" => crons::replace for operators,
+    DELETE "/v1/crons/{id}" => crons::delete for operators,
+    POST "/v1/crons/{id}/pause" => crons::pause for operators,
+    POST "/v1/crons/{id}/resume" => crons::resume for operators,
+    POST "/v1/crons/{id}/trigger" => crons::trigger for operators,
+    POST "/v1/operations" => operations::start for operators,
     GET "/v1/operations" => operations::list,
     GET "/v1/operations/{id}" => operations::describe,
-    POST "/v1/operations/{id}/stop" => operations::stop,
+    POST "/v1/operations/{id}/stop" => operations::stop for operators,
     GET "/healthz" => system::health,
     GET "/openapi.json" => system::document,
 }

@@ -51,7 +51,6 @@ pub(crate) enum ExecutionCommand {
     /// Show an execution's pending events
     Events(events::EventsArgs),
     /// Clear an execution's pending events of a name
-    #[command(alias = "drain")]
     ClearEvents(events::ClearArgs),
 }
 

@@ -110,7 +110,7 @@ enum Command {
     #[command(subcommand)]
     Limits(limits::LimitsCommand),
     /// Create, list, show, pause, resume, trigger and delete crons
-    #[command(subcommand, alias = "recur")]
+    #[command(subcommand)]
     Cron(cron::CronCommand),
     /// End a wait or an attempt with the token of its callback
     #[command(subcommand)]
@@ -174,4 +174,23 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Explain(args) => explain::run(args, &system.client().await?).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn no_command_or_option_has_a_second_name() {
+        let mut commands = vec![Cli::command()];
+        while let Some(command) = commands.pop() {
+            assert_eq!(command.get_all_aliases().next(), None, "{}", command.get_name());
+            for option in command.get_arguments() {
+                assert_eq!(option.get_all_aliases().unwrap_or_default(), [""; 0], "{}", command.get_name());
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+    }
 }

@@ -67,3 +67,35 @@ async fn what_the_routes_refuse_is_a_problem_document() {
     let refused = gateway.invoke(request).await.unwrap();
     assert_eq!((&refused["statusCode"], &body(&refused)["code"]), (&json!(404), &json!("not_found")));
 }
+
+/// A route of API Gateway may be allowed to callers that aren't operators.
+#[tokio::test]
+async fn an_operators_call_is_taken_only_by_its_own_route() {
+    let deployment = Deployment::new().await;
+    let gateway = deployment.start("gateway").await;
+    let put = |kind: &str, came_by: &str| {
+        let mut request = event(kind);
+        request["rawPath"] = json!("/v1/crons/nightly");
+        request["requestContext"]["http"]["method"] = json!("PUT");
+        request["requestContext"]["routeKey"] = json!(came_by);
+        request["isBase64Encoded"] = json!(false);
+        request["body"] = json!(r#"{"every": "1h", "task": {"queue": "emails", "kind": "sweep"}}"#);
+        request
+    };
+    for (kind, came_by, status) in [
+        ("http_api_post_task", "$default", 403),
+        ("http_api_post_task", "GET /v1/{proxy+}", 403),
+        ("http_api_post_task", "POST /v1/crons/{id}/pause", 403),
+        ("http_api_post_task", "PUT /v1/crons/{id}", 201),
+        // One permission is for all calls of a function URL.
+        ("function_url_post_task", "$default", 200),
+    ] {
+        let answer = gateway.invoke(put(kind, came_by)).await.unwrap();
+        assert_eq!(answer["statusCode"], status, "{kind} {came_by}: {answer}");
+        if status == 403 {
+            assert_eq!(body(&answer)["code"], "foreign_route");
+        }
+    }
+    let scheduled = gateway.invoke(event("http_api_post_task")).await.unwrap();
+    assert_eq!(scheduled["statusCode"], 201, "everybody's calls have no routes of their own: {scheduled}");
+}

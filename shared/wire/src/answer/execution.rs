@@ -357,7 +357,6 @@ pub struct EventView {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub payload: Option<Verbatim>,
     /// When it was sent.
-    #[serde(alias = "offered_at")]
     pub sent_at: Instant,
 }
 
@@ -379,7 +378,6 @@ pub struct EventsAnswer {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ClearEventsAnswer {
     /// The number of events that were cleared.
-    #[serde(alias = "drained")]
     pub cleared: u32,
 }
 
