@@ -56,7 +56,7 @@ fn added(task: &Task) -> Item {
         item.insert(TTL.to_owned(), seconds(ended.expires_at));
         if is_dead(&ended.outcome) {
             item.insert(LIST_KEY.to_owned(), AttributeValue::S(List::Dead.key_of(task.id.as_str())));
-            item.insert(LIST_AT.to_owned(), millis(ended.ended_at));
+            item.insert(LIST_AT.to_owned(), millis(task.created_at));
         }
     }
     item

@@ -14,6 +14,7 @@ use tickover_core::id::{
 };
 use tickover_core::lane::Lane;
 use tickover_core::time::Timestamp;
+use tickover_service::cursor::{self as position, Position};
 use tickover_service::ports::{DueEntry, DueRange, Listed, Listing, Page, Sleeper, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
@@ -56,20 +57,47 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
-        let (items, next) = match listing {
-            Listing::Live { shard } => {
-                let query = self
-                    .query(DUE_INDEX)
-                    .key_condition_expression("#shard = :shard")
-                    .expression_attribute_names("#shard", DUE_SHARD)
-                    .expression_attribute_values(":shard", shard_value(shard));
-                self.page(query, shard, limit, cursor).await?
+        match listing {
+            Listing::Live { shard } => self.live_page(shard, limit, cursor).await,
+            Listing::Dead => self.list_ids(List::Dead, limit, cursor, task_id).await,
+            Listing::All => {
+                let (items, next) = self.walk(limit, cursor).await?;
+                let ids = items.iter().filter_map(|item| string(item, PK).and_then(task_id));
+                Ok(Page { items: ids.collect(), next })
             }
-            Listing::Dead => return self.list_ids(List::Dead, limit, cursor, task_id).await,
-            Listing::All => self.walk(limit, cursor).await?,
+        }
+    }
+
+    /// Live tasks of a shard, by id. The shard is read whole: an entry of the due index moves whenever its record's next
+    /// instant changes, so a walk along the index would leave out what moves behind it.
+    async fn live_page(
+        &self,
+        shard: u16,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<TaskId>, StoreError> {
+        let name = position::live(shard);
+        let behind = cursor.map(|cursor| position::decode(&name, cursor)).transpose()?;
+        let query = self
+            .query(DUE_INDEX)
+            .key_condition_expression("#shard = :shard")
+            .expression_attribute_names("#shard", DUE_SHARD)
+            .expression_attribute_values(":shard", shard_value(shard));
+        let entries = self.all_pages(query).await?;
+        let ids = entries.iter().filter_map(|entry| string(entry, PK).and_then(task_id));
+        let mut places: Vec<_> = ids.map(position::live_position).collect();
+        places.retain(|place| behind.as_ref().is_none_or(|behind| place > behind));
+        places.sort_unstable();
+        // One that moves between two requests may be found twice.
+        places.dedup();
+        let has_more = places.len() > limit;
+        places.truncate(limit);
+        let next = places.last().filter(|_| has_more).map(|last| position::encode(&name, last));
+        let task = |place: Position| match place.record {
+            RecordId::Task(id) => Some(id),
+            RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
         };
-        let ids = items.iter().filter_map(|item| string(item, PK).and_then(task_id));
-        Ok(Page { items: ids.collect(), next })
+        Ok(Page { items: places.into_iter().filter_map(task).collect(), next })
     }
 
     /// Executions, latest start first.

@@ -141,9 +141,9 @@ pub struct Page<T> {
 /// Which tasks to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// Tasks in a shard of the due index: live ones, earliest due first.
+    /// Tasks in a shard of the due index: live ones, by id.
     Live { shard: u16 },
-    /// Failed and timed-out tasks, latest first.
+    /// Failed and timed-out tasks, latest scheduled first.
     Dead,
     /// All tasks, in no order: a scan of the whole table.
     All,
@@ -191,7 +191,8 @@ pub trait Store: Send + Sync {
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError>;
 
-    /// Ids of tasks for a listing. The caller checks on the record whether it still belongs to the listing.
+    /// Ids of tasks for a listing, each at a place that no change of the task moves. The caller checks on the record
+    /// whether it still belongs to the listing. Cursors of live tasks are those of [`crate::cursor::live`].
     async fn list(
         &self,
         listing: Listing,
@@ -301,7 +302,8 @@ pub trait Store: Send + Sync {
 
 /// An index of tasks by queue and status. `DynamoDB` has none, because it would cost each task several writes.
 pub trait TaskIndex: Send + Sync {
-    /// Ids of tasks that fit a filter, in an order that depends on the status. Some may be past their retention.
+    /// Ids of tasks with the queue, one of the statuses and the instants of a filter, latest scheduled first, then by id.
+    /// Some may be past their retention.
     fn find(
         &self,
         filter: &TaskFilter,

@@ -1,142 +1,49 @@
-//! Tasks by status and queue, each status by an index of its own; executions of all workflows.
+//! Tasks by status and queue; executions of all workflows.
 
 pub(crate) mod executions;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rusqlite::{Connection, Row, params};
-use serde::{Deserialize, Serialize};
-use tickover_core::id::{QueueName, TaskId};
+use rusqlite::{Connection, ToSql, params};
+use tickover_core::id::{QueueName, RecordId, TaskId};
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Page, StoreError, TaskFilter};
+use tickover_service::cursor::Position;
+use tickover_service::ports::{Page, TaskFilter};
 
 use crate::error::Failure;
-use crate::record::corrupt;
+use crate::read::{before, page, positions};
 
-/// Greater than each queue's name: names are of letters, digits and `.`, `_`, `:`, `-`.
-const BEHIND_ALL_NAMES: &str = "~";
+/// The name of the list of tasks, in its cursors.
+const TASKS: &str = "tasks";
 
-/// Where a listing goes on: after this task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct After {
-    #[serde(rename = "s")]
-    status: String,
-    #[serde(rename = "q")]
-    queue: String,
-    #[serde(rename = "a")]
-    at: i64,
-    #[serde(rename = "i")]
-    id: String,
-}
-
-impl After {
-    fn decode(cursor: &str) -> Result<Self, StoreError> {
-        let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| StoreError::BadCursor)?;
-        serde_json::from_slice(&bytes).map_err(|_| StoreError::BadCursor)
-    }
-
-    fn encode(&self) -> String {
-        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
-    }
-}
-
-/// Tasks that fit a filter: pending ones by queue and in the order in which they are ready, running ones by queue and
-/// id, those that have ended by status and latest first.
+/// Ids of tasks with the queue, the statuses and the instants of a filter, latest first.
 pub(crate) fn tasks(
     connection: &Connection,
     filter: &TaskFilter,
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<Page<TaskId>, Failure> {
-    let after = cursor.map(After::decode).transpose()?;
+    let start = before(TASKS, cursor)?.at_most(filter.created_before);
+    let from = filter.created_from.map_or(i64::MIN, Timestamp::as_millis);
+    let queue = filter.queue.as_ref().map(QueueName::as_str);
     let is_wanted = |status: &Status| filter.statuses.is_empty() || filter.statuses.contains(status);
-    let mut statuses: Vec<Status> = Status::ALL.into_iter().filter(is_wanted).collect();
-    if let Some(after) = &after {
-        let current = statuses.iter().position(|status| status.as_str() == after.status);
-        statuses.drain(..current.ok_or(StoreError::BadCursor)?);
+    let mut found = vec![];
+    for status in Status::ALL.into_iter().filter(is_wanted) {
+        let with: [&dyn ToSql; 6] = [&status.as_str(), &start.at, &start.id, &from, &queue, &(limit + 1)];
+        found.extend(positions(
+            connection,
+            "SELECT kind, id, list_at FROM record
+             WHERE list = ?1 AND (list_at, id) < (?2, ?3) AND list_at >= ?4 AND (?5 IS NULL OR queue = ?5)
+             ORDER BY list_at DESC, id DESC LIMIT ?6",
+            &with,
+        )?);
     }
-    let mut found: Vec<After> = vec![];
-    for status in statuses {
-        let start = after.as_ref().filter(|after| after.status == status.as_str());
-        let missing = limit + 1 - found.len();
-        found.extend(of_status(connection, status, filter.queue.as_ref(), start, missing)?);
-        if found.len() > limit {
-            break;
-        }
-    }
-    let is_last = found.len() <= limit;
-    found.truncate(limit);
-    let next = if is_last { None } else { found.last().map(After::encode) };
-    let id =
-        |after: After| TaskId::parse(after.id).map_err(|_| corrupt("the id of a task isn't one".to_owned()));
-    Ok(Page { items: found.into_iter().map(id).collect::<Result<_, _>>()?, next })
-}
-
-/// Pending tasks behind one, with the condition of one of their indexes.
-macro_rules! pending {
-    ($lane:literal) => {
-        concat!(
-            "SELECT queue, ready_at, id FROM record WHERE ready_at IS NOT NULL AND ",
-            $lane,
-            " AND queue BETWEEN ?1 AND ?4 AND (queue, ready_at, id) > (?1, ?2, ?3)
-             ORDER BY queue, ready_at, id LIMIT ?5"
-        )
+    found.sort_unstable_by(|one, other| other.cmp(one));
+    let page = page(found, limit, TASKS, Position::clone);
+    let task = |position: Position| match position.record {
+        RecordId::Task(id) => Some(id),
+        RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     };
-}
-
-fn of_status(
-    connection: &Connection,
-    status: Status,
-    queue: Option<&QueueName>,
-    start: Option<&After>,
-    limit: usize,
-) -> Result<Vec<After>, Failure> {
-    let queue = queue.map(QueueName::as_str);
-    let (start_queue, start_at, start_id) =
-        start.map_or(("", None, ""), |start| (start.queue.as_str(), Some(start.at), start.id.as_str()));
-    let (first, last) = (queue.unwrap_or(start_queue), queue.unwrap_or(BEHIND_ALL_NAMES));
-    let read = |row: &Row<'_>| {
-        Ok(After { status: status.as_str().to_owned(), queue: row.get(0)?, at: row.get(1)?, id: row.get(2)? })
-    };
-    let found = match status {
-        Status::Pending => {
-            // Two indexes: see `backlog`.
-            let mut found = vec![];
-            for sql in [pending!("lane IS NULL"), pending!("lane IS NOT NULL")] {
-                let mut statement = connection.prepare_cached(sql)?;
-                let key = params![first, start_at.unwrap_or(i64::MIN), start_id, last, limit];
-                let rows = statement.query_map(key, read)?;
-                found.extend(rows.collect::<Result<Vec<After>, _>>()?);
-            }
-            found.sort_by(|a, b| (&a.queue, a.at, &a.id).cmp(&(&b.queue, b.at, &b.id)));
-            found.truncate(limit);
-            found
-        }
-        Status::Running => connection
-            .prepare_cached(
-                "SELECT queue, 0, id FROM record
-                 WHERE kind = 0 AND status = 'running' AND queue BETWEEN ?1 AND ?3
-                     AND (queue, id) > (?1, ?2)
-                 ORDER BY queue, id LIMIT ?4",
-            )?
-            .query_map(params![first, start_id, last, limit], read)?
-            .collect::<Result<_, _>>()?,
-        Status::Failed | Status::TimedOut | Status::Completed | Status::Cancelled | Status::Skipped => {
-            connection
-                .prepare_cached(
-                    "SELECT queue, list_at, id FROM record
-                 WHERE list = ?1 AND (list_at, id) < (?2, ?3) AND (?4 IS NULL OR queue = ?4)
-                 ORDER BY list_at DESC, id DESC LIMIT ?5",
-                )?
-                .query_map(
-                    params![status.as_str(), start_at.unwrap_or(i64::MAX), start_id, queue, limit],
-                    read,
-                )?
-                .collect::<Result<_, _>>()?
-        }
-    };
-    Ok(found)
+    Ok(Page { items: page.items.into_iter().filter_map(task).collect(), next: page.next })
 }
 
 /// From when on a worker could have had the oldest task that is ready.

@@ -152,16 +152,19 @@ pub(crate) fn tasks(
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<Page<TaskId>, Failure> {
-    let name = format!("{listing:?}");
+    let name = match listing {
+        Listing::Live { shard } => cursor::live(shard),
+        Listing::Dead => "dead".to_owned(),
+        Listing::All => "all".to_owned(),
+    };
     let positions = match listing {
         Listing::Live { shard } => {
             let after = after(&name, cursor)?;
             positions(
                 connection,
-                "SELECT kind, id, due_at FROM record
-                 WHERE due_shard = ?1 AND due_at >= ?2 AND (due_at, kind, id) > (?2, ?3, ?4) AND kind = 0
-                 ORDER BY due_at, kind, id LIMIT ?5",
-                params![shard, after.at, after.kind, after.id, limit + 1],
+                "SELECT kind, id, 0 FROM record WHERE kind = 0 AND id > ?1 AND due_shard = ?2
+                 ORDER BY id LIMIT ?3",
+                params![after.id, shard, limit + 1],
             )?
         }
         Listing::Dead => {
@@ -254,6 +257,14 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
+    /// The same, or the place before this instant if that is earlier. Before all ids lies the empty one.
+    pub(crate) fn at_most(self, before: Option<Timestamp>) -> Self {
+        match before.map(Timestamp::as_millis) {
+            Some(before) if self.at >= before => Self { at: before, id: String::new(), ..self },
+            Some(_) | None => self,
+        }
+    }
+
     fn of(position: &Position) -> Self {
         let kind = Kind::of(&position.record) as i64;
         Self { at: position.at.as_millis(), kind, id: position.record.as_str().to_owned() }

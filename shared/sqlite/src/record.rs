@@ -197,9 +197,9 @@ pub(crate) struct NewRecord {
 
 impl NewRecord {
     pub(crate) fn task(task: &Task) -> Result<Self, StoreError> {
-        // Tasks that have ended are in the list of their status.
+        // In the list of its status, at a place that never changes.
         let status = task.status().as_str();
-        let list = task.ended().map(|ended| (status.to_owned(), ended.ended_at));
+        let list = Some((status.to_owned(), task.created_at));
         let ready_at = match &task.state {
             State::Pending(pending) => Some(pending.available_at),
             State::Running(_) | State::Ended(_) => None,

@@ -12,10 +12,14 @@ use crate::record::{Kind, NewRecord, Read, stored};
 /// Marks the file as Tickover's, for this program and for tools such as `file`: "tick".
 const APPLICATION_ID: i64 = 0x7469_636b;
 /// The version of the schema: the number of migrations.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// Each brings the schema from the version before it to the next one.
-const MIGRATIONS: [(i64, &str); 3] =
-    [(1, include_str!("schema/1.sql")), (2, include_str!("schema/2.sql")), (3, include_str!("schema/3.sql"))];
+const MIGRATIONS: [(i64, &str); 4] = [
+    (1, include_str!("schema/1.sql")),
+    (2, include_str!("schema/2.sql")),
+    (3, include_str!("schema/3.sql")),
+    (4, include_str!("schema/4.sql")),
+];
 /// How long a reader waits while the file is being recovered or truncated.
 const BUSY: Duration = Duration::from_secs(5);
 /// Statements that a connection keeps prepared: more than there are.

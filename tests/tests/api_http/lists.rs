@@ -1,8 +1,11 @@
 //! Lists of tasks: filters and pages.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tickover_sqlite::SqliteStore;
+use tickover_tests::scene::Scene;
 
 use crate::support::{Api, keys, names};
 
@@ -80,6 +83,66 @@ async fn pages_have_each_task_once_and_the_last_has_no_cursor() {
         assert_eq!((seen.len(), distinct.len()), (23, 23), "{filter}");
     }
     assert_eq!(ids(&api.get("/v1/tasks?limit=500").await.ok(200)).len(), 23);
+}
+
+/// The ids of a list, page by page. Between the pages, `meanwhile` happens.
+async fn walked(api: &Api, filter: &str, mut meanwhile: impl AsyncFnMut()) -> Vec<String> {
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = api.get(&format!("/v1/tasks?limit=2{filter}{cursor}")).await.ok(200);
+        seen.extend(ids(&page));
+        let Some(next) = page.get("cursor") else { return seen };
+        cursor = format!("&cursor={}", next.as_str().unwrap());
+        meanwhile().await;
+    }
+}
+
+/// In memory without an index, and in `SQLite`, with one.
+#[tokio::test]
+async fn a_walk_over_tasks_that_are_retried_meanwhile_finds_each_once() {
+    for (scene, sorted) in
+        [(Scene::in_memory(), false), (Scene::over(Arc::new(SqliteStore::memory().unwrap())), true)]
+    {
+        let api = Api::over(scene).await;
+        for n in 1..=6 {
+            let lease = api.running(&format!("t{n}"), json!({})).await;
+            let error = json!({"lease": lease, "error": {"code": "x"}});
+            api.post(&format!("/v1/tasks/t{n}/fail"), error).await.ok(200);
+            api.advance(10);
+        }
+        let latest_first: Vec<_> = (1..=6).rev().map(|n| format!("t{n}")).collect();
+        for filter in ["", "&status=failed,pending", "&status=failed,pending&queue=q"] {
+            let mut seen = walked(&api, filter, async || {
+                for id in &latest_first {
+                    let (status, path) = (&api.task(id).await["status"], format!("/v1/tasks/{id}"));
+                    if status == "failed" {
+                        api.post(&format!("{path}/retry"), json!({})).await.ok(200);
+                    } else {
+                        api.post(&format!("{path}/cancel"), json!({})).await.ok(200);
+                        api.post(&format!("{path}/retry"), json!({})).await.ok(200);
+                    }
+                }
+            })
+            .await;
+            if !sorted {
+                seen.sort_by(|one, other| other.cmp(one));
+            }
+            assert_eq!(seen, latest_first, "{filter}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_continues_its_own_question_only() {
+    let api = some_of_each().await;
+    for path in ["/v1/tasks?limit=1", "/v1/tasks?limit=1&status=pending"] {
+        let cursor = api.get(path).await.ok(200)["cursor"].as_str().unwrap().to_owned();
+        api.get(&format!("{path}&cursor={cursor}")).await.ok(200);
+        for other in ["&queue=q", "&kind=work", "&error=x", "&created_from=2020-01-01T00:00:00.000Z"] {
+            let refused = api.get(&format!("{path}{other}&cursor={cursor}")).await;
+            assert_eq!(refused.problem(400, "invalid_request")["field"], "cursor", "{path}{other}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -72,6 +72,7 @@ const CASES: &[Case] = cases![
     lists::a_long_list_is_one_list_in_pages_of_any_size,
     lists::all_tasks_are_listed_and_nothing_else,
     lists::live_tasks_are_listed_by_shard,
+    lists::no_change_moves_a_task_in_its_list,
     lists::an_invalid_cursor_or_one_of_another_listing_is_refused,
     parts::many_tasks_are_read_at_once_without_the_absent_ones,
     parts::a_large_payload_is_read_as_it_was_written,

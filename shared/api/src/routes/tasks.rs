@@ -69,8 +69,10 @@ pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result
 
 /// List tasks.
 ///
-/// Live, failed and timed-out tasks are listed through indexes. For other statuses, or without `status`, the call scans
-/// the whole table.
+/// Nothing that happens to a task moves it in the list: a walk over the pages finds it once. A local server lists the
+/// latest scheduled first. On AWS, live tasks are listed by id and failed or timed-out ones by when they were scheduled,
+/// each through an index; for other statuses, for both together, or without `status`, the call scans the whole table, in
+/// no order.
 #[cfg_attr(feature = "schema", utoipa::path(
     get,
     path = "/v1/tasks",

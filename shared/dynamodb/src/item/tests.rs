@@ -93,7 +93,7 @@ fn a_dead_task_lies_in_its_list_and_expires_and_is_not_due() {
     let ended = task.ended().unwrap();
     assert_eq!(number(&item, TTL), Some(ended.expires_at.as_secs_ceil()));
     assert_eq!(string(&item, LIST_KEY), Some("dead#12"));
-    assert_eq!(number(&item, LIST_AT), Some(ended.ended_at.as_millis()));
+    assert_eq!(number(&item, LIST_AT), Some(task.created_at.as_millis()));
     for absent in [DUE_SHARD, DUE_AT, DUE_KIND] {
         assert!(!item.contains_key(absent), "{absent}");
     }

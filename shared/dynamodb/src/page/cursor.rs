@@ -80,7 +80,7 @@ pub(crate) fn decode_position(list: &str, cursor: &str) -> Result<Position, Stor
 
 fn name(walk: Walk) -> String {
     match walk {
-        Walk::Due { shard } => format!("live/{shard}"),
+        Walk::Due { shard } => format!("due/{shard}"),
         Walk::Table => "all".to_owned(),
     }
 }

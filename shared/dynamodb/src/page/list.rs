@@ -35,7 +35,7 @@ const WORKFLOW: &str = "wf#";
 /// Records that operators list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum List<'a> {
-    /// Tasks that failed or timed out, latest first.
+    /// Tasks that failed or timed out, latest scheduled first.
     Dead,
     /// A workflow's executions, latest start first.
     Executions(&'a WorkflowName),

@@ -13,6 +13,7 @@ use tickover_core::id::ExecutionId;
 use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::{Json, Payload};
 
+use crate::cursor::{asked, continued};
 use crate::error::ServiceError;
 use crate::gates::WaitsAt;
 use crate::ports::{ExecutionFilter, ExecutionLists, Listed, Page, StoreError};
@@ -144,11 +145,11 @@ impl Service {
         cursor: Option<&str>,
     ) -> Result<Page<Execution>, ServiceError> {
         let mut items = Vec::new();
-        let mut cursor = cursor.map(str::to_owned);
+        let mut at = cursor.map(|cursor| continued(filter, cursor)).transpose()?;
         for _ in 0..PAGES_MAX {
             // No more entries than are still needed: an answer never has to stop inside a page.
             let wanted = (limit - items.len()).min(READ_AT_ONCE);
-            let page = self.execution_ids(filter, wanted, cursor.as_deref()).await?;
+            let page = self.execution_ids(filter, wanted, at.as_deref()).await?;
             // Records that only a newer build can read are left out, and logged.
             let (found, _unreadable) = self.executions_of(&page.items).await?;
             // Latest first: those behind the last one have started earlier still.
@@ -158,12 +159,12 @@ impl Service {
                     items.push(execution);
                 }
             }
-            cursor = page.next.filter(|_| !is_over);
-            if cursor.is_none() || items.len() >= limit {
+            at = page.next.filter(|_| !is_over);
+            if at.is_none() || items.len() >= limit {
                 break;
             }
         }
-        Ok(Page { items, next: cursor })
+        Ok(Page { items, next: at.map(|at| asked(filter, at)) })
     }
 
     async fn execution_ids(

@@ -30,7 +30,7 @@ use tickover_core::task::{Outcome, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
-use crate::cursor::Position;
+use crate::cursor::{self, Position};
 use crate::ports::{DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Sleeper, Store, StoreError};
 use page::{Order, page};
 
@@ -112,8 +112,10 @@ impl Records {
     fn positions(&self, listing: Listing) -> impl Iterator<Item = Position> {
         self.tasks.values().filter_map(move |task| {
             let at = match listing {
-                Listing::Live { shard } => task.due.filter(|due| due.shard == shard).map(|due| due.at),
-                Listing::Dead => died_at(task),
+                Listing::Live { shard } => {
+                    task.due.filter(|due| due.shard == shard).map(|_| Timestamp::EPOCH)
+                }
+                Listing::Dead => is_dead(task).then_some(task.created_at),
                 Listing::All => Some(Timestamp::EPOCH),
             };
             at.map(|at| Position { at, record: task.id.clone().into() })
@@ -159,7 +161,11 @@ impl Records {
 
 /// A listing's name, for its cursors.
 fn name(listing: Listing) -> String {
-    format!("{listing:?}")
+    match listing {
+        Listing::Live { shard } => cursor::live(shard),
+        Listing::Dead => "dead".to_owned(),
+        Listing::All => "all".to_owned(),
+    }
 }
 
 fn execution_of(record: RecordId) -> Option<ExecutionId> {
@@ -169,11 +175,11 @@ fn execution_of(record: RecordId) -> Option<ExecutionId> {
     }
 }
 
-/// When a task ended that operators should know of.
-fn died_at(task: &Task) -> Option<Timestamp> {
-    task.ended().and_then(|ended| match ended.outcome {
-        Outcome::Failed { .. } | Outcome::TimedOut { .. } => Some(ended.ended_at),
-        Outcome::Completed { .. } | Outcome::Cancelled { .. } | Outcome::Skipped => None,
+/// Whether a task ended in a way of which operators should know.
+fn is_dead(task: &Task) -> bool {
+    task.ended().is_some_and(|ended| match ended.outcome {
+        Outcome::Failed { .. } | Outcome::TimedOut { .. } => true,
+        Outcome::Completed { .. } | Outcome::Cancelled { .. } | Outcome::Skipped => false,
     })
 }
 
@@ -216,7 +222,7 @@ impl Store for MemoryStore {
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
         let records = self.records();
-        let listing = name(Listing::Live { shard: range.shard });
+        let listing = format!("due/{}", range.shard);
         let positions = records.due_positions(range);
         let Page { items, next } = page(positions, &listing, Order::Ascending, limit, cursor)?;
         Ok(Page { items: items.into_iter().filter_map(|record| records.due_entry(record)).collect(), next })

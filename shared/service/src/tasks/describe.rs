@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use tickover_core::error::Reject;
 use tickover_core::id::TaskId;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::{Outcome, Status, Task};
 
+use crate::cursor::{self, asked, continued};
 use crate::error::ServiceError;
 use crate::gates::WaitsAt;
-use crate::ports::{Listing, Page, TaskFilter};
+use crate::ports::{Listing, Page, TaskFilter, TaskIndex};
 use crate::service::Service;
 
 /// How many entries of a list are read at once.
@@ -62,21 +61,22 @@ fn output(task: &Task) -> Option<&Payload> {
 
 /// Where a list continues: the index of the listing, and the store's own cursor in it.
 #[derive(Default, Serialize, Deserialize)]
-struct Cursor {
+struct Place {
     part: usize,
     at: Option<String>,
 }
 
-impl Cursor {
+impl Place {
     fn decode(text: &str) -> Result<Self, Reject> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-        bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
-            Reject::field("cursor", "expected the cursor of an earlier answer to the same question")
-        })
+        serde_json::from_str(text).map_err(|_| Reject::field("cursor", "expected one of an earlier answer"))
     }
 
     fn encode(&self) -> String {
-        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    const fn behind(part: usize) -> Self {
+        Self { part: part + 1, at: None }
     }
 }
 
@@ -106,50 +106,88 @@ impl Service {
         Ok(Described { task, input, labels, details, output, error_message, waits_at: None })
     }
 
-    /// Tasks that match a filter, a page at a time.
+    /// Tasks that match a filter, a page at a time. Where a task is in the list doesn't depend on what changes: so a walk
+    /// over the pages finds each task that fits from its begin to its end exactly once. A store with an index lists the
+    /// latest scheduled first.
     ///
-    /// Live tasks are found through the due index and dead ones (failed, timed out) through the list index, at a cost
-    /// in proportion to their number. Other tasks have no index, because it would cost every task a write: a query for
-    /// them scans the whole table.
+    /// Without one, live tasks are found through the due index and dead ones (failed, timed out) through the list index,
+    /// at a cost in proportion to their number. Other tasks have no index, because it would cost every task a write: a
+    /// query for them scans the whole table. So does a query for live and dead ones together, since a task may change
+    /// from one to the other meanwhile.
     pub async fn list(
         &self,
         filter: &TaskFilter,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<Task>, ServiceError> {
-        if let Some(index) = self.ports.store.task_index() {
-            let mut page = index.find(filter, limit, cursor)?;
-            let mut items = self.fitting(&page.items, filter).await?;
-            // The index knows queues and statuses alone.
-            for _ in 1..PAGES_MAX {
-                let Some(next) = page.next.as_deref().filter(|_| items.len() < limit) else { break };
-                page = index.find(filter, limit - items.len(), Some(next))?;
-                items.extend(self.fitting(&page.items, filter).await?);
+        let at = cursor.map(|cursor| continued(filter, cursor)).transpose()?;
+        let page = match self.ports.store.task_index() {
+            Some(index) => self.indexed(index, filter, limit, at).await?,
+            None => self.listed(filter, limit, at).await?,
+        };
+        Ok(Page { items: page.items, next: page.next.map(|next| asked(filter, next)) })
+    }
+
+    async fn indexed(
+        &self,
+        index: &dyn TaskIndex,
+        filter: &TaskFilter,
+        limit: usize,
+        mut at: Option<String>,
+    ) -> Result<Page<Task>, ServiceError> {
+        let mut items = vec![];
+        // The index knows only queues, statuses and instants.
+        for _ in 0..PAGES_MAX {
+            let page = index.find(filter, limit - items.len(), at.as_deref())?;
+            items.extend(self.fitting(&page.items, filter).await?);
+            at = page.next;
+            if at.is_none() || items.len() >= limit {
+                break;
             }
-            return Ok(Page { items, next: page.next });
         }
+        Ok(Page { items, next: at })
+    }
+
+    async fn listed(
+        &self,
+        filter: &TaskFilter,
+        limit: usize,
+        at: Option<String>,
+    ) -> Result<Page<Task>, ServiceError> {
         let parts = self.parts(filter);
-        let mut cursor = cursor.map(Cursor::decode).transpose()?.unwrap_or_default();
+        let mut place = at.as_deref().map(Place::decode).transpose()?.unwrap_or_default();
         let mut items = Vec::new();
         let (mut looked_at, mut pages) = (0, 0);
-        while let Some(listing) = parts.get(cursor.part) {
-            // No more entries than tasks are still needed: an answer never has to stop inside a page.
-            let wanted = (limit - items.len()).min(READ_AT_ONCE);
+        while let Some(listing) = parts.get(place.part) {
+            let missing = limit - items.len();
+            let wanted = match listing {
+                // A page costs the whole shard, however short it is.
+                Listing::Live { .. } => READ_AT_ONCE,
+                // No more entries than tasks are still needed: an answer never has to stop inside a page.
+                Listing::Dead | Listing::All => missing.min(READ_AT_ONCE),
+            };
             let page =
-                self.with_retries(|| self.ports.store.list(*listing, wanted, cursor.at.as_deref())).await?;
+                self.with_retries(|| self.ports.store.list(*listing, wanted, place.at.as_deref())).await?;
             looked_at += page.items.len();
             pages += 1;
-            items.extend(self.fitting(&page.items, filter).await?);
-            cursor = match page.next {
-                Some(next) => Cursor { part: cursor.part, at: Some(next) },
-                None => Cursor { part: cursor.part + 1, at: None },
+            let mut found = self.fitting(&page.items, filter).await?;
+            let surplus = found.len() > missing;
+            found.truncate(missing);
+            place = match (listing, found.last(), page.next) {
+                (Listing::Live { shard }, Some(last), _) if surplus => {
+                    let at = cursor::encode(&cursor::live(*shard), &cursor::live_position(last.id.clone()));
+                    Place { part: place.part, at: Some(at) }
+                }
+                (_, _, Some(next)) => Place { part: place.part, at: Some(next) },
+                (_, _, None) => Place::behind(place.part),
             };
+            items.extend(found);
             if items.len() >= limit || looked_at >= ENTRIES_READ_MAX || pages >= PAGES_MAX {
                 break;
             }
         }
-        let more = cursor.part < parts.len();
-        Ok(Page { items, next: more.then(|| cursor.encode()) })
+        let more = place.part < parts.len();
+        Ok(Page { items, next: more.then(|| place.encode()) })
     }
 
     async fn fitting(&self, ids: &[TaskId], filter: &TaskFilter) -> Result<Vec<Task>, ServiceError> {
@@ -181,20 +219,18 @@ impl Service {
         Ok(labels.is_some_and(|labels| labels.get(name) == Some(value)))
     }
 
-    /// The cheapest listings that contain all tasks of the filter.
+    /// The cheapest listings that contain all tasks of the filter, whatever happens to them meanwhile.
     fn parts(&self, filter: &TaskFilter) -> Vec<Listing> {
         let wants = |status: Status| filter.statuses.contains(&status);
-        let dead = [Status::Failed, Status::TimedOut];
-        let unindexed = [Status::Completed, Status::Cancelled, Status::Skipped];
-        if filter.statuses.is_empty() || unindexed.into_iter().any(wants) {
-            return vec![Listing::All];
-        }
+        let dead = [Status::Failed, Status::TimedOut].into_iter().any(wants);
         let live = [Status::Pending, Status::Running].into_iter().any(wants);
-        let shards = if live { self.limits.due_shards } else { 0 };
-        let mut parts: Vec<_> = (0..shards).map(|shard| Listing::Live { shard }).collect();
-        if dead.into_iter().any(wants) {
-            parts.push(Listing::Dead);
+        let unindexed = [Status::Completed, Status::Cancelled, Status::Skipped].into_iter().any(wants);
+        match (live, dead, unindexed) {
+            (true, false, false) => {
+                (0..self.limits.due_shards).map(|shard| Listing::Live { shard }).collect()
+            }
+            (false, true, false) => vec![Listing::Dead],
+            _ => vec![Listing::All],
         }
-        parts
     }
 }

@@ -1,7 +1,6 @@
 //! Executions of all workflows: by label, by error, or by status, and those that have completed by their workflow.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use rusqlite::{Connection, ToSql};
 use tickover_core::execution::ExecutionStatus;
@@ -13,6 +12,9 @@ use tickover_service::ports::{ExecutionCount, ExecutionFilter, Page};
 use crate::error::Failure;
 use crate::read::{before, page, positions};
 use crate::record::{corrupt, list_of, workflow_of};
+
+/// The name of the list of executions, in its cursors.
+const EXECUTIONS: &str = "executions";
 
 /// Behind the names of all lists of executions, in the order of `SQLite`.
 const FIRST_LIST: &str = "workflow ";
@@ -64,14 +66,7 @@ pub(crate) fn matching(
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<Page<ExecutionId>, Failure> {
-    let listing = name_of(filter);
-    let mut start = before(&listing, cursor)?;
-    if let Some(before) = filter.started_before.map(Timestamp::as_millis)
-        && start.at >= before
-    {
-        // Before all ids lies the empty one.
-        (start.at, start.id) = (before, String::new());
-    }
+    let start = before(EXECUTIONS, cursor)?.at_most(filter.started_before);
     let from = filter.started_from.map_or(i64::MIN, Timestamp::as_millis);
     let list = filter.workflow.as_ref().map(list_of);
     let statuses = (!filter.statuses.is_empty()).then(|| {
@@ -101,19 +96,12 @@ pub(crate) fn matching(
         found
     };
     found.sort_unstable_by(|one, other| other.cmp(one));
-    let page = page(found, limit, &listing, Position::clone);
+    let page = page(found, limit, EXECUTIONS, Position::clone);
     let execution = |position: Position| match position.record {
         RecordId::Execution(id) => Some(id),
         RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     };
     Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
-}
-
-/// A name for the list of a filter, in its cursors.
-fn name_of(filter: &ExecutionFilter) -> String {
-    let mut hasher = DefaultHasher::new();
-    format!("{filter:?}").hash(&mut hasher);
-    format!("executions {:x}", hasher.finish())
 }
 
 /// The lists of all workflows: one look into the index for each.

@@ -44,7 +44,7 @@ pub struct TasksQuery {
     /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
-    /// The `cursor` of the page before.
+    /// The `cursor` of the page before, with the same filters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
 }
@@ -79,7 +79,7 @@ pub struct ExecutionsQuery {
     /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
-    /// The `cursor` of the page before.
+    /// The `cursor` of the page before, with the same filters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
 }

@@ -311,6 +311,7 @@ fn back_to_the_first_schema(path: &Path) {
          DROP INDEX record_by_lane; DROP INDEX record_laned_by_queue; DROP INDEX record_by_queue;
          ALTER TABLE record DROP COLUMN lane;
          CREATE INDEX record_by_queue ON record (queue, ready_at) WHERE ready_at IS NOT NULL;
+         CREATE INDEX record_running ON record (queue, id) WHERE kind = 0 AND status = 'running';
          PRAGMA user_version = 1;",
     )
     .unwrap();

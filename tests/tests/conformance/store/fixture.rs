@@ -165,6 +165,14 @@ impl World {
         self.drive(&running, &self.fail(&running, false), at).await
     }
 
+    /// A task that was scheduled and failed for good at that instant.
+    pub(super) async fn failed_since(&self, task: &str, at: Timestamp) -> Result<Task, StoreError> {
+        let schedule = Command::Schedule(Box::new(self.request(task)));
+        let pending = self.carry_out(self.decide(None, &schedule, at)).await?;
+        let running = self.drive(&pending, &self.claim(), at).await?;
+        self.drive(&running, &self.fail(&running, false), at).await
+    }
+
     /// Changes the due slot, as a tick does.
     pub(super) async fn moved(&self, task: &Task, to: Due) -> Result<Task, StoreError> {
         self.store.commit(&[Write::Rearm { task: Box::new(task.clone()), to }]).await?;

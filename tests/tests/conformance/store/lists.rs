@@ -1,7 +1,7 @@
 //! Reads of the indexes.
 
 use tickover_core::decision::Write;
-use tickover_core::due::DueKind;
+use tickover_core::due::{Due, DueKind};
 use tickover_core::id::{RecordId, TaskId};
 use tickover_core::queue::QueueRecord;
 use tickover_core::task::command::{Command, Schedule};
@@ -29,6 +29,26 @@ impl World {
             }
         }
         panic!("the pages of {listing:?} have no end");
+    }
+
+    /// Moves a live task in the due index, or has a dead one retried and failed again.
+    async fn changed_for_a_while(
+        &self,
+        id: &TaskId,
+        listing: Listing,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let task = present(self.store.task(id).await?);
+        if listing == Listing::Dead {
+            let pending = self.drive(&task, &Command::Retry, now).await?;
+            let running = self.drive(&pending, &self.claim(), now).await?;
+            self.drive(&running, &self.fail(&running, false), now).await?;
+        } else {
+            let due = place(&task);
+            let at = if due.at < later(25) { later(45) } else { later(5) };
+            self.moved(&task, Due { at, ..due }).await?;
+        }
+        Ok(())
     }
 
     async fn all_due(&self, until: Timestamp) -> Result<Vec<RecordId>, StoreError> {
@@ -84,6 +104,7 @@ pub(super) async fn failed_and_timed_out_tasks_are_dead_until_revived(
     let second = world.schedule(Schedule { timeouts: deadline(2), ..world.request("second") }).await?;
     world.drive(&second, &look(), later(2)).await?;
     let third = world.failed("third", later(3)).await?;
+    // All were scheduled at one instant.
     assert_eq!(world.listed(Listing::Dead, 2).await?, ids(["third", "second", "first"]));
 
     let revived = world.drive(&third, &Command::Retry, later(4)).await?;
@@ -93,15 +114,15 @@ pub(super) async fn failed_and_timed_out_tasks_are_dead_until_revived(
     Ok(())
 }
 
-/// A store may spread a list over shards, but it reads as one list: sorted by instant, then by id, in pages as large as
-/// asked for.
+/// A store may spread a list over shards, but it reads as one list: sorted by the instant of scheduling, then by id, in
+/// pages as large as asked for.
 pub(super) async fn a_long_list_is_one_list_in_pages_of_any_size(world: World) -> Result<(), StoreError> {
     // Many of one instant, and many instants.
     let mut expected = Vec::new();
     for number in 0_u32..180 {
         let secs = u64::from(number.saturating_sub(60));
         let name = format!("dead-{number:03}");
-        world.failed(&name, later(secs)).await?;
+        world.failed_since(&name, later(secs)).await?;
         expected.push((secs, id(&name)));
     }
     expected.sort();
@@ -111,8 +132,8 @@ pub(super) async fn a_long_list_is_one_list_in_pages_of_any_size(world: World) -
     }
     let first = world.store.list(Listing::Dead, 100, None).await?;
     assert_eq!(first.items.len(), 100);
-    // A task that fails meanwhile is listed before the cursor, and shifts nothing after it.
-    world.failed("dead-later", later(500)).await?;
+    // A task that is scheduled and fails meanwhile is listed before the cursor, and shifts nothing after it.
+    world.failed_since("dead-later", later(500)).await?;
     let second = world.store.list(Listing::Dead, 100, first.next.as_deref()).await?;
     assert_eq!(second.items, expected[100..]);
     assert_eq!(second.next, None);
@@ -145,6 +166,35 @@ pub(super) async fn live_tasks_are_listed_by_shard(world: World) -> Result<(), S
     listed.sort();
     assert_eq!(listed, ids(["a", "b", "c"]));
     assert_eq!(world.listed(Listing::Live { shard: SHARD + 1 }, 2).await?, []);
+    Ok(())
+}
+
+/// A walk over a list finds each task that belongs to it from the begin to the end once, whatever happens meanwhile.
+pub(super) async fn no_change_moves_a_task_in_its_list(world: World) -> Result<(), StoreError> {
+    for (secs, name) in [(30, "l1"), (20, "l2"), (40, "l3"), (10, "l4"), (50, "l5")] {
+        world.schedule(Schedule { timeouts: deadline(secs), ..world.request(name) }).await?;
+    }
+    for name in ["d1", "d2", "d3", "d4"] {
+        world.failed(name, NOW).await?;
+    }
+    for (listing, expected) in [
+        (Listing::Live { shard: SHARD }, ids(["l1", "l2", "l3", "l4", "l5"]).as_slice()),
+        (Listing::Dead, &ids(["d4", "d3", "d2", "d1"])),
+    ] {
+        let (mut seen, mut cursor) = (vec![], None);
+        for at in 1..PAGES_MAX as u64 {
+            let page = world.store.list(listing, 1, cursor.as_deref()).await?;
+            seen.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+            for id in expected {
+                world.changed_for_a_while(id, listing, later(at)).await?;
+            }
+        }
+        assert_eq!(seen, expected, "{listing:?}");
+    }
     Ok(())
 }
 
