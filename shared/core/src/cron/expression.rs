@@ -1,19 +1,18 @@
 //! Cron expressions in a time zone, and the instants that they match, daylight saving time included.
 //!
-//! The search is in the `croner` crate. It follows Vixie's cron where clocks change: a fixed time that a change
-//! skips occurs right after the gap, a fixed time that a change repeats occurs once, and an expression that recurs
-//! within the hour continues through both. This module ensures that instants strictly increase; `grammar` defines
-//! valid expressions.
+//! The search in the calendar is in the `croner` crate, `clock` says what happens where clocks change, and `grammar`
+//! defines valid expressions.
 
+mod clock;
 mod grammar;
 
-use chrono::{DateTime, Utc};
 use croner::parser::{CronParser, Seconds, Year};
 use serde::{Deserialize, Serialize};
 
 use super::zone::Zone;
 use crate::policy::PolicyError;
 use crate::time::Timestamp;
+use clock::Clock;
 
 /// Longest expression, in bytes.
 pub const EXPRESSION_MAX: usize = 80;
@@ -25,6 +24,8 @@ pub struct CronExpression {
     expression: String,
     zone: Zone,
     pattern: croner::Cron,
+    /// Whether neither the minute nor the hour field begins with `*`.
+    is_fixed: bool,
 }
 
 /// The stored form.
@@ -50,10 +51,12 @@ impl CronExpression {
             PolicyError::new("time_zone", "the IANA name of a time zone, such as `Europe/Berlin`", time_zone)
         })?;
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-        let pattern = parser.parse(&grammar::normal(expression)?).map_err(|error| {
+        let normal = grammar::normal(expression)?;
+        let pattern = parser.parse(&normal).map_err(|error| {
             PolicyError::new("cron", format!("a cron expression ({})", reason(&error)), expression)
         })?;
-        let cron = Self { expression: expression.to_owned(), zone, pattern };
+        let is_fixed = grammar::is_fixed(&normal);
+        let cron = Self { expression: expression.to_owned(), zone, pattern, is_fixed };
         if cron.after(Timestamp::EPOCH).is_none() {
             let expected = "a cron expression that some date fits";
             return Err(PolicyError::new("cron", expected, expression));
@@ -74,25 +77,22 @@ impl CronExpression {
     /// The first instant after `instant`; `None` at the end of the calendar.
     pub fn after(&self, instant: Timestamp) -> Option<Timestamp> {
         // Cron has no fractions of a second.
-        let from = self.local(instant.as_millis().div_euclid(1_000))?;
-        let found = self.pattern.find_next_occurrence(&from, false).ok()?;
-        Some(timestamp(&found)).filter(|found| *found > instant)
+        let found = self.clock().after(instant.as_millis().div_euclid(1_000))?;
+        Some(timestamp(found)).filter(|found| *found > instant)
     }
 
     /// The last instant that isn't after `instant`.
     pub fn at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
-        let from = self.local(instant.as_millis().div_euclid(1_000))?;
-        let found = self.pattern.find_previous_occurrence(&from, true).ok()?;
-        Some(timestamp(&found)).filter(|found| *found <= instant)
+        self.clock().at_or_before(instant.as_millis().div_euclid(1_000)).map(timestamp)
     }
 
-    fn local(&self, epoch_secs: i64) -> Option<DateTime<Zone>> {
-        Some(DateTime::<Utc>::from_timestamp(epoch_secs, 0)?.with_timezone(&self.zone))
+    const fn clock(&self) -> Clock<'_> {
+        Clock { pattern: &self.pattern, zone: &self.zone, is_fixed: self.is_fixed }
     }
 }
 
-fn timestamp(local: &DateTime<Zone>) -> Timestamp {
-    Timestamp::from_millis(local.timestamp().saturating_mul(1_000))
+fn timestamp(secs: i64) -> Timestamp {
+    Timestamp::from_millis(secs.saturating_mul(1_000))
 }
 
 /// The parser's error, as the end of a sentence.

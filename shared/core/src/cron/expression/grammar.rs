@@ -84,6 +84,12 @@ pub(super) fn normal(expression: &str) -> Result<String, PolicyError> {
     Ok(read?.join(" "))
 }
 
+/// Whether all times of an expression in numbers are fixed: neither its minute nor its hour begins with `*`.
+pub(super) fn is_fixed(normal: &str) -> bool {
+    // The hour and the minute are before the three fields of the date.
+    normal.split(' ').rev().skip(3).take(2).all(|field| !field.starts_with('*'))
+}
+
 impl Field {
     fn read(&self, text: &str) -> Result<String, PolicyError> {
         let has_any = self.special != Special::None && text == "?";

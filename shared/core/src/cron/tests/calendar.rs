@@ -43,6 +43,90 @@ fn an_expression_that_recurs_within_the_hour_continues_through_every_change() {
 }
 
 #[test]
+fn lists_and_ranges_are_fixed_times_too() {
+    for (expression, zone, after, expected) in [
+        // Berlin skips the hour from 02:00 on the 28th of March 2027: 01:00 UTC.
+        (
+            "30 2,14 * * *",
+            "Europe/Berlin",
+            "2027-03-27T14:00:00Z",
+            ["2027-03-28T01:00:00", "2027-03-28T12:30:00"],
+        ),
+        (
+            "0,30 2 * * *",
+            "Europe/Berlin",
+            "2027-03-27T12:00:00Z",
+            ["2027-03-28T01:00:00", "2027-03-29T00:00:00"],
+        ),
+        (
+            "0-59/20 1-3 * * *",
+            "Europe/Berlin",
+            "2027-03-28T00:41:00Z",
+            ["2027-03-28T01:00:00", "2027-03-28T01:20:00"],
+        ),
+        // New York repeats the hour from 01:00 on the 7th of November 2027: 05:00 and 06:00 UTC.
+        (
+            "15 1,13 * * *",
+            "America/New_York",
+            "2027-11-07T00:00:00Z",
+            ["2027-11-07T05:15:00", "2027-11-07T18:15:00"],
+        ),
+        // Lord Howe changes by half an hour: on the 4th of April 2027 at 02:00, 15:00 UTC.
+        (
+            "15,45 1 * * *",
+            "Australia/Lord_Howe",
+            "2027-04-03T13:00:00Z",
+            ["2027-04-03T14:15:00", "2027-04-03T14:45:00"],
+        ),
+    ] {
+        assert_eq!(coming(&cron(expression, zone), after, 2), expected, "{expression} {zone}");
+    }
+}
+
+#[test]
+fn with_a_star_in_minute_or_hour_an_expression_follows_what_clocks_show() {
+    for (expression, after, expected) in [
+        // Skipped on the 28th of March, twice on the 31st of October.
+        ("*/30 2 * * *", "2027-03-27T12:00:00Z", ["2027-03-29T00:00:00", "2027-03-29T00:30:00"]),
+        ("*/30 2 * * *", "2027-10-31T00:10:00Z", ["2027-10-31T00:30:00", "2027-10-31T01:00:00"]),
+        ("0 */2 * * *", "2027-10-30T23:00:00Z", ["2027-10-31T00:00:00", "2027-10-31T01:00:00"]),
+        // The last Sunday of March has no such hour, in no year from now on.
+        ("*/5 2 * 3,10 SUNL", "2027-03-01T00:00:00Z", ["2027-10-31T00:00:00", "2027-10-31T00:05:00"]),
+    ] {
+        assert_eq!(coming(&cron(expression, "Europe/Berlin"), after, 2), expected, "{expression}");
+    }
+    assert_eq!(coming(&cron("*/5 2 * 3 SUNL", "Europe/Berlin"), "2027-03-01T00:00:00Z", 1), [""; 0]);
+}
+
+/// By trying each minute of the days around changes.
+#[test]
+fn every_instant_around_a_change_is_found_in_both_directions() {
+    const DAYS: [(&str, &str); 4] = [
+        ("Europe/Berlin", "2027-03-27T12:00:00Z"),
+        ("Europe/Berlin", "2027-10-30T12:00:00Z"),
+        ("Australia/Lord_Howe", "2027-04-03T00:00:00Z"),
+        ("America/New_York", "2027-11-06T12:00:00Z"),
+    ];
+    for (zone, begin) in DAYS {
+        for expression in ["*/20 1-3 * * *", "7 */2 * * *", "10,40 1,2,3 * * *", "5-55/25 0-23/3 * * *"] {
+            let (when, begin) = (cron(expression, zone), t(begin));
+            let end = begin.plus(Millis::from_secs(2 * 86_400));
+            let next = |at: &Timestamp| when.after(*at, t("00:00:00"));
+            let found: Vec<_> =
+                std::iter::successors(next(&begin), next).take_while(|at| *at < end).collect();
+            for minute in 0..2 * 1_440 {
+                let at = begin.plus(Millis::from_secs(minute * 60));
+                let (last, coming) = (when.at_or_before(at, t("00:00:00")), when.after(at, t("00:00:00")));
+                let expected = found.iter().rev().find(|found| **found <= at);
+                assert!(expected.is_none() || last == expected.copied(), "{expression} {zone} {at:?}");
+                let expected = found.iter().find(|found| **found > at);
+                assert!(expected.is_none() || coming == expected.copied(), "{expression} {zone} {at:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_expression_is_read_by_the_clocks_of_its_zone() {
     let monday = |zone: &str| coming(&cron("0 9 * * MON", zone), "2026-06-30T00:00:00Z", 1);
     assert_eq!(monday("UTC"), ["2026-07-06T09:00:00"]);
@@ -88,7 +172,10 @@ fn a_stored_expression_is_read_back_as_it_was_and_a_broken_one_is_not() {
     assert!(serde_json::from_str::<When>(r#"{"e":1500}"#).is_err());
 }
 
-const EXPRESSIONS: [&str; 9] = [
+const EXPRESSIONS: [&str; 12] = [
+    "15 1,2,13 * * *",
+    "*/7 2 * * *",
+    "0-40/20 0-3 * * *",
     "30 2 * * *",
     "0 0 * * *",
     "*/15 * * * *",
