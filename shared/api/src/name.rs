@@ -1,4 +1,4 @@
-//! Names in paths, and names in bodies that must be usable in a path.
+//! Names in paths.
 
 #[cfg(feature = "http")]
 use tickover_core::duration::MAX_QUOTED_CHARS;
@@ -7,16 +7,9 @@ use tickover_core::id::{
     CronId, EventName, ExecutionId, NameError, OperationId, Owner, QueueName, StepName, TaskId, TaskKind,
 };
 
-/// Path segments that URL parsers remove.
-const DOTS: [&str; 2] = [".", ".."];
-/// Ids of tasks that would collide with routes.
-const ROUTES: [&str; 2] = ["batch", "complete"];
-
 /// A task's id in a path.
 pub(crate) fn task_id(text: &str) -> Result<TaskId, Reject> {
-    let id = parse("id", text, TaskId::parse)?;
-    reachable_task("id", &id)?;
-    Ok(id)
+    parse("id", text, TaskId::parse)
 }
 
 /// Who has a place, in a path: the id of a task, or `@` and that of an execution.
@@ -59,30 +52,11 @@ pub(crate) fn operation_id(text: &str) -> Result<OperationId, Reject> {
     parse("id", text, OperationId::parse)
 }
 
-/// Rejects a task id that can't be part of a path.
-pub(crate) fn reachable_task(field: &str, id: &TaskId) -> Result<(), Reject> {
-    if ROUTES.contains(&id.as_str()) {
-        Err(unreachable(field, id.as_str()))
-    } else {
-        reachable(field, id.as_str())
-    }
-}
-
-/// Rejects a name that can't be part of a path.
-pub(crate) fn reachable(field: &str, name: &str) -> Result<(), Reject> {
-    if DOTS.contains(&name) { Err(unreachable(field, name)) } else { Ok(()) }
-}
-
-fn unreachable(field: &str, name: &str) -> Reject {
-    Reject::instead_of(field, "expected a name that a path can carry", format_args!("`{name}`"))
-}
-
 fn parse<'t, T>(
     field: &str,
     text: &'t str,
     parse: impl FnOnce(&'t str) -> Result<T, NameError>,
 ) -> Result<T, Reject> {
-    reachable(field, text)?;
     parse(text).map_err(|error| error.refused(field))
 }
 

@@ -6,6 +6,7 @@ mod task;
 mod timeline;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use tickover::Client;
 use tickover_core::duration::Millis;
@@ -85,4 +86,37 @@ fn moment(at: Instant, now: Timestamp) -> String {
         std::cmp::Ordering::Greater => format!("in {}", distance(at.since(now))),
     };
     format!("{} ({relative})", at.to_rfc3339())
+}
+
+/// A command to try, with the values that it takes: behind `--` if one of them would be read as an option.
+fn command(words: &str, values: &[&dyn Display]) -> String {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    let mark = if values.iter().any(|value| value.starts_with('-')) { "-- " } else { "" };
+    format!("`tickover {words} {mark}{}`", values.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::Cli;
+
+    #[test]
+    fn a_command_to_try_is_read_as_it_is_meant_whatever_the_id() {
+        for words in ["explain", "retry", "execution resume", "execution events", "execution terminate"] {
+            for id in ["t1", "-h", "--json", "-"] {
+                let text = command(words, &[&id]);
+                let read = Cli::try_parse_from(text.trim_matches('`').split(' '));
+                assert!(format!("{:?}", read.unwrap().command).contains(&format!("({id:?})")), "{text}");
+            }
+        }
+        for words in ["event", "execution retry-step"] {
+            let text = command(words, &[&"-x", &"-y"]);
+            let read =
+                format!("{:?}", Cli::try_parse_from(text.trim_matches('`').split(' ')).unwrap().command);
+            assert!(read.contains(r#"("-x")"#) && read.contains(r#"("-y")"#), "{read}");
+        }
+        assert_eq!(command("explain", &[&"t1"]), "`tickover explain t1`");
+    }
 }

@@ -57,6 +57,12 @@ pub enum NameError {
         /// The first character that isn't allowed.
         found: char,
     },
+    /// Bytes that are no text.
+    #[error("must be UTF-8")]
+    NoText,
+    /// A text that a path can't have in the place of this name.
+    #[error("must be a name that a path can carry, not {found:?}")]
+    Unreachable { found: String },
 }
 
 impl NameError {
@@ -66,6 +72,8 @@ impl NameError {
             Self::Empty => "a name that is not empty".to_owned(),
             Self::TooLong { maximum, .. } => format!("a name of at most {maximum} characters"),
             Self::BadCharacter { .. } => "a name of A-Z a-z 0-9 . _ : - only".to_owned(),
+            Self::NoText => "UTF-8".to_owned(),
+            Self::Unreachable { .. } => "a name that a path can carry".to_owned(),
         }
     }
 
@@ -75,6 +83,8 @@ impl NameError {
             Self::Empty => "nothing".to_owned(),
             Self::TooLong { length, .. } => format!("{length} characters"),
             Self::BadCharacter { found } => format!("{found:?}"),
+            Self::NoText => "other bytes".to_owned(),
+            Self::Unreachable { found } => format!("`{found}`"),
         }
     }
 
@@ -94,6 +104,17 @@ fn read_name<'de, D: Deserializer<'de>, T>(
     })
 }
 
+/// Path segments that URL parsers remove.
+const DOTS: [&str; 2] = [".", ".."];
+
+/// Refuses a text that a path can't have in the place of a name: dots only, or one of these words.
+fn check_reachable(text: &str, words: &[&str]) -> Result<(), NameError> {
+    if DOTS.contains(&text) || words.contains(&text) {
+        return Err(NameError::Unreachable { found: text.to_owned() });
+    }
+    Ok(())
+}
+
 fn check_name(text: &str, maximum: usize) -> Result<(), NameError> {
     if text.is_empty() {
         return Err(NameError::Empty);
@@ -107,9 +128,13 @@ fn check_name(text: &str, maximum: usize) -> Result<(), NameError> {
     Ok(())
 }
 
-/// The allowed characters of a name, as a regular expression for the schema.
+/// The allowed characters of a name that isn't `.` or `..`, as a regular expression for the schema.
 #[cfg(feature = "schema")]
-const PATTERN: &str = "^[A-Za-z0-9._:-]+$";
+macro_rules! pattern {
+    () => {
+        r"(\.{0,2}[A-Za-z0-9_:-]|\.{3})[A-Za-z0-9._:-]*$"
+    };
+}
 
 /// The bounds of a name in the API's schema.
 #[cfg(feature = "schema")]
@@ -128,10 +153,18 @@ macro_rules! schema {
 }
 
 #[cfg(feature = "schema")]
-schema!(Owner, "^@?[A-Za-z0-9._:-]+$");
+schema!(Owner, concat!("^(@|(?!(batch|complete)$))", pattern!()));
+
+/// Words as alternatives in a regular expression.
+#[cfg(feature = "schema")]
+macro_rules! words {
+    ($first:literal $(| $word:literal)*) => {
+        concat!($first, $("|", $word),*)
+    };
+}
 
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $maximum:expr) => {
+    ($(#[$doc:meta])* $name:ident, $maximum:expr $(, not $($word:literal)|+)?) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(into = "String")]
@@ -141,10 +174,12 @@ macro_rules! name {
             /// The most characters it may have. Each is one byte.
             pub const MAX: usize = $maximum;
 
-            /// Checks that the text isn't empty or too long and has only the characters `[A-Za-z0-9._:-]`.
+            /// Checks that the text isn't empty or too long and has only the characters `[A-Za-z0-9._:-]`, and that a
+            /// path can carry it.
             pub fn parse(text: impl Into<String>) -> Result<Self, NameError> {
                 let text = text.into();
                 check_name(&text, Self::MAX)?;
+                check_reachable(&text, &[$($($word),+)?])?;
                 Ok(Self(text))
             }
 
@@ -173,7 +208,7 @@ macro_rules! name {
         }
 
         #[cfg(feature = "schema")]
-        schema!($name, PATTERN);
+        schema!($name, concat!("^", $("(?!(", words!($($word)|+), ")$)",)? pattern!()));
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,9 +219,11 @@ macro_rules! name {
 }
 
 name!(
-    /// A task's id. It is the same for all its attempts: pass it to other services as the idempotency key.
+    /// A task's id. It is the same for all its attempts: pass it to other services as the idempotency key. It isn't the word
+    /// of a call that has an id's place in a path.
     TaskId,
-    ID_MAX
+    ID_MAX,
+    not "batch" | "complete"
 );
 name!(QueueName, QUEUE_NAME_MAX);
 /// The first character of Tickover's own queue names. Users' names can't contain it.
@@ -267,7 +304,7 @@ name!(
 pub struct StepName(String);
 
 #[cfg(feature = "schema")]
-schema!(StepName, r"^[A-Za-z0-9._:\[\]-]+$");
+schema!(StepName, r"^(\.{0,2}[A-Za-z0-9_:\[\]-]|\.{3})[A-Za-z0-9._:\[\]-]*$");
 
 impl StepName {
     /// The most characters it may have. Each is one byte.
@@ -279,6 +316,7 @@ impl StepName {
         let text = text.into();
         let plain: String = text.chars().map(|c| if matches!(c, '[' | ']') { '.' } else { c }).collect();
         check_name(&plain, Self::MAX)?;
+        check_reachable(&text, &[])?;
         Ok(Self(text))
     }
 

@@ -1,6 +1,6 @@
 // The calls of operators: each with what it does, a confirmation where it can't be undone, and its command.
 
-import { post, remove, settings } from './api.js';
+import { keyPart, post, remove, settings } from './api.js';
 import { commands, line } from './commands.js';
 import { copier, h, notify } from './dom.js';
 
@@ -112,19 +112,19 @@ const LIMIT = [
   {
     name: 'Unset', says: 'The limit that the latest request asks for counts again.',
     when: (one) => one.pinned,
-    call: (one) => remove(['limits', one.id]), command: (one) => commands.unsetLimit(one.id),
+    call: (one) => remove(['limits', keyPart(one.id)]), command: (one) => commands.unsetLimit(one.id),
   },
   {
     name: 'Reset', says: 'All starts by the rate are forgotten: the next one comes at once.',
     when: (one) => one.rate !== undefined,
-    call: (one) => remove(['limits', one.id, 'rate']), command: (one) => commands.resetRate(one.id),
+    call: (one) => remove(['limits', keyPart(one.id), 'rate']), command: (one) => commands.resetRate(one.id),
   },
 ];
 
 /** The call on a task or an execution that has a place at a key. */
 export const RELEASE = {
   name: 'Release', says: 'Its place is free at once, and the next one gets it.', final: 'What had it goes on: more than the limit may then run.',
-  call: (one) => remove(['limits', one.key, 'holders', one.id]), command: (one) => commands.releasePlace(one.key, one.id),
+  call: (one) => remove(['limits', keyPart(one.key), 'holders', one.id]), command: (one) => commands.releasePlace(one.key, one.id),
 };
 
 export const actions = { execution: EXECUTION, task: TASK, queue: QUEUE, cron: CRON, operation: OPERATION, limit: LIMIT };

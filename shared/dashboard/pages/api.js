@@ -74,6 +74,15 @@ function url(path, query) {
   return address;
 }
 
+/** A key of flow control as a part of a path, which stays the same if a gateway decodes it. */
+export function keyPart(key) {
+  const dots = /^\.+$/.test(key);
+  return [...new TextEncoder().encode(key)].map((byte) => {
+    const char = String.fromCharCode(byte);
+    return /[A-Za-z0-9_:@-]/.test(char) || (char === '.' && !dots) ? char : `~${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  }).join('');
+}
+
 export const get = (path, query, signal) => answer('GET', url(path, query), undefined, signal);
 export const post = (path, body) => answer('POST', url(path), body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body));
 export const put = (path, body) => answer('PUT', url(path), body);

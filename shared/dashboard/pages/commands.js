@@ -4,58 +4,65 @@ import { settings } from './api.js';
 
 /** By their names, the arguments of `tickover` for each call. */
 export const commands = {
-  showExecution: (id) => ['execution', 'show', id],
-  listExecutions: (workflow, { status, label, error, from } = {}) => [
-    'execution', 'list', ...(workflow ? [workflow] : []), ...option('--status', status), ...option('--label', label), ...option('--error', error), ...option('--started-from', from),
-  ],
-  exportRun: (id, run) => ['execution', 'export', id, '--payloads', ...option('--run', run)],
-  timeline: (id, run) => ['execution', 'timeline', id, ...option('--run', run)],
-  runs: (id) => ['execution', 'runs', id],
-  explain: (id) => ['explain', id],
-  cancelExecution: (id) => ['execution', 'cancel', id],
-  terminate: (id) => ['execution', 'terminate', id],
-  pauseExecution: (id) => ['execution', 'pause', id],
-  resumeExecution: (id) => ['execution', 'resume', id],
-  restart: (id) => ['execution', 'restart', id],
-  rerun: (id) => ['execution', 'rerun', id],
-  retryStep: (id, step) => ['execution', 'retry-step', id, step],
-  events: (id) => ['execution', 'events', id],
-  clearEvents: (id, name) => ['execution', 'clear-events', id, name],
-  sendEvent: (id, name, payload) => ['event', id, name, ...(payload ? [payload] : [])],
-  start: (workflow, { id, queue, input }) => ['start', workflow, ...option('--id', id), ...option('--queue', queue), ...option('--input', input)],
-  describe: (id) => ['describe', id],
+  showExecution: (id) => of('execution show', [id]),
+  listExecutions: (workflow, { status, label, error, from } = {}) => of('execution list', workflow ? [workflow] : [], [
+    ...option('--status', status), ...option('--label', label), ...option('--error', error), ...option('--started-from', from),
+  ]),
+  exportRun: (id, run) => of('execution export', [id], ['--payloads', ...option('--run', run)]),
+  timeline: (id, run) => of('execution timeline', [id], option('--run', run)),
+  runs: (id) => of('execution runs', [id]),
+  explain: (id) => of('explain', [id]),
+  cancelExecution: (id) => of('execution cancel', [id]),
+  terminate: (id) => of('execution terminate', [id]),
+  pauseExecution: (id) => of('execution pause', [id]),
+  resumeExecution: (id) => of('execution resume', [id]),
+  restart: (id) => of('execution restart', [id]),
+  rerun: (id) => of('execution rerun', [id]),
+  retryStep: (id, step) => of('execution retry-step', [id, step]),
+  events: (id) => of('execution events', [id]),
+  clearEvents: (id, name) => of('execution clear-events', [id, name]),
+  sendEvent: (id, name, payload) => of('event', [id, name, ...(payload ? [payload] : [])]),
+  start: (workflow, { id, queue, input }) => of('start', [workflow], [...option('--id', id), ...option('--queue', queue), ...option('--input', input)]),
+  describe: (id) => of('describe', [id]),
   listTasks: ({ queue, status } = {}) => ['list', ...option('--queue', queue), ...option('--status', status)],
-  schedule: (queue, kind, { id, input, timeout, retry }) => ['task', queue, kind, ...(input ? [input] : []), ...option('--id', id), ...option('--timeout', timeout), ...option('--retry', retry)],
-  scheduleLimited: (queue, kind, limit) => ['task', queue, kind, '--concurrency', limit],
-  showLimit: (key) => ['limits', 'show', key],
-  setLimit: (key, limit) => ['limits', 'set', key, limit],
-  resetRate: (key) => ['limits', 'reset', key],
-  unsetLimit: (key) => ['limits', 'unset', key],
-  releasePlace: (key, holder) => ['limits', 'release', key, holder],
-  cancelTask: (id) => ['cancel', id],
-  forceCancelTask: (id) => ['cancel', '--force', id],
-  retryTask: (id) => ['retry', id],
+  schedule: (queue, kind, { id, input, timeout, retry }) => of('task', [queue, kind, ...(input ? [input] : [])], [...option('--id', id), ...option('--timeout', timeout), ...option('--retry', retry)]),
+  scheduleLimited: (queue, kind, limit) => of('task', [queue, kind], option('--concurrency', limit)),
+  showLimit: (key) => of('limits show', [key]),
+  setLimit: (key, limit) => of('limits set', [key, limit]),
+  resetRate: (key) => of('limits reset', [key]),
+  unsetLimit: (key) => of('limits unset', [key]),
+  releasePlace: (key, holder) => of('limits release', [key, holder]),
+  cancelTask: (id) => of('cancel', [id]),
+  forceCancelTask: (id) => of('cancel --force', [id]),
+  retryTask: (id) => of('retry', [id]),
   many: (what, action, { ids = [], status = [], ...rest }) => [
     'operation', `on-${what}`, action.replaceAll('_', '-'), ...Object.entries(rest).flatMap(([name, value]) => option(`--${name.replaceAll('_', '-')}`, value)),
-    ...status.flatMap((one) => ['--status', one]), ...ids.flatMap((id) => ['--id', id]), ...(action === 'send_event' ? ['--event', 'NAME'] : []),
+    ...status.flatMap((one) => ['--status', one]), ...ids.flatMap((id) => option('--id', id)), ...(action === 'send_event' ? ['--event', 'NAME'] : []),
   ],
   listOperations: () => ['operation', 'list'],
-  showOperation: (id) => ['operation', 'show', id],
-  stopOperation: (id) => ['operation', 'stop', id],
+  showOperation: (id) => of('operation show', [id]),
+  stopOperation: (id) => of('operation stop', [id]),
   listQueues: () => ['queue', 'list'],
-  showQueue: (name) => ['queue', 'show', name],
-  pauseQueue: (name) => ['queue', 'pause', name],
-  resumeQueue: (name) => ['queue', 'resume', name],
+  showQueue: (name) => of('queue show', [name]),
+  pauseQueue: (name) => of('queue pause', [name]),
+  resumeQueue: (name) => of('queue resume', [name]),
   listCrons: () => ['cron', 'list'],
-  showCron: (id) => ['cron', 'show', id],
-  pauseCron: (id) => ['cron', 'pause', id],
-  resumeCron: (id) => ['cron', 'resume', id],
-  triggerCron: (id) => ['cron', 'trigger', id],
-  deleteCron: (id) => ['cron', 'delete', id],
+  showCron: (id) => of('cron show', [id]),
+  pauseCron: (id) => of('cron pause', [id]),
+  resumeCron: (id) => of('cron resume', [id]),
+  triggerCron: (id) => of('cron trigger', [id]),
+  deleteCron: (id) => of('cron delete', [id]),
 };
 
 function option(name, value) {
-  return value ? [name, value] : [];
+  if (!value) return [];
+  return String(value).startsWith('-') ? [`${name}=${value}`] : [name, value];
+}
+
+/** A command with its values: behind `--` if one of them would be read as an option. */
+function of(words, values, options = []) {
+  const hasDash = values.some((value) => String(value).startsWith('-'));
+  return [...words.split(' '), ...(hasDash ? [...options, '--', ...values] : [...values, ...options])];
 }
 
 /** The whole command, to be pasted into a shell. */

@@ -78,9 +78,12 @@ schemas! {
     FailureCode, text(None);
     CronText, text(Self::MOST);
     Cursor, text(Self::MOST);
-    Label, of(Type::String).min_length(Some(2)).max_length(Some(LABEL_NAME_MAX + 1 + LABEL_VALUE_MAX));
+    Label, of(Type::String).min_length(Some(2)).max_length(Some(LABEL_NAME_MAX + 1 + LABEL_VALUE_MAX))
+        .pattern(Some("^[^=]+="));
     Labels, of(Type::Object).max_properties(Some(LABELS_MAX))
-        .property_names(Some(of(Type::String).min_length(Some(1)).max_length(Some(LABEL_NAME_MAX))))
+        .property_names(Some(
+            of(Type::String).min_length(Some(1)).max_length(Some(LABEL_NAME_MAX)).pattern(Some("^[^=]+$")),
+        ))
         .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::from(
             of(Type::String).max_length(Some(LABEL_VALUE_MAX)),
         )))));

@@ -178,6 +178,10 @@ impl<'de> DeserializeSeed<'de> for ValueOf<'_> {
         if !(1..=LABEL_NAME_MAX).contains(&length) {
             return Err(too(length, format!("a name of 1 to {LABEL_NAME_MAX} characters")));
         }
+        if self.0.contains('=') {
+            let expected = "a name without `=`, by which the label can be looked for";
+            return Err(D::Error::invalid_value(Unexpected::Str(self.0), &expected));
+        }
         let text = String::deserialize(deserializer)?;
         let length = text.chars().count();
         if length > LABEL_VALUE_MAX {

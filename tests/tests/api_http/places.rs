@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tickover_core::id::FlowKey;
 
 use crate::support::{Api, keys, names, send};
 
@@ -71,6 +72,47 @@ async fn an_operator_sets_a_limit_gives_it_back_and_takes_a_place_away() {
         api.change(Method::DELETE, &format!("/v1/limits/k/holders/{task}"), None).await;
     }
     assert_eq!(api.claim().await["id"], "c");
+}
+
+/// A gateway may hand on a path that it has decoded.
+#[tokio::test]
+async fn a_key_of_any_text_is_operated_on_whether_its_path_was_decoded_before_or_not() {
+    let api = Api::start().await;
+    for (number, key) in
+        ["a/b", "a?b", "a#b", "100%", "%41", "A", "~41", ".", "..", "ä b", "a%2Fb"].iter().enumerate()
+    {
+        let decoded = FlowKey::parse(*key).unwrap().to_path();
+        let sent: String = decoded.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        for path in [sent, decoded] {
+            let body = Some(json!({"limit": number + 1}));
+            let set = api.change(Method::PUT, &format!("/v1/limits/{path}"), body).await;
+            assert_eq!(set["key"], *key, "{path}");
+            let shown = api.limit(&path).await;
+            assert_eq!((&shown["key"], &shown["limit"]), (&json!(key), &json!(number + 1)), "{path}");
+        }
+    }
+}
+
+/// What can't be in a path is refused where it enters, as the document says.
+#[tokio::test]
+async fn what_a_path_or_a_query_cannot_carry_is_refused() {
+    let api = Api::start().await;
+    for id in [".", "..", "batch", "complete"] {
+        let asked = json!({"queue": "q", "kind": "k", "id": id});
+        assert_eq!(api.post("/v1/tasks", asked).await.problem(400, "invalid_request")["field"], "id", "{id}");
+    }
+    for (field, of) in [("kind", "."), ("kind", ".."), ("queue", "..")] {
+        let mut asked = json!({"queue": "q", "kind": "k"});
+        asked[field] = json!(of);
+        assert_eq!(api.post("/v1/tasks", asked).await.problem(400, "invalid_request")["field"], field);
+    }
+    let labelled = json!({"queue": "q", "kind": "k", "labels": {"a=b": "c"}});
+    api.post("/v1/tasks", labelled).await.problem(400, "invalid_request");
+    for id in ["...", "..a", "-x", "batch2"] {
+        api.schedule(id, json!({"labels": {"a": "b=c"}})).await;
+    }
+    let found = api.get("/v1/tasks?label=a%3Db%3Dc").await.ok(200);
+    assert_eq!(found["tasks"].as_array().unwrap().len(), 4);
 }
 
 #[tokio::test]

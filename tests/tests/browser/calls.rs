@@ -337,16 +337,19 @@ async fn each_command_of_the_page_is_one_of_the_tool() {
         let all = browser
             .value(
                 "import(new URL('dashboard/commands.js', document.baseURI)).then(({commands, line}) => {
-                    const sample = {
-                        start: ['order', {id: 'x-1', queue: 'q', input: '{\"a\": 1}'}],
-                        schedule: ['q', 'k', {id: 'x-1', input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
-                        sendEvent: ['x-1', 'shipped', '{}'], retryStep: ['x-1', 'label[3]'], exportRun: ['x-1', '3'], timeline: ['x-1', '3'],
-                        scheduleLimited: ['q', 'k', 'customer-7=5'], setLimit: ['x-1', '3'],
-                        many: ['executions', 'retry', {workflow: 'order', ids: ['x-1'], status: ['failed']}],
-                    };
-                    return Object.entries(commands).map(([name, make]) => {
-                        const args = make(...(sample[name] ?? ['x-1', 'y']));
-                        return {name, args, line: line(args)};
+                    // An id that begins with a dash isn't an option.
+                    return ['x-1', '-x'].flatMap((id) => {
+                        const sample = {
+                            start: ['order', {id, queue: 'q', input: '{\"a\": 1}'}],
+                            schedule: ['q', 'k', {id, input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
+                            sendEvent: [id, 'shipped', '{}'], retryStep: [id, 'label[3]'], exportRun: [id, '3'], timeline: [id, '3'],
+                            scheduleLimited: ['q', 'k', 'customer-7=5'], setLimit: [id, '3'],
+                            many: ['executions', 'retry', {workflow: 'order', ids: [id], status: ['failed']}],
+                        };
+                        return Object.entries(commands).map(([name, make]) => {
+                            const args = make(...(sample[name] ?? [id, 'y']));
+                            return {name, args, line: line(args)};
+                        });
                     });
                 })",
             )
@@ -355,7 +358,7 @@ async fn each_command_of_the_page_is_one_of_the_tool() {
         assert!(all.len() > 25, "{all:?}");
         for command in all {
             let args: Vec<&str> = command["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-            let run = Process::tickover(&[&args[..], &["--endpoint", &address]].concat()).unwrap();
+            let run = Process::tickover(&[&["--endpoint", &address], &args[..]].concat()).unwrap();
             let ended = run.ended().await.unwrap();
             assert_ne!(ended.status.code(), Some(2), "{command}: {}", ended.stderr);
             // As it is pasted into a shell, it is the same.

@@ -43,9 +43,9 @@ pub async fn reset_rate(service: &Service, key: &str) -> Result<Answer, Problem>
     answer(service.reset_rate(&parsed(key)?).await?)
 }
 
+/// A key as it is in a path: see [`FlowKey::to_path`].
 fn parsed(key: &str) -> Result<FlowKey, Reject> {
-    name::reachable("key", key)?;
-    FlowKey::parse(key).map_err(|error| error.refused("key"))
+    FlowKey::from_path(key).map_err(|error| error.refused("key"))
 }
 
 fn answer(found: tickover_service::gates::LimitView) -> Result<Answer, Problem> {

@@ -16,7 +16,7 @@ use tickover_wire::{CronText, RunCount, Verbatim, Word, read};
 
 use super::execution::start;
 use super::task::task;
-use crate::name::{cron_id, reachable};
+use crate::name::cron_id;
 
 /// The time zone of an expression without one.
 const TIME_ZONE_DEFAULT: &str = "UTC";
@@ -40,9 +40,6 @@ pub(crate) fn cron(
 }
 
 fn id(given: Option<CronId>, path: Option<&str>) -> Result<Option<CronId>, Reject> {
-    if let Some(given) = &given {
-        reachable("id", given.as_str())?;
-    }
     let Some(path) = path else { return Ok(given) };
     let id = cron_id(path)?;
     if given.is_some_and(|given| given != id) {

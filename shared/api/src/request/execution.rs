@@ -13,7 +13,6 @@ use tickover_wire::request::{self as wire, one_of};
 
 use super::task::flow;
 use super::{payload, trace};
-use crate::name::reachable;
 
 /// The queue of executions whose request names none.
 const QUEUE_DEFAULT: &str = "workflows";
@@ -23,10 +22,6 @@ pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
     let any_queue = given.queue.is_none();
     let flow = Box::new(flow::of_start(&given)?);
     let queue = given.queue.map_or_else(default_queue, Ok)?;
-    reachable("queue", queue.as_str())?;
-    if let Some(id) = &given.id {
-        reachable("id", id.as_str())?;
-    }
     let execution = one_of(
         "execution_timeout",
         given.execution_timeout,
@@ -77,12 +72,8 @@ pub(crate) fn event(given: wire::EventRequest) -> Event {
 }
 
 /// The steps to run again, and whether the results of the others are kept.
-pub(crate) fn rerun(given: wire::RerunRequest) -> Result<(Vec<StepName>, bool), Reject> {
-    let steps = given.steps.unwrap_or_default();
-    for (index, step) in steps.iter().enumerate() {
-        reachable(&format!("steps[{index}]"), step.as_str())?;
-    }
-    Ok((steps, given.preserve.unwrap_or(true)))
+pub(crate) fn rerun(given: wire::RerunRequest) -> (Vec<StepName>, bool) {
+    (given.steps.unwrap_or_default(), given.preserve.unwrap_or(true))
 }
 
 #[cfg(test)]

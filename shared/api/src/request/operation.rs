@@ -8,13 +8,9 @@ use tickover_wire::request::{self as wire, contradiction};
 use tickover_wire::{FailureCode, Instant, Label, Word};
 
 use super::payload;
-use crate::name::reachable;
 
 /// The service's request.
 pub(crate) fn operation(given: wire::OperationRequest) -> Result<OperationRequest, Reject> {
-    if let Some(id) = &given.id {
-        reachable("id", id.as_str())?;
-    }
     let selection = match (given.executions, given.tasks) {
         (Some(executions), None) => of_executions(executions),
         (None, Some(tasks)) => of_tasks(tasks),

@@ -17,7 +17,6 @@ use tickover_wire::{IdempotencyKey, Instant, Labels};
 
 use super::execution::default_queue;
 use super::{payload, trace};
-use crate::name::{reachable, reachable_task};
 use flow::flow;
 use timeouts::timeouts;
 
@@ -25,9 +24,6 @@ use timeouts::timeouts;
 pub(crate) fn task(given: wire::ScheduleRequest, now: Timestamp) -> Result<ScheduleRequest, Reject> {
     let asked = asked(&given);
     let queue = queue(given.queue.clone(), given.requires.as_deref())?;
-    if let Some(id) = &given.id {
-        reachable_task("id", id)?;
-    }
     Ok(ScheduleRequest {
         labels: given.labels.as_ref().map(Labels::to_json).transpose()?.flatten(),
         timeouts: timeouts(&given)?,
@@ -61,10 +57,7 @@ pub(crate) fn kind_defaults(
 /// The queue that is named, or the default one for a task that goes to whoever provides what it requires.
 fn queue(named: Option<QueueName>, requires: Option<&[Capability]>) -> Result<QueueName, Reject> {
     match named {
-        Some(queue) => {
-            reachable("queue", queue.as_str())?;
-            Ok(queue)
-        }
+        Some(queue) => Ok(queue),
         None if requires.is_none_or(<[_]>::is_empty) => {
             Err(Reject::field("queue", "required; expected a queue, or requires instead"))
         }

@@ -24,7 +24,7 @@ use tickover_wire::request::LimitRequest;
     get,
     path = "/v1/limits/{key}",
     tag = "limits",
-    params(("key" = FlowKey, Path, description = "The key, percent-encoded.")),
+    params(("key" = FlowKey, Path, description = "The key. Each byte that isn't of `[A-Za-z0-9._:@-]` is `~` and two hexadecimal digits, and so are the dots of `.` and `..`: a gateway may decode percent-encoding before.")),
     responses((status = 200, description = "The limit.", body = LimitAnswer), ReadProblems),
 ))]
 pub(super) async fn limit(State(service): State<Service>, key: Name) -> Result<Answer, Problem> {
@@ -38,7 +38,7 @@ pub(super) async fn limit(State(service): State<Service>, key: Name) -> Result<A
     put,
     path = "/v1/limits/{key}",
     tag = "limits",
-    params(("key" = FlowKey, Path, description = "The key, percent-encoded.")),
+    params(("key" = FlowKey, Path, description = "The key. Each byte that isn't of `[A-Za-z0-9._:@-]` is `~` and two hexadecimal digits, and so are the dots of `.` and `..`: a gateway may decode percent-encoding before.")),
     request_body = LimitRequest,
     responses((status = 200, description = "The limit is set.", body = LimitAnswer), CallProblems),
 ))]
@@ -55,7 +55,7 @@ pub(super) async fn set_limit(
     delete,
     path = "/v1/limits/{key}",
     tag = "limits",
-    params(("key" = FlowKey, Path, description = "The key, percent-encoded.")),
+    params(("key" = FlowKey, Path, description = "The key. Each byte that isn't of `[A-Za-z0-9._:@-]` is `~` and two hexadecimal digits, and so are the dots of `.` and `..`: a gateway may decode percent-encoding before.")),
     responses((status = 200, description = "The limit is no longer set.", body = LimitAnswer), CallProblems),
 ))]
 pub(super) async fn unset_limit(
@@ -74,7 +74,7 @@ pub(super) async fn unset_limit(
     path = "/v1/limits/{key}/holders/{holder}",
     tag = "limits",
     params(
-        ("key" = FlowKey, Path, description = "The key, percent-encoded."),
+        ("key" = FlowKey, Path, description = "The key. Each byte that isn't of `[A-Za-z0-9._:@-]` is `~` and two hexadecimal digits, and so are the dots of `.` and `..`: a gateway may decode percent-encoding before."),
         ("holder" = Owner, Path, description = "The id of a task, or `@` and that of an execution."),
     ),
     responses((status = 200, description = "The place is free, or the next one has it.", body = LimitAnswer), CallProblems),
@@ -94,7 +94,7 @@ pub(super) async fn release_place(
     delete,
     path = "/v1/limits/{key}/rate",
     tag = "limits",
-    params(("key" = FlowKey, Path, description = "The key, percent-encoded.")),
+    params(("key" = FlowKey, Path, description = "The key. Each byte that isn't of `[A-Za-z0-9._:@-]` is `~` and two hexadecimal digits, and so are the dots of `.` and `..`: a gateway may decode percent-encoding before.")),
     responses((status = 200, description = "Nothing of the rate is used.", body = LimitAnswer), CallProblems),
 ))]
 pub(super) async fn reset_rate(

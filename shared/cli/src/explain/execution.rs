@@ -10,8 +10,8 @@ use tickover_core::time::Timestamp;
 use tickover_wire::answer::{CauseCategory, ExecutionView};
 use tickover_wire::{Attempts, Instant, Length, OpenEnum};
 
-use super::moment;
 use super::task::held_back;
+use super::{command, moment};
 use crate::execution::show::waited;
 use crate::show::{error_line, words};
 
@@ -134,10 +134,10 @@ fn trouble(execution: &ExecutionView, now: Timestamp) -> Vec<String> {
         lines.push(format!("It {what}{error}; its own code for that must be done{by}."));
     }
     if execution.cancel_requested == Some(true) && execution.is_live() {
-        let id = &execution.id;
         lines.push(format!(
-            "Somebody asked to cancel it: its code stops at its next step, and its undo steps run. \
-             `tickover execution terminate {id}` ends it without them."
+            "Somebody asked to cancel it: its code stops at its next step, and its undo steps run. {} ends it without \
+             them.",
+            command("execution terminate", &[&execution.id])
         ));
     }
     if let Some(error) = &execution.error {
@@ -161,9 +161,9 @@ fn undo(not_undone: &BTreeSet<String>, execution: &ExecutionView) -> Option<Stri
     let names: Vec<_> = not_undone.iter().map(String::as_str).collect();
     let first = names.first()?;
     Some(format!(
-        "What {} should undo isn't undone. `tickover execution retry-step {} {first}` tries that again.",
+        "What {} should undo isn't undone. {} tries that again.",
         names.join(", "),
-        execution.id
+        command("execution retry-step", &[&execution.id, first])
     ))
 }
 
@@ -172,8 +172,7 @@ fn waiting_events(execution: &ExecutionView, events: &BTreeMap<EventName, u32>) 
     let mut counted: Vec<_> = events.iter().collect();
     counted.sort_by(|(one, _), (other, _)| natural::compare(one.as_str(), other.as_str()));
     let counted: Vec<_> = counted.into_iter().map(|(name, count)| format!("{name} ({count})")).collect();
-    let id = &execution.id;
-    let shown = format!("`tickover execution events {id}` shows them");
+    let shown = format!("{} shows them", command("execution events", &[&execution.id]));
     (!counted.is_empty()).then(|| format!("Events that nobody has taken: {}; {shown}.", counted.join(", ")))
 }
 
@@ -198,10 +197,10 @@ fn next(execution: &ExecutionView, now: Timestamp) -> String {
         "wakes_up" => format!("Next: it goes on by itself {at}."),
         "looks_again" => format!("Next: it checks whether the work that it waits for has ended, {at}."),
         "waits_for_others" => format!(
-            "Next: an event or the end of what it waits for; nothing limits the wait. \
-             `tickover event {id} NAME` sends an event."
+            "Next: an event or the end of what it waits for; nothing limits the wait. {} sends an event.",
+            command("event", &[id, &"NAME"])
         ),
-        "waits_for_operator" => format!("Next: nothing, until `tickover execution resume {id}`."),
+        "waits_for_operator" => format!("Next: nothing, until {}.", command("execution resume", &[id])),
         "execution_timeout" => format!("Next: unless it has ended by {at}, it times out."),
         "run_timeout" => format!("Next: unless its run has ended by {at}, it times out."),
         "on_failure_timeout" => {
@@ -232,10 +231,11 @@ fn revival(execution: &ExecutionView) -> String {
     let step = execution.cause.as_ref().and_then(|cause| cause.step.as_ref());
     match (execution.status.known(), step) {
         (Some(ExecutionStatus::Failed), Some(step)) => format!(
-            " `tickover execution retry-step {id} {step}` retries that step, `rerun` all steps that failed."
+            " {} retries that step, `rerun` all steps that failed.",
+            command("execution retry-step", &[id, step])
         ),
         (Some(ExecutionStatus::Failed | ExecutionStatus::TimedOut | ExecutionStatus::Cancelled), _) => {
-            format!(" `tickover execution restart {id}` starts a new run.")
+            format!(" {} starts a new run.", command("execution restart", &[id]))
         }
         (
             Some(

@@ -8,7 +8,7 @@ use tickover_core::timeout::TimeoutKind;
 use tickover_wire::answer::{AttemptOutcome, TaskView, WaitsAtView};
 use tickover_wire::{OpenEnum, OpenTimeoutKind, Words as _};
 
-use super::moment;
+use super::{command, moment};
 use crate::limits::waiting;
 use crate::policy;
 use crate::show::{count, error_line, words};
@@ -38,7 +38,7 @@ fn why(task: &TaskView, now: Timestamp) -> String {
 fn owner(task: &TaskView) -> Option<String> {
     let id = task.execution_id.as_ref()?;
     let step = task.step.as_ref().map_or_else(|| "a step".to_owned(), |step| format!("the step {step}"));
-    Some(format!("It is {step} of the execution {id}; `tickover explain {id}` explains that."))
+    Some(format!("It is {step} of the execution {id}; {} explains that.", command("explain", &[id])))
 }
 
 /// The lengths of its timeouts.
@@ -188,7 +188,7 @@ fn next(task: &TaskView, now: Timestamp) -> String {
 fn revival(task: &TaskView) -> String {
     match task.status.known() {
         Some(Status::Failed | Status::TimedOut | Status::Cancelled) => {
-            format!(" `tickover retry {}` gives it another life.", task.id)
+            format!(" {} gives it another life.", command("retry", &[&task.id]))
         }
         Some(Status::Pending | Status::Running | Status::Completed | Status::Skipped) | None => String::new(),
     }

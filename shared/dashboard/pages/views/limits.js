@@ -1,6 +1,6 @@
 // Limits by key: who has a key's places, who waits, and what operators change.
 
-import { get, put, scrape, settings } from '../api.js';
+import { get, keyPart, put, scrape, settings } from '../api.js';
 import { RELEASE, button, command, panel, refusal } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, facts, h, link, notify, replace, section, table } from '../dom.js';
@@ -59,7 +59,7 @@ function one(page) {
   const set = async (event) => {
     event.preventDefault();
     try {
-      await put(['limits', key], JSON.stringify({ limit: Number(field.value()) }));
+      await put(['limits', keyPart(key)], JSON.stringify({ limit: Number(field.value()) }));
       notify(`Set ${key}: done.`);
     } catch (error) {
       notify(refusal('Set', key, error), true);
@@ -97,5 +97,5 @@ function one(page) {
     const holder = one.task ?? `@${one.execution}`;
     return button(RELEASE, { id: holder, key }, refresh, `limit ${key} ${holder}`);
   };
-  const refresh = page.live((signal) => get(['limits', key], {}, signal), draw, 2000);
+  const refresh = page.live((signal) => get(['limits', keyPart(key)], {}, signal), draw, 2000);
 }

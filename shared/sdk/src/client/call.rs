@@ -3,9 +3,7 @@
 use async_trait::async_trait;
 use serde::Serialize;
 use tickover_core::duration::Millis;
-use tickover_core::id::{
-    CronId, EventName, ExecutionId, FlowKey, OperationId, QueueName, StepName, TaskId, TaskKind,
-};
+use tickover_core::id::{CronId, EventName, ExecutionId, OperationId, QueueName, StepName, TaskId, TaskKind};
 use tickover_service::transact::Prepared;
 use tickover_wire::request::pairs;
 
@@ -105,12 +103,13 @@ pub(super) enum Route {
     TriggerCron(CronId),
     DeleteCron(CronId),
 
-    Limit(FlowKey),
-    SetLimit(FlowKey),
-    UnsetLimit(FlowKey),
-    ResetRate(FlowKey),
+    /// Of the key in this form: see [`tickover_core::id::FlowKey::to_path`].
+    Limit(String),
+    SetLimit(String),
+    UnsetLimit(String),
+    ResetRate(String),
     /// Of the holder with this text: see [`tickover_core::id::Owner`].
-    ReleasePlace(FlowKey, String),
+    ReleasePlace(String, String),
 
     StartOperation,
     Operation(OperationId),

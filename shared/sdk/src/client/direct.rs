@@ -91,11 +91,11 @@ impl Direct {
             Route::TriggerCron(id) => calls::trigger_cron(service, id.as_str(), body).await,
             Route::DeleteCron(id) => calls::delete_cron(service, id.as_str()).await,
 
-            Route::Limit(key) => calls::limit(service, key.as_str()).await,
-            Route::SetLimit(key) => calls::set_limit(service, key.as_str(), body).await,
-            Route::UnsetLimit(key) => calls::unset_limit(service, key.as_str()).await,
-            Route::ResetRate(key) => calls::reset_rate(service, key.as_str()).await,
-            Route::ReleasePlace(key, holder) => calls::release_place(service, key.as_str(), holder).await,
+            Route::Limit(key) => calls::limit(service, key).await,
+            Route::SetLimit(key) => calls::set_limit(service, key, body).await,
+            Route::UnsetLimit(key) => calls::unset_limit(service, key).await,
+            Route::ResetRate(key) => calls::reset_rate(service, key).await,
+            Route::ReleasePlace(key, holder) => calls::release_place(service, key, holder).await,
 
             Route::StartOperation => calls::start_operation(service, body).await,
             Route::Operation(id) => calls::operation(service, id.as_str()).await,

@@ -76,13 +76,11 @@ impl Route {
             Self::TriggerCron(id) => (Method::POST, &["v1", "crons", id.as_str(), "trigger"]),
             Self::DeleteCron(id) => (Method::DELETE, &["v1", "crons", id.as_str()]),
 
-            Self::Limit(key) => (Method::GET, &["v1", "limits", key.as_str()]),
-            Self::SetLimit(key) => (Method::PUT, &["v1", "limits", key.as_str()]),
-            Self::UnsetLimit(key) => (Method::DELETE, &["v1", "limits", key.as_str()]),
-            Self::ResetRate(key) => (Method::DELETE, &["v1", "limits", key.as_str(), "rate"]),
-            Self::ReleasePlace(key, holder) => {
-                (Method::DELETE, &["v1", "limits", key.as_str(), "holders", holder])
-            }
+            Self::Limit(key) => (Method::GET, &["v1", "limits", key]),
+            Self::SetLimit(key) => (Method::PUT, &["v1", "limits", key]),
+            Self::UnsetLimit(key) => (Method::DELETE, &["v1", "limits", key]),
+            Self::ResetRate(key) => (Method::DELETE, &["v1", "limits", key, "rate"]),
+            Self::ReleasePlace(key, holder) => (Method::DELETE, &["v1", "limits", key, "holders", holder]),
 
             Self::StartOperation => (Method::POST, &["v1", "operations"]),
             Self::Operation(id) => (Method::GET, &["v1", "operations", id.as_str()]),
