@@ -33,6 +33,7 @@ pub mod to_end;
 pub mod transact;
 pub mod waits;
 
+mod canonical;
 mod live_leases;
 mod notify;
 mod service;

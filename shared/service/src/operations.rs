@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tickover_core::decision::{DueReply, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::{Reject, TakenBy};
-use tickover_core::id::{EventName, ExecutionId, OperationId, QueueName, TaskId};
+use tickover_core::id::{EventName, ExecutionId, Fingerprint, OperationId, QueueName, TaskId};
 use tickover_core::limits::{self, ERROR_BYTES};
 use tickover_core::operation::{Action, Counts, HowEnded, NewOperation, Operation, Target};
 use tickover_core::payload::{Json, cut_to_fit};
@@ -20,6 +20,7 @@ use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};
 
+use crate::canonical::canonical;
 use crate::error::ServiceError;
 use crate::executions::ONE_WORKFLOW;
 use crate::ports::{ExecutionFilter, Page, StoreError, TaskFilter};
@@ -107,6 +108,17 @@ pub struct DescribedOperation {
     pub existing: bool,
 }
 
+/// A digest of a request. The same payload in another text makes no difference.
+fn fingerprint(request: &OperationRequest) -> Fingerprint {
+    let mut details = request.details.clone();
+    if let Some(event) = &mut details.event {
+        event.payload = event.payload.as_ref().and_then(|json| Json::parse(canonical(json.as_str())));
+    }
+    let how = format!("{:?} {}", request.action, request.dry_run);
+    // Details always serialise; if some didn't, they would only equal others that don't.
+    digest(&[&how, &serde_json::to_string(&details).unwrap_or_default()])
+}
+
 impl Service {
     /// Records an operation, and begins to carry it out.
     ///
@@ -121,8 +133,7 @@ impl Service {
         self.check_lists(&request.details.selection)?;
         let unserialisable = || ServiceError::Corrupt { reason: "a request can't be serialised".to_owned() };
         let text = serde_json::to_string(&request.details).map_err(|_| unserialisable())?;
-        let how = format!("{:?} {}", request.action, request.dry_run);
-        let fingerprint = digest(&[&how, &text]);
+        let fingerprint = fingerprint(&request);
         let id = request.id.unwrap_or_else(|| self.new_operation_id());
         let mut payload = None;
         for tries in 0..TRIES {

@@ -243,3 +243,30 @@ async fn absent_null_and_zero_attempts_are_different() {
     let past = api.schedule("past", json!({"run_at": "2020-02-30T00:00:00+01:00".replace("30", "29")})).await;
     assert_eq!(past["available_at"], "2026-01-01T00:00:00.000Z");
 }
+
+/// A repeated request may be written by another program.
+#[tokio::test]
+async fn the_same_json_in_another_order_is_the_same_request() {
+    let api = Api::start().await;
+    for (path, id) in [("/v1/tasks", "idempotency_key"), ("/v1/tasks", "id"), ("/v1/crons", "id")] {
+        let request = |input: &str| match path {
+            "/v1/crons" => format!(
+                r#"{{"id":"c","every":"1h","task":{{"queue":"q","kind":"k","input":{input},"labels":{{"x":"1"}}}}}}"#
+            ),
+            _ => format!(r#"{{"{id}":"same","queue":"q","kind":"k","input":{input}}}"#),
+        };
+        api.post_text(path, request(r#"{"a": [1, {"x": 1, "y": "\u00e4"}], "b": 2.50}"#)).await.ok(201);
+        api.post_text(path, request(r#"{"b":2.50,"a":[1,{"y":"ä","x":1}]}"#)).await.ok(200);
+        for other in [r#"{"b":2.51,"a":[1,{"y":"ä","x":1}]}"#, r#"{"b":2.50,"a":[{"y":"ä","x":1},1]}"#] {
+            api.post_text(path, request(other)).await.problem(409, "id_conflict");
+        }
+    }
+    let send = |payload: &str| {
+        format!(
+            r#"{{"id":"o","action":"send_event","executions":{{"ids":["e"]}},"event":{{"name":"go","payload":{payload}}}}}"#
+        )
+    };
+    api.post_text("/v1/operations", send(r#"{"a":1,"b":2}"#)).await.ok(201);
+    api.post_text("/v1/operations", send(r#"{"b":2,"a":1}"#)).await.ok(200);
+    api.post_text("/v1/operations", send(r#"{"b":1,"a":2}"#)).await.problem(409, "id_conflict");
+}

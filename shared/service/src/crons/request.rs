@@ -27,10 +27,11 @@ use tickover_core::task::command::Start;
 use tickover_core::timeout::Timeouts;
 
 use super::{CronRequest, CronWork};
+use crate::canonical::canonical;
 use crate::error::ServiceError;
 use crate::executions::StartRequest;
 use crate::service::Service;
-use crate::tasks::schedule::{Asked, ScheduleRequest, digest, minified};
+use crate::tasks::schedule::{Asked, ScheduleRequest, digest};
 
 #[derive(Serialize, Deserialize)]
 struct Document<T> {
@@ -118,7 +119,7 @@ impl Service {
         let plan = serde_json::to_string(&request.plan).unwrap_or_default();
         let template = request.template.as_ref().map_or("", |template| template.as_str());
         let begins = request.paused.map_or("", |is_paused| if is_paused { "paused" } else { "active" });
-        let fingerprint = digest(&[&minified(given.as_str()), &plan, template, begins]);
+        let fingerprint = digest(&[&canonical(given.as_str()), &plan, template, begins]);
         let id = match request.id {
             Some(id) => id,
             // Random, as the id of an execution.

@@ -18,6 +18,7 @@ use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
 use super::single::Single;
+use crate::canonical::canonical;
 use crate::drive::{Known, Try};
 use crate::error::{ServiceError, unknown_queue};
 use crate::flow::recorded;
@@ -332,12 +333,12 @@ pub(crate) fn with_replaced(mut schedule: Box<Schedule>, replaces: Option<KeyRec
     schedule
 }
 
-/// A digest of the request as it was given. White space in JSON makes no difference, everything else does.
+/// A digest of the request as it was given. The same JSON in another text makes no difference, everything else does.
 pub(super) fn fingerprint(request: &ScheduleRequest) -> Fingerprint {
     if let Some(fingerprint) = request.asked.fingerprint {
         return fingerprint;
     }
-    let text = |json: &Option<Json>| json.as_ref().map(|json| minified(json.as_str())).unwrap_or_default();
+    let text = |json: &Option<Json>| json.as_ref().map(|json| canonical(json.as_str())).unwrap_or_default();
     let start = match request.start {
         Start::After(delay) => format!("after {}", delay.as_u64()),
         Start::At(instant) => format!("at {}", instant.as_millis()),
@@ -370,33 +371,9 @@ pub(crate) fn digest(parts: &[&str]) -> Fingerprint {
     Fingerprint::from_bytes(bytes)
 }
 
-pub(crate) fn minified(json: &str) -> String {
-    let (mut in_string, mut escaped) = (false, false);
-    json.chars()
-        .filter(|c| {
-            if in_string {
-                match c {
-                    _ if escaped => escaped = false,
-                    '\\' => escaped = true,
-                    '"' => in_string = false,
-                    _ => {}
-                }
-                return true;
-            }
-            in_string = *c == '"';
-            !c.is_ascii_whitespace()
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn white_space_outside_strings_is_no_difference() {
-        assert_eq!(minified("{ \"a b\" : [1,\n 2], \"c\\\" \": 0 }"), "{\"a b\":[1,2],\"c\\\" \":0}");
-    }
 
     #[test]
     fn parts_of_a_digest_cannot_flow_into_each_other() {
