@@ -55,6 +55,9 @@ pub(crate) struct TaskArgs {
     /// Whether an attempt that timed out is retried
     #[arg(long, value_name = "WHAT", value_parser = ["retry", "terminal"])]
     on_timeout: Option<String>,
+    /// Whether a timeout counts as an error; if not, it ends in `cancelled`
+    #[arg(long, value_name = "WHETHER")]
+    error_on_timeout: Option<bool>,
     /// The retry policy: `none`, `fixed(3, 2s)`, `exponential(5, 1s)`, or a policy as a JSON object
     #[arg(long, value_name = "POLICY")]
     retry: Option<String>,
@@ -91,6 +94,7 @@ fn request(args: &TaskArgs) -> anyhow::Result<ScheduleRequest> {
         start_to_close_timeout: timeout("start_to_close_timeout", &args.start_to_close_timeout)?,
         heartbeat_timeout: timeout("heartbeat_timeout", &args.heartbeat_timeout)?,
         on_timeout: argument::field("on_timeout", args.on_timeout.as_deref())?,
+        error_on_timeout: args.error_on_timeout,
         retry: args.retry.as_deref().map(policy).transpose()?,
         labels: argument::labels(args.labels.clone()),
         concurrency: args.flow.concurrency(),

@@ -45,6 +45,10 @@ fn trace_of(message: &SqsMessage) -> Option<TraceContext> {
     own.and_then(TraceContext::parse).or_else(|| xray().and_then(TraceContext::parse_xray))
 }
 
+/// Fields beside which a request gets no id: one that makes it repeatable, and one that makes one record of several
+/// requests. A debounced request whose message comes again counts as one more of its burst.
+const UNNAMED: [&str; 2] = ["idempotency_key", "debounce"];
+
 /// SQS delivers a message at least once. So a request without an id (of a task, an execution or an event) gets one that
 /// is derived from its message: the second delivery finds the record of the first. The text is part of the id because
 /// some emulators repeat message ids.
@@ -58,7 +62,7 @@ fn with_message_id(request: Request, message_id: &str, text: &str) -> Result<Req
         return Ok(request);
     }
     let mut fields = Fields::read("body", request.body.get())?;
-    if fields.has(field) || fields.has("idempotency_key") {
+    if UNNAMED.iter().chain([&field]).any(|name| fields.has(name)) {
         return Ok(request);
     }
     // A null counts as absent, and the field must not occur twice.
@@ -125,6 +129,7 @@ mod tests {
         for text in [
             r#"{"id":"mine"}"#,
             r#"{"idempotency_key":"mine"}"#,
+            r#"{"debounce":{"key":"k","wait":"1s","at_most":"2s"}}"#,
             r#"{"type":"complete","body":{"lease":"l"}}"#,
         ] {
             assert!(!named("m-1", text).contains(&name("m-1", text)), "{text}");

@@ -16,4 +16,5 @@ mod results;
 mod scene;
 mod stopping;
 mod time;
+mod transports;
 mod usage;
