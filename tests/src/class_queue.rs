@@ -147,4 +147,8 @@ impl Queue for ClassQueue {
     fn names(&self) -> Vec<QueueName> {
         self.inner.names()
     }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        self.inner.discover().await
+    }
 }

@@ -19,7 +19,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, ExecutionLists, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
 
 /// Applies every write. From a chosen write on, it loses a number of answers.
 pub struct LosesAnswers {
@@ -182,7 +182,7 @@ impl Store for LosesAnswers {
         self.inner.key(digest).await
     }
 
-    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
-        self.inner.execution_lists()
+    fn traits(&self) -> StoreTraits<'_> {
+        self.inner.traits()
     }
 }

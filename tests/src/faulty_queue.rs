@@ -10,7 +10,7 @@ use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
+use tickover_service::ports::{ClassDepth, Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 
@@ -178,5 +178,14 @@ impl Queue for FaultyQueue {
 
     fn names(&self) -> Vec<QueueName> {
         self.inner.names().into_iter().filter(|name| self.knows(name)).collect()
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        self.call("depth", queue).await?;
+        self.inner.class_depth(queue, class).await
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        self.inner.discover().await
     }
 }

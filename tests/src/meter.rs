@@ -13,7 +13,9 @@ use tickover_core::limits::Limits;
 use tickover_dynamodb::{DynamoStore, Table};
 use tickover_service::cost::Units;
 use tickover_service::memory::{MemoryQueue, Queues};
-use tickover_service::ports::{Clock, Depth, Listed, Outgoing, Queue, QueueError, QueueTraits, Received};
+use tickover_service::ports::{
+    ClassDepth, Clock, Depth, Listed, Outgoing, Queue, QueueError, QueueTraits, Received,
+};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 
@@ -170,5 +172,13 @@ impl Queue for CountingQueue {
 
     fn names(&self) -> Vec<QueueName> {
         self.inner.names()
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        self.inner.class_depth(queue, class).await
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        self.inner.discover().await
     }
 }

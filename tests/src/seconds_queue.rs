@@ -8,7 +8,7 @@ use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryQueue;
-use tickover_service::ports::{Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
+use tickover_service::ports::{ClassDepth, Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
 /// A message that was sent.
 #[derive(Clone, Debug)]
@@ -108,5 +108,13 @@ impl Queue for SecondsQueue {
 
     fn names(&self) -> Vec<QueueName> {
         self.inner.names()
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        self.inner.class_depth(queue, class).await
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        self.inner.discover().await
     }
 }

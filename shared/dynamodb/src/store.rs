@@ -18,7 +18,9 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Store, StoreError};
+use tickover_service::ports::{
+    DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Store, StoreError, StoreTraits,
+};
 
 use crate::error::{Failure, unbuildable};
 use crate::item::cron::to_cron;
@@ -246,8 +248,8 @@ impl Store for DynamoStore {
         self.read(Key::tick(), Consistency::Eventual).await?.map(to_tick).transpose()
     }
 
-    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
-        Some(self)
+    fn traits(&self) -> StoreTraits<'_> {
+        StoreTraits { lists: Some(self), ..StoreTraits::default() }
     }
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {

@@ -368,13 +368,14 @@ impl Service {
         let store = &self.ports.store;
         match selection {
             Selection::Executions { filter, ids } => {
-                let has_list = store.execution_index().is_some() || self.execution_lists(filter).is_some();
+                let has_list = store.traits().executions.is_some() || self.execution_lists(filter).is_some();
                 if ids.is_empty() && filter.workflow.is_none() && !has_list {
                     return Err(Reject::field(selection.field("workflow"), ONE_WORKFLOW).into());
                 }
             }
             Selection::Tasks { filter, ids } => {
-                let has_list = store.task_index().is_some() || !filter.statuses.contains(&Status::Cancelled);
+                let has_list =
+                    store.traits().tasks.is_some() || !filter.statuses.contains(&Status::Cancelled);
                 if ids.is_empty() && !has_list {
                     let expected = "expected ids for cancelled tasks: this store has no list of them";
                     return Err(Reject::field(selection.field("status"), expected).into());

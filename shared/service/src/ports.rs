@@ -279,25 +279,21 @@ pub trait Store: Send + Sync {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError>;
 
+    /// What its callers must know of it. There is no default, so that no decorator forgets to pass it on.
+    fn traits(&self) -> StoreTraits<'_>;
+}
+
+/// What differs between stores, apart from what each of them does.
+#[derive(Clone, Copy, Default)]
+pub struct StoreTraits<'a> {
     /// Its index of tasks by queue and status, if it has one.
-    fn task_index(&self) -> Option<&dyn TaskIndex> {
-        None
-    }
-
+    pub tasks: Option<&'a dyn TaskIndex>,
     /// Its index of executions of all workflows, if it has one.
-    fn execution_index(&self) -> Option<&dyn ExecutionIndex> {
-        None
-    }
-
+    pub executions: Option<&'a dyn ExecutionIndex>,
     /// Its lists of executions of all workflows, if it has some and no index of all executions.
-    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
-        None
-    }
-
-    /// Why it refuses writes now, in a short sentence for people. Only for stores that can tell without a call.
-    fn trouble(&self) -> Option<String> {
-        None
-    }
+    pub lists: Option<&'a dyn ExecutionLists>,
+    /// Why it refuses writes now, in a short sentence for people. Only of stores that can tell without a call.
+    pub trouble: Option<&'static str>,
 }
 
 /// An index of tasks by queue and status. `DynamoDB` has none, because it would cost each task several writes.

@@ -304,7 +304,7 @@ impl Service {
     }
 
     async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {
-        if let Some(index) = self.ports.store.task_index() {
+        if let Some(index) = self.ports.store.traits().tasks {
             return Ok(index.oldest(name, self.now())?);
         }
         let filter = TaskFilter {

@@ -179,7 +179,7 @@ impl Service {
 
     /// Why the store refuses writes now, as [`Store::trouble`](crate::ports::Store::trouble) says.
     pub fn trouble(&self) -> Option<String> {
-        self.ports.store.trouble()
+        self.ports.store.traits().trouble.map(str::to_owned)
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {

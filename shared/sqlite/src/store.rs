@@ -26,7 +26,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::memory::{Backlog, Choice, Ready};
 use tickover_service::ports::{
     DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, Listing, Page, Store, StoreError,
-    TaskFilter, TaskIndex,
+    StoreTraits, TaskFilter, TaskIndex,
 };
 
 use crate::commit::Commit;
@@ -183,14 +183,6 @@ impl ExecutionIndex for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    fn execution_index(&self) -> Option<&dyn ExecutionIndex> {
-        Some(self)
-    }
-
-    fn task_index(&self) -> Option<&dyn TaskIndex> {
-        Some(self)
-    }
-
     async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         self.read(|connection| read::record(connection, Kind::Task, id.as_str(), |read| read.task()))
     }
@@ -324,7 +316,8 @@ impl Store for SqliteStore {
         self.read(|connection| read::record(connection, Kind::Key, &digest.to_string(), |read| read.key()))
     }
 
-    fn trouble(&self) -> Option<String> {
-        self.writer.trouble().map(str::to_owned)
+    fn traits(&self) -> StoreTraits<'_> {
+        let trouble = self.writer.trouble();
+        StoreTraits { tasks: Some(self), executions: Some(self), lists: None, trouble }
     }
 }

@@ -231,6 +231,10 @@ impl Queue for SimQueue {
         let names = self.0.world.messages.names().into_iter();
         names.filter(|name| !self.0.world.is_removed(name) && !classes::is_class_queue(name)).collect()
     }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        Ok(self.names().into_iter().filter(|name| !name.is_reserved()).collect())
+    }
 }
 
 fn unavailable() -> QueueError {

@@ -18,7 +18,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
 
 use super::aws::Admission;
 use super::bugs::{self, Bug};
@@ -303,6 +303,10 @@ impl Store for SimStore {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         self.read(self.0.world.ledger.store.key(digest)).await
+    }
+
+    fn traits(&self) -> StoreTraits<'_> {
+        StoreTraits::default()
     }
 }
 

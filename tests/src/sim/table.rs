@@ -24,7 +24,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryStore;
 use tickover_service::memory::store::Item;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
 use tickover_sqlite::SqliteStore;
 
 /// Both stores, or one.
@@ -218,6 +218,10 @@ impl Store for Table {
 
     async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         self.both(|store| store.key(digest)).await
+    }
+
+    fn traits(&self) -> StoreTraits<'_> {
+        StoreTraits::default()
     }
 }
 

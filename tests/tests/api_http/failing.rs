@@ -19,7 +19,7 @@ use tickover_core::queue::{KeyRecord, QueueRecord};
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
 use tickover_tests::scene::Scene;
 
 use crate::support::Api;
@@ -139,6 +139,10 @@ impl Store for Failing {
 
     async fn key(&self, _: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         Err(self.0.clone())
+    }
+
+    fn traits(&self) -> StoreTraits<'_> {
+        StoreTraits::default()
     }
 }
 

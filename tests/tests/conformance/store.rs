@@ -139,7 +139,7 @@ const CASES: &[Case] = cases![
 
 /// A store whose longest list of executions of all workflows must be this one: cases that need a longer one check nothing.
 pub(crate) fn listing(listed: Listed, store: impl Store + 'static) -> Arc<dyn Store> {
-    assert_eq!(store.execution_lists().map(ExecutionLists::longest), Some(listed));
+    assert_eq!(store.traits().lists.map(ExecutionLists::longest), Some(listed));
     Arc::new(store)
 }
 

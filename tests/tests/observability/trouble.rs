@@ -11,7 +11,7 @@ use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::limits::Limits;
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
+use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
 use tickover_tests::http::Caller;
@@ -98,6 +98,14 @@ impl Queue for Troubled {
 
     fn names(&self) -> Vec<QueueName> {
         self.inner.names().into_iter().filter(|name| self.knows(name)).collect()
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        self.inner.class_depth(queue, class).await
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        self.inner.discover().await
     }
 }
 

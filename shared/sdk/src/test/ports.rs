@@ -24,8 +24,8 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{MemoryQueue, MemoryStore};
 use tickover_service::ports::{
-    Depth, DueEntry, DueRange, ExecutionLists, Ids, Listing, Outgoing, Page, Queue, QueueError, QueueTraits,
-    Received, Store, StoreError,
+    ClassDepth, Depth, DueEntry, DueRange, Ids, Listing, Outgoing, Page, Queue, QueueError, QueueTraits,
+    Received, Store, StoreError, StoreTraits,
 };
 
 use super::ledger::{Ledger, Life};
@@ -215,8 +215,8 @@ impl Store for Counted {
         self.inner.key(digest).await
     }
 
-    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
-        self.inner.execution_lists()
+    fn traits(&self) -> StoreTraits<'_> {
+        self.inner.traits()
     }
 }
 
@@ -287,6 +287,15 @@ impl Queue for Mortal {
 
     fn names(&self) -> Vec<QueueName> {
         self.inner.names()
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        self.life.pend_if_over().await;
+        self.inner.class_depth(queue, class).await
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        self.inner.discover().await
     }
 }
 

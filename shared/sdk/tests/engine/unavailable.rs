@@ -11,7 +11,7 @@ use tickover_core::execution::journal::Happened;
 use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_service::memory::MemoryQueue;
-use tickover_service::ports::{Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
+use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
 use crate::scene::{Scene, clock};
 
@@ -94,6 +94,18 @@ impl Queue for FailingQueues {
 
     fn names(&self) -> Vec<QueueName> {
         self.inner.names()
+    }
+
+    async fn class_depth(
+        &self,
+        queue: &QueueName,
+        class: Priority,
+    ) -> std::result::Result<ClassDepth, QueueError> {
+        self.inner.class_depth(queue, class).await
+    }
+
+    async fn discover(&self) -> std::result::Result<Vec<QueueName>, QueueError> {
+        self.inner.discover().await
     }
 }
 

@@ -24,7 +24,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{
-    DueEntry, DueRange, ExecutionLists, Listing, Page, Queue as _, Store, StoreError,
+    DueEntry, DueRange, Listing, Page, Queue as _, Store, StoreError, StoreTraits,
 };
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
@@ -251,7 +251,7 @@ impl Store for Lying {
         self.inner.key(digest).await
     }
 
-    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
-        self.inner.execution_lists()
+    fn traits(&self) -> StoreTraits<'_> {
+        self.inner.traits()
     }
 }

@@ -33,11 +33,11 @@ impl Service {
     /// list of all of them reads the latest [`COUNTED_MAX`]. `None` if the store has neither.
     pub async fn count_executions(&self) -> Result<Option<ExecutionCounts>, ServiceError> {
         let at = self.now();
-        if let Some(index) = self.ports.store.execution_index() {
+        if let Some(index) = self.ports.store.traits().executions {
             let counts = index.counts()?;
             return Ok(Some(ExecutionCounts { counts, at, read: None, is_complete: true }));
         }
-        let lists = self.ports.store.execution_lists().filter(|lists| lists.longest() == Listed::All);
+        let lists = self.ports.store.traits().lists.filter(|lists| lists.longest() == Listed::All);
         match lists {
             Some(lists) => Ok(Some(self.count_listed(lists, at).await?)),
             None => Ok(None),

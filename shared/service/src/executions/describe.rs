@@ -173,7 +173,7 @@ impl Service {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, ServiceError> {
-        if let Some(index) = self.ports.store.execution_index() {
+        if let Some(index) = self.ports.store.traits().executions {
             return Ok(index.find(filter, limit, cursor)?);
         }
         let listed = filter.listed();
@@ -191,7 +191,7 @@ impl Service {
 
     /// The store's lists of executions of all workflows, if one of them has all that fit.
     pub(crate) fn execution_lists(&self, filter: &ExecutionFilter) -> Option<&dyn ExecutionLists> {
-        self.ports.store.execution_lists().filter(|lists| lists.longest() >= filter.listed())
+        self.ports.store.traits().lists.filter(|lists| lists.longest() >= filter.listed())
     }
 
     /// The executions with these ids that exist, in this order, and how many can't be read.

@@ -25,7 +25,9 @@ pub use self::backlog::{Backlog, Choice, Ready};
 pub use self::messages::MessageLimits;
 use self::messages::{Delivery, Messages, is_in_backlog};
 use self::refill::Refill;
-use crate::ports::{Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received, StoreError};
+use crate::ports::{
+    ClassDepth, Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received, StoreError,
+};
 
 /// Which queues a [`MemoryQueue`] has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -382,6 +384,14 @@ impl Queue for MemoryQueue {
 
     fn names(&self) -> Vec<QueueName> {
         self.queues.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    async fn class_depth(&self, queue: &QueueName, _class: Priority) -> Result<ClassDepth, QueueError> {
+        Ok(ClassDepth { depth: self.depth(queue).await?, apart: false })
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        Ok(self.names().into_iter().filter(|name| !name.is_reserved()).collect())
     }
 }
 

@@ -31,7 +31,9 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use crate::cursor::{self, Position};
-use crate::ports::{DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Sleeper, Store, StoreError};
+use crate::ports::{
+    DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Sleeper, Store, StoreError, StoreTraits,
+};
 use page::{Order, page};
 
 pub use expiry::Item;
@@ -373,8 +375,8 @@ impl Store for MemoryStore {
         Ok(self.records().keys.get(digest).cloned())
     }
 
-    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
-        Some(self)
+    fn traits(&self) -> StoreTraits<'_> {
+        StoreTraits { lists: Some(self), ..StoreTraits::default() }
     }
 }
 

@@ -159,9 +159,7 @@ pub trait Queue: Send + Sync {
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError>;
 
     /// About how many messages there are where those of a priority wait.
-    async fn class_depth(&self, queue: &QueueName, _class: Priority) -> Result<ClassDepth, QueueError> {
-        Ok(ClassDepth { depth: self.depth(queue).await?, apart: false })
-    }
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError>;
 
     /// The class queue in which the message of this receipt waited; the normal one if it waited among all others. That
     /// it was received says nothing about messages of other classes.
@@ -181,7 +179,5 @@ pub trait Queue: Send + Sync {
 
     /// All queues of tasks that there are, by name, also those that nobody has used. It may be slow, and miss a queue
     /// that was made a moment ago.
-    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
-        Ok(self.names().into_iter().filter(|name| !name.is_reserved()).collect())
-    }
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError>;
 }

@@ -14,7 +14,7 @@ use super::*;
 use crate::claim::ClaimRequest;
 use crate::executions::StartRequest;
 use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
-use crate::ports::{Outgoing, Queue, QueueError, QueueTraits, Received};
+use crate::ports::{ClassDepth, Outgoing, Queue, QueueError, QueueTraits, Received};
 use crate::service::Ports;
 use crate::system::SystemIds;
 use crate::tasks::schedule::ScheduleRequest;
@@ -77,6 +77,10 @@ impl Queue for ByName {
 
     fn names(&self) -> Vec<QueueName> {
         vec![QueueName::timers()]
+    }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        self.0.class_depth(queue, class).await
     }
 
     async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {

@@ -121,7 +121,7 @@ impl Service {
         cursor: Option<&str>,
     ) -> Result<Page<Task>, ServiceError> {
         let at = cursor.map(|cursor| continued(filter, cursor)).transpose()?;
-        let page = match self.ports.store.task_index() {
+        let page = match self.ports.store.traits().tasks {
             Some(index) => self.indexed(index, filter, limit, at).await?,
             None => self.listed(filter, limit, at).await?,
         };

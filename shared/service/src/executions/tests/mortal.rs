@@ -21,7 +21,7 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use crate::memory::MemoryStore;
-use crate::ports::{DueEntry, DueRange, ExecutionLists, Listing, Page, Store, StoreError};
+use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
 
 /// A number of writes that is never reached.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -223,7 +223,7 @@ impl Store for CrashingStore {
         self.inner.key(digest).await
     }
 
-    fn execution_lists(&self) -> Option<&dyn ExecutionLists> {
-        self.inner.execution_lists()
+    fn traits(&self) -> StoreTraits<'_> {
+        self.inner.traits()
     }
 }

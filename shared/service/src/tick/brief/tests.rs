@@ -73,6 +73,15 @@ impl Queue for PartlyAway {
     fn names(&self) -> Vec<QueueName> {
         self.0.names()
     }
+
+    async fn class_depth(&self, queue: &QueueName, class: Priority) -> Result<ClassDepth, QueueError> {
+        self.fails(queue).await?;
+        self.0.class_depth(queue, class).await
+    }
+
+    async fn discover(&self) -> Result<Vec<QueueName>, QueueError> {
+        self.0.discover().await
+    }
 }
 
 fn queue(name: &str) -> QueueName {

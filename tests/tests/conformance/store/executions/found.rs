@@ -89,7 +89,7 @@ pub(crate) async fn executions_are_listed_by_workflow_the_latest_first(
 pub(crate) async fn failed_executions_of_all_workflows_are_listed_until_they_run_again(
     world: World,
 ) -> Result<(), StoreError> {
-    let Some(lists) = world.store.execution_lists() else { return Ok(()) };
+    let Some(lists) = world.store.traits().lists else { return Ok(()) };
     let ended = ended_in_every_way(&world).await?;
     world.failed("a-task", NOW).await?;
     let first = lists.find(Listed::Failed, 2, None).await?;
@@ -107,7 +107,7 @@ pub(crate) async fn failed_executions_of_all_workflows_are_listed_until_they_run
 pub(crate) async fn executions_of_all_workflows_are_one_list_from_their_starts_on(
     world: World,
 ) -> Result<(), StoreError> {
-    let Some(lists) = world.store.execution_lists() else { return Ok(()) };
+    let Some(lists) = world.store.traits().lists else { return Ok(()) };
     if lists.longest() < Listed::All {
         return Ok(());
     }
