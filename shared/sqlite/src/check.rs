@@ -1,9 +1,9 @@
 //! Checking a data file: whether the engine finds it whole, and whether each record can be read.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, Row};
 use tickover_core::execution::journal::Segment;
 use tickover_core::payload::Json;
@@ -13,6 +13,7 @@ use tickover_service::ports::StoreError;
 use crate::error::OpenError;
 use crate::file::{open_existing, sizes};
 use crate::record::{Kind, NewRecord, Read, stored};
+use crate::schema;
 
 /// Problems that are described; all are counted.
 const DESCRIBED_MAX: usize = 100;
@@ -57,23 +58,49 @@ fn inspect(connection: &Connection, path: &Path) -> Result<Findings, rusqlite::E
     let schema = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let (file_bytes, log_bytes) = sizes(path);
     let mut findings = Findings { schema, file_bytes, log_bytes, ..Findings::default() };
-    for part in [integrity, records, labels, payloads, segments, joins] {
+    let (deviations, is_current) = schema::deviations(&transaction)?;
+    // A whole file of an older version is brought up to date when a server starts with it.
+    let parts: &[Part] = if is_current || !deviations.is_empty() {
+        &[integrity, records, labels, payloads, segments, joins]
+    } else {
+        &[integrity]
+    };
+    for deviation in deviations {
+        findings.problem(deviation);
+    }
+    for part in parts {
         match part(&transaction, &mut findings) {
+            Err(error) if is_busy(&error) => return Err(error),
             // The rest of this part can't be read. The other parts may be.
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-                findings.problem(error.to_string());
-            }
-            done => done?,
+            Err(error) => findings.problem(error.to_string()),
+            Ok(()) => {}
         }
     }
     Ok(findings)
+}
+
+/// Checks one part of a file.
+type Part = fn(&Connection, &mut Findings) -> Result<(), rusqlite::Error>;
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// A column's text, to name a record by. What isn't text in it is replaced: the check goes on.
+fn text(row: &Row<'_>, column: usize) -> Result<String, rusqlite::Error> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Null => String::new(),
+    })
 }
 
 fn integrity(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let line: String = row.get(0)?;
+        let line = text(row, 0)?;
         if line != "ok" {
             findings.problem(line.replace('\n', " "));
         }
@@ -90,7 +117,7 @@ fn records(connection: &Connection, findings: &mut Findings) -> Result<(), rusql
     )?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (number, id): (i64, String) = (row.get(0)?, row.get(1)?);
+        let (number, id): (i64, String) = (row.get(0)?, text(row, 1)?);
         let Some((kind, count)) =
             Kind::ALL.into_iter().zip(&mut counts).find(|(kind, _)| *kind as i64 == number)
         else {
@@ -152,12 +179,19 @@ fn labels_of(
     findings: &mut Findings,
 ) -> Result<(), rusqlite::Error> {
     // Without the payload that has them, nothing says what they should be.
-    let Some(expected) = record.labels.read(connection)?.map(Cow::into_owned) else { return Ok(()) };
+    let expected = match record.labels.read(connection) {
+        Ok(Some(labels)) => labels.into_owned(),
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            findings.problem(format!("execution {id:?}: its labels can't be read: {error}"));
+            return Ok(());
+        }
+    };
     let mut statement = connection.prepare_cached("SELECT name, value, at, id FROM label WHERE row = ?1")?;
     let at = record.list.as_ref().map(|(_, at)| at.as_millis());
     let found = statement.query_map([number], |row| {
         let agrees = row.get(2) == Ok(at) && row.get_ref(3)?.as_str() == Ok(id);
-        Ok((agrees, row.get(0)?, row.get(1)?))
+        Ok((agrees, text(row, 0)?, text(row, 1)?))
     })?;
     let found: Vec<(bool, String, String)> = found.collect::<Result<_, _>>()?;
     let agrees = found.iter().all(|(agrees, ..)| *agrees)
@@ -177,7 +211,7 @@ fn labels(connection: &Connection, findings: &mut Findings) -> Result<(), rusqli
     )?;
     let mut rows = statement.query([Kind::Execution as i64])?;
     while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
+        let id = text(row, 0)?;
         findings.problem(format!("execution {id:?}: it has labels, and isn't there"));
     }
     Ok(())
@@ -229,8 +263,8 @@ fn payloads(connection: &Connection, findings: &mut Findings) -> Result<(), rusq
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         count += 1;
-        if Json::parse(row.get::<_, String>(1)?).is_none() {
-            findings.problem(format!("payload {}: it isn't JSON", row.get::<_, String>(0)?));
+        if row.get_ref(1)?.as_str().ok().and_then(Json::parse).is_none() {
+            findings.problem(format!("payload {}: it isn't JSON", text(row, 0)?));
         }
     }
     findings.counts.push(("payloads", count));
@@ -243,9 +277,10 @@ fn segments(connection: &Connection, findings: &mut Findings) -> Result<(), rusq
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         count += 1;
-        let segment: Option<Segment> = serde_json::from_str(row.get_ref(3)?.as_str()?).ok();
+        let segment: Option<Segment> =
+            row.get_ref(3)?.as_str().ok().and_then(|body| serde_json::from_str(body).ok());
         if segment.is_none() {
-            let (execution, run, number): (String, u32, u32) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (execution, run, number) = (text(row, 0)?, text(row, 1)?, text(row, 2)?);
             findings.problem(format!(
                 "execution {execution:?}: segment {number} of run {run} isn't of a format that this build reads"
             ));

@@ -17,6 +17,9 @@ pub enum OpenError {
     /// The path is a folder.
     #[error("{path:?} is a folder: name a file in it")]
     Folder { path: PathBuf },
+    /// The path is a pipe, a device or a socket.
+    #[error("{path:?} is not a regular file: name one")]
+    Irregular { path: PathBuf },
     /// The folder can't be made, or the file can't be read or written.
     #[error("{path:?} can't be opened for reading and writing")]
     File { path: PathBuf, source: std::io::Error },

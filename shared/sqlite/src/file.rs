@@ -18,6 +18,9 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
 /// The lock on the file itself, which holds whatever path leads to it.
 pub(crate) fn acquire(path: &Path, create: bool) -> Result<File, OpenError> {
     let fail = |source| OpenError::File { path: path.to_owned(), source };
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Err(OpenError::Irregular { path: path.to_owned() });
+    }
     let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path);
     let file = match file {
         Err(error) if error.kind() == ErrorKind::IsADirectory => {
@@ -44,6 +47,8 @@ pub(crate) fn refuse_missing(path: &Path) -> Result<(), OpenError> {
     let path = path.to_owned();
     match fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(OpenError::Folder { path }),
+        // To open a pipe would wait for its other end.
+        Ok(found) if !found.is_file() => Err(OpenError::Irregular { path }),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(OpenError::Missing { path }),
         Err(source) => Err(OpenError::File { path, source }),

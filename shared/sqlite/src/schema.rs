@@ -1,5 +1,6 @@
 //! Opening a database: its settings, its schema and the versions of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -128,6 +129,49 @@ fn origin(connection: &Connection) -> Result<Origin, rusqlite::Error> {
     // The engine that early versions used keeps the names of its tables in one of this name.
     let obsolete = count("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '_tables'")?;
     Ok(if obsolete > 0 { Origin::Obsolete } else { Origin::Foreign })
+}
+
+/// The tables, indexes and triggers of a database, with their definitions.
+type Objects = BTreeMap<(String, String), String>;
+
+/// Where the schema of a file isn't that of its version, a sentence each: what is missing, what differs, and what only a
+/// later version has. And whether its version is this build's.
+pub(crate) fn deviations(connection: &Connection) -> Result<(Vec<String>, bool), rusqlite::Error> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let (found, expected, latest) = (objects(connection)?, of_version(version)?, of_version(VERSION)?);
+    let mut sentences = Vec::new();
+    for ((what, name), definition) in &expected {
+        match found.get(&(what.clone(), name.clone())) {
+            None => sentences.push(format!("the {what} {name} is missing")),
+            Some(other) if other != definition => {
+                sentences.push(format!("the {what} {name} isn't that of schema {version}"));
+            }
+            Some(_) => {}
+        }
+    }
+    for (what, name) in
+        found.keys().filter(|object| !expected.contains_key(object) && latest.contains_key(object))
+    {
+        sentences.push(format!("the {what} {name} is of a later schema than {version}"));
+    }
+    Ok((sentences, version == VERSION))
+}
+
+/// What a new file of that version has.
+fn of_version(version: i64) -> Result<Objects, rusqlite::Error> {
+    let connection = Connection::open_in_memory()?;
+    for (_, migration) in MIGRATIONS.iter().filter(|(of, _)| *of <= version) {
+        connection.execute_batch(migration)?;
+    }
+    objects(&connection)
+}
+
+fn objects(connection: &Connection) -> Result<Objects, rusqlite::Error> {
+    // What begins so is made by the engine itself.
+    let mut statement = connection
+        .prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
+    let rows = statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+    rows.collect()
 }
 
 /// Runs the migrations that this file hasn't seen, all or none of them.

@@ -218,3 +218,60 @@ async fn the_commands_about_data_refuse_wrong_files_and_make_none() {
         assert!(!copy.exists(), "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_check_finds_what_the_start_needs_and_goes_on_after_unreadable_texts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = folder.path().join("whole.db");
+    let (server, address) = serve(&whole).await;
+    for id in ["a", "b"] {
+        schedule(&address, id, &"x".repeat(3_000)).await;
+    }
+    server.interrupt().await.expect("an end");
+    let unreadable = "UPDATE blob SET body = CAST(x'ff' AS TEXT) WHERE row = (SELECT min(row) FROM blob);
+         UPDATE blob SET body = '{' WHERE row = (SELECT max(row) FROM blob);
+         UPDATE record SET id = CAST(x'61ff' AS TEXT) WHERE kind = 0 AND id = 'a';
+         UPDATE record SET version = version + 1 WHERE kind = 0 AND id = 'b'";
+    let cases: [(&str, &[&str]); 5] = [
+        ("DROP INDEX record_by_lane", &["the index record_by_lane is missing"]),
+        ("DROP TABLE label", &["the table label is missing", "the index label_by_row is missing"]),
+        (
+            "PRAGMA user_version = 1",
+            &["the table label is of a later schema than 1", "table record isn't that of schema 1"],
+        ),
+        ("ALTER TABLE segment RENAME COLUMN body TO text", &["the table segment isn't that of schema 3"]),
+        (
+            unreadable,
+            &["task \"a\u{fffd}\": its column id", "task \"b\": its column version", "it isn't JSON"],
+        ),
+    ];
+    for (damage, problems) in cases {
+        let file = folder.path().join("damaged.db");
+        fs::copy(&whole, &file).expect("a copy");
+        database(&file, damage);
+        let found = tickover(&["data", "check", text(&file)]).await;
+        assert_eq!(found.status.code(), Some(1), "{damage}: {found:?}");
+        for problem in problems {
+            assert!(found.stdout.contains(problem), "{damage}: {problem}: {}", found.stdout);
+        }
+    }
+    let found = tickover(&["data", "check", text(&folder.path().join("damaged.db"))]).await;
+    assert_eq!(found.stdout.matches("it isn't JSON").count(), 2, "{}", found.stdout);
+    assert!(tickover(&["data", "check", text(&whole)]).await.status.success());
+}
+
+#[tokio::test]
+async fn a_pipe_is_no_data_file_and_nothing_waits_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (pipe, copy) = (folder.path().join("pipe"), folder.path().join("copy"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    for args in [
+        &["data", "check", text(&pipe)][..],
+        &["data", "compact", text(&pipe)],
+        &["data", "backup", text(&pipe), text(&copy)],
+        &["dev", "--listen", "127.0.0.1:0", "--data", text(&pipe)],
+    ] {
+        is_refused(&tickover(args).await, &pipe, "is not a regular file");
+    }
+}
