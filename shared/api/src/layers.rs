@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use tickover_service::telemetry::field;
@@ -61,8 +61,9 @@ fn panicked(_payload: Box<dyn Any + Send>) -> Response {
     Problem::internal().into_response()
 }
 
-/// Writes one log line for each request: at `info` if it was refused or failed, else at `debug`. The path is the route's
-/// pattern; ids are in the task's own log lines.
+/// Writes one log line for each request: at `info` if it was refused or failed, else at `debug`. That a record isn't there is
+/// an ordinary answer: whoever has an id asks for a task and then for an execution. The path is the route's pattern; ids are
+/// in the task's own log lines.
 async fn log(request: Request, next: Next) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
@@ -80,7 +81,8 @@ async fn log(request: Request, next: Next) -> Response {
             )
         };
     }
-    if response.status().is_success() {
+    let is_absent = response.status() == StatusCode::NOT_FOUND && method == Method::GET && path.is_some();
+    if response.status().is_success() || is_absent {
         line!(tracing::Level::DEBUG);
     } else {
         line!(tracing::Level::INFO);

@@ -118,6 +118,22 @@ async fn errors_name_their_code_and_end_with_1_and_wrong_usage_with_2() {
     );
 }
 
+#[tokio::test]
+async fn explaining_an_execution_logs_no_refusal() {
+    let server = Process::tickover(&["--log", "info", "dev", "--listen", "127.0.0.1:0"]).expect("a server");
+    let endpoint = server.address().await.expect("an address");
+    let call = async |args: &[&str]| {
+        let args = [&["--endpoint", &endpoint], args].concat();
+        Process::tickover(&args).expect("a process").ended().await.expect("an end")
+    };
+    assert!(call(&["start", "w", "--id", "e"]).await.status.success());
+    assert!(call(&["explain", "e"]).await.stdout.contains("Execution e"));
+    // This one is in the log, and it comes after the others.
+    assert!(!call(&["retry", "nobody"]).await.status.success());
+    server.says("/v1/tasks/{id}/retry").await;
+    assert!(!server.stderr().contains("path=\"/v1/tasks/{id}\""), "{}", server.stderr());
+}
+
 /// What another party writes to move the cursor, to reorder what is shown, and to look like another field.
 const FOREIGN: &str = "a\u{1b}[2J\u{9b}1m\u{7f}\u{202e}\r\nstatus          completed";
 
