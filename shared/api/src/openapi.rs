@@ -7,7 +7,7 @@ use tickover_core::id::Owner;
 use tickover_wire::answer::Problem;
 use tickover_wire::request::{ExecutionStatuses, TaskStatuses};
 use tickover_wire::{Cursor, FailureCode, Instant, Label, PageLimit, RunNumber, Wait};
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
 use crate::routes;
@@ -59,9 +59,21 @@ pub fn document() -> String {
     // Maps with string keys only: it always serialises.
     let mut document = routes::documented().into_openapi();
     nullability::never_null(&mut document);
+    bodies_are_declared(&mut document);
     let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// A call whose fields are all optional has a body as well: without the header that declares one as JSON, it is refused.
+fn bodies_are_declared(document: &mut utoipa::openapi::OpenApi) {
+    for path in document.paths.paths.values_mut() {
+        for operation in [&mut path.post, &mut path.put].into_iter().flatten() {
+            if let Some(RefOr::T(body)) = &mut operation.request_body {
+                body.required = Some(Required::True);
+            }
+        }
+    }
 }
 
 const INVALID: (u16, &str) = (400, "`invalid_request`: `field` says what is wrong.");

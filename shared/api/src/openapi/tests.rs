@@ -237,6 +237,19 @@ fn every_limit_in_the_document_is_the_servers() {
     assert_eq!(said, expected);
 }
 
+#[test]
+fn a_call_that_is_refused_without_a_body_has_one_in_the_document() {
+    let document: Value = serde_json::from_str(&document()).unwrap();
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap());
+    let changes: Vec<_> =
+        operations.filter(|(method, _)| ["post", "put"].contains(&method.as_str())).collect();
+    assert!(changes.len() > 20);
+    for (_, operation) in changes {
+        assert_eq!(operation["requestBody"]["required"], true, "{}", operation["operationId"]);
+    }
+}
+
 /// The limits of a schema and of its inner schemas, with their paths. Limits that only give the range of a Rust type
 /// (`u32` is never negative) aren't the server's.
 fn limits_of(place: &str, schema: &Value, said: &mut Vec<(String, Value)>) {
