@@ -62,7 +62,7 @@ const TAB: &str = "(() => {
             if (window.hides) window.show(false);
             return load(...all);
         },
-        later: () => new Promise((resolve) => setTimeout(() => resolve(true), 2500)),
+        later: (ms) => new Promise((resolve) => setTimeout(() => resolve(true), ms)),
     });
 })()";
 
@@ -73,16 +73,17 @@ async fn a_page_goes_on_after_its_tab_was_hidden_for_a_moment_or_for_long() {
         browser.open("#/").await;
         browser.sees("tasks wait").await;
         browser.value(TAB).await;
-        // For a moment: it is visible again before the next load is due.
+        // For a moment: hidden at the end of a load, and visible again before the next one is due.
         browser.value("window.hides = true").await;
         browser.until("document.hidden").await;
+        browser.value("window.later(500)").await;
         browser.value("(window.hides = false, window.show(true), window.loads = 0)").await;
         browser.until("window.loads > 0").await;
         // For longer: nothing is loaded meanwhile.
         browser.value("window.show(false)").await;
-        browser.value("window.later()").await;
+        browser.value("window.later(2500)").await;
         browser.value("window.loads = 0").await;
-        browser.value("window.later()").await;
+        browser.value("window.later(2500)").await;
         assert_eq!(browser.value("window.loads").await, 0);
         site.task("mail-1", &json!({})).await;
         browser.value("window.show(true)").await;
