@@ -1,5 +1,5 @@
-//! `cargo xtask workers`: installs what the example workers need, compiles the one in TypeScript, and runs both against
-//! real servers of this machine.
+//! `cargo xtask workers`: installs what the example workers need, compiles the one in TypeScript and the client that is
+//! generated from the OpenAPI document, and runs them against real servers of this machine.
 
 use std::fs;
 use std::path::Path;
@@ -12,44 +12,54 @@ use crate::python;
 use crate::test::{self, FEATURES, away_from_aws};
 
 const PYTHON: &str = "infra/examples/worker-python";
-const TYPESCRIPT: &str = "infra/examples/worker-typescript";
-/// The files that npm and the compiler need.
-const SOURCES: &[&str] = &["package.json", "package-lock.json", "tsconfig.json", "main.ts", "worker.ts"];
+/// What npm compiles: the folder with its lock file, and the files that it needs.
+const TYPESCRIPT: (&str, &[&str]) = (
+    "infra/examples/worker-typescript",
+    &["package.json", "package-lock.json", "tsconfig.json", "main.ts", "worker.ts"],
+);
+const CLIENT: (&str, &[&str]) = (
+    "tests/client",
+    &["package.json", "package-lock.json", "tsconfig.json", "calls.ts", "../../shared/api/openapi.json"],
+);
 
-/// The variables in which the tests find the Python with the libraries, and the folder of the compiled worker.
+/// The variables in which the tests find the Python with the libraries, and the folders of what is compiled.
 const PYTHON_VARIABLE: &str = "TICKOVER_TEST_PYTHON";
 const TYPESCRIPT_VARIABLE: &str = "TICKOVER_TEST_TYPESCRIPT";
+const CLIENT_VARIABLE: &str = "TICKOVER_TEST_CLIENT";
 
 /// Builds everything, then runs `cargo test --test workers ARGS`. Returns the tests' exit status.
 pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
     let target = target_dir()?;
     let requirements = root().join(PYTHON).join("requirements.txt");
     let python = python::install(&target.join("worker-python"), &requirements, "botocore")?;
-    let typescript = target.join("worker-typescript");
-    compile(&typescript)?;
+    let (typescript, client) = (target.join("worker-typescript"), target.join("generated-client"));
+    compile(&typescript, TYPESCRIPT)?;
+    compile(&client, CLIENT)?;
 
     // The tests start `tickover dev`. As in `cargo xtask test`, the whole workspace is built with the same features.
     test::build()?;
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "workers", "--no-fail-fast"]);
     tests.args(FEATURES).arg("--");
     away_from_aws(&mut tests).env(PYTHON_VARIABLE, python).env(TYPESCRIPT_VARIABLE, typescript);
+    tests.env(CLIENT_VARIABLE, client);
     status(tests.args(args))
 }
 
-/// Compiles a copy of the TypeScript example, so that the repository's folder stays clean.
-fn compile(folder: &Path) -> Result<()> {
+/// Compiles a copy of these files, so that the repository's folders stay clean.
+fn compile(folder: &Path, (from, sources): (&str, &[&str])) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
     let stamp = folder.join("stamp");
-    let lock = fs::read_to_string(root().join(TYPESCRIPT).join("package-lock.json"))?;
-    for file in SOURCES {
-        let source = root().join(TYPESCRIPT).join(file);
-        fs::copy(&source, folder.join(file))
+    for file in sources {
+        let source = root().join(from).join(file);
+        let name = source.file_name().context("a file without a name")?;
+        fs::copy(&source, folder.join(name))
             .with_context(|| format!("could not copy {}", source.display()))?;
     }
-    if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
-        println!("xtask: installing the packages of {TYPESCRIPT} into {}", folder.display());
+    let locked = fs::read_to_string(root().join(from).join("package-lock.json"))?;
+    if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == locked) {
+        println!("xtask: installing the packages of {from} into {}", folder.display());
         npm(folder, &["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--engine-strict"])?;
-        fs::write(&stamp, lock)?;
+        fs::write(&stamp, locked)?;
     }
     // In strict mode, as tsconfig.json says.
     npm(folder, &["run", "build"])

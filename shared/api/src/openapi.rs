@@ -12,6 +12,7 @@ use utoipa::{IntoResponses, OpenApi};
 
 use crate::routes;
 
+mod alternatives;
 mod nullability;
 
 /// The parts of the document that aren't of one route.
@@ -60,6 +61,7 @@ pub fn document() -> String {
     let mut document = routes::documented().into_openapi();
     nullability::never_null(&mut document);
     bodies_are_declared(&mut document);
+    alternatives::may_overlap(&mut document);
     let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text

@@ -12,10 +12,11 @@ use tokio::time::{interval, timeout};
 /// How often a test checks for what it waits for.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 
-/// The variables in which `cargo xtask workers` passes the Python with the libraries, and the folder of the compiled
-/// TypeScript.
+/// The variables in which `cargo xtask workers` passes the Python with the libraries, and the folders of the compiled
+/// TypeScript worker and of the generated client.
 const PYTHON: &str = "TICKOVER_TEST_PYTHON";
 const TYPESCRIPT: &str = "TICKOVER_TEST_TYPESCRIPT";
+const CLIENT: &str = "TICKOVER_TEST_CLIENT";
 
 /// The language of an example worker.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +51,11 @@ impl Language {
             }
         }
     }
+}
+
+/// The calls of the generated client. The server's address is their argument.
+pub(crate) fn generated_client() -> Command {
+    program("node".into(), &variable(CLIENT).join("dist/calls.js"))
 }
 
 /// The program has none of this machine's variables, in which credentials may be.

@@ -48,6 +48,42 @@ fn form<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     if let [one] = real.as_slice() { form(document, one) } else { schema }
 }
 
+/// The JSON types that fit a schema; none if any does.
+fn types(document: &Value, schema: &Value) -> BTreeSet<String> {
+    if let Some(target) = schema["$ref"].as_str() {
+        return types(document, document.pointer(&target[1..]).unwrap());
+    }
+    if let Some(forms) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
+        return forms.iter().flat_map(|form| types(document, form)).collect();
+    }
+    let named = schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
+    named.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn check_alternatives(document: &Value, place: &Value) {
+    if let Some(forms) = place["oneOf"].as_array() {
+        let mut seen = BTreeSet::new();
+        for one in forms.iter().map(|form| types(document, form)) {
+            assert!(!one.is_empty() && seen.is_disjoint(&one), "more than one may fit: {place}");
+            seen.extend(one);
+        }
+    }
+    match place {
+        Value::Object(fields) => fields.values().for_each(|field| check_alternatives(document, field)),
+        Value::Array(items) => items.iter().for_each(|item| check_alternatives(document, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Where exactly one alternative must fit, the type of the value says which.
+#[test]
+fn no_value_fits_two_alternatives_of_which_one_must_fit() {
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    check_alternatives(&document, &document);
+    let policy = &document["components"]["schemas"]["RetryPolicy"];
+    assert_eq!(policy["anyOf"].as_array().map(Vec::len), Some(3), "both spellings fit `{{}}`: {policy}");
+}
+
 #[test]
 fn what_is_in_a_path_or_a_request_has_a_bound_unless_it_is_known_to_have_none() {
     const FREE: [&str; 5] = [

@@ -48,6 +48,7 @@ pub(in crate::request) fn of_start(given: &wire::StartRequest) -> Result<FlowReq
 
 /// Of two limits for one key, the later one counts.
 fn concurrency(given: &[wire::Concurrency]) -> Result<Vec<Concurrency>, Reject> {
+    limits::check("concurrency", given.len(), CONCURRENCY_KEYS_MAX)?;
     let mut asked: Vec<Concurrency> = Vec::new();
     for wire::Concurrency { key, limit: ConcurrencyLimit(limit) } in given {
         let limit = u16::try_from(*limit).ok().and_then(NonZeroU16::new);
@@ -55,7 +56,6 @@ fn concurrency(given: &[wire::Concurrency]) -> Result<Vec<Concurrency>, Reject> 
         asked.retain(|earlier| earlier.key != *key);
         asked.push(Concurrency { key: key.clone(), limit });
     }
-    limits::check("concurrency", asked.len(), CONCURRENCY_KEYS_MAX)?;
     Ok(asked)
 }
 
@@ -154,8 +154,12 @@ mod tests {
             let refusal = refused(&fields);
             assert!(refusal.contains(field), "{fields}: {refusal}");
         }
-        let keys: Vec<_> = (0..4).map(|key| json!({"key": key.to_string(), "limit": 1})).collect();
-        assert!(matches!(read(&json!({"concurrency": keys})), Err(Reject::LimitExceeded { maximum: 3, .. })));
+        // The document counts entries, and so does the server.
+        for distinct in [4, 1] {
+            let entry = |number: u32| json!({"key": (number % distinct).to_string(), "limit": 1});
+            let limits = json!({"concurrency": (0..4).map(entry).collect::<Vec<_>>()});
+            assert!(matches!(read(&limits), Err(Reject::LimitExceeded { maximum: 3, .. })), "{distinct}");
+        }
     }
 
     #[test]
