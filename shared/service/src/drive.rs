@@ -2,7 +2,8 @@
 //! others, answer.
 //!
 //! After a conflict the loop decides again on the new record. After a lost answer it repeats the same write, which the
-//! store recognises by its nonce. Both are bounded. What differs between the kinds of record is in their `Drive`.
+//! store recognises by its nonce. Both are bounded, by time or by count. What differs between the kinds of record is in
+//! their `Drive`.
 
 mod cron;
 pub(crate) mod ended_by;
@@ -10,6 +11,7 @@ mod execution;
 mod task;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use futures::future::join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -24,6 +26,7 @@ use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Wake;
 
+use crate::contention::Tries;
 use crate::error::ServiceError;
 use crate::metric;
 use crate::ports::{Current, Outgoing, Store, StoreError};
@@ -31,8 +34,6 @@ use crate::service::{Rules, Service};
 use crate::telemetry::field;
 use crate::tick::outgoing;
 
-/// How often a command is decided again because other writers changed the record meanwhile.
-pub(crate) const CONFLICTS_MAX: u32 = 10;
 /// How often the same write or read is repeated because the store throttles or doesn't answer.
 const RETRIES_MAX: u32 = 4;
 pub(crate) const CONFLICT_WAIT: Millis = Millis::new(4);
@@ -68,7 +69,9 @@ pub(crate) trait Drive: Sized + Sync {
     /// The data of a successful answer.
     type Reply: Send;
     /// The id of its record.
-    type Id: PartialEq + Sync;
+    type Id: PartialEq + Display + Sync;
+    /// What it is, in the name of a record of this kind.
+    const KIND: &'static str;
     /// Whether the parent of this record is notified of its end before the commit.
     const NOTIFIES_PARENT_FIRST: bool;
 
@@ -144,7 +147,8 @@ impl Service {
             Known::Record(record) => Some(record),
         };
         let (mut seen, mut again, mut effects) = (None, None, Vec::new());
-        for tries in 0..CONFLICTS_MAX {
+        let (mut waits, mut turn) = (Tries::default(), None);
+        loop {
             let asked = again.as_deref().unwrap_or(command);
             let first = match &record {
                 Some(record) => asked.first(self, record).await?,
@@ -163,20 +167,24 @@ impl Service {
                     decision.effects.splice(0..0, effects);
                     return Ok(decision);
                 }
-                Try::Conflict(Some(current)) if C::id(&current) == id => Some(current),
-                // Read even if its retention has passed: a lost creation may have been our own.
-                Try::Conflict(_) => read().await?,
+                Try::Conflict(found) => {
+                    let mut found = found.filter(|found| C::id(found) == id);
+                    if turn.is_none() {
+                        let mine = self.turns.take(format!("{} {id}", C::KIND)).await;
+                        // Others have written it meanwhile.
+                        found = found.filter(|_| !mine.has_waited);
+                        turn = Some(mine);
+                    }
+                    // Read even if its retention has passed: a lost creation may have been our own.
+                    if found.is_some() { found } else { read().await? }
+                }
             };
             let before = std::mem::replace(&mut record, current);
             if let (Some(seen), Some(current)) = (seen.get_or_insert(before), &record) {
                 again = command.again(self, seen, current).await?.map(Box::new);
             }
-            // The first conflict is mostly a stale hint and no contention, so the second try doesn't wait.
-            if tries > 0 {
-                self.back_off(tries, CONFLICT_WAIT).await;
-            }
+            self.once_more_soon(&mut waits, CONFLICT_WAIT).await?;
         }
-        Err(ServiceError::Contended)
     }
 
     pub(crate) async fn attempt<C: Drive>(

@@ -24,6 +24,7 @@ use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
+use crate::contention::Tries;
 use crate::error::ServiceError;
 use crate::metric;
 use crate::ports::StoreError;
@@ -36,8 +37,7 @@ pub(crate) use admit::{Admitted, Taking};
 pub(crate) use claim::{PlacesOfClaim, PlacesTaken};
 pub use operate::{LimitHolder, LimitView, WaitsAt};
 
-/// How often a change is tried again because others write the same gate.
-const TRIES: u32 = 20;
+/// The shortest bound of the wait before a change is tried again because others write the same gate.
 const CONFLICT_WAIT: Millis = Millis::new(4);
 
 /// What is done at a gate.
@@ -157,7 +157,8 @@ impl Service {
         text: &str,
         act: &Act<'_>,
     ) -> Result<(Done, Option<Gate>, bool), ServiceError> {
-        for tries in 0..TRIES {
+        let (mut tries, mut turn) = (Tries::default(), None);
+        loop {
             let before = self.with_retries(|| self.ports.store.gate(id)).await?;
             if before.is_none() && !act.creates() {
                 return Ok((Done::Found(false), None, false));
@@ -186,12 +187,16 @@ impl Service {
                 match self.with_retries(|| self.ports.store.commit(std::slice::from_ref(&write))).await {
                     Ok(()) => metric::limit(record, None),
                     Err(StoreError::Conflict { .. }) => {
-                        self.back_off(tries, CONFLICT_WAIT).await;
+                        if turn.is_none() {
+                            turn = Some(self.turns.take(format!("gate {id}")).await);
+                        }
+                        self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
                         continue;
                     }
                     Err(error) => return Err(error.into()),
                 }
             }
+            drop(turn);
             // If one of the hints is lost, its place goes on to the next.
             let hints = found.records.hints(&called);
             if !hints.is_empty() {
@@ -208,7 +213,6 @@ impl Service {
             let looks_again = record.is_some() && (looks_on || has_more);
             return Ok((done, record.or(before), looks_again));
         }
-        Err(ServiceError::Contended)
     }
 
     async fn act(&self, gate: &mut Gate, act: &Act<'_>, now: Timestamp) -> Result<Done, ServiceError> {

@@ -34,6 +34,7 @@ pub mod transact;
 pub mod waits;
 
 mod canonical;
+mod contention;
 mod live_leases;
 mod notify;
 mod service;

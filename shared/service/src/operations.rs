@@ -21,6 +21,7 @@ use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};
 
 use crate::canonical::canonical;
+use crate::contention::Tries;
 use crate::error::ServiceError;
 use crate::executions::ONE_WORKFLOW;
 use crate::ports::{ExecutionFilter, Page, StoreError, TaskFilter};
@@ -31,8 +32,8 @@ use crate::warn_unless_logged;
 
 /// Most ids that an operation can list.
 pub const IDS_MAX: usize = 1_000;
-/// How often the write of a record is tried again because another process wrote it meanwhile.
-const TRIES: u32 = 5;
+/// The shortest bound of the wait before the write of a record is tried again because another process wrote it meanwhile.
+const WAIT: Millis = Millis::new(10);
 /// How long the call that starts an operation carries it out itself, where there is no timers queue.
 const OWN_TIME: Millis = Millis::from_secs(20);
 
@@ -135,8 +136,8 @@ impl Service {
         let text = serde_json::to_string(&request.details).map_err(|_| unserialisable())?;
         let fingerprint = fingerprint(&request);
         let id = request.id.unwrap_or_else(|| self.new_operation_id());
-        let mut payload = None;
-        for tries in 0..TRIES {
+        let (mut payload, mut tries) = (None, Tries::default());
+        loop {
             let stored = self.with_retries(|| self.ports.store.operation(&id)).await?;
             if let Some(operation) = stored.as_ref().filter(|stored| !stored.is_gone(self.now())) {
                 if operation.fingerprint != fingerprint {
@@ -163,11 +164,10 @@ impl Service {
                     self.begin(&operation).await;
                     return Ok(DescribedOperation { operation, details: request.details, existing: false });
                 }
-                Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
+                Err(StoreError::Conflict { .. }) => self.once_more(&mut tries, WAIT).await?,
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(ServiceError::Contended)
     }
 
     /// An operation with its counts so far.
@@ -312,18 +312,18 @@ impl Service {
         id: &OperationId,
         change: impl Fn(&Operation) -> Option<Operation>,
     ) -> Result<Option<(Operation, bool)>, ServiceError> {
-        for tries in 0..TRIES {
+        let mut tries = Tries::default();
+        loop {
             let Some(current) = self.load_operation(id).await? else { return Ok(None) };
             let Some(changed) = change(&current) else { return Ok(Some((current, false))) };
             let record = Operation { version: current.version + 1, nonce: self.new_nonce(), ..changed };
             let writes = [Write::PutOperation { record: Box::new(record.clone()) }];
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => return Ok(Some((record, true))),
-                Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
+                Err(StoreError::Conflict { .. }) => self.once_more(&mut tries, WAIT).await?,
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(ServiceError::Contended)
     }
 
     /// Refuses what can't be carried out.

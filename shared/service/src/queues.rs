@@ -18,6 +18,7 @@ use tickover_core::queue::{Mark, QueueRecord};
 use tickover_core::task::{State, Status};
 use tickover_core::time::Timestamp;
 
+use crate::contention::Tries;
 use crate::error::{ServiceError, unknown_queue};
 use crate::metric;
 use crate::ports::{Depth, StoreError, TaskFilter};
@@ -30,8 +31,8 @@ const CACHE_TTL: Millis = Millis::from_secs(5);
 /// How long a process that only schedules uses a copy without any defaults: the first defaults of a queue count everywhere
 /// within this time. So those who have none pay for a read a minute at most, and not for one every 5 s.
 const NO_DEFAULTS_TTL: Millis = Millis::from_secs(60);
-/// How often the write of a queue's record is tried again because another process wrote it meanwhile.
-const TRIES: u32 = 5;
+/// The shortest bound of the wait before a write is tried again because another process was faster.
+const WAIT: Millis = Millis::new(10);
 /// How many live tasks are read to find a queue's oldest one.
 const OLDEST_READ_MAX: usize = 1_000;
 
@@ -234,7 +235,8 @@ impl Service {
         name: &QueueName,
         change: impl Fn(&QueueRecord) -> Option<QueueRecord>,
     ) -> Result<Option<QueueRecord>, ServiceError> {
-        for tries in 0..TRIES {
+        let mut tries = Tries::default();
+        loop {
             let stored = self.with_retries(|| self.ports.store.queue(name)).await?;
             let current = stored.unwrap_or_else(|| QueueRecord::new(name.clone(), self.new_nonce()));
             let Some(changed) = change(&current) else {
@@ -248,11 +250,10 @@ impl Service {
                     self.queues.store(name, Some(record.clone()), self.now());
                     return Ok(Some(record));
                 }
-                Err(StoreError::Conflict { .. }) => self.back_off(tries, Millis::new(10)).await,
+                Err(StoreError::Conflict { .. }) => self.once_more(&mut tries, WAIT).await?,
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(ServiceError::Contended)
     }
 
     /// Makes sure that the queue exists, without creating it.

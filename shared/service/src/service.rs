@@ -21,6 +21,7 @@ use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
 use crate::callbacks::Settings;
+use crate::contention::Turns;
 use crate::executions::Waiters;
 use crate::notify::Notifications;
 use crate::ports::{Clock, Ids, Queue, Store};
@@ -138,6 +139,7 @@ pub struct Service {
     pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
     pub(crate) terms: Arc<BTreeMap<WorkflowName, WorkflowTerms>>,
     pub(crate) callbacks: Arc<Settings>,
+    pub(crate) turns: Arc<Turns>,
 }
 
 impl Service {
@@ -153,6 +155,7 @@ impl Service {
             unreadable: Arc::default(),
             terms: Arc::default(),
             callbacks: Arc::default(),
+            turns: Arc::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The store of one machine, in memory and in a file.
 
+mod bursts;
 mod executions;
 mod files;
 mod gates;

@@ -10,7 +10,8 @@ use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 
 use super::{Report, heartbeat_pause, prefix};
-use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX, Known};
+use crate::contention::Tries;
+use crate::drive::{CONFLICT_WAIT, Known};
 use crate::error::ServiceError;
 use crate::service::Service;
 
@@ -37,7 +38,8 @@ impl Service {
         let json = payload_of(report)?;
         let event_id = if is_heartbeat { None } else { EventId::parse(event.as_str()).ok() };
         let mut kept = None;
-        for tries in 0..CONFLICTS_MAX {
+        let mut tries = Tries::default();
+        loop {
             let Some(execution) = self.load_execution(id).await? else { return Ok(false) };
             if !is_of_run(&execution, incarnation, &event) {
                 return Ok(false);
@@ -71,9 +73,8 @@ impl Service {
             if let (_, Reply::EventSent { duplicate }) = decision.outcome? {
                 return Ok(!duplicate);
             }
-            self.back_off(tries, CONFLICT_WAIT).await;
+            self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
         }
-        Err(ServiceError::Contended)
     }
 
     /// Whether the result of this callback has come: it counts once. The record shows it, or an item says so.

@@ -6,7 +6,8 @@ use tickover_core::cron::{Command, Cron, Reply};
 use tickover_core::decision::DueReply;
 use tickover_core::id::CronId;
 
-use crate::drive::{CONFLICTS_MAX, Known};
+use crate::contention::Tries;
+use crate::drive::{CONFLICT_WAIT, Known};
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::warn_unless_logged;
@@ -21,7 +22,8 @@ impl Service {
         id: &CronId,
         command: &Command,
     ) -> Result<(Cron, Reply), ServiceError> {
-        for _ in 0..CONFLICTS_MAX {
+        let mut tries = Tries::default();
+        loop {
             let (record, reply) = self.drive(id, Known::Unread, command).await?.outcome?;
             let starts = match reply {
                 // Nothing was recorded by this call.
@@ -45,8 +47,8 @@ impl Service {
             if reply != Reply::StartFirst {
                 return Ok((confirmed.unwrap_or(record), reply));
             }
+            self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
         }
-        Err(ServiceError::Contended)
     }
 
     /// Processes everything that is due for a cron.

@@ -13,6 +13,7 @@ impl Drive for Command {
     type Record = Cron;
     type Reply = Reply;
     type Id = CronId;
+    const KIND: &'static str = "cron";
     const NOTIFIES_PARENT_FIRST: bool = false;
 
     fn decide(&self, rules: &dyn Rules, cron: Option<&Cron>, context: &Context<'_>) -> Decision {

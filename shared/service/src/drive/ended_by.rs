@@ -47,6 +47,7 @@ where
     type Record = C::Record;
     type Reply = C::Reply;
     type Id = C::Id;
+    const KIND: &'static str = C::KIND;
     const NOTIFIES_PARENT_FIRST: bool = C::NOTIFIES_PARENT_FIRST;
 
     fn decide(

@@ -15,6 +15,7 @@ impl Drive for Command {
     type Record = Execution;
     type Reply = Reply;
     type Id = ExecutionId;
+    const KIND: &'static str = "execution";
     /// The last commit of an execution takes it out of the due index. If the process died between that commit and the
     /// notification, no tick would find the execution.
     const NOTIFIES_PARENT_FIRST: bool = true;

@@ -14,6 +14,7 @@ impl Drive for Command {
     type Record = Task;
     type Reply = Reply;
     type Id = TaskId;
+    const KIND: &'static str = "task";
     const NOTIFIES_PARENT_FIRST: bool = false;
 
     fn decide(&self, rules: &dyn Rules, task: Option<&Task>, context: &Context<'_>) -> Decision {

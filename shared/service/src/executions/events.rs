@@ -15,8 +15,9 @@ use tickover_core::trace::TraceContext;
 
 use super::start::hash;
 use crate::callbacks::is_reserved;
+use crate::contention::Tries;
+use crate::drive::CONFLICT_WAIT;
 use crate::drive::Known;
-use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX};
 use crate::error::ServiceError;
 use crate::service::Service;
 
@@ -90,7 +91,8 @@ impl Service {
         }
         self.check_event(payload.as_ref())?;
         let mut kept = None;
-        for tries in 0..CONFLICTS_MAX {
+        let mut tries = Tries::default();
+        loop {
             let Some(execution) = self.load_execution(id).await? else {
                 return Err(Reject::NoExecution.into());
             };
@@ -116,9 +118,8 @@ impl Service {
                 return Ok(EventSent { duplicate, pending: execution.pending_events });
             }
             // More events have left the record after this call had looked for this one.
-            self.back_off(tries, CONFLICT_WAIT).await;
+            self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
         }
-        Err(ServiceError::Contended)
     }
 
     pub(crate) fn check_event(&self, payload: Option<&Json>) -> Result<(), Reject> {
@@ -184,7 +185,8 @@ impl Service {
 
     /// Deletes the waiting events of a name. Returns how many there were.
     pub async fn clear_events(&self, id: &ExecutionId, name: EventName) -> Result<u32, ServiceError> {
-        for tries in 0..CONFLICTS_MAX {
+        let mut tries = Tries::default();
+        loop {
             let Some(execution) = self.load_execution(id).await? else {
                 return Err(Reject::NoExecution.into());
             };
@@ -201,9 +203,8 @@ impl Service {
                 return Ok(count);
             }
             // Other writers changed the journal meanwhile, so the events are counted again.
-            self.back_off(tries, CONFLICT_WAIT).await;
+            self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
         }
-        Err(ServiceError::Contended)
     }
 }
 

@@ -8,7 +8,8 @@ use tickover_core::id::{QueueName, TaskId};
 use tickover_core::time::Timestamp;
 
 use super::remote_id;
-use crate::drive::{CONFLICT_WAIT, CONFLICTS_MAX, turning};
+use crate::contention::Tries;
+use crate::drive::{CONFLICT_WAIT, turning};
 use crate::error::ServiceError;
 use crate::ports::StoreError;
 use crate::service::Service;
@@ -129,8 +130,8 @@ impl Service {
     /// Makes the tick probe an execution soon whose next probe would be much later: the hint of the notification that
     /// follows may be lost.
     async fn probe_soon(&self, mut execution: Execution) -> Result<Execution, ServiceError> {
-        for tries in 0..CONFLICTS_MAX {
-            let Some(to) = due::slot_when_notified(&execution, self.now(), &self.limits) else { break };
+        let mut tries = Tries::default();
+        while let Some(to) = due::slot_when_notified(&execution, self.now(), &self.limits) {
             let writes = [Write::RearmExecution { execution: Box::new(execution.clone()), to }];
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => break,
@@ -139,7 +140,9 @@ impl Service {
             }
             let Some(current) = self.load_execution(&execution.id).await? else { break };
             execution = current;
-            self.back_off(tries, CONFLICT_WAIT).await;
+            if self.once_more_soon(&mut tries, CONFLICT_WAIT).await.is_err() {
+                break;
+            }
         }
         Ok(execution)
     }

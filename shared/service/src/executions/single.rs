@@ -14,10 +14,11 @@ use tickover_core::queue::KeyRecord;
 
 use super::start::{details, is_fence};
 use super::{StartRequest, Started};
+use crate::contention::Tries;
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
-use crate::tasks::single::{Holder, Single, TRIES, WAIT, key_record};
+use crate::tasks::single::{Holder, Single, WAIT, key_record};
 
 /// What comes of a request whose key has an execution.
 enum Met {
@@ -41,7 +42,8 @@ impl Service {
             return self.start_as(request.clone(), queue.clone(), None).await;
         }
         let key = single.digest("execution");
-        for tries in 0..TRIES {
+        let (mut tries, _turn) = (Tries::default(), self.turns.take(format!("key {key}")).await);
+        loop {
             let stored = self.with_retries(|| self.ports.store.key(&key)).await?;
             let own = (request.id.clone().unwrap_or_else(|| self.new_execution_id()), self.new_incarnation());
             let free = match self.execution_with(stored.as_ref()).await? {
@@ -62,9 +64,8 @@ impl Service {
             {
                 return Ok(started);
             }
-            self.back_off(tries, WAIT).await;
+            self.once_more(&mut tries, WAIT).await?;
         }
-        Err(ServiceError::Contended)
     }
 
     async fn execution_with(

@@ -17,8 +17,9 @@ use tickover_core::task::{Command, Decision, Reply, Task};
 use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
-use super::single::Single;
+use super::single::{Single, WAIT};
 use crate::canonical::canonical;
+use crate::contention::Tries;
 use crate::drive::{Known, Try};
 use crate::error::{ServiceError, unknown_queue};
 use crate::flow::recorded;
@@ -26,8 +27,6 @@ use crate::service::Service;
 
 /// How many tasks of a batch are written at the same time.
 const AT_ONCE: usize = 16;
-/// How often a request with a key is tried again because another request with its key was faster.
-const KEY_TRIES: u32 = 10;
 /// From this size of the input on, a read is worth its price: it finds out whether the task exists already.
 const LARGE_BYTES: usize = 1024;
 
@@ -208,7 +207,8 @@ impl Service {
         let own_id = request.id.clone().unwrap_or_else(|| self.new_task_id());
         // One command for all tries: if the answer to a creation is lost, its incarnation identifies it.
         let first = self.schedule_command(request, own_id.clone(), Some(Key { digest, replaces: None }));
-        for tries in 0..KEY_TRIES {
+        let (mut tries, _turn) = (Tries::default(), self.turns.take(format!("key {digest}")).await);
+        loop {
             let stored = self.with_retries(|| self.ports.store.key(&digest)).await?;
             let known = match &stored {
                 Some(key) => self.keyed_task(key).await?,
@@ -235,9 +235,8 @@ impl Service {
                 }
                 Try::Conflict(_) => {}
             }
-            self.back_off(tries, limits_wait()).await;
+            self.once_more(&mut tries, WAIT).await?;
         }
-        Err(ServiceError::Contended)
     }
 
     /// The task of a key, while the key is valid: for a day, and as long as the task is open.
@@ -322,10 +321,6 @@ fn check_single(request: &ScheduleRequest) -> Result<(), Reject> {
         ));
     }
     Ok(())
-}
-
-const fn limits_wait() -> tickover_core::duration::Millis {
-    tickover_core::duration::Millis::new(10)
 }
 
 pub(crate) fn with_replaced(mut schedule: Box<Schedule>, replaces: Option<KeyRecord>) -> Box<Schedule> {

@@ -18,12 +18,12 @@ pub(crate) use self::key::GRACE;
 use self::key::is_fence;
 pub(crate) use self::key::{Holder, key_record};
 use super::schedule::{ScheduleRequest, Scheduled, digest, fingerprint};
+use crate::contention::Tries;
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// How often a request is tried again because another request with its key was faster, or is on its way.
-pub(crate) const TRIES: u32 = 12;
+/// The shortest bound of the wait for another request with the key that was faster, or is on its way.
 pub(crate) const WAIT: Millis = Millis::new(10);
 
 type Placed = (Scheduled, Vec<Effect>);
@@ -78,7 +78,8 @@ impl Service {
             return self.repeated(request, task).await;
         }
         let key = single.digest("task");
-        for tries in 0..TRIES {
+        let (mut tries, _turn) = (Tries::default(), self.turns.take(format!("key {key}")).await);
+        loop {
             let stored = self.with_retries(|| self.ports.store.key(&key)).await?;
             let schedule = self.single_command(request, single);
             let free = match self.holder(stored.as_ref()).await? {
@@ -95,9 +96,8 @@ impl Service {
             {
                 return Ok(placed);
             }
-            self.back_off(tries, WAIT).await;
+            self.once_more(&mut tries, WAIT).await?;
         }
-        Err(ServiceError::Contended)
     }
 
     fn single_command(&self, request: &ScheduleRequest, single: Single<'_>) -> Box<Schedule> {
