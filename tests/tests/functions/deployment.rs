@@ -42,7 +42,8 @@ impl Deployment {
         Self { table: name, emails, timers, other: vec![] }
     }
 
-    /// The same, whose functions have what the templates give them: any queue, and a queue of lifecycle events.
+    /// The same, whose functions have what the templates give them: any queue, a queue of lifecycle events,
+    /// and a list of all executions.
     pub(crate) async fn with_everything(mut self) -> Self {
         let sqs = aws_sdk_sqs::Client::new(&aws_config().await);
         let events = tickover_sqs::create_queue(&sqs, &format!("{}-events", self.table), []).await.unwrap();
@@ -51,6 +52,7 @@ impl Deployment {
             ("TICKOVER_QUEUES", "*".to_owned()),
             ("TICKOVER_QUEUE_URLS", pattern),
             ("TICKOVER_EVENTS", events),
+            ("TICKOVER_LISTS", "all".to_owned()),
         ];
         self
     }

@@ -89,6 +89,10 @@ async fn a_worker_takes_and_gives_on_places_of_executions_and_finds_any_queue() 
     };
     ask(&schedule, order("one", json!([long_text()]))).await;
     ask(&schedule, order("two", json!([]))).await;
+    // It waits for half a minute, so its message is one of the timers.
+    let slow = json!({"number": 3, "boxes": [], "second_thoughts": "30s"});
+    let slow = json!({"id": "slow", "workflow": "order-fulfilment", "queue": "emails", "input": slow});
+    ask(&schedule, envelope("execution", &slow)).await;
     let deliver = async || {
         let bodies = deployment.hints().await;
         let answer = worker.invoke(batch("sqs_ingress", bodies)).await.unwrap();
@@ -215,4 +219,85 @@ async fn crons_and_operations_are_made_by_the_gateway_and_carried_out_by_the_tic
     }
     assert_eq!(ask(&tick, json!({})).await["failed"], 0);
     call(&gateway, "DELETE", "/v1/crons/hourly", json!({})).await;
+}
+
+/// What a call needs in its body, by the end of its path; other calls get an empty object.
+fn body_of(path: &str) -> Value {
+    let task = json!({"queue": "emails", "kind": "k"});
+    match path {
+        "/v1/tasks" => task,
+        "/v1/tasks/batch" => json!({"tasks": [task]}),
+        "/v1/executions" => json!({"workflow": "order-fulfilment", "input": 1}),
+        "/v1/crons" => json!({"every": "1h", "task": task}),
+        "/v1/operations" => json!({"action": "retry", "tasks": {"queue": "emails"}}),
+        _ if path.ends_with("/claim") => json!({"worker": "w", "wait": "0s"}),
+        _ if path.ends_with("/fail") => json!({"lease": "l", "error": {"code": "no", "message": "no"}}),
+        _ if path.contains("/limits/") => json!({"limit": 2}),
+        _ if path.contains("/crons/") => json!({"every": "2h", "task": task}),
+        _ if path.ends_with("/kinds/{kind}") => json!({"timeout": "1m"}),
+        _ => json!({"lease": "l"}),
+    }
+}
+
+/// A path of the document with names of what there is in place of its parameters.
+fn named(path: &str) -> String {
+    let id = match path.split('/').nth(2) {
+        Some("executions") => "wanted",
+        Some("crons") => "hourly",
+        Some("operations") => "all",
+        _ => "t",
+    };
+    let name = if path.contains("/steps/") { "charge" } else { "shipped" };
+    let pairs = [
+        ("{id}", id),
+        ("{queue}", "emails"),
+        ("{kind}", "k"),
+        ("{key}", "customer"),
+        ("{holder}", "t"),
+        ("{name}", name),
+        ("{token}", "none"),
+    ];
+    pairs.into_iter().fold(path.to_owned(), |path, (parameter, name)| path.replace(parameter, name))
+}
+
+#[tokio::test]
+async fn every_call_of_the_http_api_is_one_that_the_gateway_may_make() {
+    let deployment = Deployment::new().await.with_everything().await;
+    let [.., gateway] = deployment.core().await;
+    let start = json!({"id": "wanted", "workflow": "order-fulfilment", "queue": "emails", "input": 1});
+    let task =
+        json!({"id": "t", "queue": "emails", "kind": "k", "concurrency": [{"key": "customer", "limit": 1}]});
+    let cron = json!({"id": "hourly", "every": "1h", "task": {"queue": "emails", "kind": "k"}});
+    let operation = json!({"id": "all", "action": "retry", "tasks": {"queue": "emails"}});
+    for (path, body) in
+        [("/v1/executions", start), ("/v1/tasks", task), ("/v1/crons", cron), ("/v1/operations", operation)]
+    {
+        call(&gateway, "POST", path, body).await;
+    }
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/api/openapi.json");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(document).unwrap()).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    let mut calls: Vec<(String, &String)> = paths
+        .iter()
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(move |one| (one.to_uppercase(), path))
+        })
+        .collect();
+    // What deletes comes last, and first what only reads.
+    calls.sort_by_key(|(method, path)| {
+        (["GET", "POST", "PUT"].iter().position(|one| one == method).unwrap_or(3), *path)
+    });
+    assert!(calls.len() > 50, "{calls:?}");
+    for (method, path) in calls {
+        let mut request = event("http_api_post_task");
+        (request["rawPath"], request["rawQueryString"]) = (json!(named(path)), json!(""));
+        request["requestContext"]["http"]["method"] = json!(method);
+        request["body"] = if method == "GET" { Value::Null } else { json!(body_of(path).to_string()) };
+        let answer = gateway.invoke(request).await.unwrap();
+        assert!(
+            answer["statusCode"].as_u64().unwrap() < 500,
+            "{method} {path}: {answer}; {}",
+            gateway.logs()
+        );
+    }
 }
