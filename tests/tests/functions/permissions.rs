@@ -117,6 +117,24 @@ async fn a_worker_takes_and_gives_on_places_of_executions_and_finds_any_queue() 
 }
 
 #[tokio::test]
+async fn steps_that_run_side_by_side_are_counted_by_whoever_gets_their_reports() {
+    let deployment = Deployment::new().await.with_everything().await;
+    let [schedule, claim, complete, ..] = deployment.core().await;
+    let worker = deployment.start("worker").await;
+    let order = json!({"number": 1, "boxes": ["books", "lamps", "pens"], "express": true});
+    let start = json!({"id": "one", "workflow": "order-fulfilment", "queue": "emails", "input": order});
+    ask(&schedule, envelope("execution", &start)).await;
+    let turn = worker.invoke(batch("sqs_ingress", deployment.hints().await)).await.unwrap();
+    assert_eq!(failed_messages(&turn), [""; 0], "{}", worker.logs());
+    for function in [&complete, &schedule, &complete] {
+        let claimed = ask(&claim, json!({"queue": "emails", "worker": "w", "wait": "5s"})).await;
+        let task = &claimed["tasks"][0];
+        let done = json!({"id": task["id"], "lease": task["lease"], "output": "a label"});
+        ask(function, envelope("complete", &done)).await;
+    }
+}
+
+#[tokio::test]
 async fn large_payloads_repeated_requests_and_reports_by_message_need_no_other_permission() {
     let deployment = Deployment::new().await.with_everything().await;
     let [schedule, claim, complete, _, gateway] = deployment.core().await;
