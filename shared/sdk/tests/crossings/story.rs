@@ -236,9 +236,11 @@ impl Teller<'_> {
         }
         for key in ["customer", "smtp", "children"] {
             let limit = client.api().limit(&FlowKey::parse(key).unwrap()).await.unwrap().limit;
-            // A place that a process left behind when it died is found when somebody waits for it.
+            // A place that a process left behind when it died is found when somebody waits for it, and an item that was left in
+            // the line by a tick.
             let is_left = self.env.deaths() == 0 && !limit.holders.is_empty();
-            if is_left || limit.waiting > 0 {
+            let mut waiting = limit.next.iter().filter_map(|one| one.execution.clone());
+            if is_left || waiting.any(|id| left_open.contains(&id.to_string())) {
                 left_open.push(format!("key {key}: {limit:?}"));
             }
         }
