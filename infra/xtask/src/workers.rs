@@ -1,5 +1,5 @@
 //! `cargo xtask workers`: installs what the example workers need, compiles the one in TypeScript and the client that is
-//! generated from the OpenAPI document, and runs them against real servers of this machine.
+//! generated from the `OpenAPI` document, and runs them against real servers of this machine.
 
 use std::fs;
 use std::path::Path;
