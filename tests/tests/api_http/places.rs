@@ -40,6 +40,13 @@ async fn a_waiting_task_says_which_key_holds_it_back_who_has_the_places_and_its_
     let waits_at = &task["waits_at"];
     assert_eq!((&waits_at["position"], &waits_at["limit"]["key"]), (&json!(2), &json!("customer/7 ä")));
     assert_eq!(waits_at["limit"]["holders"][0]["task"], "a");
+    // A list says the same.
+    let listed = api.get("/v1/tasks?status=pending").await.ok(200);
+    let next = |id: &str| {
+        let all = listed["tasks"].as_array().unwrap();
+        all.iter().find(|task| task["id"] == id).unwrap()["next"]["what"].clone()
+    };
+    assert_eq!((next("b"), next("c")), (json!("waits_for_place"), json!("waits_for_place")));
 
     let limit = api.limit("customer%2F7%20%C3%A4").await;
     assert_eq!(keys(&limit), names("key limit pinned taken holders waiting more next"));

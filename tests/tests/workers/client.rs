@@ -1,4 +1,4 @@
-//! A client that a generator makes of the OpenAPI document. `cargo xtask workers` generates and compiles it.
+//! A client that a generator makes of the `OpenAPI` document. `cargo xtask workers` generates and compiles it.
 
 use tickover_tests::process::Process;
 

@@ -130,6 +130,7 @@ impl Execution {
         match &self.state {
             ExecutionState::Pending(ready) => Some(ready.available_at),
             ExecutionState::Running(turn) => Some(turn.lease_expires_at),
+            ExecutionState::Waiting(waiting) if waiting.wake_requested => Some(waiting.since),
             ExecutionState::Waiting(waiting) => waiting.until,
             ExecutionState::Closing(_) | ExecutionState::Ended(_) => None,
         }
