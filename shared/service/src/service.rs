@@ -180,7 +180,7 @@ impl Service {
         self.ports.clock.now()
     }
 
-    /// Why the store refuses writes now, as [`Store::trouble`](crate::ports::Store::trouble) says.
+    /// Why the store refuses writes now, as [`StoreTraits::trouble`](crate::ports::StoreTraits::trouble) says.
     pub fn trouble(&self) -> Option<String> {
         self.ports.store.traits().trouble.map(str::to_owned)
     }
