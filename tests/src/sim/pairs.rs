@@ -148,7 +148,7 @@ impl Feature {
     }
 
     /// Whether the simulation never lets these two meet: its operator retries only tasks that clients have scheduled,
-    /// from queues that aren't paused, and calls only executions that clients have started; and a child starts at once,
+    /// from queues that aren't paused, and calls only executions that clients have started (an operation on many finds others); and a child starts at once,
     /// and has no children.
     pub const fn never_meets(self, other: Self) -> bool {
         match (self, other) {
@@ -162,7 +162,6 @@ impl Feature {
                     | Self::AskedToStop
                     | Self::EndedChild
                     | Self::Paused
-                    | Self::RetryStep
             ),
             // A request asks for one of them.
             (Self::Unique, Self::Debounce) | (Self::Debounce, Self::Unique) => true,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tickover_api::calls;
+use tickover_api::{OPERATORS_ROUTES, calls};
 use tickover_core::duration::Millis;
 use tickover_core::id::ExecutionId;
 use tickover_service::memory::ManualClock;
@@ -28,11 +28,26 @@ async fn ask(function: &Function, body: Value) -> Value {
     answer
 }
 
+/// The key of the template's route for a call: operators' calls have routes of their own.
+fn route_of(method: &str, path: &str) -> &'static str {
+    let fits = |route: &&&str| {
+        let (of, template) = route.split_once(' ').unwrap();
+        let mut parts = template.split('/').zip(path.split('/'));
+        of == method
+            && template.split('/').count() == path.split('/').count()
+            && parts.all(|(part, given)| part == given || part.starts_with('{'))
+    };
+    OPERATORS_ROUTES.iter().find(fits).copied().unwrap_or("$default")
+}
+
 /// Calls the HTTP API by the gateway; returns the answer's body.
 async fn call(gateway: &Function, method: &str, path: &str, body: Value) -> Value {
     let mut request = event("http_api_post_task");
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     (request["rawPath"], request["rawQueryString"]) = (json!(path), json!(query));
+    // As API Gateway says it, whatever the example event has.
+    request["routeKey"] = json!(route_of(method, path));
+    request["requestContext"]["routeKey"] = request["routeKey"].clone();
     request["requestContext"]["http"] = json!({"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.7", "userAgent": "curl"});
     request["body"] = json!(body.to_string());
     let answer = gateway.invoke(request).await.unwrap();

@@ -46,7 +46,7 @@ async fn a_task_does_not_outlive_its_lease_while_others_of_its_batch_are_given_b
     };
     let service = Service::new(ports, Limits::default());
     let client = Client::from(service.clone());
-    let lease = Millis::from_secs(30);
+    let lease = Millis::from_secs(50);
     let queue = QueueName::parse("post").unwrap();
     for letter in [1, 2] {
         client.schedule(stamp(letter)).await.unwrap();
