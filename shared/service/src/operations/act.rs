@@ -102,7 +102,7 @@ impl Service {
     }
 
     /// An open execution that is to run again: perhaps this operation has done that already, and its process died before
-    /// it sent the hint.
+    /// it sent the hint. Sends it again.
     async fn repeat_on_execution(
         &self,
         execution: &Execution,
@@ -116,8 +116,8 @@ impl Service {
             None => self.restart_of(&execution.id, Some(asked_at)).await,
         };
         match repeated {
-            Ok(_) => Ok(true),
-            Err(ServiceError::Rejected(Reject::ExecutionOpen { .. })) => Ok(false),
+            // It may also be somebody else who had it run again.
+            Ok(_) | Err(ServiceError::Rejected(Reject::ExecutionOpen { .. })) => Ok(false),
             Err(error) => Err(error),
         }
     }
