@@ -1,4 +1,5 @@
-//! The layers around all routes: the log line, the catching of panics, the check of operators' calls, and problems for unknown paths and methods.
+//! The layers around all routes: the log line, the catching of panics, the check of operators' calls, and problems for
+//! unknown paths and methods.
 
 use std::any::Any;
 use std::time::Instant;

@@ -14,8 +14,7 @@ use super::close::new_run;
 use super::start::spill;
 
 /// What one that has an outcome still needs before it can run again.
-pub(super) const CLEANED_UP: &str =
-    "has ended its children and its open steps as well, which takes a minute at most: try again then";
+pub(super) const CLEANED_UP: &str = "has ended its children and its open steps as well: try again soon";
 
 pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decision {
     match &execution.state {
