@@ -176,7 +176,7 @@ impl Service {
             // Whoever waits elsewhere for a place here comes next.
             let has_rest = offers && after.free() > 0;
             let awaited_by = if has_rest { std::mem::take(&mut after.awaited_by) } else { vec![] };
-            let (after_limit, after_free) = (after.limit(), after.free());
+            let (after_limit, after_free, after_absent) = (after.limit(), after.free(), after.absent.len());
             // A look makes no record of a gate that nobody uses.
             let is_unused = after.pinned.is_none() && after.holders.is_empty() && after.rate.is_none();
             let record =
@@ -206,9 +206,11 @@ impl Service {
             for line in awaited_by {
                 Box::pin(self.look(&line)).await;
             }
-            // A request may have raised the limit.
-            let has_more =
-                before.as_ref().is_some_and(|before| before.limit() < after_limit) && after_free > 0;
+            // A request may have raised the limit, or come from a queue that was called in vain: others of it wait.
+            let has_more = after_free > 0
+                && before
+                    .as_ref()
+                    .is_some_and(|before| before.limit() < after_limit || before.absent.len() > after_absent);
             let looks_on = has_rest && (!called.is_empty() || !matches!(act, Act::Look));
             let looks_again = record.is_some() && (looks_on || has_more);
             return Ok((done, record.or(before), looks_again));

@@ -4,6 +4,9 @@
 //! Correctness doesn't depend on it. If a message is lost, the next tick does its work; a message that comes too early
 //! is sent again with the remaining delay; a repeated message finds nothing to do.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
 use tickover_core::duration::Millis;
@@ -18,7 +21,8 @@ use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::executions::DueCause;
 use crate::metric;
-use crate::service::Service;
+use crate::ports::Clock;
+use crate::service::{Ports, Service};
 use crate::tick::{TickReport, outgoing};
 
 /// No timer is sent for longer than a quarter of an hour; a clock error can't explain more than this.
@@ -97,6 +101,23 @@ impl FireError {
             Self::Malformed(_) | Self::TooFarAhead { .. } | Self::NotSentOn => false,
             Self::Service(error) => error.is_logged(),
         }
+    }
+}
+
+/// A clock that shows at least this instant.
+struct NotBefore {
+    clock: Arc<dyn Clock>,
+    instant: Timestamp,
+}
+
+#[async_trait]
+impl Clock for NotBefore {
+    fn now(&self) -> Timestamp {
+        self.clock.now().max(self.instant)
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        self.clock.sleep_until(instant).await;
     }
 }
 
@@ -191,30 +212,38 @@ impl Service {
         Some(if sent == again.len() { Ok(Fired::SentOn) } else { Err(FireError::NotSentOn) })
     }
 
+    /// The same service with a clock that isn't set back behind an instant that has come: the timer was sent for it, and
+    /// isn't sent again.
+    fn not_before(&self, instant: Timestamp) -> Self {
+        let clock = NotBefore { clock: Arc::clone(&self.ports.clock), instant };
+        Self { ports: Ports { clock: Arc::new(clock), ..self.ports.clone() }, ..self.clone() }
+    }
+
     async fn fire_timer(&self, timer: Timer, again: bool, stop_at: Timestamp) -> Result<Fired, FireError> {
         if let Some(answer) = self.too_early(timer.at, || Wake::Timer(timer.clone())).await {
             return answer;
         }
         // Queues count whole seconds and round down: the last one is waited out here.
         self.ports.clock.sleep_until(timer.at).await;
+        let service = self.not_before(timer.at);
         let due_at = timer.due_at;
         let reply = match &timer.record {
             RecordId::Task(id) => {
-                let decision = self.drive(id, Known::Unread, &Command::Timer { due_at, again }).await?;
+                let decision = service.drive(id, Known::Unread, &Command::Timer { due_at, again }).await?;
                 // If there is no task, it was deleted meanwhile.
                 let Ok((task, Reply::Due(reply))) = decision.outcome else { return Ok(Fired::Spent) };
                 if again {
-                    Box::pin(self.notify_parent_of(&task, again)).await?;
+                    Box::pin(service.notify_parent_of(&task, again)).await?;
                 }
                 reply
             }
             RecordId::Execution(id) => {
                 let cause = DueCause::Timer { at: timer.at, due_at, again };
-                Box::pin(self.process_due_execution(id, Known::Unread, cause, stop_at)).await?
+                Box::pin(service.process_due_execution(id, Known::Unread, cause, stop_at)).await?
             }
-            RecordId::Cron(id) => Box::pin(self.process_cron(id)).await?,
-            RecordId::Queue(name) => Box::pin(self.restart_walks(name, stop_at)).await?,
-            RecordId::Operation(id) => Box::pin(self.carry_out_operation(id, stop_at)).await?,
+            RecordId::Cron(id) => Box::pin(service.process_cron(id)).await?,
+            RecordId::Queue(name) => Box::pin(service.restart_walks(name, stop_at)).await?,
+            RecordId::Operation(id) => Box::pin(service.carry_out_operation(id, stop_at)).await?,
         };
         Ok(match reply {
             DueReply::TimedOut => Fired::TimedOut,

@@ -3,6 +3,7 @@
 
 mod batch;
 mod client;
+mod crons;
 mod engine;
 mod filler;
 mod operations;

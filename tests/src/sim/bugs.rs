@@ -3,6 +3,7 @@
 //! Production code isn't changed. A bug wraps the rules (`rules`), or the calls between a process and the table
 //! (`table`).
 
+mod crons;
 mod execution;
 mod gates;
 mod operation;
@@ -11,6 +12,7 @@ mod single;
 mod sleeps;
 mod table;
 
+pub use crons::{decide_cron, untold};
 pub use execution::decide_execution;
 pub use gates::{clear_places, free_place, offer_places, reserve_start, take_place};
 pub use operation::read_operation;
@@ -217,6 +219,12 @@ bugs! {
     StartWithoutCondition, "start-without-condition", Rates;
     /// A start that was reserved counts for ever, however late its task is claimed.
     LateStartCounts, "late-start-counts", Rates;
+    /// A cron takes its open runs for ended.
+    OpenRunsForgotten, "open-runs-forgotten", Crons;
+    /// A cron isn't told that the run has ended that its next one waits for.
+    EndOfRunNotTold, "end-of-run-not-told", Crons;
+    /// A cron goes on although it doesn't know whether its run was started.
+    RunTakenForStarted, "run-taken-for-started", Crons;
     /// A claim of tasks that belong together takes those of any tenant.
     BatchOfAnyTenant, "batch-of-any-tenant", Batches;
     /// Where hints of low priority wait apart from the others, no worker asks for them.

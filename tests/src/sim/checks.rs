@@ -5,6 +5,7 @@ mod answers;
 mod aws;
 mod batches;
 mod busy;
+mod crons;
 mod deadlines;
 mod endings;
 mod engine;
@@ -58,6 +59,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(lines::of_run(run));
     found.extend(single::of_run(&stories, run));
     found.extend(rates::of_run(run));
+    found.extend(crons::of_run(run));
     found.extend(batches::of_run(&stories, run));
     found.extend(endings::everything_ends(run));
     found.sort_by_key(|violation| violation.at);

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::gate::{Gate, Waiter};
-use tickover_core::id::{BlobId, ExecutionId, GateId, OperationId, QueueName, RecordId, TaskId};
+use tickover_core::id::{BlobId, CronId, ExecutionId, GateId, OperationId, QueueName, RecordId, TaskId};
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::task::Task;
@@ -28,6 +29,9 @@ use super::table::Table;
 
 /// A bug forgets an entry that is added to the index this long after its instant.
 const BEHIND: Millis = Millis::from_secs(10);
+
+/// What is due later than this is no work: a cron keeps its request from being deleted.
+pub const FAR: Millis = Millis::from_days(10);
 
 /// The table, its index, and its history.
 pub struct Ledger {
@@ -46,6 +50,8 @@ pub struct Ledger {
     noted: Mutex<Vec<(Timestamp, TickRecord)>>,
     /// The records of operations, after how many events each was written.
     operations: Mutex<Vec<(usize, Operation)>>,
+    /// The records of crons, in the order in which they were written.
+    crons: Mutex<Vec<NotedCron>>,
     /// The records of gates, and when each was written.
     gates: Mutex<Vec<NotedGate>>,
     /// What else the laws of lines need: items that were written or deleted, and pauses of queues.
@@ -66,6 +72,7 @@ enum Known {
     Execution(ExecutionId, Option<Execution>),
     Queue(QueueName, Option<Due>),
     Operation(OperationId, Option<Due>),
+    Cron(CronId, Option<Cron>),
 }
 
 impl Ledger {
@@ -74,8 +81,22 @@ impl Ledger {
         let (index, open) = (Mutex::default(), Mutex::default());
         let (bodies, noted, operations) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (store, page) = (Table::new(seed, plan.has_sqlite), plan.page);
-        let (gates, lines) = (Mutex::default(), Mutex::default());
-        Self { store, page, clock, history, dice, index, open, bodies, noted, operations, gates, lines }
+        let (crons, gates, lines) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self {
+            store,
+            page,
+            clock,
+            history,
+            dice,
+            index,
+            open,
+            bodies,
+            noted,
+            operations,
+            crons,
+            gates,
+            lines,
+        }
     }
 
     /// The current record of a task.
@@ -106,6 +127,16 @@ impl Ledger {
     /// The records of operations, in the order in which they were written, and after how many events each was written.
     pub fn operations(&self) -> Vec<(usize, Operation)> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The records of crons, in the order in which they were written.
+    pub fn crons(&self) -> Vec<NotedCron> {
+        self.crons.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The current record of a cron.
+    pub fn cron(&self, id: &CronId) -> Option<Cron> {
+        self.store.cron(id).now_or_never()?.ok()?
     }
 
     /// The records of gates, in the order in which they were written. A refused write notes its record again.
@@ -139,15 +170,17 @@ impl Ledger {
 
     /// Whether no record has work left.
     pub fn all_have_ended(&self) -> bool {
+        let none_before = self.clock.now().plus(FAR);
+        let has_none = |due: Option<Due>| due.is_none_or(|due| due.at > none_before);
         let all_left =
-            self.index().values().all(|entries| entries.last().is_none_or(|last| last.due.is_none()));
+            self.index().values().all(|entries| entries.last().is_none_or(|last| has_none(last.due)));
         all_left && self.open().is_empty()
     }
 
     /// Applies a commit at once; the index follows within `lag_ms`.
     pub fn commit(&self, actor: Actor, writes: &[Write], lag_ms: u64) -> Result<(), StoreError> {
         let ids: BTreeSet<RecordId> = writes.iter().filter_map(record_of).collect();
-        let before: Vec<Known> = ids.into_iter().filter_map(|id| self.known(id)).collect();
+        let before: Vec<Known> = ids.into_iter().map(|id| self.known(id)).collect();
         let unanswered =
             || StoreError::Unavailable { reason: "the memory store waited".to_owned(), is_logged: false };
         let answer = self.store.commit(writes).now_or_never().ok_or_else(unanswered)?;
@@ -183,6 +216,15 @@ impl Ledger {
                 Known::Queue(name, before) => {
                     let after = self.queue_due(&name);
                     self.follow(RecordId::Queue(name), before, after, lag_ms);
+                }
+                Known::Cron(id, before) => {
+                    let Some(after) = self.cron(&id).filter(|after| before.as_ref() != Some(after)) else {
+                        continue;
+                    };
+                    let (was_due, due) = (before.and_then(|before| before.due), after.due);
+                    let noted = NotedCron { number: self.history.len(), at: self.clock.now(), cron: after };
+                    self.crons.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+                    self.follow(RecordId::Cron(id), was_due, due, lag_ms);
                 }
                 Known::Operation(id, before) => {
                     let Some(after) = self.operation(&id) else { continue };
@@ -224,25 +266,28 @@ impl Ledger {
         }
     }
 
-    fn known(&self, id: RecordId) -> Option<Known> {
+    fn known(&self, id: RecordId) -> Known {
         match id {
             RecordId::Task(id) => {
                 let before = self.task(&id);
-                Some(Known::Task(id, before))
+                Known::Task(id, before)
             }
             RecordId::Execution(id) => {
                 let before = self.execution(&id);
-                Some(Known::Execution(id, before))
+                Known::Execution(id, before)
             }
             RecordId::Queue(name) => {
                 let before = self.queue_due(&name);
-                Some(Known::Queue(name, before))
+                Known::Queue(name, before)
             }
             RecordId::Operation(id) => {
                 let before = self.operation(&id).and_then(|operation| operation.due);
-                Some(Known::Operation(id, before))
+                Known::Operation(id, before)
             }
-            RecordId::Cron(_) => None,
+            RecordId::Cron(id) => {
+                let before = self.cron(&id);
+                Known::Cron(id, before)
+            }
         }
     }
 
@@ -338,6 +383,15 @@ pub enum LineNote {
     Paused(QueueName, bool),
 }
 
+/// A cron's record as it was written.
+#[derive(Clone, Debug)]
+pub struct NotedCron {
+    /// After how many events.
+    pub number: usize,
+    pub at: Timestamp,
+    pub cron: Cron,
+}
+
 /// A gate's record as it was written.
 #[derive(Clone, Debug)]
 pub struct NotedGate {
@@ -370,10 +424,10 @@ fn record_of(write: &Write) -> Option<RecordId> {
         Write::Wake { id, .. } => Some(id.clone().into()),
         Write::PutQueue { record } => Some(RecordId::Queue(record.name.clone())),
         Write::PutOperation { record } => Some(RecordId::Operation(record.id.clone())),
+        Write::PutCron { after, .. } => Some(RecordId::Cron(after.id.clone())),
         Write::PutGate { .. }
         | Write::PutKey { .. }
         | Write::PutTick { .. }
-        | Write::PutCron { .. }
         | Write::PutWaiter { .. }
         | Write::DeleteWaiter { .. }
         | Write::ExtendBlob { .. }

@@ -18,6 +18,7 @@ use tickover_core::task::{Ending, Outcome, Task};
 use super::Run;
 use super::history::execution::Happening;
 use super::history::{Answer, Note, Request, What};
+use super::plan::crons;
 use super::plan::single::KeyUse;
 
 macro_rules! features {
@@ -88,6 +89,7 @@ features! {
     Debounce, "a burst";
     Batch, "a claim together";
     Bulk, "an operation on many";
+    CronRun, "a run of a cron";
 }
 
 impl Feature {
@@ -115,6 +117,7 @@ impl Feature {
                 | Self::Debounce
                 | Self::Batch
                 | Self::Bulk
+                | Self::CronRun
         )
     }
 
@@ -162,9 +165,13 @@ impl Feature {
                     | Self::AskedToStop
                     | Self::EndedChild
                     | Self::Paused
+                    | Self::CronRun
             ),
-            // A request asks for one of them.
-            (Self::Unique, Self::Debounce) | (Self::Debounce, Self::Unique) => true,
+            // A request asks for one of them; and a run of a cron has an id and no key.
+            (Self::Unique | Self::Debounce, Self::CronRun)
+            | (Self::CronRun, Self::Unique | Self::Debounce)
+            | (Self::Unique, Self::Debounce)
+            | (Self::Debounce, Self::Unique) => true,
             _ => false,
         }
     }
@@ -356,6 +363,7 @@ fn of_task(after: &Task) -> BTreeSet<Feature> {
         (Feature::Blob, has_blob),
         (Feature::Unique, matches!(KeyUse::of(&after.kind), Some(KeyUse::Open | KeyUse::Waiting))),
         (Feature::Debounce, KeyUse::of(&after.kind) == Some(KeyUse::Burst)),
+        (Feature::CronRun, after.id.as_str().starts_with(crons::PREFIX)),
     ];
     found.into_iter().filter_map(|(feature, has)| has.then_some(feature)).collect()
 }
@@ -393,6 +401,7 @@ fn of_execution(before: Option<&Execution>, after: &Execution) -> BTreeSet<Featu
         (Feature::Paused, after.paused),
         (Feature::Unique, matches!(KeyUse::of_execution(after), Some(KeyUse::Open | KeyUse::Waiting))),
         (Feature::Debounce, KeyUse::of_execution(after) == Some(KeyUse::Burst)),
+        (Feature::CronRun, after.id.as_str().starts_with(crons::PREFIX)),
     ]
     .into_iter()
     .filter_map(|(feature, has)| has.then_some(feature))

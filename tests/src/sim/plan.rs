@@ -1,6 +1,7 @@
 //! The input of a run: how long faults are injected, under which limits, and which tasks and executions are started
 //! when.
 
+pub mod crons;
 pub mod execution;
 mod limits;
 mod priorities;
@@ -18,6 +19,7 @@ use tickover_core::retry::{Delay, MaxAttempts, RetryPolicy};
 use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{AttemptTimeout, LifeTimeout, OnTimeout, Timeouts};
+use tickover_service::crons::CronRequest;
 use tickover_service::executions::StartRequest;
 use tickover_service::tasks::schedule::ScheduleRequest;
 
@@ -99,6 +101,8 @@ pub enum JobRequest {
     StartTogether(Vec<StartRequest>),
     /// Send an event to an execution.
     SendEvent(SendEventBody),
+    /// Create this cron.
+    Cron(Box<CronRequest>),
 }
 
 /// More losses of one task, or turns of one execution in a row, than the faults cause.
@@ -151,10 +155,13 @@ impl Plan {
             jobs = story::jobs(seed, storm, &stories);
         }
         let single = if stories.is_empty() { single::jobs(seed, storm) } else { vec![] };
-        // A process may be late with the task of its key for longer than it is frozen once.
-        let retention = if single.is_empty() { limits.retention } else { single::RETENTION };
+        let crons = if stories.is_empty() { crons::jobs(seed, storm, &hardship) } else { vec![] };
+        // A process may be late with the task of its key or its cron for longer than it is frozen once.
+        let is_kept = single.is_empty() && crons.is_empty();
+        let retention = if is_kept { limits.retention } else { single::RETENTION };
         let limits = Limits { retention, ..limits };
         jobs.extend(single);
+        jobs.extend(crons);
         limits::add(seed, &mut jobs);
         rates::add(seed, &mut jobs);
         let has_classes = priorities::add(seed, &mut jobs);
@@ -184,6 +191,18 @@ impl Plan {
     /// Whether workers run example workflows with the SDK's own engine.
     pub fn runs_flows(&self) -> bool {
         !self.stories.is_empty()
+    }
+
+    /// The crons that clients create.
+    pub fn crons(&self) -> Vec<CronRequest> {
+        let crons = self.jobs.iter().filter_map(|job| match &job.request {
+            JobRequest::Cron(request) => Some((**request).clone()),
+            JobRequest::Schedule(_)
+            | JobRequest::Start(_)
+            | JobRequest::StartTogether(_)
+            | JobRequest::SendEvent(_) => None,
+        });
+        crons.collect()
     }
 
     /// Whether nothing fails: then due work is done within seconds, and not only by the next tick.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tickover_core::batch::BatchKey;
 use tickover_core::command::Context;
+use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
@@ -245,7 +246,8 @@ impl Rules for Observed {
             // A loop without end at one instant may never make a call, so it is stopped here.
             return task::Decision::refuse(task, Reject::NotFound);
         }
-        let decision = bugs::decide(&self.world, self.actor, task, command, context);
+        let mut decision = bugs::decide(&self.world, self.actor, task, command, context);
+        bugs::untold(self.world.bug, &mut decision.effects);
         let decided = Decided {
             call: self.call,
             now: context.now,
@@ -268,7 +270,8 @@ impl Rules for Observed {
         if self.world.is_runaway() {
             return ExecutionDecision::refuse(execution, Reject::NoExecution);
         }
-        let decision = bugs::decide_execution(&self.world, execution, command, context);
+        let mut decision = bugs::decide_execution(&self.world, execution, command, context);
+        bugs::untold(self.world.bug, &mut decision.effects);
         let ruling = Ruling {
             call: self.call,
             now: context.now,
@@ -280,6 +283,15 @@ impl Rules for Observed {
         };
         self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(Box::new(ruling)))));
         decision
+    }
+
+    fn decide_cron(
+        &self,
+        cron: Option<&Cron>,
+        command: &cron::Command,
+        context: &Context<'_>,
+    ) -> cron::Decision {
+        bugs::decide_cron(self.world.bug, cron, command, context)
     }
 
     fn batch_key(&self, task: &Task) -> BatchKey {

@@ -51,6 +51,8 @@ pub enum Invariant {
     Single,
     /// No more tasks of a key start than its rate allows.
     Rates,
+    /// A cron's runs start once, in time, and not beside each other where they must not.
+    Crons,
     /// Tasks that were claimed as one batch belong together.
     Batches,
     /// Every task and every execution ends.

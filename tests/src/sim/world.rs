@@ -10,6 +10,7 @@ use tickover_core::flow::Priority;
 use tickover_core::id::{ExecutionId, QueueName};
 use tickover_core::limits::Limits;
 use tickover_core::time::Timestamp;
+use tickover_service::crons::CronRequest;
 use tickover_service::memory::{ManualClock, MemoryQueue, Queues};
 use tickover_service::ports::Clock as _;
 use tokio::sync::mpsc::UnboundedSender;
@@ -56,6 +57,8 @@ pub struct World {
     pub has_classes: bool,
     /// The executions of example workflows, where there are any.
     pub stories: BTreeMap<ExecutionId, Story>,
+    /// The crons that clients create.
+    pub crons: Vec<CronRequest>,
     faults: FaultPlan,
     faults_until: Timestamp,
     background: UnboundedSender<Background>,
@@ -97,6 +100,7 @@ impl World {
             has_operations: plan.has_operations,
             has_classes: plan.has_classes,
             stories: plan.stories.clone(),
+            crons: plan.crons(),
             faults,
             faults_until,
             background,

@@ -337,6 +337,25 @@ fn a_result_that_the_engine_does_not_see_is_caught() {
 }
 
 #[test]
+fn a_cron_that_takes_its_open_runs_for_ended_is_caught() {
+    is_caught_after(Bug::OpenRunsForgotten, OTHERS, has_crons);
+}
+
+#[test]
+fn a_cron_that_is_not_told_of_the_end_that_it_waits_for_is_caught() {
+    is_caught_after(Bug::EndOfRunNotTold, OTHERS, has_crons);
+}
+
+#[test]
+fn a_cron_that_takes_a_recorded_run_for_started_is_caught() {
+    is_caught_after(Bug::RunTakenForStarted, OTHERS, has_crons);
+}
+
+fn has_crons(plan: &Plan) -> bool {
+    !plan.crons().is_empty()
+}
+
+#[test]
 fn no_bug_is_without_a_test() {
     let calls: Vec<_> = include_str!("bugs.rs").lines().filter(|line| line.contains("is_caught")).collect();
     for bug in Bug::ALL {
@@ -383,7 +402,7 @@ fn places_of_an_earlier_version_of_an_execution_are_caught() {
         plan.jobs.iter().any(|job| match &job.request {
             JobRequest::Start(start) => has_keys(start),
             JobRequest::StartTogether(starts) => starts.iter().any(has_keys),
-            JobRequest::Schedule(_) | JobRequest::SendEvent(_) => false,
+            JobRequest::Schedule(_) | JobRequest::SendEvent(_) | JobRequest::Cron(_) => false,
         })
     });
 }
@@ -432,7 +451,10 @@ fn a_burst_that_runs_its_first_start_is_caught() {
 fn an_execution_that_is_started_after_its_key_went_on_is_caught() {
     let is_single = |job: &Job| match &job.request {
         JobRequest::Start(start) => start.flow.unique.is_some(),
-        JobRequest::Schedule(_) | JobRequest::StartTogether(_) | JobRequest::SendEvent(_) => false,
+        JobRequest::Schedule(_)
+        | JobRequest::StartTogether(_)
+        | JobRequest::SendEvent(_)
+        | JobRequest::Cron(_) => false,
     };
     is_caught_after(Bug::LateExecutionNotFenced, OTHERS, |plan| plan.jobs.iter().any(is_single));
 }

@@ -47,7 +47,7 @@ pub(super) fn slot_and_timer(
     limits: &Limits,
 ) -> (Option<Due>, Option<Effect>) {
     let current = before.and_then(|before| before.due);
-    let Some(at) = next_due_at(after, now) else { return (None, None) };
+    let Some(at) = next_due_at(after, current, now) else { return (None, None) };
     // A slot that is already due is kept, because a move would cost two index writes.
     if let Some(current) = current.filter(|current| current.at == at || (current.at <= now && at <= now)) {
         return (Some(current), None);
@@ -61,7 +61,7 @@ pub(super) fn slot_and_timer(
 }
 
 /// The instant of the next due slot.
-fn next_due_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
+fn next_due_at(after: &Cron, current: Option<Due>, now: Timestamp) -> Option<Timestamp> {
     if after.is_deleted() {
         return None;
     }
@@ -69,7 +69,10 @@ fn next_due_at(after: &Cron, now: Timestamp) -> Option<Timestamp> {
         // At once: if the process that was to start them has stopped, the tick starts them.
         return Some(now);
     }
-    earliest([after.next().map(|next| next.starts_at), next_check_at(after, now), extend_at(after)])
+    // A check that was planned stays: each look before it would move it, and send one more timer.
+    let planned = current.map(|due| due.at).filter(|at| *at > now);
+    let check = next_check_at(after, now).map(|at| planned.map_or(at, |planned| at.min(planned)));
+    earliest([after.next().map(|next| next.starts_at), check, extend_at(after)])
 }
 
 /// When to check next whether the runs that it waits for have ended. The time between checks grows with the wait.

@@ -1,5 +1,7 @@
 //! Lines over a store in memory: what stands ahead of one that could come, and processes that die between two writes.
 
+mod absent;
+
 use std::num::NonZeroU16;
 use std::pin::pin;
 

@@ -48,6 +48,7 @@ async fn carry_out(process: &Process, request: &JobRequest, progress: &Progress)
                 progress.remember_execution(id?);
             }
         }
+        JobRequest::Cron(request) => drop(process.observed().0.create_cron((**request).clone()).await?),
         JobRequest::SendEvent(offering) => {
             let event = (event_name(offering.event), offering.id.clone());
             let payload = match &offering.content {

@@ -8,8 +8,8 @@ use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::id::{EventId, ExecutionId};
 use tickover_core::payload::Json;
-use tickover_service::ports::Store as _;
 
+use super::crons::{operate_on_crons, random_run, resume_crons};
 use super::operations::operate_on_many;
 use crate::sim::flows::story::Awaited;
 use crate::sim::history::execution::Operation;
@@ -35,7 +35,12 @@ pub async fn operator(process: Process, progress: &Progress) {
             operate_on_many(&process, progress).await;
             continue;
         }
-        if let Some(id) = progress.recall_execution(dice).filter(|_| dice.chance(500)) {
+        if dice.chance(300) && operate_on_crons(&process).await {
+            continue;
+        }
+        let run = if dice.chance(250) { random_run(&process) } else { None };
+        let known = run.or_else(|| progress.recall_execution(dice));
+        if let Some(id) = known.filter(|_| dice.chance(500)) {
             operate_at_random(&process, &id).await;
             continue;
         }
@@ -62,6 +67,7 @@ pub async fn operator(process: Process, progress: &Progress) {
     }
     loop {
         process.sleep(dice.secs(20, 40)).await;
+        resume_crons(&process).await;
         for id in process.world.ledger.open() {
             unblock(&process, &id).await;
         }
@@ -147,10 +153,9 @@ async fn unblock(process: &Process, id: &ExecutionId) {
 
 /// The ids of the events of a run.
 async fn ids_of_run(process: &Process, execution: &Execution) -> BTreeSet<EventId> {
-    let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
-    let segments = process.world.ledger.store.segments(id, incarnation, run).await.unwrap_or_default();
-    let sealed = segments.into_iter().flat_map(|(_, segment)| segment.entries);
-    let ids = sealed.chain(execution.journal.iter().cloned()).filter_map(|entry| match entry.what {
+    // Not what the store has: a rerun that came to nothing may have left segments there.
+    let journal = process.journal_of(execution).await.unwrap_or_default();
+    let ids = journal.into_iter().filter_map(|entry| match entry.what {
         Happened::Event { id, .. } => id,
         _ => None,
     });

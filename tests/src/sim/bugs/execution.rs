@@ -56,6 +56,9 @@ pub fn decide_execution(
         Bug::FirstStartOfBurstRuns => before.run_the_first_start(core(command, context)),
         Bug::ClosedBeforehand => close_beforehand(core(command, context)),
         Bug::TimeoutsInPauses
+        | Bug::OpenRunsForgotten
+        | Bug::EndOfRunNotTold
+        | Bug::RunTakenForStarted
         | Bug::NeverKeptLonger
         | Bug::LossesShared
         | Bug::ReceivesTooFew

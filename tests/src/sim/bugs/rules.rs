@@ -79,6 +79,9 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         Bug::LossesShared => core(&before.alone(), context),
         Bug::LateStartCounts => core(&before.with_any_start(), context),
         Bug::TickNeedsQueues
+        | Bug::OpenRunsForgotten
+        | Bug::EndOfRunNotTold
+        | Bug::RunTakenForStarted
         | Bug::HeldHintForgotten
         | Bug::SleepNeverProbed
         | Bug::SleeperOfAnother

@@ -7,11 +7,12 @@ use tickover_core::execution;
 use tickover_core::execution::decision::StartTurnReply;
 use tickover_core::execution::journal::{Happened, StepOutcome};
 use tickover_core::execution::{Closed, ExecutionOutcome};
-use tickover_core::id::{Incarnation, TaskId};
+use tickover_core::id::Incarnation;
 use tickover_core::payload::Payload;
 use tickover_core::task::command::Command;
 use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::time::Timestamp;
+use tickover_service::executions::idempotency_key;
 
 use super::execution::{Step, Stories as Executions};
 use super::story::Stories as Tasks;
@@ -42,7 +43,7 @@ pub(super) fn of_run(tasks: &Tasks<'_>, executions: &Executions<'_>, run: &Run) 
             Some(Place::Turn { incarnation, run, name, .. }) => {
                 past.a_turn_may_begin(number, event, act, (incarnation, run, &name))
             }
-            Some(Place::Task(id)) => past.a_task_may_begin(number, event, act, &id),
+            Some(Place::Task(_)) => past.a_task_may_begin(number, event, act),
             None => Some("it has no execution".to_owned()),
         };
         found.extend(wrong.map(|what| Violation::new(Invariant::Engine, event.at, format!("{act}: {what}"))));
@@ -93,17 +94,26 @@ impl Past<'_> {
         too_late(event, expires_at)
     }
 
-    fn a_task_may_begin(&self, number: usize, event: &Event, act: &Act, id: &TaskId) -> Option<String> {
-        let of_id = self.tasks.tasks().find(|steps| steps.first().is_some_and(|step| step.after.id == *id));
-        let steps = of_id.unwrap_or_default();
-        let claimed = steps.iter().rev().skip_while(|step| step.number > number).find(|step| {
-            step.decided.is_some_and(|decided| {
-                decided.call == act.call
-                    && matches!(decided.command, Command::Claim(_))
-                    && decided.outcome == Ok(Reply::Claim(ClaimReply::Claimed))
+    fn a_task_may_begin(&self, number: usize, event: &Event, act: &Act) -> Option<String> {
+        let claim_of = |steps: &'_ [super::story::Step<'_>]| {
+            steps.iter().rposition(|step| {
+                let is_claim = step.decided.is_some_and(|decided| {
+                    decided.call == act.call
+                        && matches!(decided.command, Command::Claim(_))
+                        && decided.outcome == Ok(Reply::Claim(ClaimReply::Claimed))
+                });
+                is_claim && step.number <= number
             })
-        });
-        let Some(claimed) = claimed else { return Some("its process never claimed it".to_owned()) };
+        };
+        // The tasks that runs have scheduled for the same work have one key.
+        let has_key = |steps: &&[super::story::Step<'_>]| {
+            steps.first().is_some_and(|step| idempotency_key(step.after).as_str() == act.key)
+        };
+        let of_key = self.tasks.tasks().filter(has_key);
+        let claims = of_key.filter_map(|steps| claim_of(steps).map(|nth| (steps, &steps[nth])));
+        let Some((steps, claimed)) = claims.max_by_key(|(_, claimed)| claimed.number) else {
+            return Some("its process never claimed it".to_owned());
+        };
         let lease = claimed.after.running().map(|running| running.lease);
         let held = |step: &&super::story::Step<'_>| {
             step.number < number && step.after.running().map(|running| running.lease) == lease

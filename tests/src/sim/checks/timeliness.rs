@@ -68,6 +68,13 @@ pub(super) fn of_instants(all: &[Passing], run: &Run) -> Vec<Violation> {
     found
 }
 
+/// The violations at instants that only a message brings: no tick looks for them at once.
+pub(super) fn of_notices(all: &[Passing], run: &Run) -> Vec<Violation> {
+    let ticks = good_ticks(run);
+    let late = |one| timers_are_prompt(one, &ticks, run);
+    if run.plan.is_fair() { all.iter().filter_map(late).collect() } else { vec![] }
+}
+
 /// After a tick that starts after an instant has passed, sees the index as of then, and succeeds, no record is in the
 /// state from before that instant.
 fn ticks_miss_nothing(one: &Passing, ticks: &[Tick], run: &Run) -> Option<Violation> {

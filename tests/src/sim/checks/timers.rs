@@ -1,7 +1,7 @@
 //! What must hold of the messages in the queue of timers: a decision is behind each, and no tick sends a timer that an
 //! earlier tick has sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::decision::Effect;
 use tickover_core::execution::ExecutionState;
@@ -33,12 +33,16 @@ struct Known {
     handing_over: BTreeMap<Actor, Vec<Key>>,
     /// The actors that, by calls on a message, send the rest of a tick's timers.
     helping: BTreeMap<u64, Actor>,
+    /// The due slots that crons had at any time.
+    slots: BTreeSet<(RecordId, Timestamp)>,
     /// For each timer, when the first tick succeeded that had sent it.
     handed_over: BTreeMap<Key, Timestamp>,
 }
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
-    let mut known = Known::default();
+    let crons = run.world.ledger.crons().into_iter();
+    let slots = crons.filter_map(|noted| Some((RecordId::Cron(noted.cron.id), noted.cron.due?.at))).collect();
+    let mut known = Known { slots, ..Known::default() };
     // A tick doesn't wait for a slow queue: timers that were sent in spite of that are sent again by a later tick.
     let in_time = run.plan.is_fair() && run.plan.faults.latency_ms < SLOW_MS;
     let mut found = Vec::new();
@@ -129,6 +133,10 @@ impl Known {
         let what = || format!("the timer of {} for {}", timer.record, clock(timer.at));
         if self.helping.values().any(|helping| *helping == actor) {
             // A message that is received twice, or whose call fails after it has sent some timers, sends them twice.
+            return None;
+        }
+        if self.slots.contains(&(timer.record.clone(), timer.due_at)) {
+            // The history has no decisions on crons.
             return None;
         }
         if matches!(timer.record, RecordId::Operation(_)) {

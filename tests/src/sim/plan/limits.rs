@@ -5,6 +5,8 @@ use std::num::NonZeroU16;
 use tickover_core::flow::{Concurrency, Priority};
 use tickover_core::id::FlowKey;
 
+use tickover_service::crons::CronWork;
+
 use super::{Job, JobRequest};
 use crate::sim::dice::Dice;
 
@@ -41,6 +43,16 @@ pub(super) fn add(seed: u64, jobs: &mut [Job]) {
             JobRequest::StartTogether(starts) if has_executions => {
                 for start in starts {
                     start.flow.concurrency = keys(&of_executions, 700);
+                }
+                continue;
+            }
+            JobRequest::Cron(cron) => {
+                match &mut cron.work {
+                    CronWork::Task(task, _) => task.flow.concurrency = keys(&dice, 600),
+                    CronWork::Execution(start, _) if has_executions => {
+                        start.flow.concurrency = keys(&of_executions, 700);
+                    }
+                    CronWork::Execution(..) => {}
                 }
                 continue;
             }

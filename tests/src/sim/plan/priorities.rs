@@ -4,6 +4,8 @@
 use tickover_core::flow::Priority;
 use tickover_core::id::FlowKey;
 
+use tickover_service::crons::CronWork;
+
 use super::{Job, JobRequest};
 use crate::sim::dice::Dice;
 
@@ -17,7 +19,14 @@ pub(super) fn add(seed: u64, jobs: &mut [Job]) -> bool {
         return false;
     }
     for job in jobs {
-        let JobRequest::Schedule(requests) = &mut job.request else { continue };
+        let requests: &mut [_] = match &mut job.request {
+            JobRequest::Schedule(requests) => requests,
+            JobRequest::Cron(cron) => match &mut cron.work {
+                CronWork::Task(task, _) => std::slice::from_mut(&mut **task),
+                CronWork::Execution(..) => continue,
+            },
+            JobRequest::Start(_) | JobRequest::StartTogether(_) | JobRequest::SendEvent(_) => continue,
+        };
         for request in requests {
             request.flow.priority = dice.pick(Priority::ALL);
             request.flow.fairness = FlowKey::parse(dice.pick(["ada", "bob", "eve"])).ok();

@@ -5,6 +5,8 @@ use std::num::NonZeroU32;
 use tickover_core::flow::Rate;
 use tickover_core::id::FlowKey;
 
+use tickover_service::crons::CronWork;
+
 use super::{Job, JobRequest};
 use crate::sim::dice::Dice;
 
@@ -41,7 +43,14 @@ pub(super) fn add(seed: u64, jobs: &mut [Job]) {
             JobRequest::Start(start) if of_executions.chance(EXECUTIONS) => {
                 start.flow.rate = Some(rate.clone());
             }
-            JobRequest::Start(_) | JobRequest::StartTogether(_) | JobRequest::SendEvent(_) => {}
+            JobRequest::Cron(cron) if dice.chance(TASKS) => match &mut cron.work {
+                CronWork::Task(task, _) => task.flow.rate = Some(rate.clone()),
+                CronWork::Execution(start, _) => start.flow.rate = Some(rate.clone()),
+            },
+            JobRequest::Cron(_)
+            | JobRequest::Start(_)
+            | JobRequest::StartTogether(_)
+            | JobRequest::SendEvent(_) => {}
         }
     }
 }

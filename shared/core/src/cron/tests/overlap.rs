@@ -1,6 +1,7 @@
 //! The result of an occurrence while an earlier run is still open, for each policy.
 
 use super::fixture::{RunStatus, Scene, every, t};
+use crate::cron::command::Command;
 use crate::cron::plan::Overlap;
 use crate::cron::run::{RunState, Skip, Stop};
 use crate::cron::{HISTORY, LIVE_MAX, WAITING_MAX};
@@ -111,4 +112,20 @@ fn runs_that_do_not_end_limit_the_runs_started_in_parallel() {
     assert_eq!(scene.world.len(), LIVE_MAX);
     assert!(scene.due() <= Some(t("04:00:00")), "it stays due");
     assert_eq!(scene.end_all().at("04:02:00").started().last().unwrap(), "04:00:00");
+}
+
+/// Otherwise each look would send one more timer, each of which looks again.
+#[test]
+fn a_look_before_the_next_check_of_a_run_that_has_not_stopped_writes_nothing() {
+    for overlap in [Overlap::CancelOther, Overlap::TerminateOther, Overlap::BufferOne] {
+        let mut scene = Scene::overlapping(overlap);
+        scene.ignores_stops = true;
+        let mut scene = scene.until("02:00:00");
+        for later in ["02:00:01", "02:00:02", "02:00:04"] {
+            scene.now = t(later);
+            let decision = scene.decide(&Command::Due { ended: vec![] });
+            assert!(decision.writes.is_empty() && decision.effects.is_empty(), "{overlap:?} at {later}");
+        }
+        assert_eq!(scene.due(), Some(t("02:00:05")));
+    }
 }
