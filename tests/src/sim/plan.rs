@@ -205,6 +205,11 @@ impl Plan {
         crons.collect()
     }
 
+    /// Whether clients create crons.
+    pub fn has_crons(&self) -> bool {
+        !self.crons().is_empty()
+    }
+
     /// Whether nothing fails: then due work is done within seconds, and not only by the next tick.
     pub fn is_fair(&self) -> bool {
         self.faults.is_fair() && self.hardship.is_mild()

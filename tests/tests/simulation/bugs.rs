@@ -338,21 +338,17 @@ fn a_result_that_the_engine_does_not_see_is_caught() {
 
 #[test]
 fn a_cron_that_takes_its_open_runs_for_ended_is_caught() {
-    is_caught_after(Bug::OpenRunsForgotten, OTHERS, has_crons);
+    is_caught_after(Bug::OpenRunsForgotten, OTHERS, Plan::has_crons);
 }
 
 #[test]
 fn a_cron_that_is_not_told_of_the_end_that_it_waits_for_is_caught() {
-    is_caught_after(Bug::EndOfRunNotTold, OTHERS, has_crons);
+    is_caught_after(Bug::EndOfRunNotTold, OTHERS, Plan::has_crons);
 }
 
 #[test]
 fn a_cron_that_takes_a_recorded_run_for_started_is_caught() {
-    is_caught_after(Bug::RunTakenForStarted, OTHERS, has_crons);
-}
-
-fn has_crons(plan: &Plan) -> bool {
-    !plan.crons().is_empty()
+    is_caught_after(Bug::RunTakenForStarted, OTHERS, Plan::has_crons);
 }
 
 #[test]
@@ -449,13 +445,8 @@ fn a_burst_that_runs_its_first_start_is_caught() {
 
 #[test]
 fn an_execution_that_is_started_after_its_key_went_on_is_caught() {
-    let is_single = |job: &Job| match &job.request {
-        JobRequest::Start(start) => start.flow.unique.is_some(),
-        JobRequest::Schedule(_)
-        | JobRequest::StartTogether(_)
-        | JobRequest::SendEvent(_)
-        | JobRequest::Cron(_) => false,
-    };
+    let is_single =
+        |job: &Job| matches!(&job.request, JobRequest::Start(start) if start.flow.unique.is_some());
     is_caught_after(Bug::LateExecutionNotFenced, OTHERS, |plan| plan.jobs.iter().any(is_single));
 }
 

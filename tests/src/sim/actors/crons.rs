@@ -2,11 +2,14 @@
 
 use tickover_core::cron::State;
 use tickover_core::cron::plan::{Plan, When};
-use tickover_core::id::{CronId, ExecutionId};
+use tickover_core::id::{CronId, EventId, ExecutionId};
+use tickover_core::payload::Json;
 use tickover_service::crons::CronRequest;
 
 use crate::sim::plan::crons::interval;
 use crate::sim::process::Process;
+use crate::sim::process::execution::event_name;
+use crate::sim::script::EVENTS;
 
 /// Operates on a random cron. Returns whether there is one.
 pub(super) async fn operate_on_crons(process: &Process) -> bool {
@@ -48,6 +51,14 @@ pub(super) fn random_run(process: &Process) -> Option<ExecutionId> {
     runs.retain(|id| process.world.ledger.execution(id).is_some());
     let last = u64::try_from(runs.len()).unwrap_or(0).checked_sub(1)?;
     runs.get(usize::try_from(process.gate.dice.between(0, last)).unwrap_or(0)).cloned()
+}
+
+/// Sends an event with an id to an execution that a cron has started.
+pub(super) async fn send_to_run(process: &Process, id: &ExecutionId) {
+    let dice = &process.gate.dice;
+    let event_id = EventId::parse(format!("id-{}", dice.between(0, 2))).ok();
+    let payload = Json::string(&format!("{:x}", dice.roll()));
+    drop(process.send_event(id, (event_name(dice.pick(EVENTS)), event_id), payload).await);
 }
 
 /// Leaves no cron paused.

@@ -9,7 +9,7 @@ use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::id::{EventId, ExecutionId};
 use tickover_core::payload::Json;
 
-use super::crons::{operate_on_crons, random_run, resume_crons};
+use super::crons::{operate_on_crons, random_run, resume_crons, send_to_run};
 use super::operations::operate_on_many;
 use crate::sim::flows::story::Awaited;
 use crate::sim::history::execution::Operation;
@@ -39,6 +39,10 @@ pub async fn operator(process: Process, progress: &Progress) {
             continue;
         }
         let run = if dice.chance(250) { random_run(&process) } else { None };
+        if let Some(run) = run.as_ref().filter(|_| dice.chance(300)) {
+            send_to_run(&process, run).await;
+            continue;
+        }
         let known = run.or_else(|| progress.recall_execution(dice));
         if let Some(id) = known.filter(|_| dice.chance(500)) {
             operate_at_random(&process, &id).await;
