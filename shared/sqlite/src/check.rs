@@ -11,9 +11,9 @@ use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
 use crate::error::OpenError;
-use crate::file::{open_existing, sizes};
+use crate::file::{read_existing, sizes};
 use crate::record::{Kind, NewRecord, Read, stored};
-use crate::schema;
+use crate::{mark, schema};
 
 /// Problems that are described; all are counted.
 const DESCRIBED_MAX: usize = 100;
@@ -48,16 +48,23 @@ impl Findings {
 ///
 /// A server may have the file open meanwhile. Its log grows until the check is done.
 pub fn check(path: &Path) -> Result<Findings, OpenError> {
-    let connection = open_existing(path, false)?;
-    inspect(&connection, path).map_err(|error| OpenError::of_file(path, error))
+    read_existing(path, |connection, has_no_log| {
+        inspect(connection, path, has_no_log).map_err(|error| OpenError::of_file(path, error))
+    })
 }
 
 /// One transaction: all of it sees the same state.
-fn inspect(connection: &Connection, path: &Path) -> Result<Findings, rusqlite::Error> {
+fn inspect(connection: &Connection, path: &Path, has_no_log: bool) -> Result<Findings, rusqlite::Error> {
     let transaction = connection.unchecked_transaction()?;
     let schema = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let (file_bytes, log_bytes) = sizes(path);
     let mut findings = Findings { schema, file_bytes, log_bytes, ..Findings::default() };
+    if has_no_log && mark::is_set(&transaction)? {
+        findings.problem(
+            "the log (-wal) of a process that didn't stop in order is missing beside it: commits may be lost"
+                .to_owned(),
+        );
+    }
     let (deviations, is_current) = schema::deviations(&transaction)?;
     // A whole file of an older version is brought up to date when a server starts with it.
     let parts: &[Part] = if is_current || !deviations.is_empty() {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::error::OpenError;
-use crate::file::{absolute, acquire, open_existing, refuse_missing, sizes};
+use crate::file::{absolute, acquire, log_of, open_existing, read_existing, refuse_missing, sizes};
+use crate::mark;
 
 /// Why a copy can't be made.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +34,10 @@ pub enum BackupError {
 /// A server may have the file open meanwhile, and goes on writing. The copy is one file without a log, is readable for
 /// those who can read the data file, and is on the disk when this returns.
 pub fn backup(from: &Path, to: &Path) -> Result<u64, BackupError> {
-    let connection = open_existing(from, false)?;
+    read_existing(from, |connection, has_no_log| copy(connection, from, to, has_no_log))
+}
+
+fn copy(connection: &Connection, from: &Path, to: &Path, has_no_log: bool) -> Result<u64, BackupError> {
     let to = absolute(to)?;
     let fail = |source| BackupError::Target { to: to.clone(), source };
     // Until it is complete, only for its owner: it may have data that others mustn't read.
@@ -43,7 +47,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<u64, BackupError> {
         Err(error) => return Err(fail(error)),
     }
     // From here on the file is ours.
-    let written = write(&connection, from, &to);
+    let written = write(connection, from, &to, has_no_log);
     if written.is_err() {
         // It is empty or a part of a copy. The error of the copy counts.
         let _deleted = fs::remove_file(&to);
@@ -51,7 +55,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<u64, BackupError> {
     written
 }
 
-fn write(connection: &Connection, from: &Path, to: &Path) -> Result<u64, BackupError> {
+fn write(connection: &Connection, from: &Path, to: &Path, has_no_log: bool) -> Result<u64, BackupError> {
     let fail = |source| BackupError::Target { to: to.to_owned(), source };
     let name = to.to_str().ok_or_else(|| fail(io::ErrorKind::InvalidFilename.into()))?;
     // The engine writes into a file that exists only if it is empty.
@@ -61,6 +65,11 @@ fn write(connection: &Connection, from: &Path, to: &Path) -> Result<u64, BackupE
             of_source => of_source.into(),
         }
     })?;
+    if !has_no_log {
+        // No process has the copy open. Of a file that lost its log, the copy says the same.
+        let of_copy = |source| BackupError::Write { to: to.to_owned(), source };
+        Connection::open(to).and_then(|copy| mark::clear(&copy)).map_err(of_copy)?;
+    }
     let permissions = fs::metadata(from).map_err(fail)?.permissions();
     fs::set_permissions(to, permissions).map_err(fail)?;
     File::open(to).and_then(|file| file.sync_all()).map_err(fail)?;
@@ -84,8 +93,12 @@ pub fn compact(path: &Path) -> Result<(u64, u64), OpenError> {
         file + log
     };
     let before = total();
+    let has_no_log = !log_of(&path).exists();
     let connection = open_existing(&path, true)?;
     let fail = |error| OpenError::of_file(&path, error);
+    if !has_no_log {
+        mark::clear(&connection).map_err(fail)?;
+    }
     // What is rewritten may be larger than the memory.
     connection.pragma_update(None, "temp_store", "file").map_err(fail)?;
     connection.execute_batch("VACUUM").map_err(fail)?;

@@ -2,13 +2,20 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use crate::error::OpenError;
 use crate::schema;
+
+/// What is said of files that aren't in their folder any more.
+const DELETED: &str =
+    "the data file or its log was deleted or moved away: put both back, or stop this process";
+const REPLACED: &str =
+    "the data file or its log was replaced under this process: stop it, put both in place, and start again";
 
 /// `SQLite` takes "", ":memory:" and "file:…" for other things than a file's name. An absolute path is none of them.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
@@ -55,10 +62,60 @@ pub(crate) fn refuse_missing(path: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// The log of a data file.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    let mut log = OsString::from(path);
+    log.push("-wal");
+    log.into()
+}
+
 /// The bytes of a data file and of its log, as far as they exist.
 pub(crate) fn sizes(path: &Path) -> (u64, u64) {
     let bytes = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
-    let mut log = OsString::from(path);
-    log.push("-wal");
-    (bytes(path), bytes(Path::new(&log)))
+    (bytes(path), bytes(&log_of(path)))
+}
+
+/// Reads a file that exists and has data of Tickover. `read` also learns whether there is no log beside it. If there is
+/// none, none is left: the next start must see that, too.
+pub(crate) fn read_existing<T, E: From<OpenError>>(
+    path: &Path,
+    read: impl FnOnce(&Connection, bool) -> Result<T, E>,
+) -> Result<T, E> {
+    let path = absolute(path)?;
+    let log = log_of(&path);
+    let has_no_log = !log.exists();
+    let connection = open_existing(&path, false)?;
+    let answer = read(&connection, has_no_log);
+    drop(connection);
+    if has_no_log
+        && fs::metadata(&log).is_ok_and(|found| found.len() == 0)
+        && let Ok(_lock) = acquire(&path, false)
+    {
+        // The engine made it, and no server has it open.
+        let _deleted = fs::remove_file(&log);
+    }
+    answer
+}
+
+/// The files that a process has open, as they are in their folder. What is written to a file that isn't there any more is
+/// lost with the process.
+pub(crate) struct Watched(Vec<(PathBuf, (u64, u64))>);
+
+impl Watched {
+    /// A data file and its log, as they are now.
+    pub(crate) fn new(path: &Path) -> io::Result<Self> {
+        let found = |path: PathBuf| fs::metadata(&path).map(|found| (path, (found.dev(), found.ino())));
+        Ok(Self(vec![found(path.to_owned())?, found(log_of(path))?]))
+    }
+
+    /// What has happened to them, if they aren't in their folder any more.
+    pub(crate) fn lost(&self) -> Option<&'static str> {
+        self.0.iter().find_map(|(path, known)| match fs::metadata(path) {
+            Ok(found) if (found.dev(), found.ino()) == *known => None,
+            Ok(_) => Some(REPLACED),
+            Err(error) if error.kind() == ErrorKind::NotFound => Some(DELETED),
+            // It can't be seen whether they are there.
+            Err(_) => None,
+        })
+    }
 }

@@ -21,6 +21,7 @@ mod error;
 mod expiry;
 mod file;
 mod find;
+mod mark;
 mod part;
 mod read;
 mod record;

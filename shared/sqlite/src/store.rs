@@ -31,11 +31,11 @@ use tickover_service::ports::{
 
 use crate::commit::Commit;
 use crate::error::{Failure, OpenError, engine};
-use crate::file::{absolute, acquire};
+use crate::file::{Watched, absolute, acquire, log_of};
 use crate::part::{self, Mark, NewItem};
 use crate::record::Kind;
 use crate::writer::{Job, Shared, Writer, lock};
-use crate::{backlog, expiry, find, read, schema};
+use crate::{backlog, expiry, find, mark, read, schema};
 
 /// Connections that are kept for readers. More are opened while more read at once, and closed after that.
 const READERS_KEPT: usize = 8;
@@ -68,7 +68,11 @@ impl SqliteStore {
             std::fs::create_dir_all(folder).map_err(fail)?;
         }
         let lock = acquire(&path, true)?;
-        let writer = Writer::thread(schema::open_writer(Some(&path))?, path.clone()).map_err(fail)?;
+        let has_no_log = !log_of(&path).exists();
+        let connection = schema::open_writer(Some(&path))?;
+        begin(&connection, has_no_log).map_err(|error| OpenError::of_file(&path, error))?;
+        let watched = Watched::new(&path).map_err(fail)?;
+        let writer = Writer::thread(connection, path.clone(), watched).map_err(fail)?;
         let readers = Readers::Pool { path, idle: Mutex::default() };
         Ok(Self { readers, writer, _lock: Some(lock) })
     }
@@ -105,6 +109,7 @@ impl SqliteStore {
         match &self.readers {
             Readers::Shared(connection) => Ok(read(&lock(connection))?),
             Readers::Pool { path, idle } => {
+                self.writer.check_files()?;
                 let idle = || idle.lock().unwrap_or_else(PoisonError::into_inner);
                 let kept = idle().pop();
                 let connection = match kept {
@@ -120,6 +125,20 @@ impl SqliteStore {
             }
         }
     }
+}
+
+/// Marks the file as open, and says so if it was left open by a process whose log is missing.
+fn begin(connection: &Connection, has_no_log: bool) -> Result<(), rusqlite::Error> {
+    if !mark::is_set(connection)? {
+        return mark::set(connection);
+    }
+    if has_no_log {
+        tracing::warn!(
+            "the log (-wal) of the last process is missing beside the data file: commits that it had acknowledged may be \
+             lost. Both files belong together: if you have a copy of both, stop, and restore it"
+        );
+    }
+    Ok(())
 }
 
 impl fmt::Debug for SqliteStore {

@@ -44,6 +44,18 @@ impl Trouble {
         }
     }
 
+    /// Notes that commits are refused because the files aren't in their folder any more.
+    pub(crate) fn lost(&self, what: &'static str) {
+        let now = Instant::now();
+        let mut current = self.lock();
+        if current.as_ref().is_none_or(|trouble| trouble.what != what) {
+            tracing::error!("{what}: calls are refused");
+        }
+        let trouble = current.get_or_insert(Current { what, began: now, last: now, refused: 0 });
+        (trouble.what, trouble.last) = (what, now);
+        trouble.refused += 1;
+    }
+
     /// Notes that nothing can be written any more by this process.
     pub(crate) fn ended(&self) {
         let now = Instant::now();

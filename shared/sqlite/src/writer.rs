@@ -17,7 +17,7 @@ use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::error::{Failure, refusal};
 use crate::expiry;
-use crate::file::sizes;
+use crate::file::{Watched, sizes};
 use crate::part::{self, Mark, NewItem};
 use crate::trouble::{QUIET, Trouble};
 
@@ -75,11 +75,17 @@ enum Mode {
 /// What jobs are done with.
 struct Engine {
     connection: Shared,
-    /// The data file. In memory there is none, and nothing to measure.
-    path: Option<PathBuf>,
+    /// The data file. In memory there is none, and nothing to measure or to lose.
+    file: Option<DataFile>,
     trouble: Trouble,
     /// Jobs that no group has yet.
     waiting: AtomicUsize,
+}
+
+/// What is known of a data file.
+struct DataFile {
+    path: PathBuf,
+    watched: Watched,
 }
 
 struct Thread {
@@ -90,8 +96,13 @@ struct Thread {
 
 impl Writer {
     /// Starts the thread that owns this connection to the file in `path`.
-    pub(crate) fn thread(connection: Connection, path: PathBuf) -> Result<Self, std::io::Error> {
-        let engine = Engine::new(Arc::new(Mutex::new(connection)), Some(path.clone()));
+    pub(crate) fn thread(
+        connection: Connection,
+        path: PathBuf,
+        watched: Watched,
+    ) -> Result<Self, std::io::Error> {
+        let file = DataFile { path: path.clone(), watched };
+        let engine = Engine::new(Arc::new(Mutex::new(connection)), Some(file));
         let (requests, received) = channel();
         let for_thread = Arc::clone(&engine);
         let handle = std::thread::Builder::new()
@@ -123,12 +134,17 @@ impl Writer {
 
     /// Why jobs are refused now, if they are.
     pub(crate) fn trouble(&self) -> Option<&'static str> {
-        self.engine.trouble.now()
+        self.engine.lost().or_else(|| self.engine.trouble.now())
+    }
+
+    /// Refuses calls while the files aren't in their folder: what is in their place is another file.
+    pub(crate) fn check_files(&self) -> Result<(), StoreError> {
+        self.engine.lost().map_or(Ok(()), |what| Err(lost(what)))
     }
 
     /// Records how many jobs wait, and the sizes of the file and its log.
     pub(crate) fn measure(&self) {
-        if let Some(path) = &self.engine.path {
+        if let Some(DataFile { path, .. }) = &self.engine.file {
             let (file, log) = sizes(path);
             metric::data_file(self.engine.waiting.load(Ordering::Relaxed), file, log);
         }
@@ -157,8 +173,8 @@ pub(crate) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
 }
 
 impl Engine {
-    fn new(connection: Shared, path: Option<PathBuf>) -> Arc<Self> {
-        Arc::new(Self { connection, path, trouble: Trouble::default(), waiting: AtomicUsize::new(0) })
+    fn new(connection: Shared, file: Option<DataFile>) -> Arc<Self> {
+        Arc::new(Self { connection, file, trouble: Trouble::default(), waiting: AtomicUsize::new(0) })
     }
 
     fn serve(&self, path: &Path, requests: &Receiver<Request>) {
@@ -169,9 +185,30 @@ impl Engine {
         };
         while let Some(group) = self.next(requests) {
             self.perform(group);
+            if self.lost().is_some() {
+                continue;
+            }
             if let Err(error) = checkpoints.after_commit(&lock(&self.connection)) {
                 tracing::debug!(%error, "the log was not checkpointed");
             }
+        }
+        if self.lost().is_none()
+            && let Err(error) = crate::mark::clear(&lock(&self.connection))
+        {
+            tracing::debug!(%error, "the file stays marked as open; its log stays beside it");
+        }
+    }
+
+    /// What has happened to the files, if they aren't in their folder any more.
+    fn lost(&self) -> Option<&'static str> {
+        self.file.as_ref().and_then(|file| file.watched.lost())
+    }
+
+    /// Refuses a group of jobs because the files aren't there.
+    fn refuse_lost(&self, group: Vec<Request>, what: &'static str) {
+        self.trouble.lost(what);
+        for request in group {
+            reply(request, Err(lost(what)));
         }
     }
 
@@ -204,12 +241,19 @@ impl Engine {
     ///
     /// Where the engine fails, each job is tried in a transaction of its own: one that can't be done fails alone.
     fn perform(&self, group: Vec<Request>) {
+        if let Some(what) = self.lost() {
+            return self.refuse_lost(group, what);
+        }
         let done = transaction(&mut lock(&self.connection), &group);
         match done {
             Ok(Done { answers, written_in }) => {
+                // What was written to files that are gone isn't acknowledged.
+                if let Some(what) = self.lost() {
+                    return self.refuse_lost(group, what);
+                }
                 if let Some(took) = written_in {
                     self.trouble.written();
-                    if self.path.is_some() {
+                    if self.file.is_some() {
                         metric::synced(group.len(), took);
                     }
                 }
@@ -230,6 +274,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// The refusal of a call while the files aren't in their folder. The log has the cause, once.
+fn lost(what: &str) -> StoreError {
+    StoreError::Unavailable { reason: what.to_owned(), is_logged: true }
 }
 
 /// A job that nobody waits for.

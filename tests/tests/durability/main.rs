@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod disk;
+mod files;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
