@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
 use crate::id::Nonce;
-use crate::time::Timestamp;
+use crate::time::{SKEW_MAX, Timestamp};
 
 /// The tick of a minute T sends timers for the instants before T plus this: its slot is the last minute of that
 /// time.
@@ -19,8 +19,8 @@ use crate::time::Timestamp;
 pub const SLOT_END: Millis = Millis::from_secs(180);
 /// How long after a shard was passed to another sweep the tick leaves it alone.
 pub const FANNED_FOR: Millis = Millis::from_secs(300);
-/// How far a clock may be ahead of another one. An instant further ahead is from a clock that has since jumped back.
-pub(crate) const SKEW_MAX: Millis = Millis::from_secs(60);
+/// How far the record may be ahead of a tick's slot: that of a later tick, while this one is slow.
+const AHEAD_MAX: Millis = Millis::from_secs(600);
 
 /// The control record of all ticks. It doesn't exist until a tick has something to note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,16 @@ impl TickRecord {
         self.behind.get(&shard).map_or(self.timers_until, |at| self.timers_until.min(*at))
     }
 
+    /// The record as a tick whose slot ends at `until` may rely on it: what a clock has noted that was set back since
+    /// says nothing.
+    #[must_use]
+    pub fn as_of(self, until: Timestamp) -> Self {
+        if self.timers_until.since(until) <= AHEAD_MAX {
+            return self;
+        }
+        Self { timers_until: Timestamp::EPOCH, behind: BTreeMap::new(), ..self }
+    }
+
     /// The record after a tick that sent timers for all instants before `until`, except in the shards `behind`.
     #[must_use]
     pub fn after(&self, until: Timestamp, behind: BTreeMap<u16, Timestamp>) -> Self {
@@ -146,6 +156,15 @@ mod tests {
     fn the_instant_up_to_which_timers_were_sent_never_goes_back() {
         let record = blank().after(at(100), BTreeMap::new()).after(at(50), BTreeMap::from([(1, at(20))]));
         assert_eq!((record.timers_until, record.timers_sent_until(1)), (at(100), at(100)));
+    }
+
+    #[test]
+    fn what_was_noted_before_the_clock_was_set_back_holds_no_timer_back() {
+        let record = blank().after(at(90_000), BTreeMap::from([(1, at(80_000))]));
+        assert_eq!(record.clone().as_of(at(89_400)), record, "a later tick's, while this one is slow");
+        let record = record.as_of(at(3_600));
+        assert_eq!((record.timers_sent_until(0), record.timers_sent_until(1)), (at(0), at(0)));
+        assert_eq!(record.after(at(3_600), BTreeMap::new()).timers_sent_until(1), at(3_600));
     }
 
     #[test]

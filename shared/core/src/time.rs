@@ -4,6 +4,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
+use crate::limits::QUEUE_DELAY_MAX;
+
+/// How far a clock may be ahead of another one. An instant further ahead is from a clock that has since been set back.
+pub(crate) const SKEW_MAX: Millis = Millis::from_secs(60);
 
 /// An instant in milliseconds since the Unix epoch. It is stored and compared as that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,6 +65,35 @@ impl Timestamp {
 /// The earliest of the instants that are present.
 pub fn earliest(instants: impl IntoIterator<Item = Option<Timestamp>>) -> Option<Timestamp> {
     instants.into_iter().flatten().min()
+}
+
+/// A wait until an instant in a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// When it ends.
+    pub(crate) until: Timestamp,
+    /// When it began, as far as the record says.
+    pub(crate) since: Option<Timestamp>,
+    /// Whether its hint is still to be sent, because a queue can't delay it for so long.
+    pub(crate) hint_later: bool,
+}
+
+impl Wait {
+    /// Whether it is over. What was ready stays ready if the clock is set back: no wait that began at its own end lasts, and
+    /// none whose hint was sent lasts longer than a queue can delay that.
+    pub(crate) fn is_over(self, now: Timestamp) -> bool {
+        let left = self.until.since(now);
+        let was_none = self.since.is_some_and(|since| self.until <= since) && left > SKEW_MAX;
+        // One that began before now may be a burst's, which each request prolongs though the hint was sent.
+        let began_later = self.since.is_none_or(|since| since.since(now) > SKEW_MAX);
+        let longest = QUEUE_DELAY_MAX.saturating_add(SKEW_MAX);
+        left.is_zero() || was_none || (began_later && !self.hint_later && left > longest)
+    }
+}
+
+/// Whether a lease ends later than it could if the clock hadn't been set back since its worker's last sign of life.
+pub(crate) fn is_beyond(lease_expires_at: Timestamp, length: Millis, now: Timestamp) -> bool {
+    lease_expires_at.since(now) > length.saturating_add(SKEW_MAX)
 }
 
 #[cfg(test)]

@@ -63,8 +63,20 @@ pub(crate) async fn tick_forever(service: Service, ticks: Ticks) {
             Ok(Err(error)) => warn_unless_logged!(error; %error, "tick failed; the next one continues"),
             Err(error) => tracing::error!(%error, "tick panicked; the next one continues"),
         }
-        scheduled_at = ticks.next(scheduled_at, service.now());
+        let now = service.now();
+        scheduled_at = ticks.next(scheduled_at, now);
         service.clock().sleep_until(scheduled_at.plus(ticks.late)).await;
+        if service.now() < now {
+            follow_the_clock(&service, now).await;
+        }
+    }
+}
+
+/// The clock was set back: what is planned by the old time is planned anew.
+async fn follow_the_clock(service: &Service, before: Timestamp) {
+    tracing::warn!(by = %before.since(service.now()), "the clock was set back: crons follow it");
+    if let Err(error) = service.plan_crons_anew().await {
+        warn_unless_logged!(error; %error, "not every cron follows the clock that was set back");
     }
 }
 

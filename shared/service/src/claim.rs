@@ -184,13 +184,13 @@ impl Service {
         self.require_queue(queue).await?;
         self.announce_provided(queue, &request.provides).await?;
         while self.is_paused(queue).await? {
-            let left = until.since(self.now());
+            let left = self.left(until, request.wait);
             if left.is_zero() || waits::are_over() {
                 return Ok(Vec::new());
             }
             self.wait_until(self.now().plus(left.min(PAUSE_CHECK))).await;
         }
-        let left = until.since(self.now());
+        let left = self.left(until, request.wait);
         Ok(self.receive(queue, request.max, request.lease, left).await?)
     }
 
@@ -242,8 +242,8 @@ impl Service {
                     ProcessedMessages::Nothing { all_spent } => skims = all_spent,
                 }
             }
-            let now = self.now();
-            if !has_skimmed_all && ((nothing && (until <= now || waits::are_over())) || give_up_at <= now) {
+            let is_over = self.left(until, wanted.request.wait).is_zero() || waits::are_over();
+            if !has_skimmed_all && ((nothing && is_over) || give_up_at <= self.now()) {
                 return Ok(FoundWork::default());
             }
             messages = if skims && !self.is_paused(queue).await? {

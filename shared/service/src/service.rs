@@ -180,6 +180,12 @@ impl Service {
         self.ports.clock.now()
     }
 
+    /// What is left of a wait of this length, which ends then: nothing, if the clock was set back meanwhile.
+    pub(crate) fn left(&self, until: Timestamp, wait: Millis) -> Millis {
+        let left = until.since(self.now());
+        if left > wait { Millis::ZERO } else { left }
+    }
+
     /// Why the store refuses writes now, as [`StoreTraits::trouble`](crate::ports::StoreTraits::trouble) says.
     pub fn trouble(&self) -> Option<String> {
         self.ports.store.traits().trouble.map(str::to_owned)

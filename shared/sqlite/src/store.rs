@@ -165,6 +165,10 @@ impl Backlog for SqliteStore {
         self.read(backlog::queues)
     }
 
+    fn latest(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(backlog::latest)
+    }
+
     fn count(&self, queue: &QueueName, now: Timestamp) -> Result<u64, StoreError> {
         self.read(|connection| backlog::count(connection, queue, now))
     }

@@ -10,6 +10,7 @@ mod isolation;
 mod lost;
 mod outage;
 mod parked;
+mod set_back;
 mod sleeps;
 mod slot;
 mod stale_messages;

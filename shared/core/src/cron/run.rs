@@ -173,6 +173,14 @@ impl RunState {
         }
     }
 
+    /// Whether it was started, as far as is known.
+    pub const fn was_started(&self) -> bool {
+        match self {
+            Self::Open | Self::Stopping(_) | Self::Done => true,
+            Self::Starting | Self::Skipped(_) | Self::Refused(_) => false,
+        }
+    }
+
     /// Whether it was started and the cron waits for its end.
     pub const fn is_open(&self) -> bool {
         match self {

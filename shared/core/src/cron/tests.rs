@@ -6,4 +6,5 @@ mod fixture;
 mod life;
 mod missed;
 mod overlap;
+mod set_back;
 mod size;

@@ -4,11 +4,11 @@ use crate::due::{Due, DueKind, SLEEP_PROBE, START_LEAD, shard_of_name};
 use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
 use crate::execution::{
-    DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Turn, Waiting, attempts, retention,
+    DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Ready, Turn, Waiting, attempts, retention,
 };
 use crate::id::RecordId;
 use crate::limits::{Limits, QUEUE_DELAY_MAX};
-use crate::time::{Timestamp, earliest};
+use crate::time::{Timestamp, Wait, earliest, is_beyond};
 use crate::timeout::Expired;
 
 /// The last turn may have missed the end of a step or child that came less than this before it was suspended. It saw
@@ -178,6 +178,12 @@ impl Turn {
         !self.shared || self.after_loss
     }
 
+    /// Whether its message came back though its lease isn't over: the clock was set back, and its worker hides the message
+    /// no more.
+    pub(crate) fn is_left(&self, again: bool, now: Timestamp) -> bool {
+        again && is_beyond(self.lease_expires_at, self.lease_length, now)
+    }
+
     /// Whether the lease is over: its worker counts as lost. Turns run inside the process that has the store to itself, if
     /// one has.
     pub fn is_lost(&self, now: Timestamp, limits: &Limits) -> bool {
@@ -310,6 +316,13 @@ pub(crate) fn later_hint_at(execution: &Execution) -> Option<Timestamp> {
 }
 
 impl Execution {
+    /// Whether a worker may start the next turn, which waits so. What was ready stays ready if the clock is set back.
+    pub fn is_ready(&self, ready: &Ready, now: Timestamp) -> bool {
+        // A later run's wait began at an instant that the record doesn't have.
+        let since = Some(self.created_at).filter(|_| self.run == 1);
+        Wait { until: ready.available_at, since, hint_later: ready.hint_later }.is_over(now)
+    }
+
     /// The deadline that has ended it, if one did.
     pub fn expired(&self) -> Option<Expired> {
         let closed = self.closed()?;

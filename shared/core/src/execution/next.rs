@@ -89,7 +89,7 @@ pub fn next(execution: &Execution, now: Timestamp) -> Next {
             first_of(&[], NextStep::Operator)
         }
         ExecutionState::Pending(ready) => {
-            let available = Some(ready.available_at).filter(|available| *available > now);
+            let available = Some(ready.available_at).filter(|_| !execution.is_ready(ready, now));
             let by_rate = rate_waited_for(execution, now).is_some();
             let step = if by_rate {
                 NextStep::Rate

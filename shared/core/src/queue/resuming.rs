@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::due::{Due, DueKind, shard_of_name};
 use crate::duration::Millis;
 use crate::queue::QueueRecord;
-use crate::tick::SKEW_MAX;
-use crate::time::Timestamp;
+use crate::time::{SKEW_MAX, Timestamp};
 
 /// A walk that has noted no progress for this long counts as lost. One message continues for a minute, and starts
 /// ten seconds after the resuming.

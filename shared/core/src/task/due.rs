@@ -5,8 +5,8 @@ use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
 use crate::id::{RecordId, TaskId};
 use crate::limits::Limits;
-use crate::task::{Ending, PastAttempt, Running, State, Task, transition};
-use crate::time::{Timestamp, earliest};
+use crate::task::{Ending, PastAttempt, Pending, Running, State, Task, transition};
+use crate::time::{Timestamp, Wait, earliest};
 
 /// If a hint hasn't been received for a long time and the task starts to wait once more, the next probe comes this
 /// soon.
@@ -138,6 +138,13 @@ impl Task {
 }
 
 impl Task {
+    /// Whether a worker may have the task, which waits so. What was ready stays ready if the clock is set back.
+    pub fn is_ready(&self, pending: &Pending, now: Timestamp) -> bool {
+        let is_new = self.attempt == 0 && self.history.is_empty() && self.revived_at.is_none();
+        let since = is_new.then_some(self.created_at);
+        Wait { until: pending.available_at, since, hint_later: pending.hint_later }.is_over(now)
+    }
+
     /// Whether this attempt's work may be what stops its worker: it ran alone, or the attempt that it follows was lost too.
     /// The first loss of a process with many attempts says little about each.
     pub fn is_suspect(&self, running: &Running) -> bool {

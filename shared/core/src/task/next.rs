@@ -53,7 +53,7 @@ pub fn next(task: &Task, now: Timestamp) -> Next {
         State::Pending(pending) => {
             let waits_for =
                 if rate_waited_for(task, now).is_some() { NextStep::Rate } else { NextStep::Available };
-            let available = (pending.available_at > now).then_some(pending.available_at);
+            let available = (!task.is_ready(pending, now)).then_some(pending.available_at);
             first([
                 deadline,
                 (NextStep::Timeout(TimeoutKind::ScheduleToStart), pending.schedule_to_start_at),

@@ -333,6 +333,14 @@ pub(super) fn arrives_at(task: &Task) -> Timestamp {
     task.hinted_at.map_or(needed_at, |again| again.max(needed_at))
 }
 
+/// Whether a worker may have the task of a hint by that instant, as far as the hint says.
+pub(super) fn is_ready(task: &Task, by: Timestamp) -> bool {
+    match &task.state {
+        State::Pending(pending) => task.is_ready(pending, by),
+        State::Running(_) | State::Ended(_) => available_at(task) <= by,
+    }
+}
+
 pub(super) fn available_at(task: &Task) -> Timestamp {
     match &task.state {
         State::Pending(pending) => pending.available_at,

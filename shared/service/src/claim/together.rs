@@ -9,7 +9,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::QueueName;
 
-use super::messages::{RECEIVES_MAX, available_at, parse_hints, parse_turns, unknown_after};
+use super::messages::{RECEIVES_MAX, is_ready, parse_hints, parse_turns, unknown_after};
 use super::{ClaimRequest, ClaimedTask, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
@@ -82,7 +82,7 @@ impl Service {
         let until = self.now().plus(if is_ready { fill } else { Millis::ZERO });
         let mut pauses = has_others;
         loop {
-            let left = until.since(self.now());
+            let left = self.left(until, fill);
             if left.is_zero() || fit.len() >= request.max || waits::are_over() {
                 break;
             }
@@ -130,7 +130,7 @@ impl Service {
             self.put_back(queue, message, unknown_after(message.receive_count)).await;
         }
         let soon = self.now().plus(WAITED_OUT);
-        let ready = hints.iter().find(|(hint, _)| available_at(&hint.task) <= soon);
+        let ready = hints.iter().find(|(hint, _)| is_ready(&hint.task, soon));
         if key.is_none() {
             *key = ready.or(hints.first()).map(|(hint, _)| self.rules.batch_key(&hint.task));
         }

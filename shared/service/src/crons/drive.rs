@@ -14,6 +14,8 @@ use crate::warn_unless_logged;
 
 /// How often one cron is processed before others have their turn. What is left stays due.
 const PASSES_MAX: u32 = 16;
+/// Crons that are read in one call.
+const PAGE: usize = 100;
 
 impl Service {
     /// Carries out a command on a cron, and starts the runs that follow from it.
@@ -85,6 +87,22 @@ impl Service {
             }
         }
         Ok(result)
+    }
+
+    /// Looks at each cron that has a next occurrence: if the clock was set back since it was planned, it is planned anew.
+    pub async fn plan_crons_anew(&self) -> Result<(), ServiceError> {
+        let mut cursor: Option<String> = None;
+        loop {
+            let page = self.with_retries(|| self.ports.store.crons(PAGE, cursor.as_deref())).await?;
+            let ids = page.items.iter().filter(|cron| cron.next().is_some()).map(|cron| cron.id.clone());
+            for id in ids.collect::<Vec<_>>() {
+                self.process_cron(&id).await?;
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     /// A cron's record, deleted crons included.

@@ -116,13 +116,14 @@ impl Service {
         id: &ExecutionId,
         wait: Millis,
     ) -> Result<Option<Described>, ServiceError> {
-        let until = self.now().plus(wait.min(WAIT_MAX));
+        let wait = wait.min(WAIT_MAX);
+        let until = self.now().plus(wait);
         let mut pause = LOOK_AFTER;
         loop {
             // Before the read, or an end between the two would be missed.
             let ended = self.waiters.wait(id);
             let Some(execution) = self.load_execution(id).await? else { return Ok(None) };
-            let left = until.since(self.now());
+            let left = self.left(until, wait);
             if execution.closed().is_some() || left.is_zero() || waits::are_over() {
                 return Ok(Some(self.execution_with_payloads(execution).await?));
             }

@@ -53,7 +53,7 @@ impl Service {
     pub(crate) async fn may_start(&self, task: &Task) -> Result<MayStart, ServiceError> {
         let now = self.now();
         let may_start = match &task.state {
-            State::Pending(pending) => pending.available_at <= now,
+            State::Pending(pending) => task.is_ready(pending, now),
             State::Running(running) => running.lease_expires_at <= now,
             State::Ended(_) => false,
         };

@@ -88,7 +88,7 @@ impl Service {
     /// The gate that a pending task waits at. Reads nothing for a task without gates, or one that can't start yet.
     pub(crate) async fn waits_at(&self, task: &Task) -> Result<Option<WaitsAt>, ServiceError> {
         let is_ready = match &task.state {
-            State::Pending(pending) => pending.available_at <= self.now(),
+            State::Pending(pending) => task.is_ready(pending, self.now()),
             State::Running(_) | State::Ended(_) => false,
         };
         if !is_ready {
@@ -100,7 +100,7 @@ impl Service {
     /// The gate that an execution waits at before its first turn. Reads nothing for one without gates.
     pub(crate) async fn turn_waits_at(&self, execution: &Execution) -> Result<Option<WaitsAt>, ServiceError> {
         let is_ready = match &execution.state {
-            ExecutionState::Pending(ready) => ready.available_at <= self.now(),
+            ExecutionState::Pending(ready) => execution.is_ready(ready, self.now()),
             ExecutionState::Running(_)
             | ExecutionState::Waiting(_)
             | ExecutionState::Closing(_)

@@ -6,6 +6,7 @@
 mod backlog;
 mod messages;
 mod refill;
+mod steady;
 mod visible;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +26,13 @@ pub use self::backlog::{Backlog, Choice, Ready};
 pub use self::messages::MessageLimits;
 use self::messages::{Delivery, Messages, is_in_backlog};
 use self::refill::Refill;
+use self::steady::SteadyTime;
 use crate::ports::{
     ClassDepth, Clock, Depth, Outgoing, Queue, QueueError, QueueTraits, Received, StoreError,
 };
+
+/// A task with a hint starts no later than this, a clock's error included, unless the clock was set back.
+const AHEAD_MAX: Millis = QUEUE_DELAY_MAX.saturating_add(Millis::from_secs(60));
 
 /// Which queues a [`MemoryQueue`] has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +45,7 @@ pub enum Queues {
 
 /// All queues of a process.
 pub struct MemoryQueue {
-    clock: Arc<dyn Clock>,
+    time: SteadyTime,
     opens: bool,
     mortality: MessageLimits,
     /// Where hints of tasks are found that aren't here.
@@ -95,9 +100,10 @@ impl MemoryQueue {
             .chain([QueueName::timers()])
             .map(|name| (name, QueueState::new(mortality)))
             .collect();
-        let started_at = clock.now();
+        let time = SteadyTime::new(clock);
+        let started_at = time.now();
         let next_id = AtomicU64::new(0);
-        Self { clock, opens, mortality, bounded: None, started_at, next_id, queues: RwLock::new(queues) }
+        Self { time, opens, mortality, bounded: None, started_at, next_id, queues: RwLock::new(queues) }
     }
 
     /// Queues that each keep at most `kept_max` messages and find the hints of further tasks in the backlog. All queues
@@ -105,20 +111,27 @@ impl MemoryQueue {
     pub fn over(backlog: Arc<dyn Backlog>, kept_max: u64, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let own = Self::new(clock, Queues::OnOpen);
         let names = backlog.queues()?.into_iter().map(|name| (name, QueueState::over_a_backlog()));
+        // No hint that was sent is delayed for longer.
+        let ahead = backlog.latest()?.filter(|latest| latest.since(own.time.now()) > AHEAD_MAX);
+        if let Some(latest) = ahead {
+            own.time.begin_after(latest);
+        }
         own.queues.write().unwrap_or_else(PoisonError::into_inner).extend(names);
         Ok(Self { bounded: Some(Bounded { backlog, kept_max }), ..own })
     }
 
-    /// When the next hidden message is visible, in any queue.
+    /// When the next hidden message is visible, in any queue, by the clock.
     pub fn next_visible_at(&self) -> Option<Timestamp> {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
-        queues.values().filter_map(|queue_state| queue_state.lock().messages.next_visible_at()).min()
+        let next =
+            queues.values().filter_map(|queue_state| queue_state.lock().messages.next_visible_at()).min();
+        next.map(|at| self.time.on_the_clock(at))
     }
 
     /// Sends a queue's dead letters again, as new messages. Returns how many there were.
     pub fn redrive(&self, queue: &QueueName) -> Result<usize, QueueError> {
         let queue_state = self.queue_state(queue)?;
-        let now = self.clock.now();
+        let now = self.time.now();
         let mut held = queue_state.lock();
         let dead = held.messages.take_dead();
         let count = dead.len();
@@ -163,7 +176,7 @@ impl MemoryQueue {
         visibility: Millis,
     ) -> Result<Result<Vec<Received>, Option<Timestamp>>, QueueError> {
         let mut held = queue_state.lock();
-        let now = self.clock.now();
+        let now = self.time.now();
         self.refill(queue, &mut held, now)?;
         let taken = held.messages.take(now, max, now.plus(visibility));
         if taken.is_empty() {
@@ -272,7 +285,7 @@ impl Queue for MemoryQueue {
         let queue_state = self.queue_state(queue)?;
         {
             let mut held = queue_state.lock();
-            let now = self.clock.now();
+            let now = self.time.now();
             for message in messages {
                 self.keep(&mut held, now, message);
             }
@@ -292,7 +305,7 @@ impl Queue for MemoryQueue {
         let queue_state = self.queue_state(queue)?;
         let max = max.clamp(1, RECEIVE_MAX);
         let visibility = visibility.min(LEASE_RANGE.1);
-        let give_up_at = self.clock.now().plus(wait.min(WAIT_MAX));
+        let give_up_at = self.time.now().plus(wait.min(WAIT_MAX));
         loop {
             // Registered before the attempt to receive: a message that is sent in between still ends the wait.
             let changed = queue_state.changed.notified();
@@ -300,13 +313,13 @@ impl Queue for MemoryQueue {
                 Ok(received) => return Ok(received),
                 Err(next) => next.map_or(give_up_at, |instant| instant.min(give_up_at)),
             };
-            if self.clock.now() >= give_up_at {
+            if self.time.now() >= give_up_at {
                 return Ok(Vec::new());
             }
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = self.clock.sleep_until(retry_at) => {}
+                () = self.time.sleep_until(retry_at) => {}
             }
         }
     }
@@ -314,7 +327,7 @@ impl Queue for MemoryQueue {
     async fn delete(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
         let queue_state = self.queue_state(queue)?;
         if let Ok(delivery) = self.delivery(receipt) {
-            queue_state.lock().messages.remove(self.clock.now(), delivery);
+            queue_state.lock().messages.remove(self.time.now(), delivery);
         }
         Ok(())
     }
@@ -329,7 +342,7 @@ impl Queue for MemoryQueue {
         let delivery = self.delivery(receipt)?;
         {
             let mut held = queue_state.lock();
-            let now = self.clock.now();
+            let now = self.time.now();
             let until = now.plus(visibility.min(LEASE_RANGE.1));
             held.messages.hide(now, delivery, until).map_err(|messages::Stale| QueueError::StaleReceipt)?;
         }
@@ -339,14 +352,14 @@ impl Queue for MemoryQueue {
 
     fn forget(&self, queue: &QueueName, of: Incarnation) {
         if let Ok(queue_state) = self.queue_state(queue) {
-            queue_state.lock().messages.forget(self.clock.now(), of);
+            queue_state.lock().messages.forget(self.time.now(), of);
         }
     }
 
     async fn depth(&self, queue: &QueueName) -> Result<Depth, QueueError> {
         let queue_state = self.queue_state(queue)?;
         let mut held = queue_state.lock();
-        let now = self.clock.now();
+        let now = self.time.now();
         let depth = held.messages.depth(now);
         match &self.bounded {
             Some(bounded) if held.missing_from.is_some_and(|at| at <= now) => {

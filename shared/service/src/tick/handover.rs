@@ -161,7 +161,10 @@ impl Service {
     }
 
     pub(super) async fn noted<'a>(&self, job: &'a Job) -> Result<Option<&'a TickRecord>, ServiceError> {
-        let read = || self.with_retries(|| self.ports.store.tick_record());
+        let read = async || {
+            let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
+            Ok::<_, ServiceError>(noted.map(|noted| noted.as_of(job.slot_end)))
+        };
         Ok(job.ledger.noted.get_or_try_init(read).await?.as_ref())
     }
 
@@ -175,7 +178,7 @@ impl Service {
         for tries in 0..TRIES {
             let written = async {
                 let noted = self.with_retries(|| self.ports.store.tick_record()).await?;
-                let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce()));
+                let noted = noted.unwrap_or_else(|| TickRecord::new(self.new_nonce())).as_of(job.slot_end);
                 // If a shard has failed and nothing else is known, its earlier state stays.
                 let handed_until =
                     |(shard, at): (&u16, &Timestamp)| (*shard, (*at).max(noted.timers_sent_until(*shard)));

@@ -111,6 +111,8 @@ impl Service {
     pub async fn hint_all(&self) -> Result<u64, ServiceError> {
         let service = self.with_short_timeouts();
         let sent = service.hint_all_of_the_index().await?;
+        // The clock may have been set back since the last process planned them.
+        Box::pin(service.plan_crons_anew()).await?;
         // Places whose work has ended may have been left behind.
         Box::pin(service.patrol_lines(Timestamp::from_millis(i64::MAX))).await?;
         Ok(sent)
@@ -157,8 +159,13 @@ impl Service {
                     }
                 }
                 let now = self.now();
-                let is_found = |task: &Task| {
-                    matches!(task.state, State::Pending(_)) && self.ports.queue.traits().finds_pending
+                // The queue goes by the instants: it doesn't find what is ready all the same.
+                let is_found = |task: &Task| match &task.state {
+                    State::Pending(pending) if pending.available_at > now && task.is_ready(pending, now) => {
+                        false
+                    }
+                    State::Pending(_) => self.ports.queue.traits().finds_pending,
+                    State::Running(_) | State::Ended(_) => false,
                 };
                 let hint = |task: &Task| if is_found(task) { None } else { hint(task, now, &self.limits) };
                 let of_tasks = tasks.iter().flat_map(|task| [hint(task), timer(task, now)]);
@@ -194,6 +201,7 @@ impl Service {
 fn hint(task: &Task, now: Timestamp, limits: &Limits) -> Option<Effect> {
     let at = match &task.state {
         State::Pending(pending) if pending.hint_later => return None,
+        State::Pending(pending) if task.is_ready(pending, now) => now,
         State::Pending(pending) => pending.available_at,
         State::Running(running) if running.is_lost(now, limits) => now,
         State::Running(running) => running.lease_expires_at,
@@ -207,6 +215,7 @@ fn hint(task: &Task, now: Timestamp, limits: &Limits) -> Option<Effect> {
 fn turn(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Effect> {
     let at = match &execution.state {
         ExecutionState::Pending(ready) if ready.hint_later => return None,
+        ExecutionState::Pending(ready) if execution.is_ready(ready, now) => now,
         ExecutionState::Pending(ready) => ready.available_at,
         ExecutionState::Running(turn) if turn.is_lost(now, limits) => now,
         ExecutionState::Running(turn) => turn.lease_expires_at,

@@ -11,7 +11,7 @@ use crate::cron::decision::{Decision, Reply};
 use crate::cron::plan::{Missed, Next, Overlap};
 use crate::cron::run::{Occurrence, Run, RunState, Skip, Stop};
 use crate::cron::{Cron, LIVE_MAX, MISSED_AFTER, State, WAITING_MAX, Waiting};
-use crate::time::Timestamp;
+use crate::time::{SKEW_MAX, Timestamp};
 
 /// A refusal's code is cut to this number of bytes. It is one of Tickover's own codes.
 const CODE_BYTES: usize = 20;
@@ -22,11 +22,27 @@ pub(super) fn due(record: &Cron, ended: &[Occurrence], context: &Context<'_>) ->
     for run in after.runs.iter_mut().filter(|run| has_ended(run)) {
         run.state = RunState::Done;
     }
+    plan_anew(&mut after, context.now);
     // Runs in the state `Starting` are started before others are recorded.
     if after.starting_runs().next().is_none() {
         advance(&mut after, context.now);
     }
     write_record(Some(record), after, Reply::Done, context)
+}
+
+/// Plans from now on, if the clock was set back since the next occurrence was planned. What has run by the old time doesn't
+/// run twice: its id exists.
+fn plan_anew(after: &mut Cron, now: Timestamp) {
+    let later = now.plus(SKEW_MAX);
+    let Some(next) = after.next().filter(|next| next.starts_at > later) else { return };
+    // Intervals count from the creation. By this clock, it is perhaps still to come.
+    let second = Timestamp::from_millis(now.as_millis().div_euclid(1_000) * 1_000);
+    let anchor = if after.anchor > later { second } else { after.anchor };
+    let own = after.plan.next_after(later, anchor, after.incarnation);
+    if own.is_some_and(|own| own.at < next.at) {
+        after.anchor = anchor;
+        continue_after(after, now);
+    }
 }
 
 pub(super) fn started(
@@ -114,6 +130,11 @@ fn plan_next(after: &mut Cron, last: Next, now: Timestamp) {
 
 /// Decides the result of one occurrence.
 fn take(after: &mut Cron, at: Timestamp, now: Timestamp) -> TakeResult {
+    let has_run = |run: &Run| run.occurrence == Occurrence::planned(at) && run.state.was_started();
+    if after.runs.iter().any(has_run) {
+        // Before the clock was set back.
+        return TakeResult::Done;
+    }
     let is_free = after.open_runs().next().is_none() && after.waiting.is_none();
     if is_free && after.plan.overlap != Overlap::AllowAll {
         return start(after, at, now);

@@ -36,7 +36,9 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         ExecutionState::Running(turn) if turn.lease == take.lease => refuse(StartTurnReply::Started),
         // The message of a lost worker becomes visible again shortly before its lease ends.
         ExecutionState::Running(turn)
-            if !turn.is_lost(now, context.limits) && !attempts::is_overdue(current, now) =>
+            if !turn.is_lost(now, context.limits)
+                && !turn.is_left(take.again, now)
+                && !attempts::is_overdue(current, now) =>
         {
             let available_at = turn.lease_expires_at;
             let is_soon = available_at <= now.plus(EARLY);
@@ -52,7 +54,7 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         {
             refuse(StartTurnReply::Stale)
         }
-        ExecutionState::Pending(ready) if ready.available_at > now => refuse(if ready.hint_later {
+        ExecutionState::Pending(ready) if !current.is_ready(ready, now) => refuse(if ready.hint_later {
             StartTurnReply::Stale
         } else {
             StartTurnReply::Early { available_at: ready.available_at }

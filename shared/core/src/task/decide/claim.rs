@@ -11,7 +11,7 @@ use crate::task::decide::pace::put_off;
 use crate::task::decision::{ClaimReply, Decision, Reply};
 use crate::task::transition;
 use crate::task::{Ending, Outcome, Running, State, Task};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, is_beyond};
 
 pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decision {
     if claim.hint.is_some_and(|hint| hint.incarnation != task.incarnation) {
@@ -32,7 +32,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
         State::Running(running) if running.lease == claim.lease => {
             Decision::unchanged(task, reply(ClaimReply::Claimed))
         }
-        State::Running(running) if !running.is_lost(now, context.limits) => {
+        State::Running(running) if !running.is_lost(now, context.limits) && !is_left(running, claim, now) => {
             Decision::unchanged(task, reply(ClaimReply::Leased))
         }
         State::Running(running) => take_over(task, running, claim, context),
@@ -45,7 +45,7 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
             }
             reply_only(task, expired_task, ClaimReply::Stale, context)
         }
-        State::Pending(pending) if pending.available_at > now => {
+        State::Pending(pending) if !current.is_ready(pending, now) => {
             // If its worker has just timed out, the retry has a hint of its own, and this one is stale.
             let has_another = expired_task.is_some() && task.running().is_some();
             let early = ClaimReply::Early { available_at: pending.available_at };
@@ -56,6 +56,13 @@ pub(super) fn decide(task: &Task, claim: &Claim, context: &Context<'_>) -> Decis
         State::Pending(_) if claim.paused => park(task, current, context),
         State::Pending(_) => start(task, expired_task, claim, context),
     }
+}
+
+/// Whether its message came back though its lease isn't over: the clock was set back, and its worker hides the message no
+/// more.
+fn is_left(running: &Running, claim: &Claim, now: Timestamp) -> bool {
+    claim.hint.is_some_and(|hint| hint.again)
+        && is_beyond(running.lease_expires_at, running.lease_length, now)
 }
 
 /// Starts an attempt of a task that waits, once it has what it needs for that.

@@ -28,6 +28,9 @@ pub trait Backlog: Send + Sync {
         choose: &mut dyn FnMut(Ready) -> Choice,
     ) -> Result<Vec<String>, StoreError>;
 
+    /// The latest instant from which on workers may have a task that needs a hint.
+    fn latest(&self) -> Result<Option<Timestamp>, StoreError>;
+
     /// How many tasks need a hint that workers may have by `now`.
     fn count(&self, queue: &QueueName, now: Timestamp) -> Result<u64, StoreError>;
 }

@@ -13,6 +13,8 @@ use crate::ports::QueueError;
 
 /// One reading of the backlog.
 pub(super) struct Refill {
+    /// The queue's own time. If the clock was set back, a later start may be taken too early, and its claim delays it again;
+    /// what was ready stays ready.
     now: Timestamp,
     kept_max: u64,
     /// The lanes that are still to be read.

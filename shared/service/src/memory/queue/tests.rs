@@ -36,6 +36,46 @@ async fn a_wait_ends_to_the_millisecond_when_a_delay_or_a_visibility_does() {
 }
 
 #[tokio::test]
+async fn nothing_waits_for_a_clock_that_is_set_back() {
+    for by in [Millis::from_secs(3_600), Millis::from_secs(86_400)] {
+        let (clock, queue, work) = fixture();
+        queue
+            .send(&work, &[message("ready", 0), message("held", 0), message("delayed", 9_000)])
+            .await
+            .unwrap();
+        let held = queue.receive(&work, 1, Millis::from_secs(30), NO_WAIT).await.unwrap().remove(0);
+        clock.set(clock.now().minus(by));
+        let ready = queue.receive(&work, 9, Millis::from_secs(300), NO_WAIT).await.unwrap();
+        assert_eq!(ready.len(), 1);
+        queue.send(&work, &[message("new", 0)]).await.unwrap();
+        assert_eq!(queue.receive(&work, 9, Millis::from_secs(300), NO_WAIT).await.unwrap()[0].body, "new");
+        for (after, body) in [(9_000, "delayed"), (21_000, held.body.as_str())] {
+            clock.advance(Millis::new(after - 1));
+            let wait = queue.receive(&work, 9, Millis::from_secs(300), Millis::from_secs(1));
+            let before = clock.now();
+            let found = clock.drive(wait).await.unwrap();
+            assert_eq!((found[0].body.as_str(), clock.now().since(before)), (body, Millis::new(1)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wait_lasts_no_longer_because_the_clock_is_set_back_meanwhile() {
+    let (clock, queue, work) = fixture();
+    let wait = queue.receive(&work, 1, Millis::ZERO, Millis::from_secs(20));
+    let set_back = async {
+        clock.sleep_until(START.plus(Millis::from_secs(5))).await;
+        clock.set(START.minus(Millis::from_secs(3_600)));
+        // It looks at the clock, as whoever waits does when its span is over.
+        queue.send(&work, &[message("other", 60_000)]).await.unwrap();
+    };
+    let (received, ()) = clock.drive(join(wait, set_back)).await;
+    assert!(received.unwrap().is_empty());
+    // The queue had not looked at the clock since the beginning.
+    assert_eq!(clock.now(), START.minus(Millis::from_secs(3_600 - 20)));
+}
+
+#[tokio::test]
 async fn a_wait_for_nothing_takes_as_long_as_asked_and_at_most_twenty_seconds() {
     let (clock, queue, work) = fixture();
     for (asked, taken) in [(1_500, 1_500), (60_000, 20_000)] {
@@ -192,6 +232,11 @@ impl Backlog for Pile {
             }
         }
         Ok(hints)
+    }
+
+    fn latest(&self) -> Result<Option<Timestamp>, StoreError> {
+        let tasks = self.0.lock().unwrap();
+        Ok(tasks.iter().filter(|task| task.state == PiledState::Pending).map(|task| task.at).max())
     }
 
     fn count(&self, _: &QueueName, now: Timestamp) -> Result<u64, StoreError> {
