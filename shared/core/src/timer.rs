@@ -39,6 +39,21 @@ pub struct Timer {
     pub due_at: Timestamp,
 }
 
+/// The due slot of a timer that belongs to none: it was sent before a change.
+pub const BEFOREHAND: Timestamp = Timestamp::EPOCH;
+
+impl Timer {
+    /// Sent before a change whose process may die before it has done what follows: whoever gets the message looks after it.
+    pub fn beforehand(record: RecordId, now: Timestamp) -> Self {
+        Self { record, at: now, due_at: BEFOREHAND }
+    }
+
+    /// Whether it was sent before a change, and belongs to no due slot.
+    pub fn is_beforehand(&self) -> bool {
+        self.due_at == BEFOREHAND
+    }
+}
+
 /// Tells a cron that one of its runs has ended, so that the next one starts.
 pub(crate) const fn end_of_run(cron: CronId, ended_at: Timestamp) -> Effect {
     Effect::Timer(Timer { record: RecordId::Cron(cron), at: ended_at, due_at: ended_at })

@@ -216,11 +216,20 @@ async fn leaves_a_child(ctx: Ctx, n: u32) -> Result<u32> {
     Ok(ctx.step(broken(n)).await?)
 }
 
+/// It fails, and its child ends with it.
+#[tickover::workflow]
+async fn takes_its_child(ctx: Ctx, n: u32) -> Result<u32> {
+    let policies = [ParentClosePolicy::RequestCancel, ParentClosePolicy::Terminate];
+    ctx.child(&kid, n).id("left").policy(policies[n as usize % 2]).start().await?;
+    Ok(ctx.step(broken(n)).await?)
+}
+
 fn env() -> TestEnv {
     TestEnv::new()
         .workflow((sleeps, retries, goes_far, joins, in_pages, parent, kid, waits))
         .workflow((runs_again, fails_twice, undoes, is_too_late, alone, paced, takes_back, waits_beside_work))
         .workflow((races, family, alone_and_paced, limited_steps, remote_pages, asks, breaks, leaves_a_child))
+        .workflow(takes_its_child)
         .step::<far>()
         .step::<far_and_flaky>()
         .step::<broken>()
@@ -467,6 +476,18 @@ async fn an_operation_on_many_ends_in_time_after_a_death() {
             // What was changed before the death counts as unchanged after it.
             assert_eq!((ended.matched, ended.changed + ended.unchanged), (1, 1), "{ended:?}");
             drop(run.result().await);
+        };
+        stays_in_time(story).await;
+    }
+}
+
+#[tokio::test]
+async fn the_child_of_a_failed_execution_ends_in_time_after_a_death() {
+    for n in 0..2 {
+        let story = async |env: &TestEnv| {
+            drop(env.start(&takes_its_child, n).await.unwrap().result().await);
+            let child = env.client().handle::<u32>("left").unwrap();
+            until(env, async || child.describe().await.unwrap().ended_at.is_some()).await;
         };
         stays_in_time(story).await;
     }

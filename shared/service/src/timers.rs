@@ -226,7 +226,7 @@ impl Service {
         // Queues count whole seconds and round down: the last one is waited out here.
         self.ports.clock.sleep_until(timer.at).await;
         let service = self.not_before(timer.at);
-        let due_at = timer.due_at;
+        let (due_at, again) = (timer.due_at, again || timer.is_beforehand());
         let reply = match &timer.record {
             RecordId::Task(id) => {
                 let decision = service.drive(id, Known::Unread, &Command::Timer { due_at, again }).await?;

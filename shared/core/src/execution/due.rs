@@ -239,6 +239,14 @@ pub fn hint_needed_at(execution: &Execution) -> Option<Timestamp> {
     Some(execution.hinted_at.map_or(needed_at, |at| at.max(needed_at)))
 }
 
+/// A close whose caller has noted nothing for so long is taken over. It is less than the time between two ticks.
+pub(crate) const SILENT_AFTER: Millis = Millis::from_secs(30);
+
+/// Whether the process that closes an execution may have died: each page of a close is noted.
+pub fn is_silent(execution: &Execution, now: Timestamp) -> bool {
+    hint_needed_at(execution).is_none_or(|at| at.plus(SILENT_AFTER) <= now)
+}
+
 /// Since when the execution has been waiting for a worker to receive its hint. `None` if it isn't waiting for that.
 pub(crate) fn waits_since(execution: &Execution, now: Timestamp) -> Option<Timestamp> {
     let since = match &execution.state {

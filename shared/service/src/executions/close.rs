@@ -14,6 +14,7 @@ use tickover_core::decision::{DueReply, Effect};
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Command, End, NoteProgress};
 use tickover_core::execution::decision::Reply;
+use tickover_core::execution::due::is_silent;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{
@@ -22,7 +23,7 @@ use tickover_core::execution::{
 use tickover_core::id::ExecutionId;
 use tickover_core::queue::QueueView;
 use tickover_core::time::Timestamp;
-use tickover_core::timer::Timer;
+use tickover_core::timer::{BEFOREHAND, Timer};
 
 use super::drive::{closes, is_closing};
 use super::remote::remote_id;
@@ -87,12 +88,18 @@ impl Service {
             DueCause::Tick(view) => Command::Due(view),
         };
         let decision = Box::pin(self.drive(id, known, &command)).await?;
-        let continues = closes(&decision) || continues_close(&cause, &decision);
+        let continues = closes(&decision) || continues_close(&cause, &decision, self.now());
         // If there is no execution, it was deleted meanwhile.
         let Ok((mut execution, Reply::Due(reply))) = decision.outcome else { return Ok(DueReply::Nothing) };
         if continues && is_closing(&execution) {
             // The error is returned to the caller: its message must come back, or the close waits for a later tick.
             execution = self.finish(&execution, stop_at, Share::Page).await?;
+        }
+        if let (DueCause::Timer { again: true, .. }, ExecutionState::Ended(ended), Some(parent)) =
+            (cause, &execution.state, &execution.parent)
+        {
+            // The process that ended it may have died before it notified the parent.
+            self.notify_again(parent, ended.ended_at, true).await?;
         }
         if execution.closed().is_none()
             && let Some(to) = required_expiry(&execution, self.now(), &self.limits)
@@ -296,8 +303,12 @@ impl Service {
 /// Whether this call continues a close: the tick does if it has taken the close over. Timers do if they belong to this
 /// end: the timer that ended the execution, and those that continue its close. A later instant of the same execution
 /// has nothing to do with it.
-fn continues_close(cause: &DueCause, decision: &Decision) -> bool {
+fn continues_close(cause: &DueCause, decision: &Decision, now: Timestamp) -> bool {
     match cause {
+        // Its call may be at work.
+        DueCause::Timer { due_at: BEFOREHAND, .. } => {
+            decision.record().is_some_and(|record| is_silent(record, now))
+        }
         DueCause::Timer { at, .. } => {
             let closed = decision.record().and_then(Execution::closed);
             closed.is_some_and(|closed| *at <= closed.ended_at)

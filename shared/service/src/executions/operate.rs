@@ -5,8 +5,9 @@ use tickover_core::error::Reject;
 use tickover_core::execution::command::{Command, Rerun};
 use tickover_core::execution::decision::Reply;
 use tickover_core::execution::{Execution, required_expiry};
-use tickover_core::id::{ExecutionId, StepName};
+use tickover_core::id::{ExecutionId, QueueName, StepName};
 use tickover_core::time::Timestamp;
+use tickover_core::timer::{Timer, Wake};
 
 use super::close::Share;
 use super::drive::is_closing;
@@ -16,9 +17,12 @@ use crate::drive::ended_by::EndedBy;
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::tasks::operate::CancelReply;
+use crate::tick::outgoing;
 
 /// How long an operator's call waits until an execution that had ended can continue.
 pub(super) const REOPENED_WITHIN: Millis = Millis::from_secs(10);
+/// After this long, what a call may have left behind is looked after: as long as a worker's lease.
+const LOOKED_AFTER: Millis = Millis::from_secs(60);
 
 impl Service {
     /// Asks an execution to end: its code stops at its next step, and its undo steps run. If no code runs and nothing has to
@@ -36,9 +40,27 @@ impl Service {
         id: &ExecutionId,
         command: &Command,
     ) -> Result<(Execution, CancelReply), ServiceError> {
-        let (execution, changed) = self.change(id, command).await?;
+        let found = self.load_execution(id).await?;
+        if let Some(execution) = &found
+            && execution.closed().is_none()
+            && (execution.open_steps > 0 || execution.parent.is_some() || execution.undoes)
+        {
+            self.foretell(execution).await;
+        }
+        let known = found.map_or(Known::Unread, |execution| Known::Record(Box::new(execution)));
+        let (execution, changed) = self.change_known(id, known, command).await?;
         let reply = CancelReply::of(execution.closed().is_some(), changed);
         Ok((execution, reply))
+    }
+
+    /// Sends a message that looks after the end of an execution with steps, children or a parent. No message brings the call
+    /// itself again, so without this one the tick's backstop would find what a process leaves behind that dies during it.
+    async fn foretell(&self, execution: &Execution) {
+        if self.has_timers() {
+            let timer = Timer::beforehand(execution.id.clone().into(), self.now());
+            let messages: Vec<_> = outgoing(&Wake::Timer(timer), LOOKED_AFTER).into_iter().collect();
+            self.send(&QueueName::timers(), &messages).await;
+        }
     }
 
     /// Pauses an execution: it starts nothing new, but its deadlines keep running. Returns whether that changed
@@ -176,7 +198,16 @@ impl Service {
     }
 
     async fn change(&self, id: &ExecutionId, command: &Command) -> Result<(Execution, bool), ServiceError> {
-        let (execution, reply) = self.drive_execution(id, Known::Unread, command).await?.outcome?;
+        self.change_known(id, Known::Unread, command).await
+    }
+
+    async fn change_known(
+        &self,
+        id: &ExecutionId,
+        known: Known<Execution>,
+        command: &Command,
+    ) -> Result<(Execution, bool), ServiceError> {
+        let (execution, reply) = self.drive_execution(id, known, command).await?.outcome?;
         Ok((execution, reply != Reply::Changed { changed: false }))
     }
 }

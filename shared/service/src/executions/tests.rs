@@ -3,6 +3,7 @@
 
 mod admitted;
 mod chains;
+mod deaths;
 mod missed;
 pub(crate) mod mortal;
 mod pauses;

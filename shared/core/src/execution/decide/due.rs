@@ -2,11 +2,12 @@
 
 use crate::command::Context;
 use crate::decision::{DueReply, Effect, Write};
-use crate::due::{Due, START_LEAD};
+use crate::due::{Due, DueKind, START_LEAD};
 use crate::due_slot::{self, Probe, SlotChange};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::due::{
-    handed_over_at, hint_needed_at, later_hint_at, latest, recheck_at, waits_since, was_notified,
+    SILENT_AFTER, handed_over_at, hint_needed_at, is_silent, later_hint_at, latest, recheck_at, waits_since,
+    was_notified,
 };
 use crate::execution::update::{turn, update_in_slot};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, attempts, closing, size};
@@ -46,10 +47,12 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
         let reply = Ok(Reply::Due(DueReply::Dispatched));
         return unparked(execution, SlotChange::Latest, context, reply);
     }
-    if matches!(execution.state, ExecutionState::Closing(_)) {
+    if let ExecutionState::Closing(closed) = &execution.state {
         // Each page of a close shows that its caller is alive. The tick takes over a close without progress for as long
-        // as the backstop. Before that, two callers would do the same work.
-        return if latest.at > now { rearm(execution, latest, context) } else { send(execution, context) };
+        // as the backstop. Before that, two callers would do the same work. If a tick ended it, the next one looks earlier.
+        let is_left = due.at == closed.ended_at.plus(SILENT_AFTER) && is_silent(execution, now);
+        let takes_over = is_left || latest.at <= now;
+        return if takes_over { send(execution, context) } else { rearm(execution, latest, context) };
     }
     if was_notified(execution) || recheck_at(execution).is_some_and(|at| at <= now) {
         return send(execution, context);
@@ -161,13 +164,22 @@ fn send_over(execution: &Execution, mut after: Execution, context: &Context<'_>)
 }
 
 /// An update by the tick, which moves the record to its latest due slot.
+///
+/// An end with work left is read again by the next tick: no message says that this process died. The slot moves anyway, so
+/// that costs nothing.
 pub(super) fn update_by_tick(
     execution: &Execution,
     after: Execution,
     reply: DueReply,
     context: &Context<'_>,
 ) -> Decision {
-    update_in_slot(execution, after, SlotChange::Latest, context, Ok(Reply::Due(reply)))
+    let slot = match (&after.state, execution.due) {
+        (ExecutionState::Ended(_), Some(due)) if closing::has_work_left(&after) => {
+            SlotChange::To(Due { at: context.now.plus(SILENT_AFTER), kind: DueKind::Backstop, ..due })
+        }
+        _ => SlotChange::Latest,
+    };
+    update_in_slot(execution, after, slot, context, Ok(Reply::Due(reply)))
 }
 
 fn rearm(execution: &Execution, to: Due, context: &Context<'_>) -> Decision {

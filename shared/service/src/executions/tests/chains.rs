@@ -12,7 +12,7 @@ use super::mortal::NEVER;
 use super::scene::{Scene, event, id, name};
 use super::{fanned_out, remote_id};
 use crate::error::ServiceError;
-use crate::executions::StartRequest;
+use crate::executions::{StartRequest, StartedTurn};
 
 /// The most writes of one call: a page of 50 with the record of its progress, and the writes of an end.
 const WRITES_MAX: u64 = 120;
@@ -20,9 +20,15 @@ const WRITES_MAX: u64 = 120;
 const BACKSTOP: u64 = 600;
 
 /// An execution with children that must be terminated with it, each with open steps of its own.
-async fn family(children: usize, steps: usize) -> Scene {
+pub(super) async fn family(children: usize, steps: usize) -> Scene {
     let scene = Scene::new();
     let parent = scene.started("e", None).await;
+    with_children(&scene, &parent, children, steps).await;
+    scene
+}
+
+/// The same of an execution that has a turn.
+pub(super) async fn with_children(scene: &Scene, parent: &StartedTurn, children: usize, steps: usize) {
     let (mut begun, mut turns) = (Vec::new(), Vec::new());
     for number in 0..children {
         let child = id(&format!("child-{number}"));
@@ -42,15 +48,14 @@ async fn family(children: usize, steps: usize) -> Scene {
         let entries = scene.start_remote(&turn.execution, steps).await;
         scene.suspend(&turn, entries).await;
     }
-    scene.suspend(&parent, begun).await;
-    scene
+    scene.suspend(parent, begun).await;
 }
 
 fn is_ended(execution: &Execution) -> bool {
     matches!(execution.state, ExecutionState::Ended(_))
 }
 
-async fn assert_steps_ended(scene: &Scene, of: &str, steps: usize) {
+pub(super) async fn assert_steps_ended(scene: &Scene, of: &str, steps: usize) {
     let execution = scene.execution(of).await;
     assert!(is_ended(&execution), "{of}");
     for number in 0..steps {

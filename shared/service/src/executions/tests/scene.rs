@@ -16,13 +16,14 @@ use tickover_core::task::Failure;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
+use tickover_core::timer::Wake;
 
 use super::mortal::{CrashingStore, NEVER};
 use crate::claim::ClaimRequest;
 use crate::error::ServiceError;
 use crate::executions::{Begun, RemoteStep, StartRequest, StartedTurn, Work};
 use crate::memory::{MemoryQueue, MemoryStore, Queues};
-use crate::ports::{Clock, Queue as _, Store as _, StoreError};
+use crate::ports::{Clock, Queue as _, Received, Store as _, StoreError};
 use crate::service::{Ports, Service};
 use crate::system::SystemIds;
 use crate::tick::TickReport;
@@ -54,6 +55,7 @@ pub(crate) struct Scene {
     mortal: Arc<CrashingStore>,
     clock: Arc<TickingClock>,
     queue: Arc<MemoryQueue>,
+    looks_after: AtomicBool,
 }
 
 pub(crate) fn name(text: &str) -> StepName {
@@ -128,7 +130,8 @@ impl Scene {
             clock: clock.clone(),
             ids: Arc::new(SystemIds),
         };
-        Self { service: Service::new(ports, Limits::default()), store, mortal, clock, queue }
+        let looks_after = AtomicBool::new(false);
+        Self { service: Service::new(ports, Limits::default()), store, mortal, clock, queue, looks_after }
     }
 
     /// From now on, each read of the clock takes this many milliseconds.
@@ -192,10 +195,35 @@ impl Scene {
         self.service.tick(now, now.plus(Millis::from_secs(50))).await
     }
 
+    /// From now on, messages that were sent before a call look after it.
+    pub(crate) fn look_after_calls(&self) {
+        self.looks_after.store(true, Ordering::SeqCst);
+    }
+
+    /// The timers that have arrived. Those that were sent before a call are fired already, if they are to look after it.
+    async fn arrived(&self, max: usize) -> Vec<Received> {
+        let (timers, visibility) = (QueueName::timers(), Millis::from_secs(60));
+        loop {
+            let messages = self.queue.receive(&timers, max, visibility, Millis::ZERO).await.unwrap();
+            let is_beforehand = |message: &Received| matches!(Wake::parse(&message.body), Ok(Wake::Timer(timer)) if timer.is_beforehand());
+            let (before, own): (Vec<_>, Vec<_>) = messages.into_iter().partition(is_beforehand);
+            for message in &before {
+                if self.looks_after.load(Ordering::SeqCst) {
+                    let stop_at = self.clock.now().plus(Millis::from_secs(50));
+                    self.service.fire(message, stop_at).await.unwrap();
+                }
+                self.queue.delete(&timers, &message.receipt).await.unwrap();
+            }
+            if before.is_empty() || !own.is_empty() {
+                return own;
+            }
+        }
+    }
+
     /// Fires the timers that have arrived, each with this much time. Returns how many there were.
     pub(crate) async fn fire(&self, time_ms: u64) -> usize {
         let timers = QueueName::timers();
-        let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+        let messages = self.arrived(10).await;
         for message in &messages {
             let stop_at = self.clock.now().plus(Millis::new(time_ms));
             self.service.fire(message, stop_at).await.unwrap();
@@ -207,7 +235,7 @@ impl Scene {
     /// Fires one timer. Returns whether there was one.
     pub(crate) async fn fire_one(&self, time_ms: u64) -> bool {
         let timers = QueueName::timers();
-        let messages = self.queue.receive(&timers, 1, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+        let messages = self.arrived(1).await;
         let Some(message) = messages.first() else { return false };
         let stop_at = self.clock.now().plus(Millis::new(time_ms));
         self.service.fire(message, stop_at).await.unwrap();
@@ -218,7 +246,7 @@ impl Scene {
     /// Loses the timers that have arrived. Returns how many there were.
     pub(crate) async fn lose_timers(&self) -> usize {
         let timers = QueueName::timers();
-        let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+        let messages = self.arrived(10).await;
         for message in &messages {
             self.queue.delete(&timers, &message.receipt).await.unwrap();
         }
@@ -228,7 +256,7 @@ impl Scene {
     /// Fires timers that may fail, and then come back. Returns for each whether it failed.
     pub(crate) async fn try_fire(&self, time_ms: u64) -> Vec<bool> {
         let timers = QueueName::timers();
-        let messages = self.queue.receive(&timers, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+        let messages = self.arrived(10).await;
         let mut failed = Vec::new();
         for message in &messages {
             let stop_at = self.clock.now().plus(Millis::new(time_ms));
