@@ -62,9 +62,9 @@ pub(crate) fn refuse_missing(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The log of a data file.
+/// The log of a data file. It is beside the file itself, whatever link leads there.
 pub(crate) fn log_of(path: &Path) -> PathBuf {
-    let mut log = OsString::from(path);
+    let mut log = OsString::from(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
     log.push("-wal");
     log.into()
 }
