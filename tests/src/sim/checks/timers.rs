@@ -143,6 +143,10 @@ impl Known {
             // Whoever carries an operation out sends its message on, without a decision.
             return None;
         }
+        if timer.is_beforehand() {
+            // An operator's call sends one before its decision.
+            return None;
+        }
         if !matches!(actor, Actor::Ticker(_)) {
             return Some(format!("no decision is behind {}", what()));
         }
