@@ -181,7 +181,8 @@ impl Protocol {
 
     /// The core's decision, or the bug's version of it.
     fn decide(&self, task: Option<&Task>, command: &Command, now: Timestamp, number: u8) -> Decision {
-        let context = Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.plan.limits };
+        let context =
+            Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.plan.limits, by: None };
         Bug::decide(self.bug, task, command, &context)
     }
 }

@@ -50,7 +50,10 @@ fn the_queues_that_lambda_polls_are_those_of_the_bill() {
 #[test]
 fn a_line_of_the_access_log_has_the_bytes_of_the_bill() {
     let template = template("core.yaml");
-    let format = template.lines().map(str::trim).find(|line| line.contains("$context.path\""));
+    let format = template
+        .lines()
+        .map(str::trim)
+        .find(|line| line.contains("$context.path\"") && line.contains("userArn"));
     let format =
         format.unwrap().trim_start_matches("Format: ").trim_start_matches("- ").trim_start_matches('\'');
     let mut line = format.trim_end_matches('\'').to_owned();

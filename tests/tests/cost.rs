@@ -266,7 +266,7 @@ async fn defaults_of_a_kind_and_requirements_cost_no_write_and_at_most_half_a_re
         })
         .unwrap();
         let given = Json::parse(r#"{"retry":"fixed(3, 2s)"}"#).unwrap();
-        let defaults = KindDefaults { given, policies: policies.clone() };
+        let defaults = KindDefaults { given, policies: policies.clone(), by: None };
         if meter.scene.service.set_kind(&queue, &kind, defaults).await.is_err() {
             break;
         }

@@ -206,7 +206,7 @@ async fn the_first_defaults_of_a_queue_count_everywhere_within_a_minute_and_chan
     let fixed = |retries| RetryPolicy::fixed(retries, Millis::from_secs(1));
     let set = async |retries| {
         let policies = Policies { retry: fixed(retries), ..Policies::default() };
-        let defaults = KindDefaults { given: Json::parse("{}").unwrap(), policies };
+        let defaults = KindDefaults { given: Json::parse("{}").unwrap(), policies, by: None };
         operator.set_kind(&queue, &kind, defaults).await.unwrap();
     };
     let retry = async || meter.scene.service.schedule(request("work", None, None)).await.unwrap().task.retry;

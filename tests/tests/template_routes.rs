@@ -166,3 +166,29 @@ fn callers_without_credentials_have_a_throttle_of_their_own_and_no_function_url(
     assert!(url.contains("      AuthType: AWS_IAM\n"), "{url}");
     assert!(!template.contains("lambda:InvokeFunctionUrl"), "nobody gets the permission from the template");
 }
+
+#[test]
+fn the_access_log_has_the_subject_and_the_client_and_only_with_callbacks_no_path() {
+    let template = file("infra/core.yaml");
+    let settings = template.split("      AccessLogSettings:\n").nth(1).unwrap();
+    let formats: Vec<Value> = settings
+        .lines()
+        .take_while(|line| !line.contains("DefaultRouteSettings"))
+        .filter_map(|line| line.trim().strip_prefix("- '")?.strip_suffix('\''))
+        .map(|format| serde_json::from_str(format).unwrap())
+        .collect();
+    let (subject, principal) = ("$context.authorizer.claims.sub", "$context.identity.userArn");
+    let (masked, path) = ("$context.routeKey", "$context.path");
+    let said: Vec<_> =
+        formats.iter().map(|one| (one["caller"].as_str().unwrap(), one["path"].as_str().unwrap())).collect();
+    assert_eq!(said, [(subject, masked), (subject, path), (principal, masked), (principal, path)]);
+    for format in &formats[..2] {
+        assert_eq!(format["client"], "$context.authorizer.claims.client_id");
+        assert_eq!(format["azp"], "$context.authorizer.claims.azp");
+    }
+    // What the access log lacks with callbacks is in the gateway's own lines.
+    let directive = format!("${{LogLevel}},{}=debug", "tickover_api::layers");
+    assert!(
+        template.contains(&format!("TICKOVER_LOG: !If [HasCallbacks, !Sub \"{directive}\", !Ref LogLevel]"))
+    );
+}

@@ -5,17 +5,21 @@ use lambda_http::request::RequestContext;
 use lambda_http::tower::ServiceExt as _;
 use lambda_http::tower::util::MapRequest;
 use lambda_http::{Request, RequestExt as _};
-use tickover_api::RouteKey;
+use tickover_api::audit::RouteKey;
 use tickover_service::Service;
+
+use crate::identity::identity;
 
 /// The routes of the HTTP API as a Lambda handler.
 pub(crate) fn routes(service: Service) -> MapRequest<Router, fn(Request) -> Request> {
     tickover_api::router(service).map_request(as_it_came)
 }
 
-/// The request as the routes know it: without the stage, and with the route by which it came.
+/// The request as the routes know it: without the stage, with the route by which it came, and with who sends it.
 fn as_it_came(request: Request) -> Request {
     let mut request = without_stage(request);
+    let identity = identity(&request);
+    request.extensions_mut().insert(identity);
     if let Some(key) = route_key(&request) {
         request.extensions_mut().insert(RouteKey(key));
     }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod handler;
+mod identity;
 
 use std::process::ExitCode;
 

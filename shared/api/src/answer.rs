@@ -14,12 +14,14 @@ pub struct Answer {
     pub status: u16,
     /// The body, one JSON object.
     pub body: Box<RawValue>,
+    /// The id of the record that the call made, if the request may leave it open.
+    pub(crate) id: Option<String>,
 }
 
 impl Answer {
     pub(crate) fn new<T: Serialize>(status: u16, body: &T) -> Result<Self, Problem> {
         match serde_json::value::to_raw_value(body) {
-            Ok(body) => Ok(Self { status, body }),
+            Ok(body) => Ok(Self { status, body, id: None }),
             // Our own types always serialise. Only a stored payload that isn't JSON fails here.
             Err(error) => Err(Problem::corrupt(&error.to_string())),
         }
@@ -27,6 +29,11 @@ impl Answer {
 
     pub(crate) fn ok<T: Serialize>(body: &T) -> Result<Self, Problem> {
         Self::new(200, body)
+    }
+
+    /// The same, for the record with this id.
+    pub(crate) fn about(self, id: &impl ToString) -> Self {
+        Self { id: Some(id.to_string()), ..self }
     }
 
     /// The body as text.

@@ -13,6 +13,7 @@ use tickover_core::error::Reject;
 use tickover_core::trace::TraceContext;
 
 use crate::answer::Answer;
+use crate::audit::Said;
 use crate::body::{self, BODY_BYTES_MAX};
 use crate::calls::Call;
 use crate::name::excerpt;
@@ -174,7 +175,12 @@ fn response(status: u16, media_type: &'static str, body: String) -> Response {
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
-        response(self.status, "application/json", String::from(Box::<str>::from(self.body)))
+        let mut response =
+            response(self.status, "application/json", String::from(Box::<str>::from(self.body)));
+        if let Some(id) = self.id {
+            response.extensions_mut().insert(Said::Id(id));
+        }
+        response
     }
 }
 
@@ -183,6 +189,7 @@ impl IntoResponse for Problem {
         // Strings and numbers only: it always serialises.
         let body = serde_json::to_string(self.answer()).unwrap_or_default();
         let mut response = response(self.status(), "application/problem+json", body);
+        response.extensions_mut().insert(Said::Code(self.code()));
         if let Some(secs) = self.answer().retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
         }

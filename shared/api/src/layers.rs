@@ -1,47 +1,29 @@
-//! The layers around all routes: the log line, the catching of panics, the check of operators' calls, and problems for
-//! unknown paths and methods.
+//! The layers around all routes: the log line, the catching of panics, and problems for unknown paths and methods.
 
-use std::any::Any;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{MatchedPath, RawPathParams, Request};
 use axum::http::{Method, StatusCode};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
+use tickover_core::by::Caller;
 use tickover_service::telemetry::field;
 use tickover_service::to_end::to_end;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::audit::{Identity, about, panicked};
 use crate::problem::Problem;
-use crate::routes::OPERATORS_ROUTES;
 
 /// Puts the layers around a router that has all its routes.
 pub(crate) fn layered(router: Router) -> Router {
     router
         .fallback(async || Problem::no_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
-        .layer(middleware::from_fn(by_its_own_route))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(log))
         .layer(middleware::from_fn(until_the_end))
-}
-
-/// The key of the route by which an HTTP API of API Gateway let a request in, as an extension of the request. Without it,
-/// nothing distinguishes operators' calls from others: a local server, or a function URL.
-#[derive(Clone, Debug)]
-pub struct RouteKey(pub String);
-
-/// Refuses an operator's call that came by another route than its own: that route may need less of the caller.
-async fn by_its_own_route(request: Request, next: Next) -> Response {
-    let came_by = request.extensions().get::<RouteKey>();
-    if let (Some(RouteKey(came_by)), Some(route)) = (came_by, request.extensions().get::<MatchedPath>()) {
-        let own = format!("{} {}", request.method(), route.as_str());
-        if *came_by != own && OPERATORS_ROUTES.contains(&own.as_str()) {
-            return Problem::foreign_route().into_response();
-        }
-    }
-    next.run(request).await
 }
 
 /// Carries a request that changes something out to its end, also when its caller has gone. A claim isn't: nobody would get
@@ -56,17 +38,13 @@ async fn until_the_end(request: Request, next: Next) -> Response {
     to_end(next.run(request)).await
 }
 
-fn panicked(_payload: Box<dyn Any + Send>) -> Response {
-    // The panic message may contain parts of a payload, so it isn't logged.
-    tracing::error!("a handler panicked");
-    Problem::internal().into_response()
-}
-
 /// Writes one log line for each request: at `info` if it was refused or failed, else at `debug`. That a record isn't there is
-/// an ordinary answer: whoever has an id asks for a task and then for an execution. The path is the route's pattern; ids are
-/// in the task's own log lines.
-async fn log(request: Request, next: Next) -> Response {
+/// an ordinary answer: whoever has an id asks for a task and then for an execution. The path is the route's pattern; the
+/// names in it are beside it if they were accepted, but not the token of a callback.
+async fn log(names: Result<RawPathParams, RawPathParamsRejection>, request: Request, next: Next) -> Response {
     let began = Instant::now();
+    let about = names.ok().and_then(|names| about(&names));
+    let caller = request.extensions().get::<Identity>().map(|identity| identity.caller.clone());
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
@@ -75,6 +53,8 @@ async fn log(request: Request, next: Next) -> Response {
             tracing::event!(
                 $level,
                 %method,
+                caller = caller.as_ref().map(Caller::as_str),
+                id = about.as_ref().filter(|_| response.status().is_success()),
                 path = path.as_ref().map_or("unmatched", MatchedPath::as_str),
                 status = response.status().as_u16(),
                 { field::DURATION_MS } = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),

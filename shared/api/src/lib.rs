@@ -6,6 +6,7 @@
 //! has the rules that concern several fields, and the conversions from records to answers. It never decides what
 //! happens to a task, and it never logs a payload.
 
+pub mod audit;
 pub mod calls;
 pub mod view;
 
@@ -20,15 +21,13 @@ mod name;
 mod openapi;
 mod problem;
 mod request;
-#[cfg(feature = "http")]
 mod routes;
 
 pub use answer::Answer;
 pub use body::{BODY_BYTES_MAX, check};
-#[cfg(feature = "http")]
-pub use layers::RouteKey;
 #[cfg(feature = "schema")]
 pub use openapi::document;
 pub use problem::Problem;
+pub use routes::OPERATORS_ROUTES;
 #[cfg(feature = "http")]
-pub use routes::{OPERATORS_ROUTES, router};
+pub use routes::router;

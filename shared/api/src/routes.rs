@@ -1,29 +1,47 @@
 //! The routes: the handler of each request, and its part of the `OpenAPI` document. Nothing is decided here.
 
+#[cfg(feature = "http")]
 mod callbacks;
+#[cfg(feature = "http")]
 mod crons;
+#[cfg(feature = "http")]
 mod events;
+#[cfg(feature = "http")]
 mod executions;
+#[cfg(feature = "http")]
 mod kinds;
+#[cfg(feature = "http")]
 mod limits;
+#[cfg(feature = "http")]
 mod operations;
+#[cfg(feature = "http")]
 mod queues;
+#[cfg(feature = "http")]
 mod system;
+#[cfg(feature = "http")]
 mod tasks;
+#[cfg(feature = "http")]
 mod workers;
 
+#[cfg(feature = "http")]
 use axum::Router;
+#[cfg(feature = "http")]
 use axum::routing::{MethodFilter, on};
+#[cfg(feature = "http")]
 use tickover_service::Service;
 #[cfg(feature = "schema")]
 use utoipa_axum::router::OpenApiRouter;
 
+#[cfg(feature = "http")]
+use crate::audit::Audited;
+#[cfg(feature = "http")]
 use crate::layers::layered;
 
 #[cfg(test)]
 pub(crate) use system::DOCUMENT;
 
 /// The API's router over a service.
+#[cfg(feature = "http")]
 pub fn router(service: Service) -> Router {
     layered(routed().with_state(service))
 }
@@ -32,6 +50,17 @@ pub fn router(service: Service) -> Router {
 macro_rules! operators {
     (operators, $key:expr) => {
         $key
+    };
+}
+
+/// The handler of a call. An operator's has an audit line.
+#[cfg(feature = "http")]
+macro_rules! handler {
+    ($handler:path, $route:expr) => {
+        $handler
+    };
+    ($handler:path, $route:expr, operators) => {
+        Audited { route: $route, handler: $handler }
     };
 }
 
@@ -48,9 +77,12 @@ macro_rules! routes {
         pub const OPERATORS_ROUTES: &[&str] =
             &[$($(operators!($operators, concat!(stringify!($method), " ", $path)),)?)*];
 
+        #[cfg(feature = "http")]
         fn routed() -> Router<Service> {
             let router = Router::new();
-            $(let router = router.route($path, on(MethodFilter::$method, $module::$handler));)*
+            $(let router = router.route($path, on(MethodFilter::$method, handler!(
+                $module::$handler, concat!(stringify!($method), " ", $path) $(, $operators)?
+            )));)*
             router
         }
 

@@ -1,6 +1,7 @@
 //! Conversions from records to the wire's answer types.
 
 mod attempt;
+mod by;
 mod crons;
 mod execution;
 mod limit;
@@ -9,6 +10,7 @@ mod policy;
 mod queue;
 mod task;
 
+pub(crate) use by::by;
 pub use crons::cron;
 pub use execution::{event, events, execution, run, timeline};
 pub use limit::limit;

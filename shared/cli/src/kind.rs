@@ -105,5 +105,6 @@ fn shown(kind: &KindView, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         return answer(kind);
     }
-    print(&format!("{} of {}: {}\n", kind.kind, kind.queue, kind.defaults.as_str()))
+    let by = kind.by.as_ref().map(|by| format!(" (set by {by})")).unwrap_or_default();
+    print(&format!("{} of {}: {}{by}\n", kind.kind, kind.queue, kind.defaults.as_str()))
 }

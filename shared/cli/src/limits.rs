@@ -79,7 +79,10 @@ pub(crate) async fn run(command: LimitsCommand, client: &Client) -> anyhow::Resu
 /// A limit in a few lines.
 fn text(limit: &LimitView) -> String {
     let most = match limit.limit {
-        Some(most) if limit.pinned => format!("{most}, set by an operator"),
+        Some(most) if limit.pinned => match &limit.pinned_by {
+            Some(by) => format!("{most}, set by {by}"),
+            None => format!("{most}, set by an operator"),
+        },
         Some(most) => most.to_string(),
         None => "nothing has asked for one lately".to_owned(),
     };

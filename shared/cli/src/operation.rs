@@ -189,8 +189,12 @@ pub(crate) async fn run(command: OperationCommand, client: &Client) -> anyhow::R
         OperationCommand::Show(args) => shown(&api.operation(&args.id).await?.operation, args.json),
         OperationCommand::Stop(args) => {
             let stopped = api.stop_operation(&args.id).await?;
+            let is_stopping = stopped.operation.status.known() == Some(OperationStatus::Stopping);
             if !stopped.changed {
-                say(&format!("{} was over already", args.id));
+                say(&format!("{} was {} already", args.id, if is_stopping { "stopped" } else { "over" }));
+            }
+            if is_stopping {
+                say("its last page isn't counted yet: `tickover operation show` has the counts then");
             }
             shown(&stopped.operation, args.json)
         }
@@ -247,6 +251,9 @@ fn text(operation: &OperationView) -> String {
     });
     for (code, count) in &operation.refused {
         lines.push(format!("{count} refused: {code}"));
+    }
+    for (what, by) in [("asked for", &operation.by), ("stopped", &operation.stopped_by)] {
+        lines.extend(by.as_ref().map(|by| format!("{what} by {by}")));
     }
     lines.extend(operation.message.clone());
     lines.join("\n") + "\n"

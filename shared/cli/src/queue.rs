@@ -58,6 +58,14 @@ pub(crate) async fn run(command: QueueCommand, client: &Client) -> anyhow::Resul
     if json { found.iter().try_for_each(answer) } else { print(&format!("{}\n", table(&found))) }
 }
 
+/// Whether it is paused, and by whom.
+fn status(queue: &QueueView) -> String {
+    match &queue.by {
+        Some(by) if queue.paused => format!("paused by {by}"),
+        Some(_) | None => if queue.paused { "paused" } else { "active" }.to_owned(),
+    }
+}
+
 /// A table of queues.
 fn table(queues: &[QueueView]) -> Table {
     let mut table = Table::new();
@@ -66,7 +74,7 @@ fn table(queues: &[QueueView]) -> Table {
     for queue in queues {
         table.add_row([
             queue.name.as_str(),
-            if queue.paused { "paused" } else { "active" },
+            &status(queue),
             &queue.depth.to_string(),
             &queue.in_flight.to_string(),
             &queue.delayed.to_string(),

@@ -94,6 +94,9 @@ pub(crate) fn task(task: &TaskView) -> String {
     if let Some(error) = &task.error {
         line("error", &format!("{}: {}", error.code, error.message));
     }
+    if let Some(by) = &task.by {
+        line("operated by", &by.to_string());
+    }
     line("next", &next(&task.next));
     if !task.attempts.is_empty() {
         let _ = writeln!(text, "\n{}", attempts(&task.attempts));

@@ -1,5 +1,6 @@
 //! Inputs that the decisions of all records share.
 
+use crate::by::By;
 use crate::id::Nonce;
 use crate::limits::Limits;
 use crate::time::Timestamp;
@@ -13,6 +14,8 @@ pub struct Context<'a> {
     pub nonce: Nonce,
     /// The limits in force.
     pub limits: &'a Limits,
+    /// Whose call it is, if it is an operator's.
+    pub by: Option<&'a By>,
 }
 
 /// Whether a process runs other attempts beside one attempt. If such a process dies, several attempts may be the

@@ -17,6 +17,7 @@ mod zone;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by::By;
 use crate::due::Due;
 use crate::duration::Millis;
 use crate::id::{CronId, Fingerprint, Incarnation, Nonce};
@@ -89,6 +90,9 @@ pub struct Cron {
     /// The runs that are followed and the last of the others, in the order in which they were added.
     #[serde(rename = "run", default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
+    /// Who has created or changed it last. Kept while the record has space for it.
+    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Box<By>>,
     /// Its due slot; absent if it has nothing more to do.
     #[serde(rename = "due", default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,

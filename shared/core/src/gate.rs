@@ -23,6 +23,7 @@ use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by::By;
 use crate::due::fnv1a;
 use crate::duration::Millis;
 use crate::flow::{Pace, Priority};
@@ -91,6 +92,9 @@ pub struct Gate {
     /// The limit that an operator has set instead.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<NonZeroU16>,
+    /// Who has.
+    #[serde(rename = "ob", default, skip_serializing_if = "Option::is_none")]
+    pub pinned_by: Option<By>,
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
     /// Queues of those in its line that were called in vain.
@@ -232,6 +236,7 @@ impl Gate {
             limit: None,
             asked_at: None,
             pinned: None,
+            pinned_by: None,
             holders: vec![],
             absent: vec![],
             awaited_by: vec![],

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by::By;
 use crate::error::Reject;
 use crate::flow::FlowRequest;
 use crate::id::TaskKind;
@@ -48,6 +49,9 @@ pub struct KindDefaults {
     /// The same, parsed.
     #[serde(rename = "p", default)]
     pub policies: Policies,
+    /// Who set them.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Box<By>>,
 }
 
 impl Policies {
@@ -151,8 +155,11 @@ mod tests {
     #[test]
     fn the_defaults_of_a_queue_are_bounded_together() {
         let kind = |number: usize| TaskKind::parse(format!("kind-{number}")).unwrap();
-        let some =
-            KindDefaults { given: Json::parse(r#"{"priority":"low"}"#).unwrap(), policies: defaults() };
+        let some = KindDefaults {
+            given: Json::parse(r#"{"priority":"low"}"#).unwrap(),
+            policies: defaults(),
+            by: None,
+        };
         let of = |count| (0..count).map(|number| (kind(number), some.clone())).collect::<BTreeMap<_, _>>();
         assert_eq!(check(&of(5)), Ok(()));
         let Err(Reject::LimitExceeded { limit, value, maximum }) = check(&of(50)) else {

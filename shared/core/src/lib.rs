@@ -6,6 +6,7 @@
 //! decision, with each write conditional on the record that was decided on.
 
 pub mod batch;
+pub mod by;
 pub mod command;
 pub mod cron;
 pub mod decision;

@@ -8,10 +8,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by::{By, Caller, PageOf};
 use crate::due::{Due, DueKind, shard_of_name};
 use crate::duration::Millis;
-use crate::id::{Fingerprint, Nonce, OperationId};
+use crate::execution::Execution;
+use crate::execution::journal::{Entry, Happened};
+use crate::id::{EventId, Fingerprint, Nonce, OperationId};
 use crate::payload::Payload;
+use crate::task::Task;
 use crate::time::Timestamp;
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
@@ -105,8 +109,22 @@ pub struct Operation {
     /// How many it had changed when it began to look through the records once more; zero the first time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changed_before: u64,
+    /// Who asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Caller>,
+    /// That an operator has stopped it. It ends once the page that is under way is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+}
+
+/// An operator's stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    pub at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Caller>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -116,8 +134,8 @@ const fn is_zero(number: &u64) -> bool {
 
 /// What became of the records of the pages that are done.
 ///
-/// A page that a process was cut off in is carried out again: records it had already changed then count as unchanged,
-/// or no longer match.
+/// A page that a process was cut off in is carried out again: records it had already changed then count as changed, as
+/// far as they still match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Records that the operation was for.
@@ -176,6 +194,8 @@ pub struct NewOperation {
     pub target: Target,
     pub dry_run: bool,
     pub details: Payload,
+    /// Who asks for it.
+    pub by: Option<Caller>,
 }
 
 impl Operation {
@@ -187,7 +207,7 @@ impl Operation {
         now: Timestamp,
         shards: u16,
     ) -> Self {
-        let NewOperation { id, fingerprint, action, target, dry_run, details } = new;
+        let NewOperation { id, fingerprint, action, target, dry_run, details, by } = new;
         let shard = shard_of_name(id.as_str(), shards);
         Self {
             format: FORMAT,
@@ -204,6 +224,8 @@ impl Operation {
             cursor: None,
             counts: Counts::default(),
             changed_before: 0,
+            by,
+            stop: None,
             end: None,
             id,
         }
@@ -211,6 +233,34 @@ impl Operation {
 
     pub const fn is_over(&self) -> bool {
         self.end.is_some()
+    }
+
+    /// The mark in the records that its next page changes.
+    pub fn by_page(&self) -> By {
+        let page = PageOf { operation: self.id.clone(), number: self.pages };
+        By { caller: self.by.clone(), page: Some(page) }
+    }
+
+    /// Whether its next page has changed the record already: then its process was cut off.
+    pub fn has_changed_task(&self, task: &Task) -> bool {
+        self.is_by_page(task.by.as_deref())
+    }
+
+    /// The same of an execution, as far as its record shows.
+    pub fn has_changed_execution(&self, execution: &Execution) -> bool {
+        execution.journal.iter().any(|entry| self.is_by_page(entry.by()) || self.has_sent(entry))
+    }
+
+    fn is_by_page(&self, by: Option<&By>) -> bool {
+        let is_page = |page: &PageOf| page.operation == self.id && page.number == self.pages;
+        by.and_then(|by| by.page.as_ref()).is_some_and(is_page)
+    }
+
+    /// Whether it is the event that the operation sends. Its id is the operation's.
+    fn has_sent(&self, entry: &Entry) -> bool {
+        let is_own = |id: &EventId| id.as_str() == self.id.as_str();
+        let Happened::Event { id: Some(id), .. } = &entry.what else { return false };
+        matches!(self.action, Action::SendEvent) && is_own(id) && entry.at >= self.created_at
     }
 
     /// Whether its retention has passed.
@@ -223,7 +273,7 @@ impl Operation {
     }
 
     /// The record after a page: the one that came after `pages` others. `None` if another process has noted that page.
-    /// A page that was under way when the operation was stopped counts too.
+    /// One that is stopped ends with it.
     pub fn note_page(&self, pages: u64, page: Counts, next: Option<String>, now: Timestamp) -> Option<Self> {
         if self.pages != pages {
             return None;
@@ -234,6 +284,9 @@ impl Operation {
         let seen_again =
             |page: Counts| Counts { matched: page.changed, changed: page.changed, ..Counts::default() };
         after.counts.add(if is_first_time { page } else { seen_again(page) });
+        if after.stop.is_some() {
+            return after.ended(HowEnded::Stopped, now).or(Some(after));
+        }
         if after.is_over() {
             return Some(after);
         }
@@ -263,6 +316,12 @@ impl Operation {
         Some(Self { due: Some(Due { at: now.plus(LOST_AFTER), ..due }), ..self.clone() })
     }
 
+    /// The record of an operation that a caller stops; `None` if it is over or stopped.
+    pub fn stopped(&self, by: Option<Caller>, now: Timestamp) -> Option<Self> {
+        let is_new = !self.is_over() && self.stop.is_none();
+        is_new.then(|| Self { stop: Some(Stop { at: now, by }), ..self.clone() })
+    }
+
     /// The record after its end; `None` if it has ended.
     pub fn ended(&self, how: HowEnded, now: Timestamp) -> Option<Self> {
         let end = End { how, at: now, expires_at: now.plus(KEPT_FOR) };
@@ -287,6 +346,7 @@ mod tests {
             target: Target::Executions,
             dry_run: false,
             details: Payload::Inline(Json::null()),
+            by: None,
         };
         Operation::new(new, None, Nonce::from_bytes([2; 8]), at(0), 4)
     }
@@ -341,11 +401,18 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_one_still_counts_the_page_that_was_under_way_and_does_not_go_on() {
-        let stopped = started().ended(HowEnded::Stopped, at(1)).unwrap();
-        assert_eq!(stopped.ended(HowEnded::Completed, at(2)), None);
-        let noted = stopped.note_page(0, page(9, 1), Some(next()), at(2)).unwrap();
-        assert_eq!((noted.counts.changed, noted.due, noted.end), (9, None, stopped.end));
+    fn a_stopped_one_ends_once_the_page_that_was_under_way_is_counted() {
+        let ada = Some(Caller::new("ada"));
+        let stopping = started().stopped(ada.clone(), at(1)).unwrap();
+        assert_eq!((stopping.is_over(), &stopping.stop), (false, &Some(Stop { at: at(1), by: ada })));
+        // A process that is lost is found.
+        assert_eq!(stopping.due, started().due);
+        assert_eq!(stopping.stopped(None, at(2)), None);
+        let noted = stopping.note_page(0, page(9, 1), Some(next()), at(3)).unwrap();
+        assert_eq!((noted.counts.changed, noted.due), (9, None));
+        let end = noted.end.as_ref().unwrap();
+        assert_eq!((&end.how, end.at), (&HowEnded::Stopped, at(3)));
+        assert_eq!((noted.stopped(None, at(4)), noted.ended(HowEnded::Completed, at(4))), (None, None));
     }
 
     #[test]
@@ -376,6 +443,7 @@ mod tests {
             target: Target::Tasks,
             dry_run: true,
             details: Payload::Inline(Json::null()),
+            by: None,
         };
         let again = Operation::new(new, Some(&old), Nonce::from_bytes([3; 8]), at(9), 4);
         assert_eq!((again.version, again.is_over(), again.dry_run), (8, false, true));

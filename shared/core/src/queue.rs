@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by::By;
 use crate::due::Due;
 use crate::duration::Millis;
 use crate::flow::Priority;
@@ -44,6 +45,9 @@ pub struct QueueRecord {
     pub nonce: Nonce,
     /// While true, no lease is granted.
     pub paused: bool,
+    /// Who has paused or resumed it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
     /// Whether hints were deleted while it was paused. They are sent again when it is resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parked: bool,
@@ -73,6 +77,7 @@ impl QueueRecord {
             version: 0,
             nonce,
             paused: false,
+            by: None,
             parked: false,
             resuming: None,
             marks: BTreeMap::new(),

@@ -14,6 +14,7 @@ mod transition;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by::By;
 use crate::due::Due;
 use crate::duration::Millis;
 use crate::flow::{Flow, Gated, Paced};
@@ -114,6 +115,9 @@ pub struct Task {
     /// When an operator last revived it after its end.
     #[serde(rename = "rev", default, skip_serializing_if = "Option::is_none")]
     pub revived_at: Option<Timestamp>,
+    /// Who has revived it last, or cancelled it by an operation. Kept while the record has space for it.
+    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Box<By>>,
     /// The last attempts that ended, oldest first.
     #[serde(rename = "att", default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<PastAttempt>,

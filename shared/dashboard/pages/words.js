@@ -21,6 +21,9 @@ const TIMEOUTS = {
   run: 'The deadline of its run passed.',
 };
 
+/** Who has changed something: a caller, and the operation that did it for them. */
+export const who = (by) => [by?.caller, by?.operation ? `operation ${by.operation}` : null].filter(Boolean).join(', ') || null;
+
 /** `code: message`. */
 export const errorText = (error) => (error.message ? `${error.code}: ${error.message}` : error.code);
 

@@ -24,6 +24,8 @@ mod operation;
 mod outcome;
 mod request;
 mod retries;
+#[cfg(any(feature = "direct", feature = "client-local"))]
+mod route;
 mod start;
 mod task;
 
@@ -107,7 +109,7 @@ impl Client {
     #[cfg(any(feature = "aws", feature = "lambda"))]
     pub async fn direct() -> Result<Self, ClientError> {
         let service = tickover_lambda::boot::service().await;
-        Ok(service.map_err(|problem| ClientError::invalid("environment", problem))?.into())
+        Ok(direct::of_process(service.map_err(|problem| ClientError::invalid("environment", problem))?))
     }
 
     /// A client that uses the table and the queues of a deployment directly, found by the name of its stack (of

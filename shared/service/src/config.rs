@@ -18,7 +18,7 @@ use crate::telemetry::{self, Targets};
 
 pub use aws::AwsEnvironment;
 pub use pattern::QueuePattern;
-pub use process::ProcessEnvironment;
+pub use process::{LOCAL, ProcessEnvironment};
 
 const TABLE: &str = "TICKOVER_TABLE";
 const QUEUES: &str = "TICKOVER_QUEUES";

@@ -79,34 +79,34 @@ impl Service {
     pub async fn create_cron(&self, request: CronRequest) -> Result<CreatedCron, ServiceError> {
         let definition = self.define(request).await?;
         let id = definition.id.clone();
-        self.apply_definition(&id, &Command::Create(Box::new(definition))).await
+        self.apply_definition(&id, Command::Create(Box::new(definition))).await
     }
 
     /// Creates a cron, or replaces an existing one. Runs that it has started continue.
     pub async fn replace_cron(&self, request: CronRequest) -> Result<CreatedCron, ServiceError> {
         let definition = self.define(request).await?;
         let id = definition.id.clone();
-        self.apply_definition(&id, &Command::Replace(Box::new(definition))).await
+        self.apply_definition(&id, Command::Replace(Box::new(definition))).await
     }
 
-    async fn apply_definition(&self, id: &CronId, command: &Command) -> Result<CreatedCron, ServiceError> {
+    async fn apply_definition(&self, id: &CronId, command: Command) -> Result<CreatedCron, ServiceError> {
         let (record, reply) = self.command_cron(id, command).await?;
         Ok(CreatedCron { record, existed: reply == Reply::Created { existed: true } })
     }
 
     /// Starts no more runs by plan until the cron is resumed.
     pub async fn pause_cron(&self, id: &CronId) -> Result<Cron, ServiceError> {
-        Ok(self.command_cron(id, &Command::Pause).await?.0)
+        Ok(self.command_cron(id, Command::Pause).await?.0)
     }
 
     /// Continues with the next occurrence.
     pub async fn resume_cron(&self, id: &CronId) -> Result<Cron, ServiceError> {
-        Ok(self.command_cron(id, &Command::Resume).await?.0)
+        Ok(self.command_cron(id, Command::Resume).await?.0)
     }
 
     /// Starts a run now, whatever the plan says. Returns the cron and the id of the run.
     pub async fn trigger_cron(&self, id: &CronId) -> Result<(Cron, String), ServiceError> {
-        let (record, reply) = self.command_cron(id, &Command::Trigger).await?;
+        let (record, reply) = self.command_cron(id, Command::Trigger).await?;
         let Reply::Triggered(occurrence) = reply else { return Err(ServiceError::Contended) };
         let run = record.run_id(&occurrence);
         Ok((record, run))
@@ -114,7 +114,7 @@ impl Service {
 
     /// Deletes a cron. Runs that it has started continue.
     pub async fn delete_cron(&self, id: &CronId) -> Result<(), ServiceError> {
-        self.command_cron(id, &Command::Delete).await.map(|_| ())
+        self.command_cron(id, Command::Delete).await.map(|_| ())
     }
 
     /// A cron, the work of its runs, and the status of its last runs.

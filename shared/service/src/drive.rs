@@ -6,8 +6,8 @@
 //! their `Drive`.
 
 mod cron;
-pub(crate) mod ended_by;
 mod execution;
+pub(crate) mod operated;
 mod task;
 
 use std::collections::BTreeMap;
@@ -222,7 +222,7 @@ impl Service {
         command: &C,
         now: Timestamp,
     ) -> Decision<C::Record, C::Reply> {
-        let context = Context { now, nonce: self.new_nonce(), limits: &self.limits };
+        let context = Context { now, nonce: self.new_nonce(), limits: &self.limits, by: None };
         command.decide(&*self.rules, record, &context)
     }
 

@@ -249,6 +249,7 @@ impl Service {
             }
             Act::Pin(limit) => {
                 gate.pinned = *limit;
+                gate.pinned_by = limit.and(self.by.as_deref().cloned());
                 Done::Found(true)
             }
             Act::Release(owner) => {

@@ -154,7 +154,8 @@ impl Service {
             let Some(details) = payload.clone() else { continue };
             let (action, dry_run, target) =
                 (request.action, request.dry_run, request.details.selection.target());
-            let new = NewOperation { id: id.clone(), fingerprint, action, target, dry_run, details };
+            let by = self.caller();
+            let new = NewOperation { id: id.clone(), fingerprint, action, target, dry_run, details, by };
             let (nonce, now, shards) = (self.new_nonce(), self.now(), self.limits.due_shards);
             let operation = Operation::new(new, stored.as_ref(), nonce, now, shards);
             let writes = [Write::PutOperation { record: Box::new(operation.clone()) }];
@@ -188,10 +189,11 @@ impl Service {
         Ok(page)
     }
 
-    /// Stops an operation: the page that is under way is its last one. Returns whether that changed anything.
+    /// Stops an operation: the page that is under way is its last one. It is over once that page is counted, by the process
+    /// that has it, or, if that is lost, by the next one. Returns whether that changed anything.
     pub async fn stop_operation(&self, id: &OperationId) -> Result<(DescribedOperation, bool), ServiceError> {
         let now = self.now();
-        let stopped = self.write_operation(id, |operation| operation.ended(HowEnded::Stopped, now)).await?;
+        let stopped = self.write_operation(id, |operation| operation.stopped(self.caller(), now)).await?;
         let (operation, changed) = stopped.ok_or(Reject::NoOperation)?;
         let details = self.details_of(&operation).await?;
         Ok((DescribedOperation { operation, details, existing: true }, changed))
@@ -274,6 +276,10 @@ impl Service {
         details: &Details,
     ) -> Result<(Counts, Option<String>), ServiceError> {
         let found = self.find_page(operation, &details.selection).await?;
+        if operation.stop.is_some() {
+            // Only what a process had done that was lost within this page.
+            return Ok((found.records.changed_by(operation), None));
+        }
         let mut counts = found.counts();
         if !operation.dry_run {
             self.act_on(found.records, operation, details, &mut counts).await?;

@@ -8,6 +8,7 @@ pub mod routes;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use tickover_core::by::By;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
@@ -109,6 +110,8 @@ pub struct QueueInfo {
     pub provides: Vec<Capability>,
     /// Since when its oldest waiting task could have been claimed; only read for a single queue.
     pub oldest_at: Option<Timestamp>,
+    /// Who has paused or resumed it last.
+    pub by: Option<By>,
 }
 
 impl Service {
@@ -149,7 +152,8 @@ impl Service {
     pub async fn pause_queue(&self, name: &QueueName, paused: bool) -> Result<QueueInfo, ServiceError> {
         self.require_queue(name).await?;
         if paused {
-            self.write_queue(name, QueueRecord::pause).await?;
+            let by = || self.by.as_deref().cloned();
+            self.write_queue(name, |record| Some(QueueRecord { by: by(), ..record.pause()? })).await?;
         } else {
             self.resume_queue(name).await?;
         }
@@ -298,10 +302,11 @@ impl Service {
         let depth = self.ports.queue.depth(&name).await?;
         let record = self.record(&name).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
+        let by = record.as_ref().and_then(|record| record.by.clone());
         let (workflows, provides) = record
             .map(|record| (record.workflows.into_keys().collect(), record.provides.into_keys().collect()))
             .unwrap_or_default();
-        Ok(QueueInfo { name, paused, depth, workflows, provides, oldest_at })
+        Ok(QueueInfo { name, paused, depth, workflows, provides, oldest_at, by })
     }
 
     async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use tickover_core::batch::BatchKey;
+use tickover_core::by::{By, Caller};
 use tickover_core::command::Context;
 use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
@@ -140,6 +141,7 @@ pub struct Service {
     pub(crate) terms: Arc<BTreeMap<WorkflowName, WorkflowTerms>>,
     pub(crate) callbacks: Arc<Settings>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) by: Option<Arc<By>>,
 }
 
 impl Service {
@@ -156,6 +158,7 @@ impl Service {
             terms: Arc::default(),
             callbacks: Arc::default(),
             turns: Arc::default(),
+            by: None,
         }
     }
 
@@ -170,6 +173,17 @@ impl Service {
     #[must_use]
     pub fn with_terms(self, terms: BTreeMap<WorkflowName, WorkflowTerms>) -> Self {
         Self { terms: Arc::new(terms), ..self }
+    }
+
+    /// The same service for an operator's call: the records that the call changes say whose it was.
+    #[must_use]
+    pub fn called_by(self, by: By) -> Self {
+        Self { by: Some(Arc::new(by)), ..self }
+    }
+
+    /// The caller for whom it works.
+    pub fn caller(&self) -> Option<Caller> {
+        self.by.as_ref()?.caller.clone()
     }
 
     pub fn limits(&self) -> &Limits {

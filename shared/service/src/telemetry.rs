@@ -45,6 +45,9 @@ pub mod field {
     pub const RETRY_AT: &str = "retry_at";
 }
 
+/// The target of the audit lines. They are written whatever the filter says.
+pub const AUDIT: &str = "audit";
+
 /// Logs a failure at `warn`, or at `debug` if the store has logged the cause, once for all calls that fail for it. So a
 /// full disk doesn't fill the log.
 ///
@@ -213,13 +216,18 @@ pub fn default_filter() -> Targets {
     Targets::new().with_default(LevelFilter::INFO)
 }
 
-/// Sends log lines that pass the filter to standard error. Lines for people are coloured on a terminal, unless
+/// The filter with the audit lines.
+fn audited(filter: Targets) -> Targets {
+    filter.with_target(AUDIT, LevelFilter::INFO)
+}
+
+/// Sends log lines that pass the filter to standard error, and audit lines. Lines for people are coloured on a terminal, unless
 /// `NO_COLOR` is set.
 ///
 /// A second call does nothing: the settings of the first one stay.
 pub fn init(filter: Targets, format: LogFormat) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let registry = tracing_subscriber::registry().with(filter);
+    let registry = tracing_subscriber::registry().with(audited(filter));
     let outcome = match format {
         LogFormat::Json => {
             // Only the innermost span is written: a function has one, with the request's id.

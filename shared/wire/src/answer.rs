@@ -1,5 +1,6 @@
 //! Answers of the server. A field that doesn't apply is absent, never `null`. Instants are in UTC with milliseconds.
 
+mod by;
 mod callback;
 mod cron;
 mod derived;
@@ -10,6 +11,7 @@ mod problem;
 mod task;
 mod timeline;
 
+pub use by::ByView;
 pub use callback::{CallbackAnswer, ReceivedAnswer};
 pub use cron::{
     CronAnswer, CronStatus, CronView, CronsAnswer, DeletedAnswer, RunState, RunView, TriggerAnswer,

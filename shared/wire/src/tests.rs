@@ -9,6 +9,7 @@ use crate::request::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tickover_core::by::CALLER_BYTES_MAX;
 use tickover_core::id::{CAPABILITY_MAX, FLOW_KEY_MAX};
 use tickover_core::limits::*;
 
@@ -153,8 +154,13 @@ fn error() -> Value {
     json!({"code": "c", "message": "m"})
 }
 
+fn by() -> Value {
+    json!({"caller": "c".repeat(CALLER_BYTES_MAX), "operation": name(EVENT_ID_MAX)})
+}
+
 fn task_view() -> Value {
     json!({
+        "by": by(),
         "id": name(ID_MAX), "queue": name(QUEUE_NAME_MAX), "kind": name(KIND_MAX), "status": "timed_out",
         "execution_id": name(EXECUTION_ID_MAX), "step": "label[3]", "attempt": u32::MAX, "max_attempts": -1,
         "retry": retry(), "timeouts": {
@@ -176,7 +182,7 @@ fn task_view() -> Value {
 fn answers_about_tasks() {
     let queue = json!({
         "name": name(QUEUE_NAME_MAX), "paused": true, "depth": u64::MAX, "in_flight": 1, "delayed": 2,
-        "workflows": [name(WORKFLOW_MAX)], "oldest_at": AT,
+        "workflows": [name(WORKFLOW_MAX)], "oldest_at": AT, "by": by(),
     });
     let problem = json!({
         "type": "urn:x", "title": "t", "status": 413, "detail": "d", "code": "c", "field": "f", "limit": "l",
@@ -243,6 +249,7 @@ fn answers_about_executions() {
             "run_timeout": "1h", "run_deadline_at": AT, "worker": "w", "task": "t", "execution": "e",
             "parent_close": "abandon", "event": "n", "event_id": "i", "count": 1, "patches": ["p"], "output": null,
             "output_bytes": 1, "error": error(), "step_error": {"a": 1}, "cause": {"category": "terminated"},
+            "by": by(),
         }], "unread": 1_900});
     }
 }
@@ -253,13 +260,13 @@ fn answers_about_crons() {
         "id": name(EXECUTION_ID_MAX), "status": "finished", "created_at": AT, "cron": "0 9 * * *", "time_zone": "UTC",
         "every": "1h", "overlap": "skip", "missed": "skip", "jitter": "1m", "max_runs": 1, "started": 1, "waiting": 2,
         "next_at": AT, "next_start_at": AT, "paused_at": AT, "finished_at": AT, "task": {"queue": "q"},
-        "execution": {"workflow": "w"}, "run_ids": "s-{occurrence}",
+        "execution": {"workflow": "w"}, "run_ids": "s-{occurrence}", "by": {"caller": "local"},
         "runs": [{"at": AT, "id": "r", "manual": true, "state": "skipped", "reason": "overlap", "status": "running"}],
     });
     all! {
         answer:
         LimitAnswer = json!({"limit": {
-            "key": "customer-7", "limit": 1_000, "pinned": true, "taken": 2,
+            "key": "customer-7", "limit": 1_000, "pinned": true, "pinned_by": by(), "taken": 2,
             "holders": [
                 {"task": name(ID_MAX), "until": AT, "called": true}, {"execution": name(EXECUTION_ID_MAX), "called": false},
             ],

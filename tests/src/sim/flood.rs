@@ -106,7 +106,7 @@ pub(super) fn create_records(world: &World, count: usize) {
         let mut nonce = [0; Nonce::LEN];
         dice.fill(&mut nonce);
         let nonce = Nonce::from_bytes(nonce);
-        let context = Context { now, nonce, limits: &world.limits };
+        let context = Context { now, nonce, limits: &world.limits, by: None };
         let command = Command::Schedule(Box::new(task(&dice, number, now)));
         let decision = tickover_core::task::decide(None, &command, &context);
         let decided = Decided {

@@ -122,7 +122,7 @@ impl Turned {
             (_, None, None) => Some(Due { at: now, kind: DueKind::Backstop, shard: SHARD }),
         };
         let kind = format!("entry {}", before.version);
-        let entry = Entry { at: now, what: Happened::Note { kind, name: None } };
+        let entry = Entry { at: now, what: Happened::Note { kind, name: None, by: None } };
         let after = Execution {
             version: before.version + 1,
             nonce,

@@ -237,6 +237,7 @@ impl Stores {
                 target: Target::Tasks,
                 dry_run: false,
                 details: Payload::Inline(Json::null()),
+                by: None,
             };
             Operation::new(new, stored, self.nonce(), now, 1)
         };
@@ -301,7 +302,7 @@ impl Stores {
 
     fn decided(&self, task: Option<&Task>, command: &Command, now: Timestamp) -> Vec<Write> {
         let limits = limits();
-        decide(task, command, &Context { now, nonce: self.nonce(), limits: &limits }).writes
+        decide(task, command, &Context { now, nonce: self.nonce(), limits: &limits, by: None }).writes
     }
 
     fn nonce(&self) -> Nonce {

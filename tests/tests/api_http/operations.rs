@@ -76,11 +76,12 @@ async fn an_operation_is_counted_first_stopped_and_names_what_was_refused() {
     let cancel = json!({"id": "stopped", "action": "cancel", "executions": all});
     api.post("/v1/operations", cancel).await.ok(201);
     let stopped = api.post("/v1/operations/stopped/stop", json!({})).await.ok(200);
-    assert_eq!((&stopped["changed"], &stopped["operation"]["status"]), (&json!(true), &json!("stopped")));
+    assert_eq!((&stopped["changed"], &stopped["operation"]["status"]), (&json!(true), &json!("stopping")));
     let again = api.post("/v1/operations/stopped/stop", json!({})).await.ok(200);
     assert_eq!(again["changed"], false);
     api.scene.fire().await;
-    assert_eq!(api.operation("stopped").await["matched"], 0);
+    let stopped = api.operation("stopped").await;
+    assert_eq!((&stopped["status"], &stopped["matched"]), (&json!("stopped"), &json!(0)));
     let open = api.get("/v1/executions?workflow=w&status=pending").await.ok(200);
     assert_eq!(open["executions"].as_array().unwrap().len(), 2);
 

@@ -101,7 +101,11 @@ async fn one() -> One {
 
 fn decided(task: Option<&Task>, command: &Command, nonce: u8) -> Decision {
     let limits = Limits::default();
-    decide(task, command, &Context { now: NOW, nonce: Nonce::from_bytes([nonce; 8]), limits: &limits })
+    decide(
+        task,
+        command,
+        &Context { now: NOW, nonce: Nonce::from_bytes([nonce; 8]), limits: &limits, by: None },
+    )
 }
 
 fn scheduled(key: Option<Key>) -> Decision {

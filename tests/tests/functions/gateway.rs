@@ -99,3 +99,52 @@ async fn an_operators_call_is_taken_only_by_its_own_route() {
     let scheduled = gateway.invoke(event("http_api_post_task")).await.unwrap();
     assert_eq!(scheduled["statusCode"], 201, "everybody's calls have no routes of their own: {scheduled}");
 }
+
+/// A request by this route of the HTTP API, with the token of a subject.
+fn by_token(route: &str, path: &str, body: &Value) -> Value {
+    let (method, _) = route.split_once(' ').unwrap_or(("POST", ""));
+    let mut request = event("http_api_post_task");
+    (request["rawPath"], request["rawQueryString"]) = (json!(path), json!(""));
+    request["routeKey"] = json!(route);
+    request["requestContext"]["routeKey"] = json!(route);
+    request["requestContext"]["http"]["method"] = json!(method);
+    request["requestContext"]["authorizer"] =
+        json!({"jwt": {"claims": {"sub": "ada", "client_id": "console"}, "scopes": null}});
+    request["headers"]["x-user"] = json!("eve");
+    request["body"] = json!(body.to_string());
+    request
+}
+
+#[tokio::test]
+async fn an_operators_call_is_audited_with_the_subject_of_its_token_and_the_timeline_names_it() {
+    let deployment = Deployment::new().await;
+    let gateway = deployment.start("gateway").await;
+    let start = json!({"id": "order-17", "workflow": "orders", "queue": "emails", "input": 1});
+    let started = gateway.invoke(by_token("$default", "/v1/executions", &start)).await.unwrap();
+    assert_eq!(started["statusCode"], 201, "{started}");
+    let route = "POST /v1/executions/{id}/terminate";
+    let ended =
+        gateway.invoke(by_token(route, "/v1/executions/order-17/terminate", &json!({}))).await.unwrap();
+    assert_eq!(ended["statusCode"], 200, "{ended}");
+    let route = "GET /v1/{proxy+}";
+    let shown =
+        gateway.invoke(by_token(route, "/v1/executions/order-17/timeline", &json!({}))).await.unwrap();
+    let entries = body(&shown)["entries"].clone();
+    let by: Vec<_> = entries.as_array().unwrap().iter().filter(|one| one["by"].is_object()).collect();
+    assert_eq!(by.len(), 1, "{entries}");
+    assert_eq!((&by[0]["kind"], &by[0]["by"]), (&json!("terminated"), &json!({"caller": "ada"})));
+
+    let lines: Vec<Value> =
+        gateway.logs().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let audited: Vec<_> = lines.iter().filter(|line| line["target"] == "audit").collect();
+    assert_eq!(audited.len(), 1, "{}", gateway.logs());
+    for (field, value) in [
+        ("caller", "ada"),
+        ("client", "console"),
+        ("call", "POST /v1/executions/{id}/terminate"),
+        ("id", "order-17"),
+        ("outcome", "ok"),
+    ] {
+        assert_eq!(audited[0][field], value, "{}", audited[0]);
+    }
+}

@@ -1,5 +1,6 @@
 //! What others can observe of a task: events on their queue, lines in the log, metrics.
 
+mod audit;
 mod canary;
 mod crons;
 mod events;

@@ -69,7 +69,8 @@ pub async fn delete_cron(service: &Service, id: &str) -> Result<Answer, Problem>
 
 fn made(made: CreatedCron) -> Result<Answer, Problem> {
     let status = if made.existed { 200 } else { 201 };
-    Answer::new(status, &CronAnswer { cron: inline(made.record) })
+    let id = made.record.id.clone();
+    Ok(Answer::new(status, &CronAnswer { cron: inline(made.record) })?.about(&id))
 }
 
 fn answer(record: Cron) -> Result<Answer, Problem> {

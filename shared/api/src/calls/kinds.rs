@@ -8,13 +8,13 @@ use tickover_wire::answer::{DeletedKindAnswer, KindAnswer, KindView, KindsAnswer
 
 use crate::answer::Answer;
 use crate::problem::Problem;
-use crate::{body, name, request};
+use crate::{body, name, request, view};
 
 /// The kinds of a queue that have defaults.
 pub async fn kinds(service: &Service, queue: &str) -> Result<Answer, Problem> {
     let queue = name::queue(queue)?;
     let kinds = service.kinds(&queue).await?.into_iter();
-    let kinds = kinds.map(|(kind, defaults)| view(queue.clone(), kind, defaults)).collect();
+    let kinds = kinds.map(|(kind, defaults)| shown(queue.clone(), kind, defaults)).collect();
     Answer::ok(&KindsAnswer { kinds })
 }
 
@@ -22,15 +22,15 @@ pub async fn kinds(service: &Service, queue: &str) -> Result<Answer, Problem> {
 pub async fn kind(service: &Service, queue: &str, kind: &str) -> Result<Answer, Problem> {
     let (queue, kind) = (name::queue(queue)?, name::kind(kind)?);
     let defaults = service.kind(&queue, &kind).await?;
-    Answer::ok(&KindAnswer { kind: view(queue, kind, defaults) })
+    Answer::ok(&KindAnswer { kind: shown(queue, kind, defaults) })
 }
 
 /// Sets the defaults of a kind, instead of those that it had. They count for tasks that are scheduled afterwards.
 pub async fn set_kind(service: &Service, queue: &str, kind: &str, body: &[u8]) -> Result<Answer, Problem> {
     let (queue, kind) = (name::queue(queue)?, name::kind(kind)?);
     let defaults = request::kind_defaults(body::read(body)?, queue.clone(), kind.clone())?;
-    service.set_kind(&queue, &kind, defaults.clone()).await?;
-    Answer::ok(&KindAnswer { kind: view(queue, kind, defaults) })
+    let defaults = service.set_kind(&queue, &kind, defaults).await?;
+    Answer::ok(&KindAnswer { kind: shown(queue, kind, defaults) })
 }
 
 /// Removes the defaults of a kind. Tasks that exist keep theirs.
@@ -40,6 +40,7 @@ pub async fn delete_kind(service: &Service, queue: &str, kind: &str) -> Result<A
     Answer::ok(&DeletedKindAnswer { queue, kind, deleted: true })
 }
 
-fn view(queue: QueueName, kind: TaskKind, defaults: KindDefaults) -> KindView {
-    KindView { queue, kind, defaults: Verbatim(defaults.given) }
+fn shown(queue: QueueName, kind: TaskKind, defaults: KindDefaults) -> KindView {
+    let by = defaults.by.as_deref().map(view::by);
+    KindView { queue, kind, defaults: Verbatim(defaults.given), by }
 }

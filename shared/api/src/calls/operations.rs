@@ -16,7 +16,8 @@ pub async fn start_operation(service: &Service, body: &[u8]) -> Result<Answer, P
     let request = request::operation(body::read(body)?)?;
     let described = service.start_operation(request).await?;
     let status = if described.existing { 200 } else { 201 };
-    Answer::new(status, &OperationAnswer { operation: whole(described) })
+    let id = described.operation.id.clone();
+    Ok(Answer::new(status, &OperationAnswer { operation: whole(described) })?.about(&id))
 }
 
 /// An operation with its counts so far.

@@ -51,7 +51,7 @@ pub(crate) fn kind_defaults(
     let text = text.ok_or_else(|| Reject::field("body", "expected what can be stored as JSON"))?;
     let task = task(given.request(queue, kind), Timestamp::EPOCH)?;
     let policies = Policies { retry: task.retry, timeouts: task.timeouts, flow: task.flow };
-    Ok(KindDefaults { given: text, policies })
+    Ok(KindDefaults { given: text, policies, by: None })
 }
 
 /// The queue that is named, or the default one for a task that goes to whoever provides what it requires.

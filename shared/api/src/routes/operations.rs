@@ -64,6 +64,8 @@ pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result
 }
 
 /// Stop an operation. The page that is under way is its last one; nothing is undone.
+///
+/// Its status is `stopping` until that page is counted.
 #[cfg_attr(feature = "schema", utoipa::path(
     post,
     path = "/v1/operations/{id}/stop",
@@ -71,7 +73,7 @@ pub(super) async fn describe(State(service): State<Service>, id: Name) -> Result
     tag = "operations",
     params(("id" = OperationId, Path, description = "The operation's id.")),
     request_body = Option<Nothing>,
-    responses((status = 200, description = "The operation is over.", body = OperationStopAnswer), CallProblems),
+    responses((status = 200, description = "The operation ends, or is over.", body = OperationStopAnswer), CallProblems),
 ))]
 pub(super) async fn stop(
     State(service): State<Service>,

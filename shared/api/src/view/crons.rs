@@ -45,6 +45,7 @@ pub fn cron(described: DescribedCron) -> CronView {
         execution,
         run_ids: template.as_str().to_owned(),
         runs: runs.into_iter().map(run).collect(),
+        by: record.by.as_deref().map(super::by),
         id: record.id,
     }
 }

@@ -9,7 +9,7 @@ const SHOWN_MAX: usize = 100;
 
 /// The view of a limit.
 pub fn limit(found: LimitView) -> answer::LimitView {
-    let LimitView { key, limit, pinned, holders, waiting, more, rate } = found;
+    let LimitView { key, limit, pinned, pinned_by, holders, waiting, more, rate } = found;
     let holder = |LimitHolder { owner, until, called }| {
         let answer::LimitOwnerView { task, execution } = owner.into();
         answer::LimitHolderView { task, execution, until: until.map(Into::into), called }
@@ -18,6 +18,7 @@ pub fn limit(found: LimitView) -> answer::LimitView {
         key,
         limit: limit.map(Into::into),
         pinned,
+        pinned_by: pinned_by.as_ref().map(super::by),
         taken: holders.len(),
         holders: holders.into_iter().take(SHOWN_MAX).map(holder).collect(),
         waiting: waiting.len(),

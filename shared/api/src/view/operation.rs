@@ -1,6 +1,7 @@
 //! An operation's view for callers.
 
 use serde::Serialize;
+use tickover_core::by::{By, Caller};
 use tickover_core::id::{ExecutionId, TaskId};
 use tickover_core::operation::{HowEnded, Operation};
 use tickover_core::payload::Json;
@@ -22,7 +23,9 @@ pub fn operation(record: Operation, details: Option<Details>) -> OperationView {
         Some(Selection::Tasks { filter, ids }) => (None, verbatim(&of_tasks(filter, ids))),
         None => (None, None),
     };
+    let caller = |caller: &Caller| super::by(&By::caller(caller.clone()));
     let (status, message) = match record.end.as_ref().map(|end| &end.how) {
+        None if record.stop.is_some() => (OperationStatus::Stopping, None),
         None => (OperationStatus::Running, None),
         Some(HowEnded::Completed) => (OperationStatus::Completed, None),
         Some(HowEnded::Stopped) => (OperationStatus::Stopped, None),
@@ -33,6 +36,8 @@ pub fn operation(record: Operation, details: Option<Details>) -> OperationView {
         dry_run: record.dry_run,
         status: status.into(),
         created_at: record.created_at.into(),
+        by: record.by.as_ref().map(caller),
+        stopped_by: record.stop.as_ref().and_then(|stop| stop.by.as_ref()).map(caller),
         ended_at: record.end.as_ref().map(|end| Instant(end.at)),
         expires_at: record.expires_at().map(Instant),
         matched: record.counts.matched,

@@ -14,5 +14,6 @@ pub fn queue(info: QueueInfo) -> QueueView {
         workflows: info.workflows.into_iter().collect(),
         provides: info.provides,
         oldest_at: info.oldest_at.map(Into::into),
+        by: info.by.as_ref().map(super::by),
     }
 }

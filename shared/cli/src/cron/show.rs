@@ -35,6 +35,9 @@ pub(super) fn cron(cron: &CronView) -> String {
             line(name, &at.to_rfc3339());
         }
     }
+    if let Some(by) = &cron.by {
+        line("changed by", &by.to_string());
+    }
     for (name, work) in [("task", &cron.task), ("execution", &cron.execution)] {
         if let Some(work) = work {
             line(name, work.as_str());

@@ -138,9 +138,10 @@ pub(crate) fn timeline(entries: &[TimelineEntryView]) -> String {
             .as_object()
             .into_iter()
             .flatten()
-            .filter(|(name, _)| !["at", "kind", "name"].contains(&name.as_str()));
-        let details: Vec<_> =
-            others.map(|(name, value)| format!("{} {}", words(name), plain(value))).collect();
+            .filter(|(name, _)| !["at", "kind", "name", "by"].contains(&name.as_str()));
+        let by = entry.by.as_ref().map(|by| format!("by {by}"));
+        let others = others.map(|(name, value)| format!("{} {}", words(name), plain(value)));
+        let details: Vec<_> = by.into_iter().chain(others).collect();
         let details: String = details.join(", ").chars().take(DETAIL_CHARS).collect();
         let name = entry.name.as_deref().unwrap_or_default();
         table.add_row([&entry.at.to_rfc3339(), &words(&entry.kind), name, &details]);

@@ -11,6 +11,8 @@ use super::{Cron, HISTORY};
 use crate::command::Context;
 use crate::decision::Write;
 use crate::error::Reject;
+use crate::limits::CONTROL_RECORD_BYTES;
+use crate::size;
 
 /// Decides a command on a cron, or on an id without a cron.
 ///
@@ -43,6 +45,12 @@ fn write_record(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &
     }
     after.version = before.map_or(1, |before| before.version + 1);
     after.nonce = context.nonce;
+    if let Some(by) = context.by {
+        after.by = Some(Box::new(by.clone()));
+    }
+    if size::of(&after) > CONTROL_RECORD_BYTES {
+        after.by = None;
+    }
     let before = before.cloned().map(Box::new);
     writes.push(Write::PutCron { before, after: Box::new(after.clone()) });
     Decision { writes, effects: timer.into_iter().collect(), ..Decision::of(after, Ok(reply)) }

@@ -42,9 +42,10 @@ pub(super) fn append(execution: &mut Execution, entries: &[Entry]) {
     execution.journal.extend_from_slice(entries);
 }
 
-/// Adds a note, which only the timeline shows.
+/// Adds a note, which only the timeline shows, with the operator whose call it is.
 pub(super) fn note(execution: &mut Execution, kind: &str, context: &Context<'_>) {
-    let what = Happened::Note { kind: kind.to_owned(), name: None };
+    let by = context.by.cloned().map(Box::new);
+    let what = Happened::Note { kind: kind.to_owned(), name: None, by };
     execution.journal.push(Entry { at: context.now, what });
 }
 

@@ -3,6 +3,7 @@
 
 use std::num::{NonZeroU16, NonZeroU32};
 
+use crate::by::{By, CALLER_BYTES_MAX, Caller, PageOf};
 use crate::due::{Due, DueKind};
 use crate::duration::Millis;
 use crate::execution::journal::{Entry, Happened, Sealed, StepOutcome};
@@ -15,8 +16,8 @@ use crate::flow::{CONCURRENCY_MAX, Gated, Pace, Paced, Priority, RATE_MAX, RATE_
 use crate::gate::TEXT_MAX;
 use crate::gate::rate::Reservation;
 use crate::id::{
-    BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, NameError, Nonce, QueueName,
-    StepName, WorkerName, WorkflowName,
+    BlobId, EventId, EventName, ExecutionId, Fingerprint, Incarnation, LeaseId, NameError, Nonce,
+    OperationId, QueueName, StepName, WorkerName, WorkflowName,
 };
 use crate::lane::Lane;
 use crate::limits::{
@@ -225,7 +226,7 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
             policy: ParentClosePolicy::RequestCancel,
             left: false,
         },
-        Happened::Reopened { name: step("render") },
+        Happened::Reopened { name: step("render"), by: None },
         Happened::Captured { name: step("now"), value: json("1.0") },
         Happened::Until { name: step("nap"), until: later(now, 60) },
         Happened::Event {
@@ -237,9 +238,15 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
         Happened::Waited { name: step("late"), event: None },
         Happened::EventsCleared { name: event("paid"), count: 3 },
         Happened::Patches { names: vec!["faster".to_owned(), "ä b".to_owned()] },
-        Happened::Note { kind: "paused".to_owned(), name: None },
+        Happened::Note { kind: "paused".to_owned(), name: None, by: Some(Box::new(by())) },
     ];
     others.into_iter().chain(ends).map(|what| Entry { at: now, what }).collect()
+}
+
+/// An operator whose names are at their maximum.
+pub fn by() -> By {
+    let page = PageOf { operation: name(OperationId::parse("o".repeat(EVENT_ID_MAX))), number: u64::MAX };
+    By { caller: Some(Caller::new(&"c".repeat(CALLER_BYTES_MAX))), page: Some(page) }
 }
 
 /// A parent that has this execution as a step in a fan-out.

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by::By;
 use crate::duration::Millis;
 use crate::execution::Execution;
 use crate::failure::Failure;
@@ -29,6 +30,8 @@ pub use name::{
 pub const JOIN_MAX: u16 = 100;
 /// The kind of the note that follows the entries which a rerun kept from the run before.
 pub const RESTARTED: &str = "restarted";
+/// The kind of the note about an operator's end of an execution.
+pub const TERMINATED: &str = "terminated";
 /// The kind of the note about an operator's resume.
 pub const RESUMED: &str = "resumed";
 /// The kind of the note with which a run starts that is a retry of the run before.
@@ -185,6 +188,9 @@ pub enum Happened {
     Reopened {
         #[serde(rename = "n")]
         name: StepName,
+        /// Who.
+        #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+        by: Option<Box<By>>,
     },
     /// A captured value: the time, an id, or the value of a closure.
     #[serde(rename = "c")]
@@ -253,6 +259,9 @@ pub enum Happened {
         /// The step it concerns.
         #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
         name: Option<StepName>,
+        /// Whose call it was, if it was an operator's.
+        #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+        by: Option<Box<By>>,
     },
 }
 
@@ -389,6 +398,12 @@ impl Happened {
 }
 
 impl Entry {
+    /// The operator's call that it records, if it records one.
+    pub fn by(&self) -> Option<&By> {
+        let (Happened::Reopened { by, .. } | Happened::Note { by, .. }) = &self.what else { return None };
+        by.as_deref()
+    }
+
     /// Whether it is the event with this id.
     pub fn is_event(&self, event: &EventId) -> bool {
         matches!(&self.what, Happened::Event { id: Some(id), .. } if id == event)
@@ -455,7 +470,7 @@ pub fn open_steps(entries: &[Entry]) -> Vec<&Entry> {
             Happened::Remote { name } | Happened::Child { name, .. } => {
                 open.insert(name, entry);
             }
-            Happened::Step { name, .. } | Happened::Reopened { name } => {
+            Happened::Step { name, .. } | Happened::Reopened { name, .. } => {
                 open.remove(name);
             }
             Happened::Attempt { .. }

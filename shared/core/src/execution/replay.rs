@@ -277,7 +277,7 @@ impl Replay {
                 self.events.entry(name.clone()).or_default().add(entry, event);
                 return;
             }
-            Happened::Note { kind, name } => {
+            Happened::Note { kind, name, .. } => {
                 if kind == RESUMED {
                     self.name_states.values_mut().for_each(|name_state| name_state.start_afresh(entry.at));
                 }
@@ -289,7 +289,7 @@ impl Replay {
             }
             Happened::EventsCleared { name, count } => self.clear_events(name, *count),
             Happened::Patches { names } => self.patches = Some(names.clone()),
-            Happened::Reopened { name } => {
+            Happened::Reopened { name, .. } => {
                 *self.reopened.entry(name.clone()).or_default() += 1;
                 self.name_states.remove(name);
                 self.order.forget(name);

@@ -304,7 +304,7 @@ const NEXT_START_BYTES: usize = 60;
 const DETAILS_NAME_BYTES: usize = 9;
 
 /// What is cut until the record is within its byte budget, in this order.
-const CUTS: [fn(&mut Task); 14] = [
+const CUTS: [fn(&mut Task); 15] = [
     |task| cut_history(task, 60),
     |task| cut_history(task, 20),
     |task| cut_history(task, 0),
@@ -320,6 +320,7 @@ const CUTS: [fn(&mut Task); 14] = [
     |task| task.progress = None,
     |task| task.history.iter_mut().for_each(|past| past.claimed_at = None),
     |task| task.trace = None,
+    |task| task.by = None,
 ];
 
 /// Cuts texts that only people read until the record is within its byte budget. Details are dropped only after the task

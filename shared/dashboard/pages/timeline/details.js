@@ -5,7 +5,7 @@ import { badge, facts, h, link, replace, table } from '../dom.js';
 import { payload } from '../payload.js';
 import { problem } from '../problem.js';
 import { at, length, millis, near } from '../time.js';
-import { errorText } from '../words.js';
+import { errorText, who } from '../words.js';
 
 /** How many entries of a lane are shown, around the chosen one. */
 const SHOWN = 50;
@@ -20,6 +20,7 @@ export function inWords(entry) {
   if (entry.attempts > 1) parts.push(`(${entry.attempts} attempts)`);
   if (entry.count) parts.push(`× ${entry.count}`);
   if (entry.worker) parts.push(`by ${entry.worker}`);
+  if (entry.by) parts.push(`by ${who(entry.by)}`);
   if (entry.error) parts.push(`– ${errorText(entry.error)}`);
   if (entry.step_error !== undefined) parts.push(`– ${JSON.stringify(entry.step_error).slice(0, 200)}`);
   return parts.join(' ');

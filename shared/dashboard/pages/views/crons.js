@@ -8,6 +8,7 @@ import { PAGE, pages } from '../lists.js';
 import { payload } from '../payload.js';
 import { refused } from '../problem.js';
 import { at, both, near } from '../time.js';
+import { who } from '../words.js';
 
 const EXAMPLE = ['cron', 'create', '--id', 'nightly', '--cron', '0 3 * * *', '--time-zone', 'Europe/Berlin', '--task', '{"queue": "reports", "kind": "daily"}'];
 
@@ -42,6 +43,7 @@ function one(page) {
         ['Paused', both(cron.paused_at)],
         ['Finished', both(cron.finished_at)],
         ['Created', both(cron.created_at)],
+        ['Changed by', who(cron.by)],
         ['While a run is open', cron.overlap.replaceAll('_', ' ')],
         ['Missed occurrences', cron.missed.replaceAll('_', ' ')],
         ['Jitter', cron.jitter],

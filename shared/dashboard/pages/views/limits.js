@@ -8,6 +8,7 @@ import { metrics } from '../metrics.js';
 import { textField } from '../payload.js';
 import { refused } from '../problem.js';
 import { near } from '../time.js';
+import { who } from '../words.js';
 
 const LIMIT_MAX = 1000;
 
@@ -80,7 +81,7 @@ function one(page) {
     const { limit } = data;
     const record = { ...limit, id: key };
     replace(state, facts([
-      ['Limit', limit.limit === undefined ? 'nothing has asked for one lately' : `${limit.limit}${limit.pinned ? ', set by an operator' : ''}`],
+      ['Limit', limit.limit === undefined ? 'nothing has asked for one lately' : `${limit.limit}${limit.pinned ? `, set by ${who(limit.pinned_by) ?? 'an operator'}` : ''}`],
       ['Running', String(limit.taken)],
       ['Waiting', limit.more ? `more than ${limit.waiting}` : String(limit.waiting)],
       ...pace(limit.rate),

@@ -8,6 +8,7 @@ import { PAGE, pages } from '../lists.js';
 import { payload } from '../payload.js';
 import { refused } from '../problem.js';
 import { both, near } from '../time.js';
+import { who } from '../words.js';
 
 const what = (one) => `${one.action.replaceAll('_', ' ')}${one.dry_run ? ' (only counts)' : ''}`;
 const refusals = (one) => Object.entries(one.refused ?? {}).map(([code, count]) => `${count} ${code}`).join(', ');
@@ -36,12 +37,12 @@ function one(page) {
   const draw = (data) => {
     if (refused(page.root, data, h('p', {}, link(['operations'], 'All operations')))) return;
     const { operation } = data;
-    const isRunning = operation.status === 'running';
+    const isRunning = operation.status === 'running' || operation.status === 'stopping';
     replace(page.root,
       h('div', { class: 'state' },
         h('p', { role: 'status' }, badge(operation.status), ` ${what(operation)}: ${operation.matched} found, ${operation.changed} changed.`, isRunning ? [' ', h('progress', { 'aria-label': 'Under way' })] : null),
         operation.message ? h('p', { class: 'error' }, operation.message) : null,
-        facts([['Left as they were', String(operation.unchanged)], ['Refused', refusals(operation)], ['Asked for', both(operation.created_at)], ['Ended', both(operation.ended_at)]])),
+        facts([['Left as they were', String(operation.unchanged)], ['Refused', refusals(operation)], ['Asked for', both(operation.created_at)], ['Asked for by', who(operation.by)], ['Stopped by', who(operation.stopped_by)], ['Ended', both(operation.ended_at)]])),
       section('Calls', panel('operation', operation, refresh)),
       section('What was asked for', payload('Executions', operation.executions, operation.id), payload('Tasks', operation.tasks, operation.id), payload('Event', operation.event, operation.id)),
       section('In a shell', h('p', {}, command(commands.showOperation(operation.id)))));

@@ -6,6 +6,7 @@ import { commands } from '../commands.js';
 import { badge, empty, facts, h, link, replace, section } from '../dom.js';
 import { refused } from '../problem.js';
 import { both } from '../time.js';
+import { who } from '../words.js';
 
 /** Of how many queues the oldest task is asked for. */
 const ASKED = 50;
@@ -28,7 +29,7 @@ export function show(page) {
 
   function one(queue) {
     return section(queue.name,
-      queue.paused ? h('p', {}, badge('paused'), ' Its tasks aren’t given to workers.') : null,
+      queue.paused ? h('p', {}, badge('paused'), ` Its tasks aren’t given to workers.${queue.by ? ` Paused by ${who(queue.by)}.` : ''}`) : null,
       facts([
         ['Waiting for a worker', h('a', { href: `#/tasks?status=pending&queue=${encodeURIComponent(queue.name)}` }, String(queue.depth))],
         ['With workers', h('a', { href: `#/tasks?status=running&queue=${encodeURIComponent(queue.name)}` }, String(queue.in_flight))],

@@ -8,7 +8,7 @@ import { payload } from '../payload.js';
 import { problem, refused } from '../problem.js';
 import { both, length, millis } from '../time.js';
 import { attempts } from '../timeline/details.js';
-import { next, reason, retries, timeouts } from '../words.js';
+import { next, reason, retries, timeouts, who } from '../words.js';
 import { deadline, labels } from './execution.js';
 import { keyLink } from './limits.js';
 
@@ -53,6 +53,7 @@ function state(task) {
       ['Scheduled', both(task.created_at)],
       ['Available', isLive ? both(task.available_at) : null],
       ['Ended', both(task.ended_at)],
+      ['Operated by', who(task.by)],
       ['Took', task.ended_at ? length(millis(task.ended_at) - millis(task.created_at)) : null],
       ['Deadline', isLive ? deadline(task.deadline_at) : both(task.deadline_at)],
       ['A worker must claim it by', deadline(task.schedule_to_start_at)],

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
+use tickover_core::by::By;
 use tickover_core::due::Due;
 use tickover_core::flow::Priority;
 use tickover_core::id::{
@@ -34,6 +35,8 @@ struct QueueRow {
     ver: u64,
     non: Nonce,
     paused: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<By>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     parked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +90,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         ver: record.version,
         non: record.nonce,
         paused: record.paused,
+        by: record.by.clone(),
         parked: record.parked,
         resuming: record.resuming.as_ref().map(ResumingRow::of),
         marks: record.marks.clone(),
@@ -111,13 +115,13 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
     let due = read_due(&item, &format!("queue {name}"))?;
     let row: QueueRow =
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
-    let QueueRow { ver: version, non: nonce, paused, parked, resuming, marks, .. } = row;
+    let QueueRow { ver: version, non: nonce, paused, by, parked, resuming, marks, .. } = row;
     let resuming = resuming.zip(due).map(|(row, due)| row.read(due));
     let (workflows, provides) = (row.flows, row.provides);
     let unreadable = |_| corrupt(format!("the kinds of queue {name} aren't of their own format"));
     let kinds = row.kinds.map(|text| serde_json::from_str(&text).map_err(unreadable)).transpose()?;
     let kinds = kinds.unwrap_or_default();
-    Ok(QueueRecord { name, version, nonce, paused, parked, resuming, marks, workflows, provides, kinds })
+    Ok(QueueRecord { name, version, nonce, paused, by, parked, resuming, marks, workflows, provides, kinds })
 }
 
 /// The defaults of the kinds as one text: as nested attributes they would take twice the room.

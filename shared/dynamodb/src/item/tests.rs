@@ -32,7 +32,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_999_999_999_999);
 
 fn decided(task: Option<&Task>, command: &Command, now: Timestamp) -> Task {
     let limits = Limits::default();
-    let context = Context { now, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
+    let context = Context { now, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits, by: None };
     let decision = decide(task, command, &context);
     decision.outcome.unwrap_or_else(|refusal| panic!("{command:?}: {refusal:?}")).0
 }
@@ -235,7 +235,7 @@ fn lease_of(attempt: u8) -> LeaseId {
 /// The task with every field.
 fn largest_task(largest: Schedule) -> Task {
     let limits = Limits::default();
-    let context = Context { now: NOW, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits };
+    let context = Context { now: NOW, nonce: Nonce::from_bytes([0xff; 8]), limits: &limits, by: None };
     let decision = decide(None, &Command::Schedule(Box::new(largest)), &context);
     assert_eq!(decision.reply(), Ok(&Reply::Scheduled { existed: false }));
     decision.outcome.unwrap().0

@@ -26,7 +26,7 @@ async fn a_segment_is_one_text_with_an_end() {
     let (store, script) = store([Answer::Done(json!({}))]);
     let mark = Nonce::from_bytes([2; 8]);
     let key = SegmentKey { incarnation: INCARNATION, run: 1, number: 3, mark };
-    let what = Happened::Note { kind: "paused".to_owned(), name: None };
+    let what = Happened::Note { kind: "paused".to_owned(), name: None, by: None };
     let segment =
         Segment { before: Some(mark), entries: vec![Entry { at: Timestamp::EPOCH, what }], end: None };
     store.put_segment(&id(), &key, &segment, Timestamp::from_millis(1_500)).await.unwrap();

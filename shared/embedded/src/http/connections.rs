@@ -17,6 +17,9 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tickover_api::Problem;
+use tickover_api::audit::Identity;
+use tickover_core::by::Caller;
+use tickover_service::config::LOCAL;
 use tickover_service::waits;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -162,11 +165,20 @@ impl Server {
         let until = Instant::now() + self.bounds.body;
         // Until the answer: the body stays in memory while the request is handled.
         let _reserved = self.memory.reserve(&body.size_hint(), until).await?;
+        let mut parts = parts;
+        parts.extensions.insert(identity(peer));
         let (request, late) = Timed::request(Request::from_parts(parts, body), until, &place.connection);
         let routed = self.router.clone().oneshot(request.map(Body::new)).await;
         let response = routed.unwrap_or_else(|never| match never {});
         if late.load(Ordering::Relaxed) { Err(too_slow()) } else { Ok(response) }
     }
+}
+
+/// Who a caller is: the machine is all that is known.
+fn identity(peer: IpAddr) -> Identity {
+    let peer = peer.to_canonical();
+    let name = if peer.is_loopback() { LOCAL.to_owned() } else { peer.to_string() };
+    Identity { caller: Caller::new(&name), client: None }
 }
 
 /// An answer after which the connection closes: because the rest of a refused body would have to be read, or because another

@@ -2,13 +2,19 @@
 
 use async_trait::async_trait;
 use tickover_api::calls::{self, executions};
-use tickover_api::{Answer, Problem};
+use tickover_api::{Answer, Problem, audit};
+#[cfg(any(feature = "aws", feature = "lambda"))]
+use tickover_core::by::By;
 use tickover_core::duration::Millis;
 use tickover_core::id::ExecutionId;
+#[cfg(any(feature = "aws", feature = "lambda"))]
+use tickover_service::config::ProcessEnvironment;
 use tickover_service::to_end::to_end;
 use tickover_service::transact::Prepared;
 use tickover_service::{Service, ServiceError};
 
+#[cfg(any(feature = "aws", feature = "lambda"))]
+use super::Client;
 use super::ClientError;
 use super::call::{Call, Route, Transport};
 
@@ -115,7 +121,11 @@ impl Transport for Direct {
         // Of a claim whose caller has gone, nobody would get the tasks.
         let ends = call.changes && !matches!(call.route, Route::Claim(_));
         let service = self.service.clone();
-        let answer = async move { Self::answer(&service, &call).await };
+        let answer = async move {
+            let (method, path) = call.route.address();
+            let answer = Box::pin(Self::answer(&service, &call));
+            audit::direct(&service, method, &path, answer).await
+        };
         let answer = if ends { to_end(answer).await } else { answer.await };
         Ok(answer?.text().into())
     }
@@ -133,6 +143,12 @@ impl Transport for Direct {
     async fn sleep(&self, span: Millis) {
         self.service.clock().sleep_until(self.service.now().plus(span)).await;
     }
+}
+
+/// A client whose operators' calls are those of this process.
+#[cfg(any(feature = "aws", feature = "lambda"))]
+pub(crate) fn of_process(service: Service) -> Client {
+    service.called_by(By::caller(ProcessEnvironment::from_env().caller())).into()
 }
 
 impl From<ServiceError> for ClientError {

@@ -5,11 +5,11 @@
 mod gateway;
 mod host;
 mod relay;
-mod route;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 use tickover_core::duration::Millis;
@@ -210,6 +210,7 @@ impl Http {
 
     async fn send_once(&self, call: &Call) -> Result<Vec<u8>, ClientError> {
         let (method, path) = call.route.address();
+        let method = Method::try_from(method).map_err(|problem| ClientError::invalid("method", problem))?;
         let mut url = self.address(&path);
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);

@@ -266,16 +266,20 @@ impl OperationHandle {
         let mut pause = LOOK_AFTER;
         loop {
             let operation = self.describe().await?;
-            if operation.status.known() != Some(OperationStatus::Running) {
-                return Ok(operation);
+            match operation.status.known() {
+                Some(OperationStatus::Running | OperationStatus::Stopping) => {}
+                Some(OperationStatus::Completed | OperationStatus::Stopped | OperationStatus::Failed)
+                | None => {
+                    return Ok(operation);
+                }
             }
             self.client.api.sleep(pause).await;
             pause = pause.saturating_mul(2).min(LOOK_AFTER_MAX);
         }
     }
 
-    /// Stops it: the page that is under way is its last one, and nothing is undone. Returns whether that changed
-    /// anything.
+    /// Stops it: the page that is under way is its last one, and nothing is undone. It is over once that page is counted,
+    /// see [`Self::ended`]. Returns whether that changed anything.
     pub async fn stop(&self) -> Result<bool, ClientError> {
         Ok(self.client.api.stop_operation(&self.id).await?.changed)
     }

@@ -68,7 +68,7 @@ fn happened(what: &Happened, from: Timestamp) -> String {
             let limit = expired.map(|expired| format!(" ({})", expired.kind.as_str())).unwrap_or_default();
             format!("step {name}: {}{limit}{}", step_outcome(outcome), times.unwrap_or_default())
         }
-        Happened::Reopened { name } => format!("step {name}: to run again"),
+        Happened::Reopened { name, .. } => format!("step {name}: to run again"),
         Happened::Captured { name, value } => format!("{name} = {}", shown(value)),
         Happened::Until { name, until } => format!("{name}: waits until {}", after(*until)),
         Happened::Fired { name } => format!("{name}: over"),
@@ -79,7 +79,7 @@ fn happened(what: &Happened, from: Timestamp) -> String {
         Happened::Waited { name, event: None } => format!("{name}: no event came in time"),
         Happened::EventsCleared { name, count } => format!("{count} events {name} thrown away"),
         Happened::Patches { names } => format!("patches: {}", names.join(", ")),
-        Happened::Note { kind, name } => match name {
+        Happened::Note { kind, name, .. } => match name {
             Some(name) => format!("{kind} ({name})"),
             None => kind.clone(),
         },

@@ -67,7 +67,9 @@ impl Driver {
                 { field::EXECUTION_ID } = %self.record.id, workflow = %self.record.workflow, step = %name,
                 "the code doesn't ask for a stored result: was it changed?"
             );
-            state.replay.push(now, Happened::Note { kind: DRIFT.to_owned(), name: Some(name.clone()) });
+            state
+                .replay
+                .push(now, Happened::Note { kind: DRIFT.to_owned(), name: Some(name.clone()), by: None });
         }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn retrace(
         Some(Payload::Blob(_)) | None => None,
     };
     let noted = journal.iter().filter_map(|entry| match &entry.what {
-        Happened::Note { kind, name: Some(name) } if kind == DRIFT => Some(name.clone()),
+        Happened::Note { kind, name: Some(name), .. } if kind == DRIFT => Some(name.clone()),
         _ => None,
     });
     let noted: HashSet<StepName> = noted.collect();

@@ -264,7 +264,7 @@ async fn charging_renamed_carefully(ctx: Ctx, (): ()) -> Result<u32> {
 
 fn drifted(what: &Happened) -> Option<&str> {
     match what {
-        Happened::Note { kind, name: Some(name) } if kind == "drift" => Some(name.as_str()),
+        Happened::Note { kind, name: Some(name), .. } if kind == "drift" => Some(name.as_str()),
         _ => None,
     }
 }

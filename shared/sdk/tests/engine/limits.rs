@@ -112,7 +112,7 @@ async fn the_items_of_a_paged_map_and_the_defaults_of_a_kind_are_not_at_a_key_of
     let policies = Policies { flow, ..Policies::default() };
     let (queue, kind) =
         (QueueName::parse(tickover::DEFAULT_QUEUE).unwrap(), TaskKind::parse("charge").unwrap());
-    let defaults = KindDefaults { given: Json::string(""), policies };
+    let defaults = KindDefaults { given: Json::string(""), policies, by: None };
     let client = tickover::Client::from(scene.service.clone());
     let items = client.start(&own_key_of_items, ()).id("items").concurrency("customer-7", 1);
     // One that waits for itself then ends too, with another message.

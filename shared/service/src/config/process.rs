@@ -1,6 +1,11 @@
 //! The environment of a worker's or a local system's process.
 
+use tickover_core::by::Caller;
+
 use super::{CALLBACK_URL, NONE, QUEUES, Reader, TABLE, TIMERS, TRACE};
+
+/// Who makes a call of which only the machine is known.
+pub const LOCAL: &str = "local";
 
 /// Where a worker's process runs, and the settings of a local system: all of it is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,6 +13,10 @@ use super::{CALLBACK_URL, NONE, QUEUES, Reader, TABLE, TIMERS, TRACE};
 pub struct ProcessEnvironment {
     /// Whether `AWS_LAMBDA_RUNTIME_API` is set, which Lambda does.
     pub in_lambda: bool,
+    /// `AWS_LAMBDA_FUNCTION_NAME`: the function, inside Lambda.
+    pub function: Option<String>,
+    /// `USER`, or on other systems `LOGNAME` or `USERNAME`: whose process it is.
+    pub user: Option<String>,
     /// Whether `TICKOVER_TABLE`, `TICKOVER_QUEUES` or `TICKOVER_TIMERS` is set: then a [`Config`](super::Config) must be read, and
     /// nothing is local. If only one of them decided, a deployment that lacks that one would start a local system.
     pub on_aws: bool,
@@ -51,6 +60,8 @@ impl ProcessEnvironment {
         let reader = Reader { lookup, problems: vec![] };
         Self {
             in_lambda: reader.optional("AWS_LAMBDA_RUNTIME_API").is_some(),
+            function: reader.optional("AWS_LAMBDA_FUNCTION_NAME"),
+            user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| reader.optional(name)),
             on_aws: [TABLE, QUEUES, TIMERS].into_iter().any(|name| reader.optional(name).is_some()),
             system: reader.optional("TICKOVER_SYSTEM"),
             data: reader.optional("TICKOVER_DATA"),
@@ -61,6 +72,15 @@ impl ProcessEnvironment {
             carry_trace: reader.optional(TRACE).is_some_and(|mode| mode == "carry"),
             no_color: reader.optional("NO_COLOR").is_some(),
             endpoint: reader.optional("TICKOVER_ENDPOINT"),
+        }
+    }
+
+    /// Who makes the calls of a client in this process: the function, or the user of the operating system.
+    pub fn caller(&self) -> Caller {
+        match (&self.function, &self.user) {
+            (Some(function), _) => Caller::new(&format!("function/{function}")),
+            (None, Some(user)) => Caller::new(&format!("user/{user}")),
+            (None, None) => Caller::new(LOCAL),
         }
     }
 }

@@ -22,11 +22,11 @@ impl Service {
     pub(super) async fn command_cron(
         &self,
         id: &CronId,
-        command: &Command,
+        command: Command,
     ) -> Result<(Cron, Reply), ServiceError> {
-        let mut tries = Tries::default();
+        let (command, mut tries) = (self.operated(command), Tries::default());
         loop {
-            let (record, reply) = self.drive(id, Known::Unread, command).await?.outcome?;
+            let (record, reply) = self.drive(id, Known::Unread, &command).await?.outcome?;
             let starts = match reply {
                 // Nothing was recorded by this call.
                 Reply::Created { .. } => false,

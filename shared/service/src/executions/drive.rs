@@ -2,12 +2,12 @@
 
 use tickover_core::decision::{Change, Write};
 use tickover_core::duration::Millis;
-use tickover_core::execution::{Command, Decision, Execution, ExecutionState};
+use tickover_core::execution::{Command, Decision, Execution, ExecutionState, Reply};
 use tickover_core::id::ExecutionId;
 use tickover_core::time::Timestamp;
 
 use super::close::Share;
-use crate::drive::Known;
+use crate::drive::{Drive, Known};
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::telemetry::field;
@@ -26,12 +26,26 @@ impl Service {
         known: Known<Execution>,
         command: &Command,
     ) -> Result<Decision, ServiceError> {
-        let stop_at = self.now().plus(CALLER_WAITS);
-        // Boxed, because the future of each caller would contain all of this, though it mostly waits for one answer.
-        let decision = Box::pin(self.drive(id, known, command)).await?;
         // Without a timers queue, a turn's hint is the message that continues a close. If it was received before, the
         // process that closed the execution may have died.
         let continues = matches!(command, Command::StartTurn(start) if start.again || !self.has_timers());
+        self.drive_to_close(id, known, command, continues).await
+    }
+
+    /// The same for any form of a command. With `continues`, a close that was in progress is finished too.
+    pub(super) async fn drive_to_close<C>(
+        &self,
+        id: &ExecutionId,
+        known: Known<Execution>,
+        command: &C,
+        continues: bool,
+    ) -> Result<Decision, ServiceError>
+    where
+        C: Drive<Record = Execution, Reply = Reply, Id = ExecutionId> + Send,
+    {
+        let stop_at = self.now().plus(CALLER_WAITS);
+        // Boxed, because the future of each caller would contain all of this, though it mostly waits for one answer.
+        let decision = Box::pin(self.drive(id, known, command)).await?;
         if !closes(&decision) && !continues {
             return Ok(decision);
         }

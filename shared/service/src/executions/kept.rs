@@ -45,7 +45,7 @@ pub(super) const fn step_of(entry: &Entry) -> Option<&StepName> {
         | Happened::Remote { name }
         | Happened::Child { name, .. }
         | Happened::Step { name, .. }
-        | Happened::Reopened { name } => Some(name),
+        | Happened::Reopened { name, .. } => Some(name),
         Happened::Captured { .. }
         | Happened::Until { .. }
         | Happened::Fired { .. }
@@ -118,7 +118,7 @@ impl<'a> LastRun<'a> {
         for entry in journal {
             if let Happened::Step { name, .. } = &entry.what {
                 ends.insert(name, entry);
-            } else if let Happened::Reopened { name } = &entry.what {
+            } else if let Happened::Reopened { name, .. } = &entry.what {
                 ends.remove(name);
             } else if let Happened::Fired { name } | Happened::Waited { name, .. } = &entry.what {
                 over.insert(name);

@@ -13,7 +13,7 @@ use super::close::Share;
 use super::drive::is_closing;
 use super::kept::{RUN_WAS_UNDONE, is_failure, is_undoing, preserved, step_of, was_undone};
 use crate::drive::Known;
-use crate::drive::ended_by::EndedBy;
+use crate::drive::operated::Operated;
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::tasks::operate::CancelReply;
@@ -28,17 +28,17 @@ impl Service {
     /// Asks an execution to end: its code stops at its next step, and its undo steps run. If no code runs and nothing has to
     /// be undone, it ends at once.
     pub async fn cancel_execution(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
-        self.end(id, &Command::Cancel).await
+        self.end(id, Command::Cancel).await
     }
 
     pub async fn terminate(&self, id: &ExecutionId) -> Result<(Execution, CancelReply), ServiceError> {
-        self.end(id, &Command::Terminate).await
+        self.end(id, Command::Terminate).await
     }
 
     async fn end(
         &self,
         id: &ExecutionId,
-        command: &Command,
+        command: Command,
     ) -> Result<(Execution, CancelReply), ServiceError> {
         let found = self.load_execution(id).await?;
         if let Some(execution) = &found
@@ -66,7 +66,7 @@ impl Service {
     /// Pauses an execution: it starts nothing new, but its deadlines keep running. Returns whether that changed
     /// anything.
     pub async fn pause(&self, id: &ExecutionId) -> Result<(Execution, bool), ServiceError> {
-        self.change(id, &Command::Pause).await
+        self.change(id, Command::Pause).await
     }
 
     /// Resumes a paused execution, with its remote steps. Returns whether that changed anything.
@@ -75,7 +75,7 @@ impl Service {
         if let Some(paused) = self.load_execution(id).await?.filter(|execution| execution.paused) {
             self.hold_steps(&paused).await?;
         }
-        let (execution, changed) = self.change(id, &Command::Resume).await?;
+        let (execution, changed) = self.change(id, Command::Resume).await?;
         // Also if nothing has changed: this may be the same call, repeated.
         self.unpark_steps(&execution).await?;
         if let Some((gate, _)) = execution.waiting().item(self.now()) {
@@ -94,10 +94,10 @@ impl Service {
     pub(crate) async fn restart_of(
         &self,
         id: &ExecutionId,
-        by: Option<Timestamp>,
+        ended_by: Option<Timestamp>,
     ) -> Result<Execution, ServiceError> {
         let command = Command::Restart(Rerun { preserved: vec![], is_same_work: false });
-        self.reopen(id, Known::Unread, EndedBy { command, by }).await
+        self.reopen(id, Known::Unread, self.operated(command).if_ended_by(ended_by)).await
     }
 
     /// The same, with the results of the last run except those of these steps and of all steps that failed; without
@@ -117,7 +117,7 @@ impl Service {
         id: &ExecutionId,
         steps: &[StepName],
         preserve: bool,
-        by: Option<Timestamp>,
+        ended_by: Option<Timestamp>,
     ) -> Result<Execution, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
         let journal = self.journal_of(&execution).await?;
@@ -132,7 +132,8 @@ impl Service {
         let is_same_work = preserve && steps.is_empty();
         let preserved = preserved(&journal, steps, preserve);
         let command = Command::Restart(Rerun { preserved, is_same_work });
-        self.reopen(id, Known::Record(Box::new(execution)), EndedBy { command, by }).await
+        let command = self.operated(command).if_ended_by(ended_by);
+        self.reopen(id, Known::Record(Box::new(execution)), command).await
     }
 
     /// Runs a step again in the same run, after the execution failed because of it.
@@ -145,7 +146,7 @@ impl Service {
         &self,
         id: &ExecutionId,
         name: StepName,
-        by: Option<Timestamp>,
+        ended_by: Option<Timestamp>,
     ) -> Result<Execution, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
         let journal = self.journal_of(&execution).await?;
@@ -158,7 +159,8 @@ impl Service {
             return Err(Reject::field("step", RUN_WAS_UNDONE).into());
         }
         let record = Known::Record(Box::new(execution));
-        self.reopen(id, record, EndedBy { command: Command::RetryStep { name }, by }).await
+        let command = self.operated(Command::RetryStep { name }).if_ended_by(ended_by);
+        self.reopen(id, record, command).await
     }
 
     /// Continues an execution that may have ended. If needed, the retention of its segments and payloads is first
@@ -167,7 +169,7 @@ impl Service {
         &self,
         id: &ExecutionId,
         mut known: Known<Execution>,
-        command: EndedBy<Command>,
+        command: Operated<Command>,
     ) -> Result<Execution, ServiceError> {
         let stop_at = self.now().plus(REOPENED_WITHIN);
         if let Known::Unread = known
@@ -197,7 +199,7 @@ impl Service {
         }
     }
 
-    async fn change(&self, id: &ExecutionId, command: &Command) -> Result<(Execution, bool), ServiceError> {
+    async fn change(&self, id: &ExecutionId, command: Command) -> Result<(Execution, bool), ServiceError> {
         self.change_known(id, Known::Unread, command).await
     }
 
@@ -205,9 +207,10 @@ impl Service {
         &self,
         id: &ExecutionId,
         known: Known<Execution>,
-        command: &Command,
+        command: Command,
     ) -> Result<(Execution, bool), ServiceError> {
-        let (execution, reply) = self.drive_execution(id, known, command).await?.outcome?;
+        let command = self.operated(command);
+        let (execution, reply) = self.drive_to_close(id, known, &command, false).await?.outcome?;
         Ok((execution, reply != Reply::Changed { changed: false }))
     }
 }

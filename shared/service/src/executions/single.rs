@@ -166,7 +166,7 @@ impl Service {
         if let Some(debounce) = &request.flow.debounce {
             request.delay = debounce.wait;
         }
-        let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
+        let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits, by: None };
         let owner = (Owner::Execution(own.0.clone()), own.1);
         let record = key_record(key, owner, context.now.plus(request.delay), &context);
         if !self.put_key(record, replaces).await? {

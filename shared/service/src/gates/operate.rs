@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU16;
 
+use tickover_core::by::By;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::flow::{Gated, Pace};
 use tickover_core::gate::{self, Waiter};
@@ -26,6 +27,8 @@ pub struct LimitView {
     pub limit: Option<NonZeroU16>,
     /// Whether an operator has set it.
     pub pinned: bool,
+    /// Who has.
+    pub pinned_by: Option<By>,
     pub holders: Vec<LimitHolder>,
     /// The first that wait, in their order.
     pub waiting: Vec<Owner>,
@@ -148,6 +151,7 @@ impl Service {
             more: waiting.len() >= COUNTED_MAX,
             waiting: waiting.into_iter().map(|one| one.owner).collect(),
             rate: gate.pace.zip(gate::next_start(&gate, now)),
+            pinned_by: gate.pinned_by,
             key: gate.text,
         }))
     }

@@ -27,13 +27,14 @@ impl Service {
         details: &Details,
         counts: &mut Counts,
     ) -> Result<(), ServiceError> {
+        let service = &self.clone().called_by(operation.by_page());
         let results: Vec<Result<bool, ServiceError>> = match records {
             Records::Executions(executions) => {
-                let act = |execution| Box::pin(self.act_on_execution(execution, operation, details));
+                let act = |execution| Box::pin(service.act_on_execution(execution, operation, details));
                 stream::iter(executions).map(act).buffer_unordered(AT_ONCE).collect().await
             }
             Records::Tasks(tasks) => {
-                let act = |task| Box::pin(self.act_on_task(task, operation));
+                let act = |task| Box::pin(service.act_on_task(task, operation));
                 stream::iter(tasks).map(act).buffer_unordered(AT_ONCE).collect().await
             }
         };
@@ -60,8 +61,19 @@ impl Service {
         Ok(())
     }
 
-    /// Returns whether that changed anything.
+    /// Returns whether that changed anything, now or when this page was carried out before.
     async fn act_on_execution(
+        &self,
+        execution: Execution,
+        operation: &Operation,
+        details: &Details,
+    ) -> Result<bool, ServiceError> {
+        let was_changed = operation.has_changed_execution(&execution);
+        let changed = self.change_execution(execution, operation, details).await;
+        or_before(changed, was_changed)
+    }
+
+    async fn change_execution(
         &self,
         execution: Execution,
         operation: &Operation,
@@ -122,7 +134,13 @@ impl Service {
         }
     }
 
+    /// As [`Self::act_on_execution`].
     async fn act_on_task(&self, task: Task, operation: &Operation) -> Result<bool, ServiceError> {
+        let was_changed = operation.has_changed_task(&task);
+        or_before(self.change_task(task, operation).await, was_changed)
+    }
+
+    async fn change_task(&self, task: Task, operation: &Operation) -> Result<bool, ServiceError> {
         let asked_at = operation.created_at;
         if task.created_at > asked_at {
             return Ok(false);
@@ -145,6 +163,15 @@ impl Service {
             Action::Terminate => Ok(has_changed(self.cancel(&task.id, true).await?.1)),
             Action::RetryStep | Action::Restart | Action::SendEvent => Ok(false),
         }
+    }
+}
+
+/// What became of a record that this page may have changed before. If it changed afterwards, the action is refused.
+fn or_before(changed: Result<bool, ServiceError>, was_changed: bool) -> Result<bool, ServiceError> {
+    match changed {
+        Ok(changed) => Ok(changed || was_changed),
+        Err(ServiceError::Rejected(_)) if was_changed => Ok(true),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Operations over executions and tasks in memory: what each changes, and what is left of it when its process dies.
 
 mod actions;
+mod by;
 mod crashes;
 mod record;
 mod selection;
@@ -158,6 +159,14 @@ impl Scene {
 
     async fn task(&self, called: &str) -> Task {
         self.service.describe(&task_id(called)).await.unwrap().task
+    }
+
+    async fn count_of_tasks(&self, names: &[String], status: Status) -> u64 {
+        let mut count = 0;
+        for name in names {
+            count += u64::from(self.task(name).await.status() == status);
+        }
+        count
     }
 
     /// How many runs the executions have had in all, each of which has had `least` or more.

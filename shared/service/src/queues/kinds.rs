@@ -13,14 +13,15 @@ use crate::service::Service;
 impl Service {
     /// Sets the defaults of a kind on a queue. They count for tasks that are scheduled afterwards: in this process at
     /// once, in others within 5 s, or within a minute if the queue had no defaults before. All kinds of a queue take at most
-    /// [`KINDS_BYTES_MAX`](kind::KINDS_BYTES_MAX) bytes together.
+    /// [`KINDS_BYTES_MAX`](kind::KINDS_BYTES_MAX) bytes together. Returns them as they are stored.
     pub async fn set_kind(
         &self,
         queue: &QueueName,
         kind: &TaskKind,
         defaults: KindDefaults,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<KindDefaults, ServiceError> {
         self.open_queue(queue).await?;
+        let defaults = KindDefaults { by: self.by.as_deref().cloned().map(Box::new), ..defaults };
         let with = |record: &QueueRecord| {
             let mut kinds = record.kinds.clone();
             kinds.insert(kind.clone(), defaults.clone());
@@ -29,17 +30,19 @@ impl Service {
         let known = self.fresh_record(queue).await?;
         let blank = QueueRecord::new(queue.clone(), self.new_nonce());
         kind::check(&with(known.as_ref().unwrap_or(&blank)))?;
-        let is_set = |record: &QueueRecord| record.kinds.get(kind) == Some(&defaults);
+        let is_set =
+            |record: &QueueRecord| record.kinds.get(kind).is_some_and(|known| known.given == defaults.given);
         let change = |record: &QueueRecord| {
             // If another process has used up the room meanwhile, nothing is written.
             let kinds = with(record);
             (!is_set(record) && kind::check(&kinds).is_ok()).then(|| QueueRecord { kinds, ..record.clone() })
         };
-        if self.write_queue(queue, change).await?.is_none() {
-            let record = self.record(queue).await?.unwrap_or(blank);
-            kind::check(&with(&record))?;
+        if self.write_queue(queue, change).await?.is_some() {
+            return Ok(defaults);
         }
-        Ok(())
+        let record = self.record(queue).await?.unwrap_or(blank);
+        kind::check(&with(&record))?;
+        Ok(record.kinds.get(kind).cloned().unwrap_or(defaults))
     }
 
     /// The defaults of all kinds of a queue that have any.

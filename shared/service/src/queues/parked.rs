@@ -68,7 +68,11 @@ impl Service {
     /// Resumes a queue, and sends the hints of all parked records. The tick sends those that can't be sent now.
     pub(crate) async fn resume_queue(&self, queue: &QueueName) -> Result<(), ServiceError> {
         let (now, shards) = (self.now(), self.limits.due_shards);
-        let resumed = |record: &QueueRecord| record.resume(now, shards).or_else(|| record.restart_walks(now));
+        let by = || self.by.as_deref().cloned();
+        let resumed = |record: &QueueRecord| match record.resume(now, shards) {
+            Some(resumed) => Some(QueueRecord { by: by(), ..resumed }),
+            None => record.restart_walks(now),
+        };
         if let Some(record) = self.write_queue(queue, resumed).await? {
             self.send_walks(&record, now, BEGINS_AFTER, now.plus(OWN_WALK)).await;
             let looked = self.look_at_lines_of(queue, now.plus(OWN_WALK)).boxed().await;

@@ -5,7 +5,6 @@ use tickover_core::task::{Command, Reply, Task};
 use tickover_core::time::Timestamp;
 
 use crate::drive::Known;
-use crate::drive::ended_by::EndedBy;
 use crate::error::ServiceError;
 use crate::service::Service;
 
@@ -34,7 +33,8 @@ impl CancelReply {
 impl Service {
     /// Ends a task, or asks its worker to end it; with `force`, ends it at once.
     pub async fn cancel(&self, id: &TaskId, force: bool) -> Result<(Task, CancelReply), ServiceError> {
-        let (task, reply) = self.drive(id, Known::Unread, &Command::Cancel { force }).await?.outcome?;
+        let (task, reply) =
+            self.drive(id, Known::Unread, &self.operated(Command::Cancel { force })).await?.outcome?;
         let changed = reply == Reply::Cancel { changed: true };
         let reply = CancelReply::of(task.ended().is_some(), changed);
         Ok((task, reply))
@@ -47,8 +47,12 @@ impl Service {
     }
 
     /// The same for a task that had ended by then.
-    pub(crate) async fn retry_of(&self, id: &TaskId, by: Option<Timestamp>) -> Result<Task, ServiceError> {
-        let command = EndedBy { command: Command::Retry, by };
+    pub(crate) async fn retry_of(
+        &self,
+        id: &TaskId,
+        ended_by: Option<Timestamp>,
+    ) -> Result<Task, ServiceError> {
+        let command = self.operated(Command::Retry).if_ended_by(ended_by);
         Ok(self.drive(id, Known::Unread, &command).await?.outcome?.0)
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tickover_core::id::CronId;
 
+use super::ByView;
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{Cursor, Instant, Length, OpenCronStatus, OpenMissed, OpenOverlap, OpenRunState, Verbatim};
@@ -92,6 +93,9 @@ pub struct CronView {
     pub run_ids: String,
     /// Its last runs, oldest first.
     pub runs: Vec<RunView>,
+    /// Who has created or changed it last, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ByView>,
 }
 
 /// A run of a cron.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use tickover_core::id::{ExecutionId, Owner, TaskId};
 
+use super::ByView;
 use crate::{Instant, RatePeriod};
 
 /// A key's limit, who has its places, and who waits.
@@ -18,6 +19,9 @@ pub struct LimitView {
     pub limit: Option<u16>,
     /// Whether an operator has set the limit: then those of requests don't count.
     pub pinned: bool,
+    /// Who has, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned_by: Option<ByView>,
     /// How many places are taken.
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
     pub taken: usize,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tickover_core::id::OperationId;
 
+use super::ByView;
 use crate::verbatim::present;
 use crate::word::words;
 use crate::{Cursor, Instant, OpenAction, OpenOperationStatus, Verbatim};
@@ -14,6 +15,8 @@ words! {
     OperationStatus {
         /// Not all of its pages are done.
         Running = "running",
+        /// It was stopped, and its last page isn't counted yet.
+        Stopping = "stopping",
         /// All records were found and handled.
         Completed = "completed",
         /// It was stopped before its end.
@@ -24,7 +27,7 @@ words! {
 }
 
 /// An operation. Its counts are those of the pages that are done. If its process was cut off within a page, the page is
-/// done again: what had been changed then counts as unchanged, or no longer matches.
+/// done again: what had been changed counts as changed, as far as it still matches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct OperationView {
@@ -38,6 +41,12 @@ pub struct OperationView {
     pub status: OpenOperationStatus,
     /// When it was asked for. It leaves alone what started or ended later.
     pub created_at: Instant,
+    /// Who asked for it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ByView>,
+    /// Who stopped it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<ByView>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Instant>,

@@ -6,6 +6,7 @@ use tickover_core::id::{
 };
 use tickover_core::task::Ending;
 
+use super::ByView;
 use super::Problem;
 use crate::answer::WaitsAtView;
 #[cfg(feature = "schema")]
@@ -173,6 +174,9 @@ pub struct TaskView {
     /// The key whose limit holds it back: while it waits for a place. Only in the answer about this one task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_at: Option<WaitsAtView>,
+    /// The operator who has revived it last, or cancelled it by an operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ByView>,
     /// What happens next without another call, and when.
     pub next: NextView,
 }
@@ -404,6 +408,9 @@ pub struct KindView {
     /// Its defaults, as they were set.
     #[cfg_attr(feature = "schema", schema(value_type = KindDefaults))]
     pub defaults: Verbatim,
+    /// Who set them, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ByView>,
 }
 
 /// The defaults of a kind.
@@ -457,4 +464,7 @@ pub struct QueueView {
     /// From when its oldest waiting task could be claimed. Only in the description of a single queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_at: Option<Instant>,
+    /// Who has paused or resumed it last, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ByView>,
 }

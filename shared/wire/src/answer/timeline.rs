@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tickover_core::id::{EventId, EventName, ExecutionId, TaskId, WorkerName};
 
-use super::{CauseView, ErrorView};
+use super::{ByView, CauseView, ErrorView};
 use crate::verbatim::present;
 use crate::{Instant, Length, OpenParentClose, OpenStepTimeout, Verbatim};
 
@@ -26,8 +26,11 @@ pub struct TimelineEntryView {
     /// without a time limit), `wait_ended`, `wait_timed_out`, `on_failure_started`, `on_cancel_started`, `code_stopped`
     /// (because of a cancellation; its undo steps follow), `execution_completed`, `execution_failed`,
     /// `execution_timed_out`, `execution_cancelled`, `drift` (the code doesn't ask for the stored result with this name),
-    /// or an operator's action such as `paused`.
+    /// or an operator's action such as `paused` or `terminated`.
     pub kind: String,
+    /// An operator's action: whose it was, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ByView>,
     /// The name of the step, child, sleep, wait, captured value or fan-out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

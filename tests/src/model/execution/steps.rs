@@ -63,7 +63,11 @@ impl ExecutionProtocol {
     /// Nothing is random: each version has a number of its own.
     fn decide(&self, record: Option<&Execution>, command: &Command, now: Timestamp) -> Decision {
         let number = record.map_or(0, |record| u8::try_from(record.version).unwrap_or(u8::MAX));
-        decide(record, command, &Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.limits })
+        decide(
+            record,
+            command,
+            &Context { now, nonce: Nonce::from_bytes([number; 8]), limits: &self.limits, by: None },
+        )
     }
 
     pub(super) fn possible(&self, state: &ProtocolState, moves: &mut Vec<Move>) {

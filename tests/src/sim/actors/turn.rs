@@ -399,7 +399,7 @@ const fn named(what: &Happened) -> Option<&StepName> {
         | Happened::Remote { name }
         | Happened::Child { name, left: false, .. }
         | Happened::Step { name, .. }
-        | Happened::Reopened { name }
+        | Happened::Reopened { name, .. }
         | Happened::Captured { name, .. }
         | Happened::Until { name, .. }
         | Happened::Fired { name }

@@ -83,7 +83,7 @@ impl Past<'_> {
             return Some(format!("its turn was of run {}", known.after.run));
         }
         let has_result = known.journal.as_ref()?.iter().rev().find_map(|entry| {
-            let (Happened::Step { name: of, .. } | Happened::Reopened { name: of }) = &entry.what else {
+            let (Happened::Step { name: of, .. } | Happened::Reopened { name: of, .. }) = &entry.what else {
                 return None;
             };
             (of.as_str() == name).then_some(matches!(entry.what, Happened::Step { .. }))

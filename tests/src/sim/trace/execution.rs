@@ -100,7 +100,7 @@ pub fn entry(entry: &Entry) -> String {
         Happened::Remote { name } => format!("{name} remote"),
         Happened::Child { name, execution, .. } => format!("{name} child {execution}"),
         Happened::Step { name, outcome, .. } => format!("{name} {}", outcome.as_str()),
-        Happened::Reopened { name } => format!("{name} reopened"),
+        Happened::Reopened { name, .. } => format!("{name} reopened"),
         Happened::Captured { name, .. } => format!("{name} captured"),
         Happened::Until { name, until } => format!("{name} until {}", clock(*until)),
         Happened::Fired { name } => format!("{name} fired"),

@@ -124,7 +124,7 @@ async fn a_turn_and_a_wake_cost_one_unit_each_and_the_indexes_nothing() {
     // The record, its entry in the due index, and its entry in its workflow's list.
     assert_units(one.store.usage().write_units, 3.0);
 
-    let what = Happened::Note { kind: "n".repeat(300), name: None };
+    let what = Happened::Note { kind: "n".repeat(300), name: None, by: None };
     let turned = Execution { journal: vec![Entry { at: NOW, what }], ..next(&one.execution) };
     assert_units(one.cost(updating(&one.execution, &turned)).await, 1.0);
     // The end removes it from the due index, and leaves it in the list.

@@ -18,6 +18,7 @@ fn started() -> Operation {
         target: Target::Tasks,
         dry_run: false,
         details: Payload::Inline(Json::null()),
+        by: None,
     };
     Operation::new(new, None, Nonce::from_bytes([2; 8]), START, 1)
 }

@@ -46,7 +46,7 @@ fn definition(world: &World, id: &str) -> Definition {
 #[expect(clippy::expect_used, reason = "a case's own command")]
 fn changed(world: &World, before: Option<&Cron>, command: &Command, now: Timestamp) -> (Vec<Write>, Cron) {
     let limits = Limits { due_shards: 1, ..Limits::default() };
-    let context = Context { now, nonce: world.nonce(), limits: &limits };
+    let context = Context { now, nonce: world.nonce(), limits: &limits, by: None };
     let decision = decide(before, command, &context);
     (decision.writes, decision.outcome.expect("a change").0)
 }

@@ -113,7 +113,7 @@ impl World {
 
     /// The rules' decision; nothing is written.
     pub(super) fn decide(&self, task: Option<&Task>, command: &Command, now: Timestamp) -> Decision {
-        let context = Context { now, nonce: self.nonce(), limits: &self.limits };
+        let context = Context { now, nonce: self.nonce(), limits: &self.limits, by: None };
         decide(task, command, &context)
     }
 

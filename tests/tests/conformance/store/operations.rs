@@ -22,6 +22,7 @@ fn started(world: &World, id: &str, now: Timestamp) -> Operation {
         target: Target::Executions,
         dry_run: true,
         details: Payload::Inline(json(r#"{"a":1.50}"#)),
+        by: None,
     };
     Operation::new(new, None, world.nonce(), now, 1)
 }

@@ -84,7 +84,7 @@ pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<
     let named = first.with_workflows(&workflows, NOW);
     let named = named.with_provided(&Capability::parse("gpu").into_iter().collect::<Vec<_>>(), NOW);
     let policies = Policies { retry: RetryPolicy::fixed(2, Millis::from_secs(3)), ..Policies::default() };
-    let defaults = KindDefaults { given: json(r#"{"retry":"fixed(2, 3s)"}"#), policies };
+    let defaults = KindDefaults { given: json(r#"{"retry":"fixed(2, 3s)"}"#), policies, by: None };
     let kinds = TaskKind::parse("send").map(|kind| (kind, defaults)).into_iter().collect();
     let marks = [(Priority::Low, Mark { arrived: NOW, noted_at: NOW })].into();
     let second = QueueRecord { version: 2, nonce, paused: true, parked: true, marks, kinds, ..named };

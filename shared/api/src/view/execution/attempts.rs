@@ -63,7 +63,7 @@ impl<'a> Attempts<'a> {
                     known.open = None;
                 }
             }
-            Happened::Reopened { name } => {
+            Happened::Reopened { name, .. } => {
                 self.steps.remove(name);
             }
             Happened::Remote { .. }

@@ -225,10 +225,11 @@ fn a_later_run_shows_its_own_beginning_and_the_end_closes_the_timeline() {
     let outcome = ExecutionOutcome::TimedOut { kind: DeadlineKind::Execution };
     let second = Execution { run: 2, run_started_at: later(3), parent: Some(parent), ..closed(outcome) };
     assert_eq!(seen(second.clone(), None)["parent"], serde_json::json!({"id": "parent", "run": 3}));
-    let note = entry(9, Happened::Note { kind: "step_cancelled".to_owned(), name: Some(step("pack")) });
+    let note =
+        entry(9, Happened::Note { kind: "step_cancelled".to_owned(), name: Some(step("pack")), by: None });
     let expected = ["started", "run_continued", "run_started", "step_cancelled", "execution_timed_out"];
     assert_eq!(kinds(second.clone(), std::slice::from_ref(&note), later(20)), expected);
-    let restarted = entry(3, Happened::Note { kind: "restarted".to_owned(), name: None });
+    let restarted = entry(3, Happened::Note { kind: "restarted".to_owned(), name: None, by: None });
     let expected = ["started", "run_started", "restarted", "step_cancelled", "execution_timed_out"];
     assert_eq!(kinds(second, &[restarted, note], later(20)), expected);
 }

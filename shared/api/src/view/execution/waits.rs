@@ -60,7 +60,7 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
             }
             Happened::Attempt { name, .. }
             | Happened::Step { name, .. }
-            | Happened::Reopened { name }
+            | Happened::Reopened { name, .. }
             | Happened::Fired { name }
             | Happened::Waited { name, .. } => {
                 open.remove(name);

@@ -102,6 +102,7 @@ fn blank(
         started: 0,
         waiting: None,
         runs: vec![],
+        by: context.by.cloned().map(Box::new),
         due: None,
     };
     let new_items = place_request(&mut made, definition, context);

@@ -120,7 +120,7 @@ impl Scene {
     pub(super) fn decide(&mut self, command: &Command) -> Decision {
         self.nonces += 1;
         let nonce = Nonce::from_bytes(self.nonces.to_be_bytes());
-        let context = Context { now: self.now, nonce, limits: &self.limits };
+        let context = Context { now: self.now, nonce, limits: &self.limits, by: None };
         let decision = decide(self.record.as_ref(), command, &context);
         if let Some(at) = timer_at(&decision) {
             let place = decision.record().and_then(|record| record.due).map(|due| due.at);

@@ -3,6 +3,7 @@
 
 use crate::command::Context;
 use crate::execution::decision::{Decision, Reply};
+use crate::execution::journal::TERMINATED;
 use crate::execution::update::{expired_or_unchanged, turn, update};
 use crate::execution::{Execution, ExecutionOutcome, append, closing, due};
 
@@ -23,6 +24,9 @@ pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'
     }
     let mut after = current.clone();
     if terminate {
+        if context.by.is_some() {
+            append::note(&mut after, TERMINATED, context);
+        }
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: true }, context);
     } else {
         closing::cancel(&mut after, context);

@@ -44,7 +44,7 @@ impl Execution {
         }
         match self.journal.last() {
             Some(Entry { at, what: Happened::Note { kind, .. } }) if kind == RESTARTED => Some((*at, None)),
-            Some(Entry { at, what: Happened::Reopened { name } }) => Some((*at, Some(name))),
+            Some(Entry { at, what: Happened::Reopened { name, .. } }) => Some((*at, Some(name))),
             Some(_) => None,
             // What the run has kept is in segments, with the note of its restart.
             None => {

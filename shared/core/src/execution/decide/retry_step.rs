@@ -25,7 +25,7 @@ pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'
         return update(execution, after_expiry, context, Err(reject));
     }
     let mut after = execution.clone();
-    let what = Happened::Reopened { name: name.clone() };
+    let what = Happened::Reopened { name: name.clone(), by: context.by.cloned().map(Box::new) };
     append::append(&mut after, &[Entry { at: context.now, what }]);
     closing::make_pending(&mut after, context.now, context.now);
     if execution.closed().is_some() {

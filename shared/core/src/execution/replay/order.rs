@@ -75,7 +75,7 @@ impl Replay {
     /// outcomes go to the undo steps.
     pub fn stop_code(&mut self, now: Timestamp) {
         if !self.order.ahead.contains(&None) {
-            self.push(now, Happened::Note { kind: STOPPED.to_owned(), name: None });
+            self.push(now, Happened::Note { kind: STOPPED.to_owned(), name: None, by: None });
         }
         self.order.stopped = true;
         self.order.ahead.retain(Option::is_some);

@@ -19,15 +19,21 @@ pub(super) fn decide(task: &Task, force: bool, context: &Context<'_>) -> Decisio
             if running.cancel_requested {
                 return Decision::unchanged(task, reply(false));
             }
-            let mut after = current.clone();
+            let mut after = by(current, context);
             after.state = State::Running(Running { cancel_requested: true, ..running.clone() });
             super::update(task, after, context, reply(true))
         }
         State::Pending(_) | State::Running(_) => {
-            let mut after = current.clone();
+            let mut after = by(current, context);
             transition::end_attempt(&mut after, Ending::Cancelled, None, context.now);
             transition::finish(&mut after, Outcome::Cancelled { timeout: None }, context);
             super::update(task, after, context, reply(true))
         }
     }
+}
+
+/// The task with the operator whose call it is.
+fn by(task: &Task, context: &Context<'_>) -> Task {
+    let by = context.by.cloned().map(Box::new);
+    Task { by: by.or_else(|| task.by.clone()), ..task.clone() }
 }

@@ -56,6 +56,7 @@ fn revive(before: &Task, mut task: Task, context: &Context<'_>) -> Decision {
     task.attempt = 0;
     task.losses = 0;
     task.revived_at = Some(context.now);
+    task.by = context.by.cloned().map(Box::new);
     transition::wait_from(&mut task, context.now, context.now);
     let extensions = extend_payloads(&mut task, context);
     let mut decision = super::update(before, task, context, Ok(Reply::Revived));

@@ -159,6 +159,7 @@ fn blank(schedule: &Schedule, available_at: Timestamp, context: &Context<'_>) ->
         details: None,
         hinted_at: None,
         revived_at: None,
+        by: None,
         history: vec![],
         state: State::Pending(Pending {
             available_at,

@@ -67,7 +67,7 @@ fn ended_before_revival(before: &Task, after: &Task, now: Timestamp) -> Option<T
     let revived = after.revived_at.is_some() && after.revived_at != before.revived_at;
     // The limits only affect how long the record is kept.
     let limits = Limits::default();
-    let context = Context { now, nonce: after.nonce, limits: &limits };
+    let context = Context { now, nonce: after.nonce, limits: &limits, by: None };
     (revived && before.ended().is_none()).then(|| transition::expire(before, &context)).flatten()
 }
 

@@ -29,6 +29,7 @@ fn started(id: &str, details: Payload) -> Operation {
         target: Target::Executions,
         dry_run: true,
         details,
+        by: None,
     };
     Operation::new(new, None, Nonce::from_bytes([0xff; 8]), NOW, 1_000)
 }

@@ -10,7 +10,7 @@ use aws_config::SdkConfig;
 use tickover_service::config::Config;
 
 use super::{Aws, AwsError};
-use crate::client::Client;
+use crate::client::{Client, direct};
 
 const TABLE: &str = "TICKOVER_TABLE";
 const QUEUES: &str = "TICKOVER_QUEUES";
@@ -85,7 +85,7 @@ impl Core {
     /// [`AwsError::Core`] if a setting can't be read, or the table.
     pub async fn client(&self) -> Result<Client, AwsError> {
         let service = tickover_lambda::boot::service_of(self.config()?, self.aws.clone()).await;
-        Ok(service.map_err(|error| self.unusable(error))?.into())
+        Ok(direct::of_process(service.map_err(|error| self.unusable(error))?))
     }
 
     /// What a worker of this program starts with.

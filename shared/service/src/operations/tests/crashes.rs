@@ -64,7 +64,8 @@ async fn each_listed_task_is_retried_once_though_the_process_dies_after_any_writ
         assert_eq!(attempts, names.len(), "{last}");
         let Counts { matched, changed, unchanged, refused } = operation.counts;
         assert_eq!((matched, refused.len()), (12, 0), "{last}");
-        assert_eq!(changed + unchanged, 12, "{last}");
+        // What a process had changed before it died counts as changed.
+        assert_eq!((changed, unchanged), (12, 0), "{last}");
         if is_done {
             assert!(last > 12, "{last}");
             break;
@@ -87,7 +88,9 @@ async fn an_event_arrives_once_though_the_process_dies_after_any_write() {
             scene.begin(request()).await;
         }
         scene.recover(async |_: &Scene| ()).await;
-        assert!(scene.operation("op").await.is_over());
+        let operation = scene.operation("op").await;
+        assert!(operation.is_over());
+        assert_eq!(operation.counts, counts(12, 12, 0, &[]), "{last}");
         for name in &names {
             assert_eq!(scene.execution(name).await.pending_events, 1, "{last}: {name}");
         }
@@ -185,7 +188,9 @@ async fn one_stopped_in_a_page_changes_nothing_after_that_page() {
     let (carried_out, (stopped, changed)) =
         join(scene.service.carry_out_operation(&operation.id, stop_at), stop).await;
     carried_out.unwrap();
-    assert_eq!((changed, stopped.operation.pages), (true, 0));
+    // Its counts are still to come, and it says so.
+    assert_eq!((changed, stopped.operation.pages, stopped.operation.is_over()), (true, 0, false));
+    assert!(stopped.operation.stop.is_some());
     scene.recover(async |scene: &Scene| _ = scene.fail_turns().await).await;
     let operation = scene.operation("op").await;
     assert_eq!(operation.end.map(|end| end.how), Some(HowEnded::Stopped));
@@ -194,6 +199,43 @@ async fn one_stopped_in_a_page_changes_nothing_after_that_page() {
     assert_eq!(scene.runs(&names, 1).await, 100 * 2 + 7);
     // To stop it again changes nothing.
     assert!(!scene.service.stop_operation(&operation.id).await.unwrap().1);
+}
+
+#[tokio::test]
+async fn one_stopped_before_a_page_changes_nothing() {
+    let names = names(3);
+    let scene = Scene::failed_executions(&names).await;
+    let operation = scene.begin(asked(Action::Retry, all_orders())).await;
+    scene.advance(1);
+    scene.service.stop_operation(&operation.id).await.unwrap();
+    assert_eq!(scene.fire(50_000).await, 1);
+    let operation = scene.operation("op").await;
+    assert_eq!(operation.end.map(|end| end.how), Some(HowEnded::Stopped));
+    assert_eq!((operation.counts, scene.runs(&names, 1).await), (Counts::default(), 3));
+}
+
+#[tokio::test]
+async fn one_stopped_while_its_process_is_dead_counts_what_that_had_changed_and_changes_no_more() {
+    let names = names(12);
+    let listed: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut most = 0;
+    for last in 1..12 {
+        let scene = Scene::failed_tasks(&names).await;
+        if !killed(&scene, asked(Action::Retry, these_tasks(&listed)), last).await.0 {
+            continue;
+        }
+        let op = operation_id("op");
+        let (stopped, changed) = scene.service.stop_operation(&op).await.unwrap();
+        assert_eq!((changed, stopped.operation.is_over()), (true, false));
+        let done = scene.count_of_tasks(&names, Status::Pending).await;
+        scene.recover(async |_: &Scene| ()).await;
+        let operation = scene.operation("op").await;
+        assert_eq!(operation.end.map(|end| end.how), Some(HowEnded::Stopped));
+        assert_eq!(operation.counts, counts(done, done, 0, &[]), "{last}");
+        assert_eq!(scene.count_of_tasks(&names, Status::Pending).await, done, "{last}");
+        most = most.max(done);
+    }
+    assert!(most > 5, "{most}");
 }
 
 #[tokio::test]

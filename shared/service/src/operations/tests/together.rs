@@ -4,7 +4,6 @@ use tickover_core::execution::command::{Command, Rerun};
 
 use super::*;
 use crate::drive::Known;
-use crate::drive::ended_by::EndedBy;
 
 #[tokio::test]
 async fn an_execution_that_fails_again_between_reading_and_writing_is_left_alone() {
@@ -14,8 +13,8 @@ async fn an_execution_that_fails_again_between_reading_and_writing_is_left_alone
     scene.service.restart(&id("r0000")).await.unwrap();
     scene.fail_turns().await;
     let now = scene.execution("r0000").await;
-    let restart =
-        |by| EndedBy { command: Command::Restart(Rerun { preserved: vec![], is_same_work: false }), by };
+    let again = || Command::Restart(Rerun { preserved: vec![], is_same_work: false });
+    let restart = |ended_by| scene.service.operated(again()).if_ended_by(ended_by);
     let known = || Known::Record(Box::new(read.clone()));
     let refused = scene.service.drive(&id("r0000"), known(), &restart(Some(asked_at))).await.unwrap();
     assert_eq!(refused.outcome.unwrap_err().reject, Reject::EndedLater);
@@ -33,7 +32,8 @@ async fn a_task_that_fails_again_between_reading_and_writing_is_left_alone() {
     scene.service.retry(&task_id("r0000")).await.unwrap();
     scene.fail_tasks("again").await;
     let now = scene.task("r0000").await;
-    let retry = |by| EndedBy { command: tickover_core::task::Command::Retry, by };
+    let again = || tickover_core::task::Command::Retry;
+    let retry = |ended_by| scene.service.operated(again()).if_ended_by(ended_by);
     let known = || Known::Record(Box::new(read.clone()));
     let id = task_id("r0000");
     let refused = scene.service.drive(&id, known(), &retry(Some(asked_at))).await.unwrap();

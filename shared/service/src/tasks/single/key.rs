@@ -129,7 +129,7 @@ impl Service {
         key: Fingerprint,
         replaces: Option<KeyRecord>,
     ) -> Result<Option<Placed>, ServiceError> {
-        let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits };
+        let context = Context { now: self.now(), nonce: self.new_nonce(), limits: &self.limits, by: None };
         if !self.put_key(record_of(key, &schedule, &context), replaces).await? {
             return Ok(None);
         }

@@ -183,8 +183,11 @@ async fn late(scene: &Scene, request: &ScheduleRequest) -> Command {
     let single = Single::of(&request.flow).unwrap();
     let schedule = scene.service.single_command(request, single);
     let (now, nonce) = (scene.now(), scene.service.new_nonce());
-    let record =
-        record_of(single.digest("task"), &schedule, &Context { now, nonce, limits: &scene.service.limits });
+    let record = record_of(
+        single.digest("task"),
+        &schedule,
+        &Context { now, nonce, limits: &scene.service.limits, by: None },
+    );
     scene.store.commit(&[Write::PutKey { record, replaces: None }]).await.unwrap();
     scene.advance(GRACE.as_u64() / 1_000);
     Command::Schedule(schedule)

@@ -38,7 +38,7 @@ impl RunningTurn<'_> {
             Op::Step { failures, pause, size, exhausts } => {
                 // After an operator has reopened it, it succeeds.
                 let again =
-                    |entry: &Entry| matches!(&entry.what, Happened::Reopened { name: of } if *of == name);
+                    |entry: &Entry| matches!(&entry.what, Happened::Reopened { name: of, .. } if *of == name);
                 let exhausts = exhausts && !self.journal.iter().any(again);
                 let size = (!exhausts).then_some(size);
                 self.step(name, failures, pause, size).await

@@ -71,7 +71,7 @@ fn left_open(whole: &[Entry]) -> Vec<Entry> {
                 let what = Happened::Child { name: of, execution, policy, left: true };
                 open.insert(name, Entry { at: entry.at, what });
             }
-            Happened::Step { name, .. } | Happened::Reopened { name } => drop(open.remove(name)),
+            Happened::Step { name, .. } | Happened::Reopened { name, .. } => drop(open.remove(name)),
             _ => {}
         }
     }
@@ -111,7 +111,7 @@ fn may_be_kept(kept: &Entry, old: &[&Entry]) -> bool {
     else {
         return true;
     };
-    let ends = |one: &&&Entry| matches!(&one.what, Happened::Step { name: of, .. } | Happened::Reopened { name: of } if of == name);
+    let ends = |one: &&&Entry| matches!(&one.what, Happened::Step { name: of, .. } | Happened::Reopened { name: of, .. } if of == name);
     let last = old.iter().rfind(ends).map(|one| &one.what);
     matches!(last, Some(Happened::Step { outcome: StepOutcome::Completed { .. }, .. }))
 }
@@ -144,7 +144,7 @@ fn unique_key(entry: &Entry) -> Option<(&'static str, &StepName, u32)> {
 fn nothing_is_recorded_twice(step: &Step<'_>) -> Option<Violation> {
     let (mut known, mut ids) = (BTreeSet::new(), BTreeSet::new());
     for entry in step.journal.as_ref()? {
-        if let Happened::Reopened { name } = &entry.what {
+        if let Happened::Reopened { name, .. } = &entry.what {
             known.retain(|(_, known, _)| *known != name);
         }
         if let Some(one) = unique_key(entry)
@@ -169,7 +169,7 @@ fn a_recorded_step_is_not_started_again(stories: &Stories<'_>, deed: &ScriptActi
     let taken = steps.iter().find(|step| holds(step))?;
     let mut results: BTreeMap<&StepName, bool> = BTreeMap::new();
     for entry in taken.journal.as_ref()? {
-        if let Happened::Step { name, .. } | Happened::Reopened { name } = &entry.what {
+        if let Happened::Step { name, .. } | Happened::Reopened { name, .. } = &entry.what {
             results.insert(name, matches!(entry.what, Happened::Step { .. }));
         }
     }

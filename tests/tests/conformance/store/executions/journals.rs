@@ -15,7 +15,7 @@ fn key(world: &World, of: &Execution, run: u32, number: u32) -> SegmentKey {
 }
 
 fn noted(text: &str, before: Option<Nonce>) -> Segment {
-    let what = Happened::Note { kind: text.to_owned(), name: None };
+    let what = Happened::Note { kind: text.to_owned(), name: None, by: None };
     Segment { before, entries: vec![Entry { at: NOW, what }], end: None }
 }
 

@@ -14,8 +14,8 @@ use tickover_wire::answer::TimelineEntryView;
 use tickover_wire::{OpenEnum, Verbatim};
 
 use super::{named, new, with};
-use crate::view::attempt;
 use crate::view::execution::attempts::{Attempts, Shown};
+use crate::view::{self, attempt};
 
 /// What the journal has said about a run's steps so far.
 pub(super) struct Steps<'a> {
@@ -130,9 +130,9 @@ impl<'a> Steps<'a> {
                 deadline_at: expired.map(|expired| expired.deadline_at.into()),
                 ..self.step_ended(at, name, outcome, *attempts)
             },
-            Happened::Reopened { name } => {
+            Happened::Reopened { name, by } => {
                 self.started.remove(name);
-                named(at, "step_reopened", name)
+                TimelineEntryView { by: by.as_deref().map(view::by), ..named(at, "step_reopened", name) }
             }
             Happened::Captured { name, value } => with(named(at, "captured", name), Some(value)),
             Happened::Until { name, until } => {
@@ -166,9 +166,11 @@ impl<'a> Steps<'a> {
             Happened::Patches { names } => {
                 TimelineEntryView { patches: Some(names.clone()), ..new(at, "patched") }
             }
-            Happened::Note { kind, name } => {
-                TimelineEntryView { name: name.as_ref().map(ToString::to_string), ..new(at, kind.clone()) }
-            }
+            Happened::Note { kind, name, by } => TimelineEntryView {
+                name: name.as_ref().map(ToString::to_string),
+                by: by.as_deref().map(view::by),
+                ..new(at, kind.clone())
+            },
         })
     }
 

@@ -219,7 +219,7 @@ fn a_step_by_which_the_execution_failed_runs_again_in_the_same_run() {
     let scene = scene.fail_by_step("a", "charge").at("1h").retry_step("charge").replies(CHANGED);
     let scene = scene.is(Status::Pending).sends_hint_for("1h");
     assert_eq!((scene.record().run, scene.journal().len()), (1, 2));
-    assert!(matches!(&scene.journal()[1].what, Happened::Reopened { name } if name.as_str() == "charge"));
+    assert!(matches!(&scene.journal()[1].what, Happened::Reopened { name, .. } if name.as_str() == "charge"));
     scene.start_turn("b").replies(TAKEN).complete("b").is(Status::Completed);
 }
 

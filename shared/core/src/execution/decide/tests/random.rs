@@ -250,7 +250,8 @@ impl Life {
     fn apply(&mut self, command: &Command) {
         self.decisions += 1;
         let nonce = Nonce::from_bytes(self.decisions.to_be_bytes());
-        let context = Context { now: self.now, nonce, limits: &self.plan.limits };
+        let by = crate::execution::fixture::by();
+        let context = Context { now: self.now, nonce, limits: &self.plan.limits, by: Some(&by) };
         let decision = decide(self.record.as_ref(), command, &context);
         let once_more = decide(self.record.as_ref(), command, &context);
         assert_eq!(format!("{decision:?}"), format!("{once_more:?}"), "not deterministic");

@@ -63,7 +63,7 @@ fn a_failed_run_is_run_again_with_the_same_input_an_empty_journal_and_a_run_dead
     assert_eq!(scene.record().deadline_at, Some(t("1h")));
     assert_eq!(scene.record().run_started_at, t("11s"));
     assert_eq!(scene.record().run_deadline_at, Some(t("5m 11s")));
-    let note = Happened::Note { kind: RETRIED.to_owned(), name: None };
+    let note = Happened::Note { kind: RETRIED.to_owned(), name: None, by: None };
     assert_eq!(scene.journal(), [Entry { at: t("1s"), what: note }]);
     let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("11s") });
     scene

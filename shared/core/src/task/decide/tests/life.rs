@@ -140,7 +140,7 @@ fn a_task_with_no_attempts_at_all_is_skipped() {
 fn a_command_on_a_missing_task_is_refused() {
     let limits = Limits::default();
     let nonce = crate::id::Nonce::from_bytes([0; 8]);
-    let context = crate::command::Context { now: t("0s"), nonce, limits: &limits };
+    let context = crate::command::Context { now: t("0s"), nonce, limits: &limits, by: None };
     for command in [Command::Retry, Command::Cancel { force: true }, Command::Release { lease: lease("a") }] {
         let decision = crate::task::decide(None, &command, &context);
         assert_eq!(decision.reply(), Err(&Reject::NotFound));
@@ -322,7 +322,7 @@ fn an_idempotency_key_is_stored_with_the_task_for_longer_than_the_task_can_be_op
 fn a_start_more_than_a_year_ahead_is_refused() {
     let limits = Limits::default();
     let nonce = crate::id::Nonce::from_bytes([0; 8]);
-    let context = crate::command::Context { now: t("0s"), nonce, limits: &limits };
+    let context = crate::command::Context { now: t("0s"), nonce, limits: &limits, by: None };
     let plan = task().starting_in("365d 1ms");
     let decision = crate::task::decide(None, &Command::Schedule(Box::new(plan.schedule)), &context);
     assert_eq!(decision.reply().unwrap_err().code(), "invalid_request");

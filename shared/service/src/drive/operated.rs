@@ -1,6 +1,11 @@
-//! A command for records that had ended at an instant: what happened to one afterwards isn't asked about.
+//! An operator's command: the record says who changed it. It may be for records that had ended at an instant: what happened
+//! to one afterwards isn't asked about.
 
+use std::sync::Arc;
+
+use tickover_core::by::By;
 use tickover_core::command::Context;
+use tickover_core::cron::Cron;
 use tickover_core::decision::Decision;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
@@ -30,15 +35,38 @@ impl Ends for Execution {
     }
 }
 
-/// A command that is refused with [`Reject::EndedLater`] if the record ended after `by`, also if another process changes
-/// the record meanwhile.
-pub(crate) struct EndedBy<C> {
-    pub(crate) command: C,
-    /// Absent: at any time.
-    pub(crate) by: Option<Timestamp>,
+/// Crons have no end after which they go on.
+impl Ends for Cron {
+    fn ended_at(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
-impl<C> Drive for EndedBy<C>
+/// A command with the operator whose call it is.
+pub(crate) struct Operated<C> {
+    command: C,
+    /// Absent if it isn't an operator's, or nobody knows whose.
+    by: Option<Arc<By>>,
+    ended_by: Option<Timestamp>,
+}
+
+impl<C> Operated<C> {
+    /// The same, refused with [`Reject::EndedLater`] if the record ended after an instant, also if another process changes
+    /// the record meanwhile.
+    pub(crate) fn if_ended_by(self, ended_by: Option<Timestamp>) -> Self {
+        Self { ended_by, ..self }
+    }
+}
+
+impl Service {
+    /// The command as the call of the operator for whom this service works. What follows from it, such as the end of
+    /// children, isn't the operator's.
+    pub(crate) fn operated<C>(&self, command: C) -> Operated<C> {
+        Operated { command, by: self.by.clone(), ended_by: None }
+    }
+}
+
+impl<C> Drive for Operated<C>
 where
     C: Drive + Send + 'static,
     C::Record: Ends + Clone,
@@ -57,10 +85,10 @@ where
         context: &Context<'_>,
     ) -> Decision<C::Record, C::Reply> {
         let ended_at = record.and_then(Ends::ended_at);
-        if self.by.is_some_and(|by| ended_at > Some(by)) {
+        if self.ended_by.is_some_and(|by| ended_at > Some(by)) {
             return Decision::refuse(record, Reject::EndedLater);
         }
-        self.command.decide(rules, record, context)
+        self.command.decide(rules, record, &Context { by: self.by.as_deref(), ..*context })
     }
 
     async fn read(store: &dyn Store, id: &C::Id) -> Result<Option<C::Record>, StoreError> {
@@ -90,7 +118,7 @@ where
         current: &C::Record,
     ) -> Result<Option<Self>, ServiceError> {
         let again = self.command.again(service, seen, current).await?;
-        Ok(again.map(|command| Self { command, by: self.by }))
+        Ok(again.map(|command| Self { command, by: self.by.clone(), ended_by: self.ended_by }))
     }
 
     fn count(&self, record: &C::Record) {
