@@ -54,6 +54,12 @@ impl LocalDynamo {
         self.client.clone()
     }
 
+    /// The status and the body of the answer to a request, whose target names the operation.
+    pub(crate) fn answer(&self, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let answer = dispatch::answer(&self.database, target, body);
+        (answer.status, answer.body)
+    }
+
     /// Deletes every item whose time to live has passed, and returns how many. AWS does this by itself.
     pub fn sweep_ttl(&self) -> Result<usize, DynoxideError> {
         self.database.sweep_ttl()

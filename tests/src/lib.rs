@@ -11,6 +11,7 @@ pub mod keys;
 pub mod meter;
 pub mod model;
 pub mod process;
+pub mod recorder;
 pub mod runtime_api;
 pub mod scene;
 pub mod seconds_queue;

@@ -1,4 +1,4 @@
-//! What each operation costs, by `DynamoDB`'s own `ConsumedCapacity`. A change that costs more fails here.
+//! What each operation costs, by the `ConsumedCapacity` of the database in this process. A change that costs more fails here.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests are tests")]
 #![expect(clippy::float_cmp, reason = "whole and half units are exact")]

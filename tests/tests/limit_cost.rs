@@ -1,4 +1,4 @@
-//! What concurrency limits and rates cost over a plain task, by `DynamoDB`'s own `ConsumedCapacity`.
+//! What concurrency limits and rates cost over a plain task, by the `ConsumedCapacity` of the database in this process.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests are tests")]
 #![expect(clippy::float_cmp, reason = "whole and half units are exact")]

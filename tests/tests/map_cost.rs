@@ -1,4 +1,4 @@
-//! What maps cost an item, by `DynamoDB`'s own `ConsumedCapacity`, with the SDK's own worker.
+//! What maps cost an item, by the `ConsumedCapacity` of the database in this process, with the SDK's own worker.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 

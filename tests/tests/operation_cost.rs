@@ -1,4 +1,4 @@
-//! What an operation on many records costs beside the calls that it makes, by `DynamoDB`'s own `ConsumedCapacity`.
+//! What an operation on many records costs beside the calls that it makes, by the `ConsumedCapacity` of the database in this process.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 #![expect(clippy::float_cmp, reason = "whole and half units are exact")]

@@ -1,4 +1,4 @@
-//! What the timeout of an inline step costs, by `DynamoDB`'s own `ConsumedCapacity`, with the SDK's own worker.
+//! What the timeout of an inline step costs, by the `ConsumedCapacity` of the database in this process, with the SDK's own worker.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 #![expect(clippy::float_cmp, reason = "whole units are exact")]

@@ -124,7 +124,7 @@ impl Stacks {
             &[&LOCAL[..], &["Alarms=all", "EventsQueue=true", "Lists=all"]].concat(),
         )?;
         self.deploy("worker", &orders, &["Architecture=x86_64", "MaxConcurrency=0", "Alarms=all"])?;
-        self.check("orders", "360", "16", "")?;
+        self.check("orders", "90", "16", "")?;
         self.has_callbacks_at(&["gateway", "worker-orders"], &["none", "none"])?;
 
         self.deploy(
@@ -132,7 +132,7 @@ impl Stacks {
             &orders,
             &["Timeout=900", "Release=1", "Priorities=on", "MaxLowConcurrency=0"],
         )?;
-        self.check("orders", "1200", "16", "orders")?;
+        self.check("orders", "930", "16", "orders")?;
         self.has_classes("orders", &["", "__high", "__low"])?;
         self.deploy(
             "worker",
@@ -145,7 +145,7 @@ impl Stacks {
         let changes = ["DueShards=32", "RetentionDays=9", "Alarms=essential"];
         self.deploy("core", SYSTEM, &[changes, callbacks].concat())?;
         self.deploy("worker", &emails, &["Queue=emails", "Architecture=x86_64", "MaxConcurrency=0"])?;
-        self.check("orders,emails", "1200,360", "16,32", "orders")?;
+        self.check("orders,emails", "930,90", "16,32", "orders")?;
         // The worker that wasn't deployed again has what it had.
         let own = "https://API.execute-api.us-east-1.amazonaws.com";
         self.has_callbacks_at(&["gateway", "worker-emails", "worker-orders"], &[own, own, "none"])?;
@@ -156,7 +156,7 @@ impl Stacks {
             self.python(DELETE, &[SYSTEM]).err().context("the core was deleted before its workers")?;
         ensure!(format!("{refused:#}").contains(EXPORT), "the core wasn't deleted: {refused:#}");
         self.python(DELETE, &[&emails])?;
-        self.check("orders", "1200", "16", "orders")?;
+        self.check("orders", "930", "16", "orders")?;
         self.python(DELETE, &[&orders, SYSTEM])?;
         self.python(DELETE_TABLE, &[SYSTEM])?;
         self.nothing_is_left()

@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::show::{answer, print};
 use bill::{Line, bill};
-use compare::{Other, others};
+use compare::{Other, a_million, others};
 use prices::Prices;
 
 /// The workload of a month, and the prices. Without arguments: a deployed system without work.
@@ -144,7 +144,8 @@ pub(crate) fn run(args: &CostArgs) -> anyhow::Result<()> {
     let bill = table_of_bill(&lines, usd);
     let note = "Payloads over 1 KB also cost one write and one read of their size. The number \
         and duration of invocations are those of the arguments. Prices are those of `tickover cost --help`.\n";
-    let compared = if args.compare { format!("\n{}\n", table_of_others(&others)) } else { String::new() };
+    let compared =
+        if args.compare { format!("\n{}\n", table_of_others(args, usd, &others)) } else { String::new() };
     print(&format!("{bill}\n{note}{compared}"))
 }
 
@@ -180,14 +181,24 @@ fn table_of_bill(lines: &[Line], usd: f64) -> Table {
     table
 }
 
-fn table_of_others(others: &[Other]) -> Table {
+fn table_of_others(args: &CostArgs, usd: f64, others: &[Other]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["the same executions with", "USD a month", "billed", "page, read"]);
+    table.set_header([
+        "the same executions with",
+        "USD a month",
+        "USD a million operations",
+        "billed",
+        "page, read",
+    ]);
+    let each = a_million(args, usd);
+    let all = ["Tickover, all of the above", &format!("{usd:.2}"), &format!("{each:.2}"), "", ""];
+    table.add_row(all);
     for other in others {
-        table.add_row([other.service, &format!("{:.2}", other.usd), &other.billed, other.page]);
+        let [usd, each] = [other.usd, other.usd_a_million].map(|usd| format!("{usd:.2}"));
+        table.add_row([other.service, &usd, &each, &other.billed, other.page]);
     }
-    if let Some(column) = table.column_mut(1) {
+    for column in table.column_iter_mut().skip(1).take(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table

@@ -7,12 +7,17 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 use tickover_api::Problem;
+use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
 use tickover_sqs::receipt_of;
 
 use crate::boot::App;
+
+/// A message that was received less than this before its invocation is hidden for as long as the invocation lasts. In the
+/// last seconds of an invocation no work is under way.
+const FRESH: Millis = Millis::from_secs(2);
 
 /// The log field with the message's id in SQS.
 pub const MESSAGE_ID: &str = "message.id";
@@ -68,22 +73,32 @@ pub fn receives(message: &SqsMessage) -> u32 {
     count.and_then(|count| count.parse().ok()).unwrap_or(1)
 }
 
-/// Sets the messages' visibility timeout to the end of the invocation, so that another worker can then receive those
-/// that weren't handled. The queue's own visibility timeout is longer: it has to exceed the function's timeout.
+/// Hides messages until the end of the invocation that could become visible before it: those that Lambda has kept for a
+/// while since it received them, such as while it could invoke no function, and those that were received before, of
+/// which it isn't known when. All others cost no request: Lambda takes no queue whose visibility timeout is shorter than
+/// the function's timeout, so the queue hides a message that was received just now for as long as its work can take.
 pub async fn hide_until_over(app: &App, messages: &[SqsMessage], deadline_at: Timestamp) {
+    let now = app.service.now();
     let mut by_queue: BTreeMap<QueueName, Vec<String>> = BTreeMap::new();
-    for message in messages {
+    for message in messages.iter().filter(|message| !is_fresh(message, now)) {
         if let (Some((queue, _)), Some(receipt)) = (queue_of(app, message), receipt(app, message)) {
             by_queue.entry(queue).or_default().push(receipt);
         }
     }
-    let left = deadline_at.since(app.service.now());
+    let left = deadline_at.since(now);
     for (queue, receipts) in by_queue {
         if let Err(error) = app.service.hide_messages(&queue, &receipts, left).await {
-            // They become visible when the queue's own visibility timeout has passed.
-            tracing::warn!(queue = %queue, %error, "messages stay hidden for longer than necessary");
+            // Whoever receives them meanwhile finds the leases alive.
+            tracing::warn!(queue = %queue, %error, "messages may be received again before their work is over");
         }
     }
+}
+
+/// Whether the message was received for the first time, just now.
+fn is_fresh(message: &SqsMessage, now: Timestamp) -> bool {
+    let received_at = message.attributes.get("ApproximateFirstReceiveTimestamp");
+    let received_at = received_at.and_then(|at| at.parse().ok()).map(Timestamp::from_millis);
+    receives(message) == 1 && received_at.is_some_and(|at| now.since(at) <= FRESH)
 }
 
 /// The receipt of a message, as the queue port knows it: with the class of the class queue that it comes from.

@@ -104,6 +104,10 @@ pub use options::{
 #[doc(hidden)]
 pub use registry::{ErasedStep, ErasedWorkflow, StepFailed};
 pub use registry::{Register, Registry, RegistryError, TIMEOUT_MIN};
+/// One invocation of a worker inside Lambda, for tests that record each of its requests to AWS.
+#[cfg(feature = "lambda")]
+#[doc(hidden)]
+pub use serve::lambda::handle as handle_in_lambda;
 pub use serve::{Serve, ServeError, serve};
 pub use step::{
     Attempt, BatchAttempt, BatchOutcome, MissingState, StateType, States, Step, StepError, StepHandler,

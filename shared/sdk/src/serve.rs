@@ -8,7 +8,7 @@ mod aws;
 #[cfg(feature = "embedded")]
 mod embedded;
 #[cfg(feature = "lambda")]
-mod lambda;
+pub(crate) mod lambda;
 
 use std::future::IntoFuture;
 

@@ -111,24 +111,31 @@ pub const LISTED: Units = Units::of(1.0, 0.0, 0.0).storing(200.0);
 pub const TURN: Units = Units::of(1.0, 1.0, 0.0).logging(330.0);
 /// Recording an inline step's result. The last one before a close or a suspension costs nothing.
 pub const INLINE_STEP: Units = Units::of(1.0, 0.0, 0.0).storing(150.0);
-/// Suspending, the event or child's end, however late it comes, and the turn that continues.
-pub const WAIT: Units = Units::of(5.0, 2.0, 1.0).logging(330.0).storing(150.0);
+/// Suspending, the event or child's end, however late it comes, the turn that continues, and the entry of what came, which
+/// is recorded before the next step begins. With a deadline, of the wait or of the execution, it is two write units more:
+/// the due slot moves, where it would otherwise be removed and made again.
+pub const WAIT: Units = Units::of(6.0, 2.0, 1.0).logging(330.0).storing(150.0);
 /// The whole of a sleep of more than 15 minutes, up to which SQS delays a message: the tick sends its hint, from the
 /// index alone ([`HANDOVER`]).
 pub const SLEEP: Units = Units::of(4.0, 1.0, 1.0).held().logging(330.0).storing(150.0);
 /// The whole of a sleep of up to 15 minutes that ends before the record's next probe.
 pub const SHORT_SLEEP: Units = Units::of(2.0, 1.0, 1.0).timed().logging(330.0).storing(150.0);
-/// A remote step of a fan-out, with everything that its execution does for it, apart from [`hints_sent_together`].
+/// A remote step of a fan-out, with everything that its execution does for it, apart from [`started_together`].
 pub const REMOTE_STEP: Units =
-    Units { send_requests: 0.0, ..Units::of(6.5, 2.55, 1.0) }.logging(840.0).storing(700.0);
+    Units { send_requests: 0.0, ..Units::of(6.0, 2.55, 1.0) }.logging(840.0).storing(700.0);
 /// Waiting for remote steps that were started together, however many: suspending, the last result, and the turn after
-/// it.
+/// it. An inline step that follows has their entries recorded before it begins, for an [`INLINE_STEP`] more.
 pub const JOIN: Units = Units::of(3.0, 2.0, 1.0).logging(700.0).storing(150.0);
 
-/// The requests that send the hints of so many remote steps that start together.
+/// Remote steps that one request sends the hints of, and whose entries the execution's record has room for.
+const STEPS_TOGETHER: f64 = 10.0;
+
+/// What so many remote steps that start together add: the requests that send their hints, and of many, the segments that
+/// their entries need.
 #[must_use]
-pub fn hints_sent_together(steps: f64) -> Units {
-    Units { send_requests: (steps / 10.0).ceil(), ..Units::default() }
+pub fn started_together(steps: f64) -> Units {
+    let writes = if steps > STEPS_TOGETHER { 0.5 * steps } else { 0.0 };
+    Units { writes, send_requests: (steps / STEPS_TOGETHER).ceil(), ..Units::default() }
 }
 pub const CLOSE: Units = Units::of(2.0, 0.0, 0.0).logging(360.0);
 /// A tick with nothing due, for each shard of the due index.
@@ -137,6 +144,9 @@ pub const IDLE_SHARD: Units = Units::of(0.0, 1.0, 0.0);
 pub const TICK: Units = Units::of(0.0, 2.5, 0.0).logging(300.0);
 /// What a tick adds that sends timers or the hints of sleeps, however many: it records up to where.
 pub const HANDOVER: Units = Units::of(1.0, 0.5, 0.0);
+/// A minute of a queue with work: its record, which is read again every five seconds by each process, and in which a claim
+/// writes once a minute up to where messages have been received.
+pub const QUEUE_MINUTE: Units = Units::of(1.0, 7.0, 0.0);
 /// The access log's line for a request to the HTTP API.
 pub const REQUEST: Units = Units::of(0.0, 0.0, 0.0).logging(350.0);
 

@@ -1,4 +1,4 @@
-//! What a cron costs, by `DynamoDB`'s own `ConsumedCapacity`.
+//! What a cron costs, by the `ConsumedCapacity` of the database in this process.
 
 use serde_json::json;
 use tickover_core::duration::Millis;

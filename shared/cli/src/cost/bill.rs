@@ -3,9 +3,9 @@
 use serde::Serialize;
 use tickover_service::cost::{
     ATTEMPT_TIMEOUT, Alarms, CLAIM, CLASS_ALARMS, CLASS_QUEUES, CLOSE, COMPLETE, CORE_ALARMS, CORE_QUEUES,
-    END_BADLY, HANDOVER, HEARTBEAT, HELD_MS, IDLE_SHARD, INLINE_STEP, JOIN, LISTED, REMOTE_STEP, REQUEST,
-    RETRY, SCHEDULE, SHORT_SLEEP, SLEEP, START, TICK, TIMER, TURN, Units, WAIT, WAITED_OUT_MS, WORKER_ALARMS,
-    hints_sent_together, metrics,
+    END_BADLY, HANDOVER, HEARTBEAT, HELD_MS, IDLE_SHARD, INLINE_STEP, JOIN, LISTED, QUEUE_MINUTE,
+    REMOTE_STEP, REQUEST, RETRY, SCHEDULE, SHORT_SLEEP, SLEEP, START, TICK, TIMER, TURN, Units, WAIT,
+    WAITED_OUT_MS, WORKER_ALARMS, metrics, started_together,
 };
 
 use super::{CostArgs, WhichAlarms};
@@ -133,6 +133,11 @@ fn work(args: &CostArgs) -> Vec<(String, Used)> {
         ..Used::default()
     };
     work.push(("ticks".to_owned(), ticks));
+    if args.tasks + args.executions > 0 {
+        let minutes = f64::from(args.workers) * TICKS;
+        let units = QUEUE_MINUTE.times(minutes);
+        work.push(("queues' records".to_owned(), Used { units, ..Used::default() }));
+    }
     let queues = CORE_QUEUES + args.workers + class_queues(args);
     let polling = Used { sqs_requests: f64::from(queues) * POLLS, ..Used::default() };
     work.push((format!("polling of {queues} queues"), polling));
@@ -219,7 +224,7 @@ fn of_execution(args: &CostArgs) -> Units {
 fn of_joins(args: &CostArgs) -> Units {
     let joins = args.joins();
     if joins > 0.0 {
-        JOIN.and(hints_sent_together(args.remote_steps / joins)).times(joins)
+        JOIN.and(started_together(args.remote_steps / joins)).times(joins)
     } else {
         // Its hints are sent one by one, and nobody waits for the steps.
         Units { send_requests: args.remote_steps, ..Units::default() }

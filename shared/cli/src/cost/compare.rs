@@ -24,12 +24,21 @@ const ACTIONS: f64 = 50.0;
 const ACTIVE_GB_HOUR: f64 = 0.042;
 const RETAINED_GB_HOUR: f64 = 0.001_05;
 const PLAN_PART: f64 = 0.10;
+/// The plan of a month that Cloudflare's Workflows need; a million of their instances; a GB kept for a month.
+const PAID_PLAN: f64 = 5.0;
+const INSTANCES: f64 = 0.30;
+const KEPT_GB: f64 = 0.20;
+/// A million steps of Vercel's Workflows; a GB kept for an hour.
+const VERCEL_STEPS: f64 = 25.0;
+const VERCEL_GB_HOUR: f64 = 0.000_69;
 
 /// The price of one service.
 #[derive(Serialize)]
 pub(super) struct Other {
     pub(super) service: &'static str,
     pub(super) usd: f64,
+    /// The same for a million of the operations that durable functions and Temporal count: starts, steps, sleeps, events.
+    pub(super) usd_a_million: f64,
     /// What is billed, with the number for each execution.
     pub(super) billed: String,
     /// Where the prices are published, and when they were read.
@@ -37,7 +46,18 @@ pub(super) struct Other {
 }
 
 pub(super) fn others(args: &CostArgs) -> Vec<Other> {
-    vec![durable(args), standard(args), express(args), temporal(args)]
+    vec![durable(args), standard(args), express(args), temporal(args), cloudflare(args), vercel(args)]
+}
+
+/// What a million operations cost, if all of them cost this.
+pub(super) fn a_million(args: &CostArgs, usd: f64) -> f64 {
+    usd / (count(args.executions) * operations(args)) * MILLION
+}
+
+/// The price of so many dollars for all executions.
+fn priced(args: &CostArgs, service: &'static str, usd: f64, billed: String, page: &'static str) -> Other {
+    let usd_a_million = a_million(args, usd);
+    Other { service, usd, usd_a_million, billed, page }
 }
 
 /// The start, the steps, the sleeps, and the waits for events.
@@ -61,25 +81,29 @@ fn durable(args: &CostArgs) -> Other {
     let usd = count(args.executions) * operations * DURABLE_OPERATIONS / MILLION
         + written * DURABLE_WRITTEN_GB
         + retained * DURABLE_RETAINED_GB;
-    Other {
-        service: "Lambda durable functions",
+    let billed =
+        format!("$8 a million operations, {operations} an execution; $0.25 a GB written, $0.15 a GB-month");
+    priced(
+        args,
+        "Lambda durable functions",
         usd,
-        billed: format!(
-            "$8 a million operations, {operations} an execution; $0.25 a GB written, $0.15 a GB-month"
-        ),
-        page: "aws.amazon.com/lambda/pricing, September 2026; stored bytes December 2025",
-    }
+        billed,
+        "aws.amazon.com/lambda/pricing, September 2026; stored bytes December 2025",
+    )
 }
 
 fn standard(args: &CostArgs) -> Other {
     // Remote steps that start together are branches of a state of their own.
     let transitions = operations(args) + args.joins();
-    Other {
-        service: "Step Functions, standard",
-        usd: count(args.executions) * transitions * TRANSITIONS / MILLION,
-        billed: format!("$25 a million state transitions, {transitions} an execution"),
-        page: "aws.amazon.com/step-functions/pricing, September 2026",
-    }
+    let usd = count(args.executions) * transitions * TRANSITIONS / MILLION;
+    let billed = format!("$25 a million state transitions, {transitions} an execution");
+    priced(
+        args,
+        "Step Functions, standard",
+        usd,
+        billed,
+        "aws.amazon.com/step-functions/pricing, September 2026",
+    )
 }
 
 /// Only the time of the steps: an express workflow lasts at most five minutes, and can't wait for events.
@@ -92,12 +116,8 @@ fn express(args: &CostArgs) -> Other {
     } else {
         ""
     };
-    Other {
-        service: "Step Functions, express",
-        usd,
-        billed: format!("$1 a million starts, $0.00001667 a GB-second{limit}"),
-        page: "aws.amazon.com/step-functions/pricing, March 2026",
-    }
+    let billed = format!("$1 a million starts, $0.00001667 a GB-second{limit}");
+    priced(args, "Step Functions, express", usd, billed, "aws.amazon.com/step-functions/pricing, March 2026")
 }
 
 fn temporal(args: &CostArgs) -> Other {
@@ -106,12 +126,37 @@ fn temporal(args: &CostArgs) -> Other {
     let used = count(args.executions) * actions * ACTIONS / MILLION
         + written * args.open_hours * ACTIVE_GB_HOUR
         + written * f64::from(args.retention_days) * 24.0 * RETAINED_GB_HOUR;
-    Other {
-        service: "Temporal Cloud",
-        usd: used * (1.0 + PLAN_PART),
-        billed: format!(
-            "$50 a million actions, {actions} an execution; $0.042 an active and $0.00105 a retained GB-hour; 10% for the plan"
-        ),
-        page: "docs.temporal.io/cloud/pricing, 2026",
-    }
+    let usd = used * (1.0 + PLAN_PART);
+    let billed = format!(
+        "$50 a million actions, {actions} an execution; $0.042 an active and $0.00105 a retained GB-hour; 10% for the plan"
+    );
+    priced(args, "Temporal Cloud", usd, billed, "docs.temporal.io/cloud/pricing, 2026")
+}
+
+/// Without the processor's time, which the steps' code uses there. Steps, sleeps and events aren't billed.
+fn cloudflare(args: &CostArgs) -> Other {
+    let kept = written_gb(args) * f64::from(args.retention_days) / MONTH_DAYS;
+    let usd = PAID_PLAN + count(args.executions) * INSTANCES / MILLION + kept * KEPT_GB;
+    let billed =
+        "$5 for the plan, $0.30 a million instances, $0.20 a GB-month; the steps' processor time is extra"
+            .to_owned();
+    priced(
+        args,
+        "Cloudflare Workflows",
+        usd,
+        billed,
+        "developers.cloudflare.com/workflows/reference/pricing, September 2025",
+    )
+}
+
+/// Without the requests to its queues, whose number for a run isn't published, nor the price of bytes that are written.
+fn vercel(args: &CostArgs) -> Other {
+    let hours = f64::from(args.retention_days) * 24.0;
+    let steps = steps(args);
+    let usd =
+        count(args.executions) * steps * VERCEL_STEPS / MILLION + written_gb(args) * hours * VERCEL_GB_HOUR;
+    let billed = format!(
+        "$2.50 for 100,000 steps, {steps} an execution; $0.00069 a GB-hour; its queues are extra, not published for a run"
+    );
+    priced(args, "Vercel Workflows", usd, billed, "vercel.com/docs/workflows/pricing, April 2026")
 }

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lambda_events::sqs::SqsMessage;
-use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::value::RawValue;
 use tickover_api::Problem;
 use tickover_core::batch::Gathering;
@@ -65,7 +65,8 @@ pub(super) async fn run(registry: Registry, settings: WorkerSettings) -> Result<
         .map_err(|error| ServeError::System { problem: error.to_string() })
 }
 
-async fn handle(
+/// One invocation.
+pub async fn handle(
     app: &App,
     worker: &Worker,
     at_once: usize,
@@ -77,7 +78,8 @@ async fn handle(
             sqs::hide_until_over(app, &batch.records, deadline_at).await;
             let limit_at = stop_at(app.service.now(), deadline_at);
             let work = InvocationWork { app, worker, limit_at, deadline_at, suspects: Mutex::default() };
-            answer::json(&sqs::answer(work.process_all(batch.records, at_once).await))
+            // A type of its own: with this in the invocation's, the compiler gives up on its future.
+            answer::json(&sqs::answer(work.process_all(batch.records, at_once).boxed().await))
         }
         other @ (Event::Invoke(_) | Event::Tick(_) | Event::BadTick(..) | Event::Unsupported(_)) => {
             Err(other.unexpected(EXPECTED))

@@ -1,7 +1,5 @@
 //! What a month's bill has beside each operation, counted in the templates.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use std::fs;
 
 use tickover_service::cost::{self, Alarms};
