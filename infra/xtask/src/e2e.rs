@@ -22,7 +22,7 @@ use crate::build::{self, Architecture};
 use crate::cargo::{cargo, output, root, search_path, status, succeed, target_dir, without_cargos_own};
 use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
-use crate::{guide, localstack, project, python};
+use crate::{guide, judge, localstack, project, python};
 
 /// The system's name in an emulator, with which all names of stacks and resources start.
 const SYSTEM: &str = "tickover";
@@ -38,6 +38,8 @@ const SETTINGS: &str = "infra/samconfig.toml";
 const SYSTEM_VARIABLE: &str = "TICKOVER_TEST_SYSTEM";
 /// The variable in which the tests see that the emulator is `LocalStack`.
 const LOCALSTACK_VARIABLE: &str = "TICKOVER_TEST_LOCALSTACK";
+/// The variable in which the tests find the program that decides on policies where AWS can't be asked.
+const DECIDE_VARIABLE: &str = "TICKOVER_TEST_DECIDE";
 /// The service that `LocalStack`'s free edition doesn't have, though the templates may use it.
 const LOCALSTACK_LACKS: &str = "apigatewayv2";
 /// The variable in which the tests find a Python with boto3, and SAM beside it.
@@ -199,6 +201,7 @@ impl Sam {
     fn test(&self, endpoint: &str, kind: Kind, args: &[String]) -> Result<ExitStatus> {
         let project = self.deploy_a_project(endpoint)?;
         let mut tests = tests(SYSTEM, &self.python, args);
+        tests.env(DECIDE_VARIABLE, judge::decider()?);
         if kind == Kind::LocalStack {
             tests.env(LOCALSTACK_VARIABLE, "true");
         }

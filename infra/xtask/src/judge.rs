@@ -19,8 +19,9 @@ use crate::test::away_from_aws;
 
 /// The folder in `infra/xtask` with the program and the pinned versions of its packages.
 const FOLDER: &str = "judge";
-/// The program, and the parts that it imports.
-const PROGRAM: [&str; 4] = ["serve.mjs", "judge.mjs", "request.mjs", "template.mjs"];
+/// The program, the parts that it imports, and the program that only decides.
+const PROGRAM: [&str; 5] = ["serve.mjs", "judge.mjs", "request.mjs", "template.mjs", DECIDE];
+const DECIDE: &str = "decide.mjs";
 /// What makes the judge report on all tests of a step.
 const WHOLE: &[u8] = b"whole";
 
@@ -124,6 +125,11 @@ fn needed(report: &Value) -> Result<BTreeMap<String, u64>> {
     let counts = report["needed"].as_object().context("no counts in the judge's report")?.iter();
     let counts = counts.map(|(name, count)| Some((name.clone(), count.as_u64()?)));
     counts.collect::<Option<_>>().context("no count in the judge's report")
+}
+
+/// The program that decides on questions about policies that tests have read.
+pub(crate) fn decider() -> Result<PathBuf> {
+    Ok(install()?.join(DECIDE))
 }
 
 /// Installs the program with its packages. Returns its folder.

@@ -8,11 +8,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::bound;
 use super::steps::Steps;
-use super::{Sam, at, build_tests, tests};
+use super::{DECIDE_VARIABLE, Sam, at, build_tests, tests};
 use crate::build::Architecture;
 use crate::cargo::{output, root, without_cargos_own};
 use crate::emulator::Emulator;
-use crate::test;
+use crate::{judge, test};
 
 /// After this time everything is stopped and deleted. On AWS a run takes about an hour.
 const LIMIT: Duration = Duration::from_hours(3);
@@ -212,6 +212,9 @@ impl Place {
 
     fn test(&self, steps: &Steps, account: &str, args: &[String]) -> Result<ExitStatus> {
         let mut tests = tests(&self.system, &self.sam.python, args);
+        if self.emulator.is_some() {
+            tests.env(DECIDE_VARIABLE, judge::decider()?);
+        }
         tests.env(ACCOUNT_VARIABLE, account).env(PARAMETERS_VARIABLE, self.core_parameters());
         steps.status(self.sam.environment(self.at(&mut tests)))
     }

@@ -152,3 +152,34 @@ fn what_nothing_needs_is_reported_after_all_tests_of_a_step() {
     }
     assert!(report.needed.values().all(|needed| *needed > 0), "{:?}", report.needed);
 }
+
+/// The decisions on these questions, by a policy for the tasks of a table.
+fn decided(questions: &Value) -> Value {
+    let table = "arn:aws:dynamodb:us-east-1:000000000000:table/a";
+    let policy = json!({"Version": "2012-10-17", "Statement": {
+        "Effect": "Allow", "Action": ["dynamodb:GetItem"], "Resource": table,
+        "Condition": {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["task#*"]}},
+    }});
+    let mut node = Command::new("node");
+    node.arg(decider().unwrap()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = node.spawn().unwrap();
+    let asked = json!({"policies": [policy], "questions": questions});
+    child.stdin.take().unwrap().write_all(asked.to_string().as_bytes()).unwrap();
+    serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn questions_about_policies_that_were_read_are_decided_as_calls_are() {
+    let question = |action: &str, table: &str, key: &str| {
+        let resource = format!("arn:aws:dynamodb:us-east-1:000000000000:table/{table}");
+        json!({"action": format!("dynamodb:{action}"), "resource": resource, "keys": [key]})
+    };
+    let questions = json!([
+        question("GetItem", "a", "task#1"),
+        question("GetItem", "a", "blob#1"),
+        question("GetItem", "b", "task#1"),
+        question("PutItem", "a", "task#1"),
+        {"action": "iam:PassRole", "resource": "*"},
+    ]);
+    assert_eq!(decided(&questions), json!([true, false, false, false, false]));
+}

@@ -1,11 +1,15 @@
-//! The deployed policies of a role, read and evaluated here, where AWS can't be asked for its own decision.
+//! The deployed policies of a role, read here, and decided on by the judge where AWS can't be asked for its own decision.
+
+use std::process::Stdio;
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
 
 use crate::target::aws;
 
-/// The only condition of our policies: the beginnings of the keys of records.
-const KEYS: (&str, &str) = ("ForAllValues:StringLike", "dynamodb:LeadingKeys");
+/// The variable in which `cargo xtask e2e` passes the judge's program for questions.
+const DECIDE: &str = "TICKOVER_TEST_DECIDE";
 
 /// The documents of all policies of a role.
 pub(super) async fn of(role: &str) -> Vec<Value> {
@@ -29,55 +33,26 @@ pub(super) async fn of(role: &str) -> Vec<Value> {
     found.into_iter().map(document).collect()
 }
 
-/// Whether one of the documents allows the call. A key is that of the record, if the call is about one.
-pub(super) fn allow(documents: &[Value], action: &str, resource: &str, key: Option<&str>) -> bool {
-    let statements = documents.iter().flat_map(|document| list(&document["Statement"]));
-    statements.into_iter().any(|statement| {
-        assert_eq!(statement["Effect"], "Allow", "our policies deny nothing: {statement}");
-        let is_like = |field: &str, text: &str| {
-            list(&statement[field]).iter().any(|pattern| like(pattern.as_str().unwrap(), text))
-        };
-        is_like("Action", action) && is_like("Resource", resource) && condition(&statement, key)
-    })
-}
-
-fn condition(statement: &Value, key: Option<&str>) -> bool {
-    let Some(condition) = statement.get("Condition") else { return true };
-    let patterns = &condition[KEYS.0][KEYS.1];
-    assert!(patterns.is_array(), "a condition that isn't known here: {statement}");
-    // As AWS does, if the call has no key.
-    key.is_none_or(|key| list(patterns).iter().any(|pattern| like(pattern.as_str().unwrap(), key)))
-}
-
-/// IAM writes one entry with or without a list.
-fn list(value: &Value) -> Vec<Value> {
-    value.as_array().cloned().unwrap_or_else(|| vec![value.clone()])
-}
-
-/// Whether a text matches a pattern, in which `*` stands for any text.
-fn like(pattern: &str, text: &str) -> bool {
-    let Some((before, after)) = pattern.split_once('*') else { return pattern == text };
-    let Some(rest) = text.strip_prefix(before) else { return false };
-    (0..=rest.len()).any(|at| rest.is_char_boundary(at) && like(after, &rest[at..]))
-}
-
-#[test]
-fn patterns_and_conditions_are_read_as_iam_reads_them() {
-    for (pattern, text, matches) in [
-        ("sqs:SendMessage", "sqs:SendMessage", true),
-        ("sqs:SendMessage", "sqs:SendMessageBatch", false),
-        ("arn:*:a-work-*", "arn:aws:sqs:a-work-orders", true),
-        ("arn:*:a-work-*", "arn:aws:sqs:a-dead-orders", false),
-        ("*", "", true),
-    ] {
-        assert_eq!(like(pattern, text), matches, "{pattern} {text}");
-    }
-    let documents = [json!({"Statement": {
-        "Effect": "Allow", "Action": ["dynamodb:GetItem"], "Resource": "table/a",
-        "Condition": {KEYS.0: {KEYS.1: ["task#*"]}},
-    }})];
-    assert!(allow(&documents, "dynamodb:GetItem", "table/a", Some("task#1")));
-    assert!(!allow(&documents, "dynamodb:GetItem", "table/a", Some("blob#1")));
-    assert!(!allow(&documents, "dynamodb:GetItem", "table/b", Some("task#1")));
-    assert!(!allow(&documents, "dynamodb:PutItem", "table/a", Some("task#1")));
+/// Whether the documents allow each of these calls, as the judge of all functions' calls decides. A call is an action, a
+/// resource, and the key of the record, if it is about one.
+pub(super) async fn decide(documents: &[Value], calls: &[(&str, String, Option<String>)]) -> Vec<bool> {
+    let questions = calls.iter().map(|(action, resource, key)| {
+        let mut question = json!({"action": action, "resource": resource});
+        if let Some(key) = key {
+            question["keys"] = json!([key]);
+        }
+        question
+    });
+    let asked = json!({"policies": documents, "questions": questions.collect::<Vec<_>>()});
+    let program =
+        std::env::var(DECIDE).unwrap_or_else(|error| panic!("{DECIDE}: {error}. Run `cargo xtask e2e`"));
+    let mut node = Command::new("node");
+    node.arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = node.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(asked.to_string().as_bytes()).await.unwrap();
+    drop(input);
+    let ended = child.wait_with_output().await.unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    serde_json::from_slice(&ended.stdout).unwrap()
 }

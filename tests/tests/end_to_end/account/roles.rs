@@ -274,12 +274,12 @@ async fn each_role_may_do_what_its_function_does_and_nothing_else() {
             simulated(arn, &system.name, beside, &questions).await
         } else {
             let documents = policies::of(arn.rsplit('/').next().unwrap()).await;
-            let decide = |(kind, actions): &(String, Vec<&str>)| {
+            let calls = questions.iter().flat_map(|(kind, actions)| {
                 let (resource, key) = resource(&system.name, beside, kind);
-                let allows = |action: &&str| policies::allow(&documents, action, &resource, key.as_deref());
-                actions.iter().map(allows).collect()
-            };
-            questions.iter().map(decide).collect()
+                actions.iter().map(move |action| (*action, resource.clone(), key.clone()))
+            });
+            let mut decided = policies::decide(&documents, &calls.collect::<Vec<_>>()).await.into_iter();
+            questions.iter().map(|(_, actions)| decided.by_ref().take(actions.len()).collect()).collect()
         };
         for ((kind, actions), decided) in questions.iter().zip(decided) {
             for (action, is_allowed) in actions.iter().zip(decided) {
