@@ -145,7 +145,7 @@ fn cloudflare(args: &CostArgs) -> Other {
         "Cloudflare Workflows",
         usd,
         billed,
-        "developers.cloudflare.com/workflows/reference/pricing, September 2025",
+        "developers.cloudflare.com/workflows/reference/pricing, a copy of 2025",
     )
 }
 
@@ -158,5 +158,5 @@ fn vercel(args: &CostArgs) -> Other {
     let billed = format!(
         "$2.50 for 100,000 steps, {steps} an execution; $0.00069 a GB-hour; its queues are extra, not published for a run"
     );
-    priced(args, "Vercel Workflows", usd, billed, "vercel.com/docs/workflows/pricing, April 2026")
+    priced(args, "Vercel Workflows", usd, billed, "vercel.com/docs/workflows/pricing, 2026")
 }
