@@ -35,6 +35,7 @@ LISTS = [
     ("role", "iam", "list_roles", "Roles", "RoleName"),
     ("alarm", "cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
     ("parameter", "ssm", "describe_parameters", "Parameters", "Name"),
+    ("secret", "secretsmanager", "list_secrets", "SecretList", "Name"),
     ("policy", "iam", "list_policies", "Policies", "PolicyName"),
     ("log group", "logs", "describe_log_groups", "logGroups", "logGroupName"),
     ("dashboard", "cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),

@@ -35,7 +35,7 @@ export class Judge {
     const queue = /^worker-(.+)/.exec(fn)?.[1];
     const resource = call.resource
       .replace(new RegExp(`:table/${system}(?=$|/)`), `:table/${SYSTEM}`)
-      .replace(new RegExp(`^(arn:aws:sqs:.*:)${system}-`), `$1${SYSTEM}-`)
+      .replace(new RegExp(`^(arn:aws:(?:sqs|secretsmanager):.*:)${system}-`), `$1${SYSTEM}-`)
       .replace(new RegExp(`-work-${queue}(?=$|__high$|__low$)`), `-work-${OWN}`);
     // Policies know the kinds of records, not each of them.
     const kinds = call.keys && [...new Set(call.keys.map((key) => key.replace(/#.*/s, "#1")))].sort();

@@ -6,7 +6,7 @@ const TRANSACTED = { ConditionCheck: "ConditionCheckItem", Put: "PutItem", Updat
 /** The calls of a request, by its `x-amz-target` and its body. `partitions` has the partition key of the table and its indexes. */
 export function calls(target, body, partitions) {
   const [service, operation] = (target ?? "").split(".");
-  const found = { DynamoDB_20120810: ofTable, AmazonSQS: ofQueue }[service];
+  const found = { DynamoDB_20120810: ofTable, AmazonSQS: ofQueue, secretsmanager: ofSecret }[service];
   if (!found) throw new Error(`no permission is known for the request ${target}`);
   return found(operation, JSON.parse(body), partitions);
 }
@@ -58,4 +58,10 @@ function ofQueue(operation, request) {
   if (operation === "ListQueues") return [{ action, resource: "*" }];
   const name = request.QueueName ?? request.QueueUrl.split("/").pop();
   return [{ action, resource: `arn:aws:sqs:${REGION}:${ACCOUNT}:${name}` }];
+}
+
+function ofSecret(operation, { SecretId }) {
+  // A name is a part of the ARN, whose last six characters are Secrets Manager's own.
+  const arn = `arn:aws:secretsmanager:${REGION}:${ACCOUNT}:secret:${SecretId}-000000`;
+  return [{ action: `secretsmanager:${operation}`, resource: SecretId.startsWith("arn:") ? SecretId : arn }];
 }

@@ -14,6 +14,7 @@ import { System } from "./template.mjs";
 
 /** With everything that the templates can have, so that every permission is judged. */
 const WHOLE = {
+  Callbacks: "on",
   EventsQueue: "true",
   Xray: "true",
   KmsKeyArn: "arn:aws:kms:us-east-1:000000000000:key/key",

@@ -56,6 +56,9 @@ from ministack.app import main
 main()
 ";
 
+/// What the deployed systems have that isn't a default of the templates, and changes what a function may do.
+const JUDGED: &[&str] = &["Callbacks=on"];
+
 /// The first start compiles all Python files of the emulator.
 const START_BOUND: Duration = Duration::from_mins(1);
 const STOP_BOUND: Duration = Duration::from_secs(6);
@@ -117,7 +120,7 @@ impl Emulator {
     fn start_once(python: &Path, folder: &Path, step: Option<&str>) -> Result<Self> {
         let address = free_address()?;
         let log = folder.join("log");
-        let judge = step.map(|step| Judge::start(step, &format!("http://{address}"), &[])).transpose()?;
+        let judge = step.map(|step| Judge::start(step, &format!("http://{address}"), JUDGED)).transpose()?;
         let child = command(python, PROGRAM, address, folder, &log)?
             .envs(judge.iter().map(|judge| ("JUDGE", judge.address())))
             .stdin(Stdio::piped())

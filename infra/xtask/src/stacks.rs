@@ -18,8 +18,6 @@ use crate::test::at_emulator;
 const SYSTEM: &str = "tickover";
 /// What the core exports for its workers.
 const EXPORT: &str = "tickover-tickover-worker-policy";
-/// It signs nothing here.
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
 const WORKERS: [&str; 2] = ["orders", "emails"];
 
 /// Arguments: the queues with workers, the expected visibility timeouts of these queues, the expected due shards of their
@@ -37,7 +35,7 @@ for name in core:
 for queue, visibility, shard in zip(queues, visible, shards):
     worker = configured('tickover-worker-' + queue)
     theirs = variables(worker)
-    own = {'TICKOVER_CALLBACK_SECRET': '', 'TICKOVER_CALLBACK_URL': theirs['TICKOVER_CALLBACK_URL']}
+    own = {name: theirs[name] for name in ['TICKOVER_CALLBACK_SECRET_ID', 'TICKOVER_CALLBACK_URL']}
     expected = {**core, **own, 'TICKOVER_DUE_SHARDS': shard, 'TICKOVER_RETENTION': theirs['TICKOVER_RETENTION']}
     if theirs != expected: print(queue, 'has', theirs, 'and the core has', core)
     if theirs['TICKOVER_QUEUES'] != '*': print(queue, 'has a list of queues')
@@ -67,13 +65,23 @@ for url in sorted(sqs.list_queues(QueueNamePrefix='tickover-work-' + sys.argv[1]
     print(url.rsplit('/', 1)[1], found['VisibilityTimeout'], dead, receivers)
 ";
 
-/// Arguments: functions without the system's name. Prints the address that each has for callbacks, one in a line.
-const CALLBACK_URLS: &str = r"
+/// Arguments: functions without the system's name. Prints the secret and the address that each has for callbacks, one in a
+/// line. A function has the secret's name, and its value nowhere.
+const CALLBACKS: &str = r"
 import boto3, sys
 functions = boto3.client('lambda')
 for name in sys.argv[1:]:
     found = functions.get_function_configuration(FunctionName='tickover-' + name)
-    print(found['Environment']['Variables']['TICKOVER_CALLBACK_URL'])
+    variables = found['Environment']['Variables']
+    print(variables['TICKOVER_CALLBACK_SECRET_ID'], variables['TICKOVER_CALLBACK_URL'])
+";
+
+/// Argument: a new value of the secret of callbacks, or nothing. Prints the value that it has.
+const SECRET: &str = r"
+import boto3, sys
+secrets, name = boto3.client('secretsmanager'), 'tickover-callbacks'
+for value in sys.argv[1:]: secrets.put_secret_value(SecretId=name, SecretString=value)
+print(secrets.get_secret_value(SecretId=name)['SecretString'])
 ";
 
 /// Arguments: names of stacks, which are deleted in this order.
@@ -125,7 +133,7 @@ impl Stacks {
         )?;
         self.deploy("worker", &orders, &["Architecture=x86_64", "MaxConcurrency=0", "Alarms=all"])?;
         self.check("orders", "90", "16", "")?;
-        self.has_callbacks_at(&["gateway", "worker-orders"], &["none", "none"])?;
+        self.has_callbacks_at(&["gateway", "worker-orders"], &["none none", "none none"])?;
 
         self.deploy(
             "worker",
@@ -141,16 +149,23 @@ impl Stacks {
         )?;
         self.has_classes("orders", &[""])?;
         // The parameters that aren't named keep their values. The export, which a worker imports, doesn't change.
-        let callbacks = ["ApiKind=HttpApi", "Callbacks=on", &format!("CallbackSecret={SECRET}")];
+        let callbacks = ["ApiKind=HttpApi", "Callbacks=on"];
         let changes = ["DueShards=32", "RetentionDays=9", "Alarms=essential"];
-        self.deploy("core", SYSTEM, &[changes, callbacks].concat())?;
-        self.deploy("worker", &emails, &["Queue=emails", "Architecture=x86_64", "MaxConcurrency=0"])?;
+        self.deploy("core", SYSTEM, &[&changes[..], &callbacks[..]].concat())?;
+        let parameters = ["Queue=emails", "Architecture=x86_64", "MaxConcurrency=0", "Callbacks=on"];
+        self.deploy("worker", &emails, &parameters)?;
         self.check("orders,emails", "930,90", "16,32", "orders")?;
         // The worker that wasn't deployed again has what it had.
-        let own = "https://API.execute-api.us-east-1.amazonaws.com";
-        self.has_callbacks_at(&["gateway", "worker-emails", "worker-orders"], &[own, own, "none"])?;
+        let own = "tickover-callbacks https://API.execute-api.us-east-1.amazonaws.com";
+        self.has_callbacks_at(&["gateway", "worker-emails", "worker-orders"], &[own, own, "none none"])?;
+        let made = self.python(SECRET, &[])?.trim().to_owned();
+        ensure!(made.len() == 64 && !made.contains(','), "the secret has {} characters", made.len());
+        let rotated = format!("{},{made}", "n".repeat(64));
+        self.python(SECRET, &[&rotated])?;
         self.deploy("core", SYSTEM, &["CallbackUrl=https://tasks.example.com"])?;
-        self.has_callbacks_at(&["gateway"], &["https://tasks.example.com"])?;
+        self.has_callbacks_at(&["gateway"], &["tickover-callbacks https://tasks.example.com"])?;
+        let kept = self.python(SECRET, &[])?;
+        ensure!(kept.trim() == rotated, "a deployment has replaced the secret that an operator has set");
 
         let refused =
             self.python(DELETE, &[SYSTEM]).err().context("the core was deleted before its workers")?;
@@ -202,9 +217,9 @@ impl Stacks {
         Ok(())
     }
 
-    /// These functions give callbacks these addresses, in which the API's id is `API`.
+    /// These functions have these secrets and addresses for callbacks, in which the API's id is `API`.
     fn has_callbacks_at(&self, functions: &[&str], addresses: &[&str]) -> Result<()> {
-        let found = self.python(CALLBACK_URLS, functions)?;
+        let found = self.python(CALLBACKS, functions)?;
         let found: Vec<String> = found.lines().map(without_id).collect();
         ensure!(found == addresses, "callbacks of {functions:?} are at {found:?}, not at {addresses:?}");
         Ok(())
@@ -238,10 +253,13 @@ impl Stacks {
     }
 }
 
-/// An address of an HTTP API with `API` in place of its id.
-fn without_id(address: &str) -> String {
-    let parts = address.strip_prefix("https://").and_then(|rest| rest.split_once(".execute-api."));
-    parts.map_or_else(|| address.to_owned(), |(_, rest)| format!("https://API.execute-api.{rest}"))
+/// A line with an address of an HTTP API, with `API` in place of its id.
+fn without_id(line: &str) -> String {
+    let parts = line.split_once("https://").and_then(|(before, address)| {
+        let (_, rest) = address.split_once(".execute-api.")?;
+        Some(format!("{before}https://API.execute-api.{rest}"))
+    });
+    parts.unwrap_or_else(|| line.to_owned())
 }
 
 /// What an emulator needs of the core.

@@ -15,7 +15,7 @@ pub(crate) const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
 /// The variable in which the tests find the judge's address, for functions.
 const JUDGE: &str = "TICKOVER_TEST_JUDGE";
 /// What the tests' systems have that isn't a default of the templates.
-const PARAMETERS: &[&str] = &["EventsQueue=true"];
+const PARAMETERS: &[&str] = &["Callbacks=on", "EventsQueue=true"];
 
 /// What the whole workspace is tested with: the tool as it is released.
 pub(crate) const FEATURES: &[&str] = &["--features", "tickover-cli/aws"];

@@ -103,7 +103,7 @@ pub enum Reject {
     #[error("this callback doesn't exist, or is over")]
     UnknownCallback,
     /// The deployment has no secret that signs the tokens of callbacks.
-    #[error("callbacks are off: set TICKOVER_CALLBACK_SECRET to a secret of at least 32 bytes")]
+    #[error("callbacks are off: deploy with Callbacks=on")]
     CallbacksOff,
     /// Another task, or another execution, has the unique key.
     #[error("another {} has this unique key: {}", .by.kind(), .by.id())]

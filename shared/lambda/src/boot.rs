@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aws_config::SdkConfig;
 use tickover_core::id::QueueName;
 use tickover_dynamodb::DynamoStore;
+use tickover_service::callbacks::Secrets;
 use tickover_service::config::{AwsEnvironment, Config, ConfigError};
 use tickover_service::ports::{Store, StoreError};
 use tickover_service::skew::{MeasuredClock, Skew};
@@ -16,6 +17,7 @@ use tickover_sqs::SqsQueue;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::aws;
+use crate::callback_secret::CallbackSecret;
 use crate::metrics::Metrics;
 
 /// When logs below `info` are on, these crates still log only at these levels: they would log whole requests, and
@@ -165,8 +167,12 @@ async fn connect<F: Future<Output = SdkConfig>>(
         clock: Arc::new(MeasuredClock::new(Arc::new(SystemClock), skew)),
         ids: Arc::new(SystemIds),
     };
-    let service = Service::new(ports, config.limits.clone())
-        .with_callbacks(config.callbacks.clone(), config.callback_url.as_deref());
+    let secrets = config
+        .callback_secret_id
+        .as_ref()
+        .map_or(Secrets::Off, |id| Secrets::Kept(Arc::new(CallbackSecret::new(&aws, id))));
+    let service =
+        Service::new(ports, config.limits.clone()).with_callbacks(secrets, config.callback_url.as_deref());
     Ok((service, store))
 }
 

@@ -15,6 +15,7 @@ pub mod sqs;
 pub mod timer;
 
 mod aws;
+mod callback_secret;
 mod http;
 mod init_error;
 

@@ -20,7 +20,7 @@ use crate::lease::LeaseToken;
 use crate::service::Service;
 
 pub(crate) use secret::Settings;
-pub use secret::{SECRET_MIN, Secrets};
+pub use secret::{SECRET_MIN, SecretKeeper, Secrets};
 pub use token::{Secret, Target};
 
 /// Longest name of a callback, in characters: with the number of the run before it, it must be a valid event name.
@@ -84,7 +84,7 @@ impl Service {
     }
 
     /// The token with which a wait of this run ends. The same target and instant give the same token, as long as the
-    /// secret that signs is the same.
+    /// secret that signs is the same. See [`Service::renew_callback_secrets`].
     ///
     /// # Errors
     ///
@@ -96,7 +96,8 @@ impl Service {
         event: EventName,
         expires_at: Timestamp,
     ) -> Result<Callback, ServiceError> {
-        self.callback(&Target::Wait { execution: execution.clone(), incarnation, event }, expires_at).await
+        let target = Target::Wait { execution: execution.clone(), incarnation, event };
+        self.callback(&self.known_secrets().await?, &target, expires_at)
     }
 
     /// A token for the attempt that has this lease. It is valid until the attempt's deadline, for 30 days at most.
@@ -113,11 +114,15 @@ impl Service {
         let latest = self.now().plus(ATTEMPT_VALID);
         let expires_at = attempt_deadline(&task).map_or(latest, |deadline| deadline.min(latest));
         let target = Target::Attempt { task: id.clone(), incarnation: token.incarnation, lease: token.lease };
-        self.callback(&target, expires_at).await
+        self.callback(&self.fresh_secrets().await?, &target, expires_at)
     }
 
-    async fn callback(&self, target: &Target, expires_at: Timestamp) -> Result<Callback, ServiceError> {
-        let secrets = self.callback_secrets().await?;
+    fn callback(
+        &self,
+        secrets: &[Secret],
+        target: &Target,
+        expires_at: Timestamp,
+    ) -> Result<Callback, ServiceError> {
         let token = secrets.first().ok_or(Reject::CallbacksOff)?.sign(target, expires_at);
         let url = self.callbacks.url.as_ref().map(|base| format!("{base}/v1/callbacks/{token}"));
         Ok(Callback { token, url, expires_at })
@@ -131,8 +136,8 @@ impl Service {
     /// deployment. The record is read only if the signature is right. Only a token whose wait or attempt is still open gets
     /// other refusals, of a result that is too large.
     pub async fn call_back(&self, token: &str, report: Report) -> Result<(), ServiceError> {
-        let secrets = self.callback_secrets().await?;
-        let target = Secret::verified_by_one(secrets, token, self.now()).ok_or(Reject::UnknownCallback)?;
+        let secrets = self.fresh_secrets().await?;
+        let target = Secret::verified_by_one(&secrets, token, self.now()).ok_or(Reject::UnknownCallback)?;
         let done = match target {
             Target::Wait { execution, incarnation, event } => {
                 self.end_wait(&execution, incarnation, event, report).await

@@ -12,7 +12,6 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::limits::{LEASE_RANGE, Limits, SPAN_MAX};
 
-use crate::callbacks::Secrets;
 use crate::ports::Listed;
 use crate::telemetry::{self, Targets};
 
@@ -28,11 +27,11 @@ const EVENTS: &str = "TICKOVER_EVENTS";
 const TRACE: &str = "TICKOVER_TRACE";
 const METRICS: &str = "TICKOVER_METRICS";
 const LISTS: &str = "TICKOVER_LISTS";
-const CALLBACK_SECRET: &str = "TICKOVER_CALLBACK_SECRET";
+const CALLBACK_SECRET_ID: &str = "TICKOVER_CALLBACK_SECRET_ID";
 const CALLBACK_URL: &str = "TICKOVER_CALLBACK_URL";
 /// The value of `TICKOVER_QUEUES` that means every queue of the pattern.
 const ANY: &str = "*";
-/// The value of `TICKOVER_EVENTS` and of `TICKOVER_CALLBACK_URL` that means that there is none. Some places for values,
+/// The value of `TICKOVER_EVENTS` and of the variables of callbacks that means that there is none. Some places for values,
 /// such as a parameter of AWS Systems Manager, can't be empty.
 const NONE: &str = "none";
 
@@ -63,9 +62,9 @@ pub struct Config {
     /// `TICKOVER_LISTS`: which executions of all workflows are listed. `failed` (the default), or `all`, which costs each
     /// execution a write.
     pub listed: Listed,
-    /// `TICKOVER_CALLBACK_SECRET`: what signs the tokens of callbacks, of at least 32 bytes. More than one, separated by
-    /// commas: the first one signs, and all verify. Without it, callbacks are off.
-    pub callbacks: Secrets,
+    /// `TICKOVER_CALLBACK_SECRET_ID`: the name or the ARN of the secret in AWS Secrets Manager that signs the tokens of
+    /// callbacks. Without it, or with `none`, callbacks are off.
+    pub callback_secret_id: Option<String>,
     /// `TICKOVER_CALLBACK_URL`: the address of the HTTP API for callers without credentials. Optional, or `none`.
     pub callback_url: Option<String>,
     /// Limits, from `TICKOVER_LEASE`, `TICKOVER_RETENTION`, `TICKOVER_DUE_SHARDS`, `TICKOVER_PAYLOAD_BYTES`,
@@ -117,7 +116,7 @@ impl Config {
             log: reader.log_filter("TICKOVER_LOG"),
             all_metrics: reader.is_second(METRICS, ["essential", "all"]),
             listed: if reader.is_second(LISTS, ["failed", "all"]) { Listed::All } else { Listed::Failed },
-            callbacks: reader.callback_secrets(),
+            callback_secret_id: reader.unless_none(CALLBACK_SECRET_ID),
             callback_url: reader.callback_url(),
             limits: Limits {
                 lease: reader.span("TICKOVER_LEASE", defaults.lease, LEASE_RANGE),

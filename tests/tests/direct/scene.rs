@@ -110,6 +110,7 @@ pub(crate) async fn parameters(system: &str, version: &str) {
         ("retention", "7d"),
         ("trace", "off"),
         ("lists", "failed"),
+        ("callback-secret", "none"),
         ("callback-url", "none"),
         ("version", version),
     ] {

@@ -78,6 +78,11 @@ impl System {
         self.request(method, path).send().await.unwrap().status().as_u16()
     }
 
+    /// The same with a body.
+    pub(crate) async fn post_unsigned(&self, path: &str, body: &Value) -> u16 {
+        self.request(Method::POST, path).json(body).send().await.unwrap().status().as_u16()
+    }
+
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.api));
         match &self.host {

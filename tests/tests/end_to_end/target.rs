@@ -55,6 +55,15 @@ impl Target {
         has
     }
 
+    /// Whether reports by callback are taken. Prints a line if they aren't.
+    pub(crate) fn has_callbacks(self) -> bool {
+        let has = self != Self::LocalStack;
+        if !has {
+            say("callbacks: LocalStack's free edition has no HTTP API");
+        }
+        has
+    }
+
     /// The configuration of the AWS SDK.
     pub(crate) async fn config(self) -> SdkConfig {
         if self != Self::Account {

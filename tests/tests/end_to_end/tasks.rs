@@ -37,6 +37,27 @@ async fn a_task_is_scheduled_claimed_kept_alive_and_completed_over_http() {
     tasks_of_each_priority_wait_in_queues_of_their_own(&system).await;
 }
 
+#[tokio::test]
+async fn somebody_without_credentials_ends_an_attempt_with_its_token() {
+    if !Target::here().has_callbacks() {
+        return;
+    }
+    let system = System::deployed().await;
+    system.post("/v1/tasks", task("called-1", "default", json!({}))).await;
+    let claimed = system.invoke("claim", &json!({"id": "called-1", "worker": "w"})).await;
+    let lease = json!({"lease": claimed["tasks"][0]["lease"]});
+    let made = system.post("/v1/tasks/called-1/callback", lease).await;
+    let token = made["token"].as_str().unwrap();
+    let url = made["url"].as_str().unwrap();
+    assert!(url.starts_with("https://") && url.ends_with(&format!("/v1/callbacks/{token}")), "{url}");
+    let output = json!({"output": "by a token"});
+    for (token, status) in [(format!("A{token}"), 404), (token.to_owned(), 200), (token.to_owned(), 404)] {
+        let path = format!("/v1/callbacks/{token}/complete");
+        assert_eq!(system.post_unsigned(&path, &output).await, status);
+    }
+    assert_eq!(system.status("called-1", "completed", SOON).await["output"], "by a token");
+}
+
 /// How many messages one of the system's queues has, whether hidden or not.
 async fn messages(system: &System, queue: &str) -> u64 {
     let names = [

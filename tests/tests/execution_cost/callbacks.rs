@@ -1,19 +1,34 @@
 //! What callbacks cost: their waits, and the reports of those who have a token.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::Cleanup;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::{EventName, ExecutionId};
 use tickover_core::payload::{Json, Payload};
-use tickover_service::callbacks::{Report, SECRET_MIN, Secret, Secrets, event_of};
+use tickover_service::ServiceError;
+use tickover_service::callbacks::{Report, SECRET_MIN, SecretKeeper, Secrets, event_of};
 use tickover_tests::meter::Bill;
 
 use super::{asleep, meter, name, started, step, suspended, turn};
 
+/// A secret that is kept outside of the table.
+#[derive(Debug)]
+struct Fixed;
+
+#[async_trait]
+impl SecretKeeper for Fixed {
+    async fn read(&self) -> Result<String, ServiceError> {
+        Ok("s".repeat(SECRET_MIN))
+    }
+}
+
 #[tokio::test]
 async fn a_callback_costs_what_its_wait_costs_and_its_completion_what_an_event_costs() {
     let meter = meter().await;
-    let secrets = Secrets::Given(vec![Secret::of(&"s".repeat(SECRET_MIN))]);
+    let secrets = Secrets::Kept(Arc::new(Fixed));
     let service = meter.scene.service.clone().with_callbacks(secrets, None);
     let approval = event_of(1, "approval").unwrap();
     let mut bills = vec![];
@@ -62,7 +77,7 @@ async fn a_callback_costs_what_its_wait_costs_and_its_completion_what_an_event_c
 #[tokio::test]
 async fn a_report_with_a_token_reads_no_more_of_a_long_history() {
     let meter = meter().await;
-    let secrets = Secrets::Given(vec![Secret::of(&"s".repeat(SECRET_MIN))]);
+    let secrets = Secrets::Kept(Arc::new(Fixed));
     let service = meter.scene.service.clone().with_callbacks(secrets, None);
     let approval = event_of(1, "approval").unwrap();
     started(&meter, "e").await;

@@ -15,7 +15,7 @@ use tickover_service::ports::Clock;
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service};
 use tickover_sqs::SqsQueue;
-use tickover_tests::emulator::{aws_config, endpoint, judge, unique};
+use tickover_tests::emulator::{REGION, aws_config, endpoint, judge, unique};
 use tickover_tests::runtime_api::Function;
 
 /// Long polls of 5 s, one of which receives a message.
@@ -55,6 +55,26 @@ impl Deployment {
             ("TICKOVER_LISTS", "all".to_owned()),
         ];
         self
+    }
+
+    /// The same with a secret of callbacks in Secrets Manager.
+    pub(crate) async fn with_callbacks(self, secrets: &str) -> Self {
+        let named = self.naming_callbacks();
+        named.callbacks("CreateSecret", secrets).await;
+        named
+    }
+
+    /// The same, whose secret isn't there yet.
+    pub(crate) fn naming_callbacks(mut self) -> Self {
+        self.other.push(("TICKOVER_CALLBACK_SECRET_ID", format!("{}-callbacks", self.table)));
+        self
+    }
+
+    /// Makes the secret of callbacks, or gives it another value, by an operation of Secrets Manager.
+    pub(crate) async fn callbacks(&self, operation: &str, secrets: &str) {
+        let name = format!("{}-callbacks", self.table);
+        let id = if operation == "CreateSecret" { "Name" } else { "SecretId" };
+        secret(operation, &json!({id: name, "SecretString": secrets})).await;
     }
 
     /// The functions of the core.
@@ -183,16 +203,15 @@ impl Deployment {
     /// Starts the function, with any endpoint.
     pub(crate) async fn start_at(&self, function: &str, endpoint: &str) -> Function {
         let environment = self.environment(function, endpoint);
-        let environment: Vec<_> =
-            environment.iter().chain(&self.other).map(|(name, value)| (*name, value.as_str())).collect();
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Function::start(&format!("tickover-{function}"), &environment).await.unwrap()
     }
 
     /// The environment of a process that uses this deployment with the permissions of this function. The worker is that of
     /// the queue `emails`.
-    pub(crate) fn environment(&self, function: &str, endpoint: &str) -> [(&'static str, String); 8] {
+    pub(crate) fn environment(&self, function: &str, endpoint: &str) -> Vec<(&'static str, String)> {
         let queue = if function == "worker" { "-emails" } else { "" };
-        [
+        let usual = [
             ("AWS_SESSION_TOKEN", format!("{}-{function}{queue}", self.table)),
             ("AWS_ENDPOINT_URL", endpoint.to_owned()),
             ("TICKOVER_TABLE", self.table.clone()),
@@ -202,8 +221,20 @@ impl Deployment {
             ("TICKOVER_METRICS", "all".to_owned()),
             // The most detailed log: tests search it for payloads.
             ("TICKOVER_LOG", "trace".to_owned()),
-        ]
+        ];
+        usual.into_iter().chain(self.other.clone()).collect()
     }
+}
+
+/// Calls Secrets Manager. No crate of the AWS SDK is needed for that.
+async fn secret(operation: &str, body: &Value) {
+    let scope = format!("test/20260101/{REGION}/secretsmanager/aws4_request");
+    let authorization = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = http.post(endpoint()).header("x-amz-target", format!("secretsmanager.{operation}"));
+    let request = request.header("content-type", "application/x-amz-json-1.1").body(body.to_string());
+    let answer = request.header("authorization", authorization).send().await.unwrap();
+    assert!(answer.status().is_success(), "{answer:?}");
 }
 
 /// The bodies of the messages in a queue, which are deleted.

@@ -2,6 +2,8 @@
 //! tables and queues over the network. Also a worker outside of Lambda that uses the same ones.
 
 #[cfg(test)]
+mod callbacks;
+#[cfg(test)]
 mod cold_start;
 #[cfg(test)]
 mod dead_letters;

@@ -76,7 +76,7 @@ impl PollingDeployment {
 }
 
 /// The worker's binary outside of Lambda, with this environment and without the test's own.
-fn worker(environment: &[(&str, String)], args: &[&str]) -> Process {
+pub(crate) fn worker(environment: &[(&str, String)], args: &[&str]) -> Process {
     let mut command = Command::new(binary("polling_worker"));
     command.env_clear().envs([("AWS_REGION", REGION), ("AWS_EC2_METADATA_DISABLED", "true")]);
     command.envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")]);

@@ -195,7 +195,7 @@ impl Place {
     /// The core's parameters beside its name.
     fn core_parameters(&self) -> String {
         let emulators = if self.emulator.is_some() { format!(" {EMULATORS_CORE}") } else { String::new() };
-        format!("Architecture={}{emulators}", self.architecture.name())
+        format!("Architecture={} Callbacks=on{emulators}", self.architecture.name())
     }
 
     fn deploy_stack(&self, steps: &Steps, template: &str, suffix: &str, parameters: &[&str]) -> Result<()> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// A call of each function, with the part of a template that allows it and a part that doesn't.
-const PLANTED: [(&str, &str, [&str; 2]); 8] = [
+const PLANTED: [(&str, &str, [&str; 2]); 10] = [
     (
         "tickover-schedule",
         "core.yaml",
@@ -31,6 +31,8 @@ const PLANTED: [(&str, &str, [&str; 2]); 8] = [
             "- !GetAtt TimersQueue.Arn",
         ],
     ),
+    ("tickover-gateway", "core.yaml", ["secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"]),
+    ("tickover-worker-orders", "worker.yaml", ["-callbacks-??????", "-tokens-??????"]),
 ];
 
 fn key(kind: &str) -> Value {
@@ -38,7 +40,7 @@ fn key(kind: &str) -> Value {
 }
 
 /// The calls of [`PLANTED`], in the same order.
-fn calls() -> [(&'static str, Value); 8] {
+fn calls() -> [(&'static str, Value); 10] {
     let table = "tickover";
     [
         ("DynamoDB_20120810.PutItem", json!({"TableName": table, "Item": key("task")})),
@@ -60,6 +62,11 @@ fn calls() -> [(&'static str, Value); 8] {
         ),
         ("DynamoDB_20120810.UpdateItem", json!({"TableName": table, "Key": key("join")})),
         ("AmazonSQS.SendMessageBatch", json!({"QueueUrl": "http://sqs/000000000000/tickover-work-emails"})),
+        ("secretsmanager.GetSecretValue", json!({"SecretId": "tickover-callbacks"})),
+        (
+            "secretsmanager.GetSecretValue",
+            json!({"SecretId": "arn:aws:secretsmanager:us-east-1:000000000000:secret:tickover-callbacks-a1B2c3"}),
+        ),
     ]
 }
 
@@ -101,7 +108,7 @@ fn judge(folder: &Path, file: &str, [from, to]: [&str; 2]) -> Judge {
         let text = if name == file { text.replace(from, to) } else { text };
         fs::write(folder.join(name), text).unwrap();
     }
-    Judge::over(folder, &folder.join("calls/test.json"), &emulator(), &[]).unwrap()
+    Judge::over(folder, &folder.join("calls/test.json"), &emulator(), &["Callbacks=on"]).unwrap()
 }
 
 #[test]

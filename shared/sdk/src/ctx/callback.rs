@@ -3,6 +3,7 @@
 //! A callback is a wait for an event whose name nobody else uses: it has the number of the run in it. The token isn't
 //! stored. It is made again in each replay, from the instant at which it expires, which is.
 
+use futures::future::pending;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tickover_core::duration::{Millis, ZeroRule};
@@ -15,6 +16,7 @@ use super::{Ctx, EventError, Within, within};
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::options::IntoMillis;
+use crate::turn::state::Verdict;
 
 /// A wait that somebody ends with its token.
 #[derive(Clone)]
@@ -116,7 +118,14 @@ impl Ctx {
         })?;
         let text = event.as_str().to_owned();
         let made = self.shared.service().callback_of_wait(&execution, incarnation, event, expires_at).await;
-        let made = made.map_err(|error| Error::new(code_of(&error), error.to_string()))?;
+        let made = match made {
+            Ok(made) => made,
+            Err(ServiceError::Rejected(reject)) => return Err(Error::new(reject.code(), reject.to_string())),
+            Err(error) => {
+                self.shared.lock().verdict.get_or_insert(Verdict::Broken(error));
+                return pending().await;
+            }
+        };
         Ok(Callback { ctx: self.clone(), name, event: text, made, heartbeat: None })
     }
 }
@@ -195,17 +204,6 @@ impl std::fmt::Debug for Callback {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = formatter.debug_struct("Callback");
         shown.field("name", &self.name).field("expires_at", &self.made.expires_at).finish_non_exhaustive()
-    }
-}
-
-/// The code of a failure to make a token.
-const fn code_of(error: &ServiceError) -> &'static str {
-    match error {
-        ServiceError::Rejected(reject) => reject.code(),
-        ServiceError::Contended
-        | ServiceError::Throttled
-        | ServiceError::Unavailable { .. }
-        | ServiceError::Corrupt { .. } => "callback",
     }
 }
 

@@ -209,7 +209,9 @@ impl Driver {
     }
 
     async fn go(&mut self) -> Result<TurnEnd, Halt> {
-        // The outcomes since the last turn are read before the code runs.
+        // Before the code runs, what it doesn't wait for itself is read: newer secrets of callbacks, and the outcomes since
+        // the last turn.
+        self.service.renew_callback_secrets().await;
         self.read_outcomes_now().await?;
         loop {
             let now = self.service.now();
@@ -414,6 +416,7 @@ impl Driver {
                 self.close(Ending::ContinueAsNew { input, carried }).await
             }
             Verdict::Stuck(failure) => Err(Halt::Stuck(failure)),
+            Verdict::Broken(error) => Err(error.into()),
             Verdict::Unreadable(failure, _) => {
                 self.stop_steps();
                 self.finish_jobs().await?;

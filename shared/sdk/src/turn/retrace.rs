@@ -105,6 +105,7 @@ impl Driver {
                 None => {}
                 Some(Verdict::Unreadable(failure, name)) => return Retraced::Misfit(failure, name),
                 Some(Verdict::Stuck(failure)) => return Retraced::Broken(failure.message),
+                Some(Verdict::Broken(error)) => return Retraced::Broken(error.to_string()),
                 Some(Verdict::Failed(error)) => return Retraced::Ended(Err(error)),
                 Some(Verdict::ContinueAsNew(_)) => return Retraced::ContinuedAsNew,
             }

@@ -13,6 +13,7 @@ use tickover_core::id::{BlobId, NameError, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
+use tickover_service::ServiceError;
 
 use super::facts::Facts;
 use super::need::{Inline, Need, Rank, Stage, Waiting};
@@ -92,6 +93,8 @@ pub(crate) enum Verdict {
     ),
     /// The worker lacks something that the code needs. Another worker, or the next deployment, may have it.
     Stuck(task::Failure),
+    /// The service failed while the code waited for it. The turn is tried again.
+    Broken(ServiceError),
 }
 
 impl State {

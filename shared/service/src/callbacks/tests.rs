@@ -1,5 +1,10 @@
 //! Callbacks of waits over a store in memory: which reports count.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
 use super::*;
 use crate::executions::tests::scene::{Scene, event, id};
 
@@ -9,8 +14,59 @@ fn approval() -> EventName {
     event_of(1, "approval").unwrap()
 }
 
-fn secret(text: &str) -> Secret {
-    Secret::of(&text.repeat(SECRET_MIN))
+/// Secrets that are kept elsewhere: a text that can be changed and made unreadable.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    text: Arc<Mutex<Option<String>>>,
+    reads: Arc<AtomicUsize>,
+}
+
+impl Place {
+    /// With secrets that each repeat one of these letters.
+    fn with(letters: &str) -> Self {
+        let place = Self::default();
+        place.put(letters);
+        place
+    }
+
+    fn put(&self, letters: &str) {
+        let secrets: Vec<String> =
+            letters.chars().map(|letter| letter.to_string().repeat(SECRET_MIN)).collect();
+        *self.text.lock().unwrap() = Some(secrets.join(","));
+    }
+
+    fn close(&self) {
+        *self.text.lock().unwrap() = None;
+    }
+
+    /// A process of the deployment.
+    fn process(&self, scene: &Scene) -> Service {
+        scene.service.clone().with_callbacks(Secrets::Kept(Arc::new(self.clone())), None)
+    }
+
+    fn reads(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl SecretKeeper for Place {
+    async fn read(&self) -> Result<String, ServiceError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.text.lock().unwrap().clone().ok_or_else(|| ServiceError::unavailable("closed"))
+    }
+}
+
+/// Whether the secret of this letter has signed the token.
+fn is_by(letter: &str, token: &str) -> bool {
+    Secret::of(&letter.repeat(SECRET_MIN)).verify(token, Timestamp::EPOCH).is_some()
+}
+
+/// A token for the wait of the execution, made by a process.
+async fn token(process: &Service, scene: &Scene) -> String {
+    let execution = process.load_execution(&id("e")).await.unwrap().unwrap();
+    let at = scene.now().plus(DAY);
+    process.callback_of_wait(&id("e"), execution.incarnation, approval(), at).await.unwrap().token
 }
 
 fn complete() -> Report {
@@ -113,16 +169,80 @@ async fn an_event_of_a_callback_is_sent_with_its_token_only() {
 #[tokio::test]
 async fn a_replaced_secret_verifies_what_it_has_signed_until_it_is_taken_away() {
     let scene = Scene::new();
-    let with = |secrets: Vec<Secret>| scene.service.clone().with_callbacks(Secrets::Given(secrets), None);
-    let turn = scene.started("e", None).await;
-    let (at, of) = (scene.now().plus(DAY), turn.execution.incarnation);
-    let old = with(vec![secret("o")]);
-    let token = old.callback_of_wait(&id("e"), of, approval(), at).await.unwrap().token;
-    let both = with(vec![secret("n"), secret("o")]);
-    let newer = both.callback_of_wait(&id("e"), of, approval(), at).await.unwrap().token;
-    refused(&old, &newer, complete()).await;
-    refused(&with(vec![secret("n")]), &token, complete()).await;
-    both.call_back(&token, complete()).await.unwrap();
+    scene.started("e", None).await;
+    let [old, both, new] = ["o", "no", "n"].map(|letters| Place::with(letters).process(&scene));
+    let (by_old, by_new) = (token(&old, &scene).await, token(&both, &scene).await);
+    refused(&old, &by_new, complete()).await;
+    refused(&new, &by_old, complete()).await;
+    both.call_back(&by_old, complete()).await.unwrap();
+}
+
+/// Each process knows what it has read, up to five minutes ago. First the new secret only verifies, then it signs.
+#[tokio::test]
+async fn no_token_is_refused_while_a_secret_is_replaced_in_two_steps() {
+    let scene = Scene::new();
+    scene.started("e", None).await;
+    let place = Place::with("o");
+    let (signs, verifies) = (place.process(&scene), place.process(&scene));
+    let mut tokens = vec![];
+    for letters in ["o", "on", "no"] {
+        place.put(letters);
+        for (seconds, reads_first) in [(0, &verifies), (150, &signs), (150, &verifies), (150, &signs)] {
+            scene.advance(seconds);
+            reads_first.renew_callback_secrets().await;
+            signs.renew_callback_secrets().await;
+            tokens.push(token(&signs, &scene).await);
+            for token in &tokens {
+                verifies.call_back(token, Report::Heartbeat).await.unwrap();
+            }
+        }
+    }
+    // The last ones are by the new secret.
+    place.put("n");
+    let newer = place.process(&scene);
+    newer.call_back(tokens.last().unwrap(), Report::Heartbeat).await.unwrap();
+    refused(&newer, &tokens[0], Report::Heartbeat).await;
+}
+
+#[tokio::test]
+async fn secrets_are_read_when_they_are_needed_and_again_after_five_minutes() {
+    let scene = Scene::new();
+    scene.started("e", None).await;
+    let place = Place::with("o");
+    let process = place.process(&scene);
+    assert_eq!(place.reads(), 0);
+    let by_old = token(&process, &scene).await;
+    scene.advance(299);
+    place.put("n");
+    process.call_back(&by_old, Report::Heartbeat).await.unwrap();
+    assert_eq!(place.reads(), 1);
+    scene.advance(1);
+    // A workflow's code waits for no call.
+    assert!(is_by("o", &token(&process, &scene).await));
+    assert_eq!(place.reads(), 1);
+    process.renew_callback_secrets().await;
+    assert!(is_by("n", &token(&process, &scene).await));
+    refused(&process, &by_old, Report::Heartbeat).await;
+    assert_eq!(place.reads(), 2);
+}
+
+#[tokio::test]
+async fn known_secrets_outlast_a_time_in_which_they_cannot_be_read() {
+    let scene = Scene::new();
+    scene.started("e", None).await;
+    let place = Place::with("o");
+    let known = place.process(&scene);
+    let by_old = token(&known, &scene).await;
+    place.close();
+    scene.advance(300);
+    for _ in 0..3 {
+        known.call_back(&by_old, Report::Heartbeat).await.unwrap();
+    }
+    assert_eq!(place.reads(), 2, "it isn't tried again with each call");
+    let new = place.process(&scene);
+    assert!(new.call_back(&by_old, complete()).await.unwrap_err().is_retryable());
+    place.put("o");
+    new.call_back(&by_old, complete()).await.unwrap();
 }
 
 #[tokio::test]

@@ -120,7 +120,9 @@ async fn a_system_is_undone_if_it_fails_deployed_again_unchanged_and_deleted() {
         let region = target.config().await.region().unwrap().to_string();
         let account = found[0]["Account"].as_str().unwrap();
         let key = format!("KmsKeyArn=arn:aws:kms:{region}:{account}:key/{NO_KEY}");
-        life.fails("core", &[&life.core[..], &[key]].concat()).await;
+        // Secrets Manager would look for the key as well, and before.
+        let core = life.core.iter().filter(|parameter| *parameter != "Callbacks=on");
+        life.fails("core", &core.cloned().chain([key]).collect::<Vec<_>>()).await;
         let undone_at = Instant::now();
         until("the names of the queues", NAMES_ARE_FREE_AFTER, async || {
             (undone_at.elapsed() > NAMES_ARE_FREE_AFTER).then_some(())

@@ -22,6 +22,8 @@ const DECIDED_GATE_AND_BLOB: &[&str] = &["task", "exec", "queue", "key", "gate",
 /// What waits at a limit is deleted when it has its place. The time to live deletes everything else.
 const DELETED: (&str, &[&str]) = ("dynamodb:DeleteItem", &["gate"]);
 const CHANGED: &[&str] = &["task", "exec", "join", "key", "blob"];
+/// The secret of callbacks. A worker may read it only with `Callbacks=on`.
+const CALLBACKS: &str = "callbacks";
 const ALL: &[&str] = &["task", "exec", "queue", "key", "cron", "op", "join", "gate", "tick", "blob"];
 
 /// As `infra/SECURITY.md` says in words.
@@ -138,6 +140,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("sqs:ChangeMessageVisibility", ALL_WORK),
             ("sqs:GetQueueAttributes", ALL_WORK),
             ("sqs:ListQueues", &["*"]),
+            ("secretsmanager:GetSecretValue", &[CALLBACKS]),
             ("logs:CreateLogStream", &["log:gateway"]),
             ("logs:PutLogEvents", &["log:gateway"]),
         ],
@@ -164,7 +167,9 @@ pub(super) const ROLES: [Role; 6] = [
 ];
 
 /// What only administrators may do, with the kind of resource.
-const NOBODY: [(&str, &str); 17] = [
+const NOBODY: [(&str, &str); 19] = [
+    ("secretsmanager:PutSecretValue", CALLBACKS),
+    ("secretsmanager:GetSecretValue", "*"),
     ("dynamodb:BatchWriteItem", "table"),
     ("dynamodb:UpdateTable", "table"),
     ("dynamodb:DeleteTable", "table"),
@@ -185,7 +190,7 @@ const NOBODY: [(&str, &str); 17] = [
 ];
 
 /// Everything that is asked for each role: kinds of resources, each with actions.
-fn questions() -> Vec<(String, Vec<&'static str>)> {
+fn questions(has_callbacks: bool) -> Vec<(String, Vec<&'static str>)> {
     let items = [
         "dynamodb:GetItem",
         "dynamodb:BatchGetItem",
@@ -201,6 +206,9 @@ fn questions() -> Vec<(String, Vec<&'static str>)> {
     }
     questions.push(("table".to_owned(), vec!["dynamodb:Scan"]));
     questions.push(("*".to_owned(), vec!["sqs:ListQueues"]));
+    if has_callbacks {
+        questions.push((CALLBACKS.to_owned(), vec!["secretsmanager:GetSecretValue"]));
+    }
     for queue in ["work-orders", "work-emails", "ingress", "completions", "timers", "events", "dead-ingress"]
     {
         let actions = [
@@ -236,6 +244,7 @@ fn resource(system: &str, function_arn: &str, kind: &str) -> (String, Option<Str
         }
         Some((index, key)) => (format!("{table}/index/{index}"), Some(format!("{key}#1"))),
         None if kind == "*" => ("*".to_owned(), None),
+        None if kind == CALLBACKS => (arn("secretsmanager", &format!("secret:{system}-{kind}-a1B2c3")), None),
         None if kind == "table" => (table, None),
         None if ALL.contains(&kind) => (table, Some(format!("{kind}#1"))),
         None => (arn("sqs", &format!("{system}-{kind}")), None),
@@ -246,7 +255,7 @@ fn resource(system: &str, function_arn: &str, kind: &str) -> (String, Option<Str
 async fn each_role_may_do_what_its_function_does_and_nothing_else() {
     let system = System::deployed().await;
     let target = Target::here();
-    let is_asked = target.shows(Check::Roles);
+    let (is_asked, has_callbacks) = (target.shows(Check::Roles), target.has_callbacks());
     let functions = ROLES.map(|role| format!("{}-{}", system.name, role.function));
     let found = functions
         .iter()
@@ -269,7 +278,7 @@ async fn each_role_may_do_what_its_function_does_and_nothing_else() {
     for (role, function) in ROLES.iter().zip(&found) {
         let arn = function["Role"].as_str().unwrap();
         let beside = function["FunctionArn"].as_str().unwrap();
-        let questions = questions();
+        let questions = questions(has_callbacks);
         let decided = if is_asked {
             simulated(arn, &system.name, beside, &questions).await
         } else {
@@ -294,8 +303,8 @@ async fn each_role_may_do_what_its_function_does_and_nothing_else() {
         // A row that no question covers couldn't fail.
         for (action, kinds) in role.may {
             for kind in *kinds {
-                let is_covered =
-                    questions.iter().any(|(asked, actions)| asked == kind && actions.contains(action));
+                let is_covered = (*kind == CALLBACKS && !has_callbacks)
+                    || questions.iter().any(|(asked, actions)| asked == kind && actions.contains(action));
                 assert!(is_covered, "{}: nobody asks for {action} with {kind}", role.function);
             }
         }

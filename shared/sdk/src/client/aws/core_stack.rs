@@ -26,6 +26,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("retention", "TICKOVER_RETENTION"),
     ("trace", "TICKOVER_TRACE"),
     ("lists", "TICKOVER_LISTS"),
+    ("callback-secret", "TICKOVER_CALLBACK_SECRET_ID"),
     ("callback-url", "TICKOVER_CALLBACK_URL"),
 ];
 
