@@ -1,9 +1,10 @@
 """A worker: python worker.py QUEUE. After SIGTERM or SIGINT, it finishes its task and ends."""
 
-import json, os, re, signal, sys, threading, time
+import json, os, re, signal, subprocess, sys, threading, time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import urllib3
@@ -13,6 +14,8 @@ from botocore.session import Session
 
 API = os.environ.get("TICKOVER_ENDPOINT", "http://127.0.0.1:7070").rstrip("/") + "/v1/"
 ON_AWS = re.search(r"\.(execute-api|lambda)(?:-url)?\.([a-z0-9-]+)\.", API)  # service and region
+REGION, TOKEN_COMMAND = os.environ.get("TICKOVER_REGION"), os.environ.get("TICKOVER_TOKEN_COMMAND")
+SIGNED_FOR = ("execute-api", REGION) if REGION else ON_AWS and ON_AWS.groups()
 SESSION, HTTP = Session(), urllib3.PoolManager(timeout=30)
 # No repetition helps a report that is refused for its content. This code is reported instead.
 REFUSED = {("complete", 413): "output_too_large", ("complete", 400): "output_refused"}
@@ -21,14 +24,29 @@ Json = dict[str, Any]
 Handler = Callable[[Json, threading.Event], Any]  # gets a task, and an event that is set when it should stop
 
 
+@cache
+def token() -> str:
+    return subprocess.run(TOKEN_COMMAND, shell=True, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def send(path: str, body: Json) -> tuple[int, Json]:
+    request = AWSRequest("POST", API + path, {"Content-Type": "application/json"}, json.dumps(body))
+    if TOKEN_COMMAND:
+        request.headers["Authorization"] = f"Bearer {token()}"
+    elif SIGNED_FOR:
+        SigV4Auth(SESSION.get_credentials(), *SIGNED_FOR).add_auth(request)
+    answer = HTTP.request("POST", API + path, request.data, headers=dict(request.headers), retries=False)
+    return answer.status, answer.json()
+
+
 def call(path: str, body: Json) -> tuple[int, Json]:
     """The answer's status and content. Without an answer: 503 and the reason."""
-    request = AWSRequest("POST", API + path, {"Content-Type": "application/json"}, json.dumps(body))
     try:
-        if ON_AWS:
-            SigV4Auth(SESSION.get_credentials(), ON_AWS[1], ON_AWS[2]).add_auth(request)
-        answer = HTTP.request("POST", API + path, request.data, headers=dict(request.headers), retries=False)
-        return answer.status, answer.json()
+        status, answer = send(path, body)
+        if status == 401 and TOKEN_COMMAND:  # The token has expired. Another one is tried once.
+            token.cache_clear()
+            return send(path, body)
+        return status, answer
     except Exception as error:  # No answer, no JSON, or no credentials at this moment.
         return 503, {"detail": str(error)}
 

@@ -2,7 +2,9 @@
 import { Sha256 } from "@aws-crypto/sha256-js";
 import { fromNodeProviderChain } from "@aws-sdk/credential-providers";
 import { SignatureV4 } from "@smithy/signature-v4";
+import { exec } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 
 export type Task = { id: string; kind: string; attempt: number; lease: string; input: any } & Values;
 /** How far an attempt is. The progress is from 0 to 1, the details are any JSON of up to 512 bytes. */
@@ -12,7 +14,9 @@ export type Handlers = Record<string, (task: Task, stop: AbortSignal) => Promise
 type Answer = { tasks?: Task[]; cancel_requested?: boolean; detail?: string };
 
 const api = (process.env.TICKOVER_ENDPOINT ?? "http://127.0.0.1:7070").replace(/\/$/, "") + "/v1/";
-const [, service, region] = /\.(execute-api|lambda)(?:-url)?\.([a-z0-9-]+)\./.exec(api) ?? [];
+const { TICKOVER_REGION: given, TICKOVER_TOKEN_COMMAND: tokenCommand } = process.env;
+const onAws = /\.(execute-api|lambda)(?:-url)?\.([a-z0-9-]+)\./.exec(api) ?? [];
+const [, service, region] = given ? ["", "execute-api", given] : onAws;
 const credentials = fromNodeProviderChain();
 const signer = service && region && new SignatureV4({ service, region, credentials, sha256: Sha256 });
 // No repetition helps a report that is refused for its content. This code is reported instead.
@@ -25,16 +29,29 @@ const refused: Record<string, string> = {
 type Failure = { error: { code: string; message: string; retryable: boolean } };
 type Report = Partial<Failure> & Record<string, unknown>;
 
-/** The answer's status and content. Without an answer: 503 and the reason. */
-async function call(path: string, content: object): Promise<[number, Answer]> {
+let token = "";
+
+async function send(path: string, content: object): Promise<[number, Answer]> {
   const { href, protocol, host, hostname, pathname } = new URL(api + path);
   const body = JSON.stringify(content);
-  const plain = { host, "content-type": "application/json" };
+  const plain: Record<string, string> = { host, "content-type": "application/json" };
   const request = { method: "POST", protocol, hostname, path: pathname, headers: plain, body };
+  if (tokenCommand) {
+    token ||= (await promisify(exec)(tokenCommand)).stdout.trim();
+    plain.authorization = `Bearer ${token}`;
+  }
+  const { headers } = signer && !tokenCommand ? await signer.sign(request) : request;
+  const answer = await fetch(href, { method: "POST", headers, body, signal: AbortSignal.timeout(30_000) });
+  return [answer.status, (await answer.json()) as Answer];
+}
+
+/** The answer's status and content. Without an answer: 503 and the reason. */
+async function call(path: string, content: object): Promise<[number, Answer]> {
   try {
-    const { headers } = signer ? await signer.sign(request) : request;
-    const answer = await fetch(href, { method: "POST", headers, body, signal: AbortSignal.timeout(30_000) });
-    return [answer.status, (await answer.json()) as Answer];
+    const answer = await send(path, content);
+    if (answer[0] !== 401 || !tokenCommand) return answer;
+    token = ""; // It has expired. Another one is tried once.
+    return await send(path, content);
   } catch (error) {
     return [503, { detail: String((error as Error).cause ?? error) }];
   }

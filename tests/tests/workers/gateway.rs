@@ -1,5 +1,6 @@
-//! An API as it is on AWS: it checks each request's signature as IAM does, and passes the request on to a server.
+//! An API as it is on AWS: it checks each request's signature as IAM does, or its token, and passes the request on to a server.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -26,23 +27,40 @@ pub(crate) struct Gateway {
     paths: Arc<Mutex<Vec<String>>>,
 }
 
+/// What requests need.
+#[derive(Clone)]
+enum Needs {
+    /// A signature for this region and service, such as `us-east-1/execute-api`.
+    Signature(&'static str),
+    /// The token in this file. An API of API Gateway answers any other one with 401.
+    Token(PathBuf),
+}
+
 #[derive(Clone)]
 struct Rules {
-    /// The region and the service for which requests must be signed, such as `us-east-1/execute-api`.
-    scope: &'static str,
+    needs: Needs,
     upstream: String,
     http: reqwest::Client,
     paths: Arc<Mutex<Vec<String>>>,
 }
 
 impl Gateway {
-    /// A gateway in front of this server.
+    /// A gateway in front of this server, for requests that are signed for this region and service.
     pub(crate) async fn start(upstream: &str, scope: &'static str) -> Self {
+        Self::open(upstream, Needs::Signature(scope)).await
+    }
+
+    /// The same for requests with the token that is in this file at that moment.
+    pub(crate) async fn with_token(upstream: &str, file: PathBuf) -> Self {
+        Self::open(upstream, Needs::Token(file)).await
+    }
+
+    async fn open(upstream: &str, needs: Needs) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let paths = Arc::default();
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        let rules = Rules { scope, upstream: upstream.to_owned(), http, paths: Arc::clone(&paths) };
+        let rules = Rules { needs, upstream: upstream.to_owned(), http, paths: Arc::clone(&paths) };
         let router = Router::new().fallback(pass).with_state(rules);
         tokio::spawn(async { axum::serve(listener, router).await });
         Self { port, paths }
@@ -61,8 +79,18 @@ async fn pass(
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, Vec<u8>) {
-    if let Err(why) = check(rules.scope, &method, &uri, &headers, &body) {
-        return (StatusCode::FORBIDDEN, format!("{{\"message\": {why:?}}}").into_bytes());
+    let refusal = match &rules.needs {
+        Needs::Signature(scope) => {
+            check(scope, &method, &uri, &headers, &body).err().map(|why| (StatusCode::FORBIDDEN, why))
+        }
+        Needs::Token(file) => {
+            let wanted = format!("Bearer {}", std::fs::read_to_string(file).expect("a token").trim());
+            let is_wanted = headers.get(header::AUTHORIZATION).is_some_and(|given| given == wanted.as_str());
+            (!is_wanted).then(|| (StatusCode::UNAUTHORIZED, "Unauthorized".to_owned()))
+        }
+    };
+    if let Some((status, why)) = refusal {
+        return (status, format!("{{\"message\": {why:?}}}").into_bytes());
     }
     rules.paths.lock().unwrap_or_else(PoisonError::into_inner).push(uri.path().to_owned());
     let request = rules.http.request(method, format!("{}{uri}", rules.upstream));

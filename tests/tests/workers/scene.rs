@@ -157,6 +157,11 @@ impl Scene {
         self.until(id, |task| task["status"] == status).await
     }
 
+    /// A file of the folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// Makes the file for which the handler `until-go` waits.
     pub(crate) fn go(&self) {
         std::fs::write(self.folder.path().join("go"), "").expect("a file");

@@ -1,5 +1,7 @@
 //! Requests to an address on AWS are signed.
 
+use std::path::Path;
+
 use crate::gateway::{CREDENTIALS, Gateway};
 use crate::scene::{Language, Scene, says};
 
@@ -24,6 +26,56 @@ async fn every_request_to_aws_is_signed_for_the_service_and_region_of_the_addres
                 assert!(gateway.paths().contains(&path), "{language:?}: {path}: {:?}", gateway.paths());
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn requests_to_a_domain_of_ones_own_are_signed_for_the_region_that_is_given() {
+    for language in Language::ALL {
+        let scene = Scene::start(language).await;
+        let gateway = Gateway::start(&scene.endpoint, "eu-central-1/execute-api").await;
+        let id = scene.schedule("until-go").await;
+        let [key, secret, token] = CREDENTIALS;
+        let variables = [key, secret, token, ("TICKOVER_REGION", "eu-central-1")];
+        let worker = scene.worker_at(&format!("http://tasks.example.com:{}", gateway.port), 1, &variables);
+        says(&worker, &format!("heartbeat {id} 200")).await;
+        scene.go();
+        scene.until_status(&id, "completed").await;
+        assert!(gateway.paths().contains(&format!("/v1/tasks/{id}/complete")), "{language:?}");
+    }
+}
+
+/// The token is of an issuer of one's own, and ends while the worker runs.
+#[tokio::test]
+async fn a_token_that_has_expired_is_replaced_while_the_worker_runs() {
+    for language in Language::ALL {
+        let scene = Scene::start(language).await;
+        let (accepted, printed) = (scene.file("accepted"), scene.file("printed"));
+        // In one moment: others read it.
+        let set = |file: &Path, token: &str| {
+            std::fs::write(scene.file("new"), token).expect("a file");
+            std::fs::rename(scene.file("new"), file).expect("a file");
+        };
+        set(&accepted, "first");
+        set(&printed, "first\n");
+        let gateway = Gateway::with_token(&scene.endpoint, accepted.clone()).await;
+        let id = scene.schedule("until-go").await;
+        let command = format!("cat '{}'", printed.display());
+        let variables = [("TICKOVER_TOKEN_COMMAND", command.as_str())];
+        let worker = scene.worker_at(&format!("http://tasks.example.com:{}", gateway.port), 1, &variables);
+        says(&worker, &format!("heartbeat {id} 200")).await;
+
+        set(&printed, "second\n");
+        set(&accepted, "second");
+        scene.go();
+        scene.until_status(&id, "completed").await;
+        assert!(!worker.stdout().contains(" 401 "), "{language:?}");
+
+        // A new token that is refused as well ends it.
+        set(&accepted, "third");
+        let ended = worker.ended().await.expect("an end");
+        assert_eq!(ended.status.code(), Some(1), "{language:?}: {ended:?}");
+        assert!(ended.stderr.contains("claim work 401"), "{language:?}: {}", ended.stderr);
     }
 }
 

@@ -15,6 +15,9 @@ const TOOLS: [&str; 2] = ["infra/tools/cargo-lambda.txt", "infra/tools/sam.txt"]
 const INSTALLED_BY: [&str; 2] = ["infra/PRODUCTION.md", PIPELINE];
 /// The pipeline of a new project.
 const PIPELINE: &str = "shared/cli/src/new/files/ci.yaml";
+/// The pipeline of a release, and what it does in this order.
+const RELEASE: &str = ".github/workflows/release.yaml";
+const RELEASED: [&str; 3] = ["cargo xtask dist ", "actions/attest-build-provenance@", "gh release create "];
 /// The length of a commit's name.
 const COMMIT_DIGITS: usize = 40;
 
@@ -42,7 +45,23 @@ pub(super) fn check() -> Result<()> {
             check_version(&pinned, &read(file)?).with_context(|| format!("{file} and {tool}"))?;
         }
     }
-    check_pipeline(&read(PIPELINE)?, env!("CARGO_PKG_RUST_VERSION")).context(PIPELINE)
+    check_pipeline(&read(PIPELINE)?, env!("CARGO_PKG_RUST_VERSION")).context(PIPELINE)?;
+    check_release(&read(RELEASE)?, env!("CARGO_PKG_RUST_VERSION")).context(RELEASE)
+}
+
+/// The pipeline of a release is as safe as every other one, and publishes nothing that isn't attested.
+fn check_release(pipeline: &str, rust: &str) -> Result<()> {
+    check_pipeline(pipeline, rust)?;
+    let places = RELEASED.map(|part| pipeline.find(part));
+    ensure!(places.is_sorted() && places[0].is_some(), "it doesn't do this in this order: {RELEASED:?}");
+    for attested in ["tickover-*.tar", "target/dist/**/*"] {
+        ensure!(pipeline.contains(&format!("\n            {attested}\n")), "{attested} isn't attested");
+    }
+    let (of_all, of_job) = pipeline.split_once("\njobs:").context("no jobs")?;
+    ensure!(!of_all.contains(": write"), "each job may write");
+    let may = of_job.contains("id-token: write") && of_job.contains("attestations: write");
+    ensure!(may, "the job may not sign, or not store attestations");
+    Ok(())
 }
 
 /// The pipeline names actions by commits, which nobody can replace, and installs the Rust that Tickover is tested with.
@@ -167,6 +186,27 @@ mod tests {
         ] {
             assert!(pipeline.contains(from), "{from}");
             check_pipeline(&pipeline.replace(from, to), rust).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_release_is_attested_before_it_is_published() {
+        let pipeline = read(RELEASE).unwrap();
+        let rust = env!("CARGO_PKG_RUST_VERSION");
+        check_release(&pipeline, rust).unwrap();
+        for (from, to) in [
+            (
+                "attest-build-provenance@a2bbfa25375fe432b6a289bc6b6cd05ecd0c4c32",
+                "attest-build-provenance@v4",
+            ),
+            ("uses: actions/attest-build-provenance@", "uses: actions/attest@"),
+            ("      - run: cargo xtask dist ", "      - run: gh release create && cargo xtask dist "),
+            ("            target/dist/**/*\n", ""),
+            ("      attestations: write\n", ""),
+            ("  contents: read\n", "  contents: write\n"),
+        ] {
+            assert!(pipeline.contains(from), "{from}");
+            check_release(&pipeline.replacen(from, to, 1), rust).unwrap_err();
         }
     }
 
