@@ -2,7 +2,7 @@
 //! nothing is left of them.
 //!
 //! By default it does so in a new emulator, with the exact commands of `localstack/README.md`, and then also with those of
-//! the guides for AWS that the emulator can take. With `--localstack` it uses a `LocalStack` that runs, for the first part.
+//! the guides for AWS that the emulator can take. Then it rehearses what it does in an account. With `--localstack` it uses a `LocalStack` that runs, for the first part.
 //! With `--account`, it does so in an AWS account: that is the acceptance before a release.
 
 mod account;
@@ -44,6 +44,9 @@ const DECIDE_VARIABLE: &str = "TICKOVER_TEST_DECIDE";
 const LOCALSTACK_LACKS: &str = "apigatewayv2";
 /// The variable in which the tests find a Python with boto3, and SAM beside it.
 const PYTHON_VARIABLE: &str = "TICKOVER_TEST_PYTHON";
+/// The tests of the rehearsal that follows all tests: those that are for an account, and those with unsigned and signed calls.
+/// The others have just passed in a system of the same templates.
+const REHEARSED: [&str; 2] = ["account::", "tasks::"];
 
 /// Arguments: the system's name, and services that the emulator lacks. Prints what is left of the system, one resource in
 /// a line.
@@ -83,7 +86,11 @@ pub(crate) fn run(args: &E2eArgs) -> Result<ExitStatus> {
     }
     match args.account.as_slice() {
         [] if args.localstack => in_localstack(&args.args),
-        [] => in_emulator(&args.args),
+        [] => {
+            let ended = in_emulator(&args.args)?;
+            let is_whole = args.args.is_empty() && ended.success();
+            if is_whole { account::rehearse(&REHEARSED.map(str::to_owned)) } else { Ok(ended) }
+        }
         [region, prefix] => account::run(region, prefix, args.confirm.as_deref(), &args.args),
         _ => anyhow::bail!("--account needs a region and a prefix"),
     }

@@ -23,6 +23,9 @@ use crate::{cargo, python};
 /// Its `CloudFormation` refuses alarms that compare metrics, and with them the whole stack. Here it makes one of the first of
 /// these metrics in place of each, so that everything else of the templates is deployed as it is.
 ///
+/// Its simulation of a role's policies knows no keys of records, on which these depend. Here it gets those of the question, so
+/// that it decides as AWS does.
+///
 /// Where a judge is, deployed functions call it in place of the emulator, and say which ones they are.
 const PROGRAM: &str = r"
 import os, signal, threading, time
@@ -52,6 +55,18 @@ def judged(config, code_dir, port):
         made.update(AWS_ENDPOINT_URL=os.environ['JUDGE'], AWS_SESSION_TOKEN=config['FunctionName'])
     return made
 lambda_svc._provided_worker_env = judged
+from ministack.core import iam_evaluator
+from ministack.services import iam
+asked, context, keys = iam._extract_simulate_params, iam_evaluator.EvalContext, {}
+def with_keys(request):
+    entry = 'ContextEntries.member.1.ContextKey'
+    name, value = (iam._p(request, entry + part) for part in ['Name', 'Values.member.1'])
+    keys.clear()
+    keys.update({name.lower(): [value]} if name else {})
+    return asked(request)
+def of_question(*given, **named):
+    return context(*given, **{'service_context': dict(keys), **named})
+iam._extract_simulate_params, iam_evaluator.EvalContext = with_keys, of_question
 from ministack.app import main
 main()
 ";

@@ -151,8 +151,8 @@ impl Check {
     /// Whether a system of its own, deployed into an emulator, shows it in part.
     fn is_rehearsed(self) -> bool {
         match self {
-            Self::SecondDeployment | Self::Deletion | Self::Signatures => true,
-            Self::Roles | Self::FailedDeployment | Self::Loops | Self::Dashboard => false,
+            Self::Roles | Self::SecondDeployment | Self::Deletion | Self::Signatures => true,
+            Self::FailedDeployment | Self::Loops | Self::Dashboard => false,
         }
     }
 }
