@@ -123,10 +123,10 @@ fn express(args: &CostArgs) -> Other {
 fn temporal(args: &CostArgs) -> Other {
     let actions = operations(args);
     let written = written_gb(args);
-    let used = count(args.executions) * actions * ACTIONS / MILLION
+    let before_plan = count(args.executions) * actions * ACTIONS / MILLION
         + written * args.open_hours * ACTIVE_GB_HOUR
         + written * f64::from(args.retention_days) * 24.0 * RETAINED_GB_HOUR;
-    let usd = used * (1.0 + PLAN_PART);
+    let usd = before_plan * (1.0 + PLAN_PART);
     let billed = format!(
         "$50 a million actions, {actions} an execution; $0.042 an active and $0.00105 a retained GB-hour; 10% for the plan"
     );
