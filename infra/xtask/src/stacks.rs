@@ -230,7 +230,7 @@ impl Stacks {
         let found = self.python(CLASSES, &[queue])?;
         let expected = |suffix: &&str| {
             format!(
-                "{SYSTEM}-work-{queue}{suffix} 1200 {SYSTEM}-dead-work-{queue} {SYSTEM}-worker-{queue}:live"
+                "{SYSTEM}-work-{queue}{suffix} 930 {SYSTEM}-dead-work-{queue} {SYSTEM}-worker-{queue}:live"
             )
         };
         let expected: Vec<String> = suffixes.iter().map(expected).collect();
