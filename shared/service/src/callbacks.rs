@@ -3,6 +3,7 @@
 //!
 //! A token names what it is for and until when, and is signed with a secret of the deployment. Nothing is stored for it.
 
+mod sealed;
 mod secret;
 mod token;
 mod wait;

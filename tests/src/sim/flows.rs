@@ -12,6 +12,7 @@ mod reminder;
 #[path = "../../../shared/sdk/examples/flows/trip.rs"]
 mod trip;
 
+mod archive;
 mod library;
 mod mail;
 pub mod outside;
@@ -26,7 +27,7 @@ pub const FLOW_QUEUES: [&str; 2] = ["orders", tickover::DEFAULT_QUEUE];
 pub fn registry() -> Registry {
     Registry::new()
         .with((order::fulfil, reminder::survey, trip::book, fan_out::gallery))
-        .with((import::import, import::import_page, library::library, mail::mail))
+        .with((import::import, import::import_page, library::library, mail::mail, archive::archive))
         .with_step::<order::print_label>()
         .with_step::<library::shelve>()
 }

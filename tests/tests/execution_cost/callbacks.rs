@@ -104,3 +104,35 @@ async fn a_report_with_a_token_reads_no_more_of_a_long_history() {
         assert!(bill.reads <= 2.5, "{bill:?}");
     }
 }
+
+/// So does what was written after the wait began, which no longer fits into the record: it is read once.
+#[tokio::test]
+async fn however_many_reports_come_for_a_wait_that_began_long_ago_its_history_is_read_once() {
+    let meter = meter().await;
+    let service = meter.scene.service.clone().with_callbacks(Secrets::Kept(Arc::new(Fixed)), None);
+    let approval = event_of(1, "approval").unwrap();
+    started(&meter, "e").await;
+    let (turn, _) = turn(&meter).await;
+    let mut execution = turn.execution.clone();
+    let (now, until) = (service.now(), service.now().plus(Millis::from_secs(86_400)));
+    let begun = Happened::Until { name: name(format!("event:{}", approval.as_str())), until };
+    let mut entries = vec![Entry { at: now, what: begun }];
+    for number in 0..20 {
+        entries.extend((0..20).map(|step_of| step(&meter, 20 * number + step_of)));
+        let recorded =
+            service.record_turn(&execution, turn.lease, std::mem::take(&mut entries), Cleanup::default());
+        execution = recorded.await.unwrap();
+    }
+    suspended(&meter, &turn, &execution, asleep(vec![], Some(until), false)).await;
+    let made = service.callback_of_wait(&execution.id, execution.incarnation, approval, until).await;
+    let token = made.unwrap().token;
+    let first = meter.bill(service.call_back(&token, Report::Heartbeat)).await;
+    assert!(first.0.is_ok() && first.1.reads > 5.0, "{:?}", first.1);
+    for _ in 0..3 {
+        meter.scene.clock.advance(Millis::from_secs(60));
+        let (answer, bill) = meter.bill(service.call_back(&token, Report::Heartbeat)).await;
+        assert!(answer.is_ok() && bill.reads <= 2.5, "{bill:?}");
+    }
+    let (answer, bill) = meter.bill(service.call_back(&token, Report::Complete(Json::parse("true")))).await;
+    assert!(answer.is_ok() && bill.reads <= 2.5, "{bill:?}");
+}

@@ -12,6 +12,7 @@ use tickover_core::queue::KeyRecord;
 use tickover_core::time::Timestamp;
 use tokio::sync::{Mutex, MutexGuard};
 
+use super::sealed::SealedWaits;
 use super::token::Secret;
 use crate::error::ServiceError;
 use crate::ports::StoreError;
@@ -58,6 +59,7 @@ pub(crate) struct Settings {
     /// The address of the API that callers without credentials reach, without a slash at its end.
     pub(super) url: Option<String>,
     known: Mutex<Option<Known>>,
+    pub(super) sealed: SealedWaits,
 }
 
 /// Secrets that were read.
@@ -70,7 +72,7 @@ struct Known {
 impl Settings {
     pub(crate) fn new(secrets: Secrets, url: Option<&str>) -> Self {
         let url = url.map(|url| url.trim_end_matches('/').to_owned());
-        Self { secrets, url, known: Mutex::default() }
+        Self { secrets, url, known: Mutex::default(), sealed: SealedWaits::default() }
     }
 }
 

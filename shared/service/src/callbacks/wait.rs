@@ -48,7 +48,7 @@ impl Service {
                 return Ok(false);
             }
             let shown = since_the_wait(&execution, &event);
-            let whole = if shown.is_none() { self.journal_of(&execution).await? } else { vec![] };
+            let whole = if shown.is_none() { self.about(&execution, &event).await? } else { vec![] };
             let before = match found(shown.unwrap_or(&whole), &event, is_heartbeat, self.now()) {
                 Found::Over => return Ok(false),
                 Found::Fresh => return Ok(true),
@@ -136,7 +136,7 @@ fn last_wait(journal: &[Entry], event: &EventName) -> Option<(Timestamp, Timesta
 }
 
 /// The SDK names a wait after its event, and numbers the further ones: `event:name`, `event:name[1]`.
-fn is_wait_for(wait: &StepName, event: &EventName) -> bool {
+pub(super) fn is_wait_for(wait: &StepName, event: &EventName) -> bool {
     let rest = own_part(wait).strip_prefix("event:").and_then(|name| name.strip_prefix(event.as_str()));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }

@@ -17,7 +17,7 @@ use super::import::Import;
 use super::mail::{LETTER, Letter, mail};
 use super::order::{Order, Shipment, fulfil, print_label};
 use super::trip::Trip;
-use super::{fan_out, import, library, reminder, trip};
+use super::{archive, fan_out, import, library, reminder, trip};
 use crate::sim::dice::Dice;
 use crate::sim::world::queue;
 
@@ -30,7 +30,7 @@ const SECONDS: Millis = Millis::from_secs(20);
 /// The length of a letter: just short enough to be stored in the record, so that a few of them fill it.
 const LETTER_LENGTH: usize = 160;
 
-/// One of the seven workflows, with its input.
+/// One of the eight workflows, with its input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Story {
     /// An order with this many boxes, each with a list of contents of this length.
@@ -51,6 +51,8 @@ pub enum Story {
     Library { books: u32 },
     /// A list of this many pages.
     Import { pages: u32 },
+    /// Files, in pages; some are lost.
+    Archive { files: u32 },
     /// Large letters, all within seconds.
     Mail { letters: u32 },
 }
@@ -70,13 +72,14 @@ static UNDISTURBED: Mutex<BTreeMap<Story, Value>> = Mutex::new(BTreeMap::new());
 impl Story {
     /// A random story.
     pub fn of(dice: &Dice) -> Self {
-        match dice.between(0, 7) {
+        match dice.between(0, 8) {
             0 => Self::Order { boxes: small(dice.pick([0, 2, 4])), length: small(dice.pick([5, 150, 400])) },
             1 => Self::Survey,
             2 => Self::Trip { has_room: dice.chance(500) },
             3 => Self::Gallery { sizes: dice.pick([2, 5, 12, 25]) },
             4 => Self::Library { books: dice.pick([1, 5, 25]) },
             5 => Self::Import { pages: dice.pick([1, 2, 4]) },
+            6 => Self::Archive { files: dice.pick([1, 5, 12]) },
             // More often than others: it is the only one whose events compete with its turn's writes.
             _ => Self::Mail { letters: dice.pick([3, 12, 20, 40]) },
         }
@@ -96,6 +99,7 @@ impl Story {
             Self::Gallery { sizes } => request(&fan_out::gallery, &widths(*sizes)),
             Self::Library { books } => request(&library::library, &shelf(*books)),
             Self::Import { pages } => request(&import::import, &list(id.to_string(), *pages)),
+            Self::Archive { files } => request(&archive::archive, files),
             Self::Mail { letters } => request(&mail, letters),
         };
         let on_failure = matches!(self, Self::Order { .. } | Self::Trip { .. }).then_some(ON_FAILURE);
@@ -114,7 +118,11 @@ impl Story {
             Self::Order { .. } => one("shipped", json(&shipment())),
             Self::Survey => one("answer", json(&"fine")),
             Self::Mail { letters } => (0..*letters).map(letter).collect(),
-            Self::Trip { .. } | Self::Gallery { .. } | Self::Library { .. } | Self::Import { .. } => vec![],
+            Self::Trip { .. }
+            | Self::Gallery { .. }
+            | Self::Library { .. }
+            | Self::Import { .. }
+            | Self::Archive { .. } => vec![],
         }
     }
 
@@ -154,6 +162,10 @@ impl Story {
             Self::Import { pages } => {
                 let env = TestEnv::new().workflow((import::import, import::import_page));
                 end(&env, &import::import, list("list".to_owned(), *pages), events).await
+            }
+            Self::Archive { files } => {
+                let env = TestEnv::new().workflow(archive::archive);
+                end(&env, &archive::archive, *files, events).await
             }
             Self::Mail { letters } => {
                 let env = TestEnv::new().workflow(mail);
