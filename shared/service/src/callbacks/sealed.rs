@@ -14,17 +14,20 @@ use crate::service::Service;
 /// How many are kept. An entry of them is as large as an event's.
 const KEPT: usize = 64;
 
-/// The last that were read: by the mark of the last segment, which no other chain has, and the event.
+/// The mark of the last segment, which no other chain has, and the event.
+type Key = (Nonce, EventName);
+
+/// The last that were read.
 #[derive(Debug, Default)]
-pub(super) struct SealedWaits(Mutex<VecDeque<((Nonce, EventName), Arc<[Entry]>)>>);
+pub(super) struct SealedWaits(Mutex<VecDeque<(Key, Arc<[Entry]>)>>);
 
 impl SealedWaits {
-    fn get(&self, key: &(Nonce, EventName)) -> Option<Arc<[Entry]>> {
+    fn get(&self, key: &Key) -> Option<Arc<[Entry]>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|(known, _)| known == key).map(|(_, entries)| Arc::clone(entries))
     }
 
-    fn keep(&self, key: (Nonce, EventName), entries: Arc<[Entry]>) {
+    fn keep(&self, key: Key, entries: Arc<[Entry]>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.truncate(KEPT - 1);
         kept.push_front((key, entries));
@@ -41,17 +44,14 @@ impl Service {
         let here = execution.journal.iter().filter(|entry| is_about(entry, event)).cloned();
         let Some(sealed) = execution.sealed else { return Ok(here.collect()) };
         let key = (sealed.last, event.clone());
-        let known = self.callbacks.sealed.get(&key);
-        let before = match known {
-            Some(entries) => entries,
-            None => {
-                let of_segments = Execution { journal: vec![], ..execution.clone() };
-                let entries = self.journal_of(&of_segments).await?;
-                let entries: Arc<[Entry]> =
-                    entries.into_iter().filter(|entry| is_about(entry, event)).collect();
-                self.callbacks.sealed.keep(key, Arc::clone(&entries));
-                entries
-            }
+        let before = if let Some(known) = self.callbacks.sealed.get(&key) {
+            known
+        } else {
+            let of_segments = Execution { journal: vec![], ..execution.clone() };
+            let entries = self.journal_of(&of_segments).await?;
+            let entries: Arc<[Entry]> = entries.into_iter().filter(|entry| is_about(entry, event)).collect();
+            self.callbacks.sealed.keep(key, Arc::clone(&entries));
+            entries
         };
         Ok(before.iter().cloned().chain(here).collect())
     }
