@@ -30,8 +30,9 @@ impl Service {
         let known = self.fresh_record(queue).await?;
         let blank = QueueRecord::new(queue.clone(), self.new_nonce());
         kind::check(&with(known.as_ref().unwrap_or(&blank)))?;
-        let is_set =
-            |record: &QueueRecord| record.kinds.get(kind).is_some_and(|known| known.given == defaults.given);
+        let is_same =
+            |known: &KindDefaults| (&known.given, &known.policies) == (&defaults.given, &defaults.policies);
+        let is_set = |record: &QueueRecord| record.kinds.get(kind).is_some_and(is_same);
         let change = |record: &QueueRecord| {
             // If another process has used up the room meanwhile, nothing is written.
             let kinds = with(record);
