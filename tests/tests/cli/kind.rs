@@ -29,7 +29,7 @@ async fn the_defaults_of_a_kind_are_set_shown_listed_and_deleted_and_read_from_a
     assert_eq!(scene.attempts().await, 1);
     let set =
         scene.kind_text(&["set", "mail", "send", r#"{"retry": "fixed(3, 2s)", "timeout": "1h"}"#]).await;
-    assert_eq!(set, "send of mail: {\"timeout\":\"1h\",\"retry\":\"fixed(3, 2s)\"}\n");
+    assert_eq!(set, "send of mail: {\"timeout\":\"1h\",\"retry\":\"fixed(3, 2s)\"} (set by local)\n");
     assert_eq!(scene.kind_text(&["show", "mail", "send"]).await, set);
     assert_eq!(scene.attempts().await, 4);
     let file = scene.write("kind.json", "{\"retry\": \"fixed(1, 2s)\"}\n");
@@ -38,7 +38,7 @@ async fn the_defaults_of_a_kind_are_set_shown_listed_and_deleted_and_read_from_a
     let listed = scene.kind_text(&["list", "mail"]).await;
     assert_eq!(
         listed,
-        "digest of mail: {\"priority\":\"low\"}\nsend of mail: {\"retry\":\"fixed(1, 2s)\"}\n"
+        "digest of mail: {\"priority\":\"low\"} (set by local)\nsend of mail: {\"retry\":\"fixed(1, 2s)\"} (set by local)\n"
     );
     assert_eq!(scene.attempts().await, 2);
     let one: Value =

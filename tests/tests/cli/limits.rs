@@ -19,11 +19,11 @@ async fn a_limit_is_shown_set_unset_and_a_place_released() {
     let shown = run(&["show", "customer 7"]).await;
     assert!(shown.contains("Key \"customer 7\": limit nothing has asked for one lately; 0 taken"), "{shown}");
     let set = run(&["set", "customer 7", "5"]).await;
-    assert!(set.contains("limit 5, set by an operator; 0 taken, 0 waiting."), "{set}");
+    assert!(set.contains("limit 5, set by local; 0 taken, 0 waiting."), "{set}");
     let shown: Value = serde_json::from_str(&run(&["show", "customer 7", "--json"]).await).expect("JSON");
     assert_eq!((&shown["limit"], &shown["pinned"]), (&json!(5), &json!(true)));
     let unset = run(&["unset", "customer 7"]).await;
-    assert!(!unset.contains("operator"), "{unset}");
+    assert!(!unset.contains("set by"), "{unset}");
     run(&["release", "customer 7", "a"]).await;
     let refused = scene.run(&["limits", "set", "customer 7", "0"]).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
