@@ -159,10 +159,10 @@ async fn a_key_is_found_its_limit_set_and_unset_and_a_place_released() {
         browser.fill("limit-most", "3").await;
         browser.sees("limits set ocr 3").await;
         browser.press("Set the limit").await;
-        browser.sees("3, set by an operator").await;
+        browser.sees("3, set by local").await;
         assert_eq!((limit().await["limit"].take(), limit().await["pinned"].take()), (json!(3), json!(true)));
         browser.press("Unset ocr").await;
-        browser.misses("set by an operator").await;
+        browser.misses("set by local").await;
         assert_eq!(limit().await["pinned"], false);
 
         browser.press("Release ocr-1").await;
