@@ -221,7 +221,8 @@ async fn a_group_of_failures_is_retried_as_an_operation() {
         browser.press("workflow order, step charge").await;
         browser.press("Retry the step of all").await;
         browser.sees("Found now: 1.").await;
-        // Meanwhile the execution is restarted elsewhere: it has no failed step any more.
+        // Meanwhile the execution is restarted elsewhere: it has no failed step any more, and nobody runs it.
+        site.post("queues/workflows/pause", json!({})).await;
         site.post("executions/order-13/restart", json!({})).await;
         browser.press("Yes, retry the step of all").await;
         site.operations(2).await;
