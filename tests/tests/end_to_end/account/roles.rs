@@ -24,6 +24,8 @@ const DELETED: (&str, &[&str]) = ("dynamodb:DeleteItem", &["gate"]);
 const CHANGED: &[&str] = &["task", "exec", "join", "key", "blob"];
 /// The secret of callbacks. A worker may read it only with `Callbacks=on`.
 const CALLBACKS: &str = "callbacks";
+/// A secret of somebody else in the account.
+const FOREIGN_SECRET: &str = "foreign-secret";
 const ALL: &[&str] = &["task", "exec", "queue", "key", "cron", "op", "join", "gate", "tick", "blob"];
 
 /// As `infra/SECURITY.md` says in words.
@@ -169,7 +171,7 @@ pub(super) const ROLES: [Role; 6] = [
 /// What only administrators may do, with the kind of resource.
 const NOBODY: [(&str, &str); 19] = [
     ("secretsmanager:PutSecretValue", CALLBACKS),
-    ("secretsmanager:GetSecretValue", "*"),
+    ("secretsmanager:GetSecretValue", FOREIGN_SECRET),
     ("dynamodb:BatchWriteItem", "table"),
     ("dynamodb:UpdateTable", "table"),
     ("dynamodb:DeleteTable", "table"),
@@ -245,6 +247,7 @@ fn resource(system: &str, function_arn: &str, kind: &str) -> (String, Option<Str
         Some((index, key)) => (format!("{table}/index/{index}"), Some(format!("{key}#1"))),
         None if kind == "*" => ("*".to_owned(), None),
         None if kind == CALLBACKS => (arn("secretsmanager", &format!("secret:{system}-{kind}-a1B2c3")), None),
+        None if kind == FOREIGN_SECRET => (arn("secretsmanager", "secret:another-a1B2c3"), None),
         None if kind == "table" => (table, None),
         None if ALL.contains(&kind) => (table, Some(format!("{kind}#1"))),
         None => (arn("sqs", &format!("{system}-{kind}")), None),
