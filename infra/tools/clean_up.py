@@ -14,6 +14,8 @@ from left_overs import every, is_of, left, stacks
 # How long a stack's own change, and then its deletion, may take.
 BOUND_SECONDS = 1800
 LOOK_EVERY_SECONDS = 5
+# A function that runs while it is deleted makes its log group once more: after so many looks without one, none comes.
+LOOKS_WITHOUT = 4
 # The stack in which SAM has its bucket, and its output.
 SAM_STACK, SAM_BUCKET = "aws-sam-cli-managed-default", "SourceBucket"
 
@@ -82,8 +84,12 @@ for table in our_tables():
     unprotect(table)
     tables.delete_table(TableName=table)
     tables.get_waiter("table_not_exists").wait(TableName=table, WaiterConfig={"Delay": LOOK_EVERY_SECONDS})
-for kind, name in left(system):
-    if kind == "log group":
+delete_archives()
+looks = 0
+while looks < LOOKS_WITHOUT:
+    time.sleep(LOOK_EVERY_SECONDS if looks else 0)
+    groups = [name for kind, name in left(system) if kind == "log group"]
+    looks = 0 if groups else looks + 1
+    for name in groups:
         say("deleting the log group", name)
         logs.delete_log_group(logGroupName=name)
-delete_archives()
