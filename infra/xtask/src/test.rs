@@ -2,6 +2,7 @@
 
 mod programs;
 
+use std::env;
 use std::process::Command;
 
 use anyhow::Result;
@@ -14,6 +15,9 @@ use crate::judge::Judge;
 pub(crate) const ENDPOINT: &str = "TICKOVER_TEST_ENDPOINT";
 /// The variable in which the tests find the judge's address, for functions.
 const JUDGE: &str = "TICKOVER_TEST_JUDGE";
+/// Where the random numbers of properties begin, unless the caller says so: what a change is tested with depends on
+/// nothing else. `cargo test` goes on looking elsewhere.
+const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "7");
 /// What the tests' systems have that isn't a default of the templates.
 const PARAMETERS: &[&str] = &["Callbacks=on", "EventsQueue=true"];
 
@@ -66,6 +70,9 @@ pub(crate) fn run_at(endpoint: &str, args: &[String]) -> Result<()> {
     let judge = Judge::start("test", endpoint, PARAMETERS)?;
     let judged = |command: &mut Command| {
         at_emulator(command, endpoint).env(JUDGE, judge.address());
+        if env::var_os(SEED.0).is_none() {
+            command.env(SEED.0, SEED.1);
+        }
     };
     let ended = if args.is_empty() {
         programs::run(&judged)

@@ -195,10 +195,22 @@ impl State {
         }
     }
 
-    /// Removes the text of this name's outcome from memory. Who waits for it again has it read again.
+    /// Removes the text of this name's outcome from memory. Who waits for it again has it read again. It stays if the
+    /// other outcome that the code may take now has the same: several may have looked at one event.
     pub(crate) fn forget_text(&mut self, name: &StepName) {
-        if let Some(Payload::Blob(at)) = self.replay.name_state(name).payload() {
-            self.texts.remove(&at.id);
+        let Some(text) = self.blob_of(name) else { return };
+        let available = [self.delivering, self.also_available.number].into_iter().flatten();
+        let mut needed = available.filter_map(|number| self.blob_of(self.needs.get(&number)?.need.name()));
+        if !needed.any(|other| other == text) {
+            self.texts.remove(&text);
+        }
+    }
+
+    /// Where the outcome of this name is stored, if it is too large for the journal.
+    fn blob_of(&self, name: &StepName) -> Option<BlobId> {
+        match self.replay.name_state(name).payload()? {
+            Payload::Blob(at) => Some(at.id),
+            Payload::Inline(_) => None,
         }
     }
 

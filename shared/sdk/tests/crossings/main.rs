@@ -4,7 +4,7 @@
 //! Whatever dies: the outcome is the one without a death, each effect is made for the same pieces of work, undo is
 //! complete and in reverse, nothing stays open or holds a place, and nothing ends later than the lease allows.
 //!
-//! The random numbers differ from run to run. `PROPTEST_CASES=5120` tries twenty times as many.
+//! The random numbers differ from run to run, except in CI. `PROPTEST_CASES=5120` tries twenty times as many.
 
 #![expect(clippy::unwrap_used, reason = "a test fails if it doesn't find what it expects")]
 
