@@ -1,7 +1,8 @@
 //! `cargo xtask lint`: checks the infrastructure's templates with cfn-lint, without access to AWS. It also checks that
 //! what their alarms and dashboards watch is emitted, that functions which only fail are noticed, that a second region can
 //! have the same names, that an account can bound our roles, that the functions allow recursive loops, that the roles allow
-//! what the store does, and that the emulators' files and the guides agree with the templates.
+//! what the store does, and that the emulators' files and the guides agree with the templates. The workflows of GitHub
+//! Actions are checked by zizmor.
 
 mod account;
 mod emulators;
@@ -39,11 +40,21 @@ pub(crate) fn run() -> Result<()> {
     emulators::check()?;
     guides::check()?;
     let target = target_dir()?;
+    check_workflows(&target)?;
     let python = python::install(&target.join("sam"), &root().join("infra/tools/sam.txt"), "samcli")?;
     let made = made(&target.join("lint"))?;
     let mut cfn_lint = Command::new(python.with_file_name("cfn-lint"));
     without_cargos_own(&mut cfn_lint).current_dir(root()).stdin(Stdio::null()).args(parts::FILES).args(made);
     succeed(away_from_aws(&mut cfn_lint)).context("cfn-lint reported a problem")
+}
+
+fn check_workflows(target: &Path) -> Result<()> {
+    let requirements = root().join("infra/tools/zizmor.txt");
+    let zizmor = python::install_program(&target.join("zizmor"), &requirements, "zizmor")?;
+    let mut zizmor = Command::new(zizmor);
+    // Without questions to GitHub.
+    zizmor.args(["--offline", "--quiet", ".github/workflows"]).current_dir(root()).stdin(Stdio::null());
+    succeed(&mut zizmor).context("zizmor reported a problem")
 }
 
 /// Writes the templates that a release would have into the folder, and returns their paths.
