@@ -1,14 +1,15 @@
 //! `start_turn`: a worker starts the next turn, of an execution whose turn is pending or whose worker was lost.
 
 use crate::command::Context;
+use crate::decision::Effect;
 use crate::duration::Millis;
 use crate::execution::command::{CodeTerms, StartTurn};
 use crate::execution::decision::{Decision, Reply, StartTurnReply};
 use crate::execution::journal::{Entry, Happened};
-use crate::execution::update::{expired_or_unchanged, update};
+use crate::execution::update::update;
 use crate::execution::{
-    Admission, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, RunAttempt, Stuck, Turn,
-    append, attempts, closing, due, size,
+    Admission, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, Ready, RunAttempt, Stuck,
+    Turn, append, attempts, closing, due, size,
 };
 use crate::failure::Failure;
 use crate::gate::rate::Reservation;
@@ -25,20 +26,20 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
     if take.incarnation.is_some_and(|incarnation| incarnation != execution.incarnation) {
         return Decision::unchanged(execution, reply(StartTurnReply::Stale));
     }
+    if let Some(after) = closing::expire(execution, context) {
+        return settle(execution, after, context);
+    }
     let now = context.now;
-    let after_expiry = closing::expire(execution, context);
-    let current = after_expiry.as_ref().unwrap_or(execution);
-    let refuse = |answer| expired_or_unchanged(execution, after_expiry.clone(), context, reply(answer));
-    match &current.state {
-        ExecutionState::Ended(_) if after_expiry.is_none() => refuse(StartTurnReply::Stale),
-        ExecutionState::Ended(_) => reply_closing(refuse(StartTurnReply::Stale)),
+    let refuse = |answer| Decision::unchanged(execution, reply(answer));
+    match &execution.state {
+        ExecutionState::Ended(_) => refuse(StartTurnReply::Stale),
         ExecutionState::Closing(_) => refuse(StartTurnReply::Closing),
         ExecutionState::Running(turn) if turn.lease == take.lease => refuse(StartTurnReply::Started),
         // The message of a lost worker becomes visible again shortly before its lease ends.
         ExecutionState::Running(turn)
             if !turn.is_lost(now, context.limits)
                 && !turn.is_left(take.again, now)
-                && !attempts::is_overdue(current, now) =>
+                && !attempts::is_overdue(execution, now) =>
         {
             let available_at = turn.lease_expires_at;
             let is_soon = available_at <= now.plus(EARLY);
@@ -50,18 +51,16 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
         }
         // The operator's call will send another hint.
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_)
-            if current.needs_operator() =>
+            if execution.needs_operator() =>
         {
             refuse(StartTurnReply::Stale)
         }
-        ExecutionState::Pending(ready) if !current.is_ready(ready, now) => refuse(if ready.hint_later {
+        ExecutionState::Pending(ready) if !execution.is_ready(ready, now) => refuse(if ready.hint_later {
             StartTurnReply::Stale
         } else {
             StartTurnReply::Early { available_at: ready.available_at }
         }),
-        // It has failed just now, and the hint for its `on_failure` code is sent separately.
-        ExecutionState::Pending(_) if after_expiry.is_some() => refuse(StartTurnReply::Stale),
-        ExecutionState::Waiting(waiting) if !due::is_ready(waiting, current, now) => {
+        ExecutionState::Waiting(waiting) if !due::is_ready(waiting, execution, now) => {
             // Received again, the message may be that of the process that suspended the execution, and died before it
             // sent the hint for the end of the wait.
             let is_its = |at: &Timestamp| *at <= now.plus(EARLY) || take.again && !waiting.hint_later;
@@ -76,16 +75,15 @@ pub(super) fn decide(execution: &Execution, take: &StartTurn, context: &Context<
 
 /// Starts the next turn, unless too many turns in a row recorded nothing.
 fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Decision {
-    let spent = Ok(Reply::StartTurn(StartTurnReply::Stale));
     let mut after = execution.clone();
     apply_terms(&mut after, &take.terms);
     if let Some(after_expiry) = closing::expire(&after, context) {
         // Its deadline passed before a worker with the code set it.
-        return reply_closing(update(execution, after_expiry, context, spent));
+        return settle(execution, after_expiry, context);
     }
     if execution.cancel_requested && !execution.may_undo() {
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
-        return reply_closing(update(execution, after, context, spent));
+        return settle(execution, after, context);
     }
     let idle_turns = closing::idle_turns(execution);
     if idle_turns >= context.limits.idle_turns {
@@ -99,7 +97,7 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         let error = Failure::new("poisoned", message);
         let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
         closing::conclude(&mut after, outcome, context);
-        return reply_closing(update(execution, after, context, spent));
+        return settle(execution, after, context);
     }
     if take.paused {
         return park(execution, context);
@@ -223,13 +221,23 @@ fn park(execution: &Execution, context: &Context<'_>) -> Decision {
     update(execution, after, context, parked)
 }
 
-/// If this call has closed the execution, the reply says so: the caller may end the steps and children that are left
-/// open.
-fn reply_closing(mut decision: Decision) -> Decision {
-    if let Ok((execution, reply)) = &mut decision.outcome
-        && matches!(execution.state, ExecutionState::Closing(_))
-    {
-        *reply = Reply::StartTurn(StartTurnReply::Closing);
+/// Writes the end of a run that this call has found. If that has closed the execution, the reply says so: the caller may
+/// end the steps and children that are left open. If another turn follows, such as that of the `on_failure` code, and no
+/// hint was sent for it, the message at hand may be its only one, and brings it.
+fn settle(execution: &Execution, after: Execution, context: &Context<'_>) -> Decision {
+    let mut decision = update(execution, after, context, Ok(Reply::StartTurn(StartTurnReply::Stale)));
+    let is_hinted = decision.effects.iter().any(|effect| matches!(effect, Effect::Turn { .. }));
+    if let Ok((after, reply)) = &mut decision.outcome {
+        *reply = Reply::StartTurn(match &after.state {
+            ExecutionState::Closing(_) => StartTurnReply::Closing,
+            ExecutionState::Pending(Ready { available_at, hint_later: false }) if !is_hinted => {
+                StartTurnReply::Early { available_at: *available_at }
+            }
+            ExecutionState::Pending(_)
+            | ExecutionState::Running(_)
+            | ExecutionState::Waiting(_)
+            | ExecutionState::Ended(_) => StartTurnReply::Stale,
+        });
     }
     decision
 }

@@ -2,6 +2,7 @@
 
 use crate::due::DueKind;
 use crate::execution::command::CodeTerms;
+use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::{ExecutionStatus as Status, ExecutionTimeouts};
 
 use super::fixture::{Scene, done, execution, span, t};
@@ -53,8 +54,9 @@ fn a_deadline_of_the_code_that_has_already_passed_ends_the_execution_without_a_t
     let late = || execution().started().at("1h");
     let only_timeouts = CodeTerms { on_failure: None, ..terms() };
     late().take_with("a", only_timeouts).replies(SPENT).is(Status::TimedOut);
-    // The `on_failure` code gets a turn.
-    let scene = late().take_with("a", terms()).replies(SPENT).is(Status::Pending);
+    // The `on_failure` code gets a turn. The message of the turn that didn't start brings it.
+    let at_once = Reply::StartTurn(StartTurnReply::Early { available_at: t("1h") });
+    let scene = late().take_with("a", terms()).replies(at_once).is(Status::Pending);
     assert!(scene.record().failing.is_some());
     scene.take_with("b", terms()).replies(TAKEN);
 }

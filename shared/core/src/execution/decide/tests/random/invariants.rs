@@ -8,7 +8,7 @@ use crate::execution::command::{Close, Command, Ending};
 use crate::execution::decision::{Decision, Reply, StartTurnReply, SuspendReply};
 use crate::execution::due::{deadline_at, handed_over_at, hint_arrives_at, hint_needed_at, visible_at};
 use crate::execution::journal::Happened;
-use crate::execution::{Execution, ExecutionState, ExecutionStatus as Status};
+use crate::execution::{Execution, ExecutionState, ExecutionStatus as Status, Ready};
 use crate::id::LeaseId;
 use crate::time::Timestamp;
 
@@ -203,6 +203,14 @@ fn check_hints(
         let may_be_leased = by_tick || matches!(command, Command::Unpark);
         assert!(!matches!(after.state, ExecutionState::Ended(_)) && after.turn().is_none() || may_be_leased);
         assert!(!after.needs_operator(), "a hint that cannot start a turn");
+    }
+    // The caller deletes a message that is spent, and it may have been the only one.
+    if let (Command::StartTurn(take), Ok(Reply::StartTurn(StartTurnReply::Stale))) =
+        (command, decision.reply())
+        && take.incarnation.is_none_or(|incarnation| incarnation == after.incarnation)
+        && let ExecutionState::Pending(Ready { hint_later: false, .. }) = after.state
+    {
+        assert!(hints == 1 || after.needs_operator(), "nothing brings the turn of {after:#?}");
     }
     // A parked one has no hint under way: what ends that sends one.
     let arrives = hint_arrives_at(after).filter(|_| after.parked.is_no());

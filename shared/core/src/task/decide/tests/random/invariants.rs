@@ -164,6 +164,18 @@ impl RandomTask {
         if !hints.is_empty() {
             assert!(after.status().is_live());
         }
+        // The caller deletes a message that is spent, and it may have been the only one.
+        if let (Command::Claim(claim), State::Pending(pending)) = (command, &after.state)
+            && decision.reply() == Ok(&Reply::Claim(ClaimReply::Stale))
+            && claim.hint.is_some_and(|hint| {
+                hint.incarnation == after.incarnation && hint.version >= pending.since_version
+            })
+        {
+            assert!(
+                hints.len() == 1 || pending.hint_later || !after.parked.is_no(),
+                "nothing brings {after:#?}"
+            );
+        }
         let is_again =
             decision.reply() == Ok(&Reply::Due(DueReply::Dispatched)) && before.state == after.state;
         if is_again && before.parked.is_no() {
