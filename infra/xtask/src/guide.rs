@@ -9,8 +9,24 @@ use crate::cargo::root;
 /// The guide to emulators.
 pub(crate) const LOCAL: &str = "localstack/README.md";
 /// All guides that contain commands.
-pub(crate) const ALL: [&str; 5] =
-    ["README.md", "CONTRIBUTING.md", "infra/README.md", "infra/PRODUCTION.md", LOCAL];
+pub(crate) const ALL: [&str; 16] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/limits.md",
+    "docs/messages.md",
+    "docs/one-machine.md",
+    "docs/operators.md",
+    "docs/programs.md",
+    "docs/steps-and-children.md",
+    "docs/table.md",
+    "docs/tests.md",
+    "docs/time.md",
+    "docs/workflows.md",
+    "infra/README.md",
+    "infra/PRODUCTION.md",
+    LOCAL,
+];
 
 /// The first block of commands that contains this text, unchanged.
 pub(crate) fn block(guide: &str, having: &str) -> Result<String> {

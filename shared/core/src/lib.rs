@@ -5,6 +5,8 @@
 //! runtime. The time, random ids and limits are arguments. The caller of [`task::decide()`] carries out the
 //! decision, with each write conditional on the record that was decided on.
 
+#[cfg(test)]
+mod arrows;
 pub mod batch;
 pub mod by;
 pub mod command;

@@ -1,5 +1,6 @@
 //! Random command sequences: whatever the commands, their order and the clock, the invariants hold.
 
+mod arrows;
 mod invariants;
 mod punctual;
 mod steps;

@@ -1,5 +1,6 @@
 //! Random sequences of commands: the invariants hold for any order of commands and any clock.
 
+mod arrows;
 mod invariants;
 mod lifecycle_events;
 mod punctual;
