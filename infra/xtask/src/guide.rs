@@ -9,7 +9,7 @@ use crate::cargo::root;
 /// The guide to emulators.
 pub(crate) const LOCAL: &str = "localstack/README.md";
 /// All guides that contain commands.
-pub(crate) const ALL: [&str; 16] = [
+pub(crate) const ALL: [&str; 19] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -23,8 +23,11 @@ pub(crate) const ALL: [&str; 16] = [
     "docs/tests.md",
     "docs/time.md",
     "docs/workflows.md",
-    "infra/README.md",
+    "infra/COST.md",
+    "infra/DEPLOY.md",
+    "infra/OPERATE.md",
     "infra/PRODUCTION.md",
+    "infra/README.md",
     LOCAL,
 ];
 

@@ -10,7 +10,7 @@ use tickover_tests::process::binary;
 pub(crate) const MONTH: f64 = 1e6;
 /// The guide's command for them.
 pub(crate) const ORDERS: &str = "--executions 1000000 --inline-steps 3 --remote-steps 2 --sleeps 1 --events 1 --http-requests 2000000 --compare";
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../infra/README.md");
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../infra/COST.md");
 const COMMAND: &str = "cargo run -- cost";
 
 /// What `tickover cost` says with these arguments.

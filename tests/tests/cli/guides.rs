@@ -3,9 +3,10 @@
 use tickover_tests::process::{Process, binary};
 use tokio::process::Command;
 
-const GUIDES: [&str; 3] = [
+const GUIDES: [&str; 4] = [
     include_str!("../../../README.md"),
-    include_str!("../../../infra/README.md"),
+    include_str!("../../../infra/COST.md"),
+    include_str!("../../../infra/OPERATE.md"),
     include_str!("../../../infra/PRODUCTION.md"),
 ];
 

@@ -18,7 +18,7 @@ const PARAMETERS: &str = "TickSource=SchedulerWithoutInput MaxTimerConcurrency=0
                           DeletionProtection=false";
 /// Which tests the deployed system must pass.
 const WORKFLOWS: &str = "workflow::";
-const DEPLOYMENT: &str = "infra/README.md";
+const DEPLOYMENT: &str = "infra/DEPLOY.md";
 const PRODUCTION: &str = "infra/PRODUCTION.md";
 /// Deletes what both ways deploy.
 const DELETE: &str = "\

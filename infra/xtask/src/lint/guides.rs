@@ -8,7 +8,7 @@ use super::{parts, read, template};
 use crate::{Cli, guide};
 
 const SAM: &str = "infra/samconfig.toml";
-const DEPLOYMENT: &str = "infra/README.md";
+const PARAMETERS: &str = "infra/OPERATE.md";
 /// Where continuous integration has its tools from.
 const TOOLS: [&str; 2] = ["infra/tools/cargo-lambda.txt", "infra/tools/sam.txt"];
 /// Where users have them from: the guide, and the pipeline of a new project.
@@ -35,7 +35,7 @@ pub(super) fn check() -> Result<()> {
             checked.with_context(|| format!("{guide}: `{command}`"))?;
         }
     }
-    let guide = read(DEPLOYMENT)?;
+    let guide = read(PARAMETERS)?;
     for (file, text) in parts::all()? {
         check_table(&guide, file, &template::parameters(&text))?;
     }
@@ -156,14 +156,14 @@ fn check_table(guide: &str, file: &str, parameters: &[template::Parameter]) -> R
     for parameter in parameters {
         ensure!(
             named.contains(&format!(" {} ", parameter.name)),
-            "{DEPLOYMENT}: {} is missing in the table of {name}",
+            "{PARAMETERS}: {} is missing in the table of {name}",
             parameter.name
         );
     }
     for (names, _) in cells {
         for name in names.split(['`', ',', ' ']).filter(|name| !name.is_empty()) {
             let is_there = parameters.iter().any(|parameter| parameter.name == name);
-            ensure!(is_there, "{DEPLOYMENT}: {file} has no parameter {name}");
+            ensure!(is_there, "{PARAMETERS}: {file} has no parameter {name}");
         }
     }
     Ok(())
@@ -238,7 +238,7 @@ mod tests {
         }
         check_xtask(&["localstack", "sideways"]).unwrap_err();
         check_xtask(&["localstack", "up"]).unwrap();
-        let guide = read(DEPLOYMENT).unwrap();
+        let guide = read(PARAMETERS).unwrap();
         for (file, text) in parts::all().unwrap() {
             let parameters = template::parameters(&text);
             for wrong in [("`System`", "`Systems`"), ("`AlarmTopicArn`", "`AlarmTopicArn`, `More`")] {
