@@ -267,7 +267,10 @@ fn wherever_a_process_dies_at_a_gate_all_come_after_one_tick() {
 }
 
 #[test]
-fn a_message_that_comes_twice_gives_nobody_a_place_too_many_and_no_place_is_lost() {
+fn a_message_that_comes_twice_gives_nobody_a_place_too_many_and_no_place_waits_for_a_tick() {
+    for retries in [0, 1] {
+        check_gate(GatePlan { redelivered: 2, retries, ..GatePlan::new(1, 2) });
+    }
     check_gate(GatePlan { redelivered: 2, ticks: true, ..GatePlan::new(1, 2) });
 }
 

@@ -278,8 +278,10 @@ pub struct FreePlaces {
     pub owner: Owner,
     pub incarnation: Incarnation,
     pub gates: Vec<Gated>,
-    /// The mark of the places; `None` if it ended while it waited.
-    pub of: Option<u32>,
+    /// Its places are those that were taken for a version of its record before this one.
+    pub before: u64,
+    /// Whether it hadn't begun, or waited once more: it may have been offered a place.
+    pub waited: bool,
     /// The key by whose rate it starts, with the start that was reserved and isn't needed.
     pub start: Option<Paced>,
 }

@@ -24,10 +24,9 @@ use std::num::NonZeroU16;
 use serde::{Deserialize, Serialize};
 
 use crate::by::By;
-use crate::due::fnv1a;
 use crate::duration::Millis;
 use crate::flow::{Pace, Priority};
-use crate::id::{FlowKey, GateId, Incarnation, LeaseId, Nonce, Owner};
+use crate::id::{FlowKey, GateId, Incarnation, Nonce, Owner};
 use crate::limits::SPAN_MAX;
 use crate::time::Timestamp;
 
@@ -133,8 +132,7 @@ pub struct Holder {
 /// How far a holder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// It has taken its place for what has this mark: a task for an attempt, of which it is the beginning of the lease's
-    /// digest; an execution for a version of its record, see [`version_mark`].
+    /// It has taken its place for the version of its record with this mark, see [`version_mark`].
     Taken { mark: u32 },
     /// It waits in a branch of the line with this mark, was offered the place and told, and hasn't come yet.
     Called { branch: u32 },
@@ -199,14 +197,8 @@ pub struct Places {
     pub version: u64,
 }
 
-/// The mark of an attempt. It tells two attempts of one task apart, and reveals nothing of the lease.
-pub fn mark(lease: &LeaseId) -> u32 {
-    let digest = fnv1a(&lease.to_string());
-    u32::try_from(digest >> 32).unwrap_or(u32::MAX) ^ u32::try_from(digest & 0xffff_ffff).unwrap_or(0)
-}
-
-/// The mark of a place that an execution takes in this version of its record. All who decide on that version have the same
-/// mark. Once the record has another version, none of them can begin any more.
+/// The mark of a place that is taken for this version of a record. All who decide on that version have the same mark. Once
+/// the record has a later version, none of them can begin any more: unless one has begun, the place is nobody's.
 pub fn version_mark(version: u64) -> u32 {
     u32::try_from(version).unwrap_or(u32::MAX)
 }

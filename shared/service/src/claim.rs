@@ -365,7 +365,7 @@ impl Service {
             });
             let decision = self.drive(&id, Known::Record(Box::new(task)), &command).await?;
             let Ok((current, Reply::Claim(reply))) = decision.outcome else {
-                self.free_unused(&mut places).await;
+                self.give_up_places(&id, None, &mut places).await;
                 return Ok(None);
             };
             if held && reply == ClaimReply::Parked {
@@ -383,7 +383,7 @@ impl Service {
                     let reserved =
                         Box::pin(self.start_for_claim(&current, &mut places, began_at, patience)).await?;
                     let Some(current) = reserved else {
-                        self.free_unused(&mut places).await;
+                        self.give_up_places(&id, None, &mut places).await;
                         return Ok(None);
                     };
                     task = current;
@@ -400,8 +400,10 @@ impl Service {
                 | ClaimReply::Parked
                 | ClaimReply::Stale => {
                     self.settle_start(&current, &mut places).await;
-                    if current.running().is_none() {
-                        self.free_unused(&mut places).await;
+                    let begins = current.running().is_some_and(|running| running.lease == lease);
+                    if !begins && places.has_any() {
+                        // Boxed, because the future of each claim would contain all of this.
+                        Box::pin(self.give_up_places(&id, Some(&current), &mut places)).await;
                     }
                     return Ok(Some((current, reply)));
                 }

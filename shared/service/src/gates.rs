@@ -19,7 +19,7 @@ use tickover_core::decision::{FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Gated;
-use tickover_core::gate::{self, AskedStart, GRACE, Gate, Reservation, Take, Taken};
+use tickover_core::gate::{self, AskedStart, GRACE, Gate, Places, Reservation, Take, Taken, version_mark};
 use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -50,16 +50,17 @@ enum Act<'a> {
         mark: u32,
         until: Timestamp,
     },
-    /// An attempt or an execution has ended.
+    /// An attempt or an execution has ended: what was taken before this version of its record is free.
     Free {
         owner: &'a Owner,
         incarnation: Incarnation,
-        mark: u32,
+        before: u64,
     },
-    /// One doesn't come to the place that it was offered: it has ended, or another gate has none for it.
+    /// The same of one that hasn't begun: it has ended, or another gate has no place for it. What it was offered goes on.
     Withdraw {
         owner: &'a Owner,
         incarnation: Incarnation,
+        before: u64,
     },
     /// Starts are to be spread by the key's rate: before those that are reserved for later, or after them.
     Reserve {
@@ -223,12 +224,12 @@ impl Service {
             Act::Extend { owner, incarnation, mark, until } => {
                 Done::Found(gate::extend(gate, owner, *incarnation, *mark, *until, now))
             }
-            Act::Free { owner, incarnation, mark } => {
-                self.rules.free_place(gate, owner, *incarnation, *mark);
+            Act::Free { owner, incarnation, before } => {
+                self.rules.free_place(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
-            Act::Withdraw { owner, incarnation } => {
-                gate::withdraw(gate, owner, *incarnation);
+            Act::Withdraw { owner, incarnation, before } => {
+                gate::withdraw(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
             Act::Reserve { asked, first } => {
@@ -262,11 +263,13 @@ impl Service {
 
     /// Gives up what a task or an execution had at its gates. If that fails, a tick finds its places.
     pub(crate) async fn free_places(&self, freed: &FreePlaces) {
-        let FreePlaces { owner, incarnation, gates, of, start } = freed;
+        let FreePlaces { owner, incarnation, gates, before, waited, start } = freed;
+        let (incarnation, before) = (*incarnation, *before);
         for gated in gates {
-            let act = match *of {
-                Some(mark) => Act::Free { owner, incarnation: *incarnation, mark },
-                None => Act::Withdraw { owner, incarnation: *incarnation },
+            let act = if *waited {
+                Act::Withdraw { owner, incarnation, before }
+            } else {
+                Act::Free { owner, incarnation, before }
             };
             if let Err(error) = self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await {
                 warn_unless_logged!(error; %owner, %error, "place not given up; a tick will find it");
@@ -277,21 +280,21 @@ impl Service {
         }
     }
 
-    /// Extends the places of an attempt before its lease. Returns when the first of them ends; `None` if the task needs
-    /// none, or this isn't its attempt.
+    /// Extends the places of an attempt before its lease. Returns `None` if the task needs none, or this isn't its attempt.
     pub(crate) async fn extend_places(
         &self,
         task: &Task,
         lease: LeaseId,
-    ) -> Result<Option<Timestamp>, ServiceError> {
+    ) -> Result<Option<Places>, ServiceError> {
         let Some(running) = task.running().filter(|running| running.lease == lease) else { return Ok(None) };
         if task.gates().is_empty() {
             return Ok(None);
         }
-        let until = self.now().plus(running.lease_length).plus(GRACE);
+        let since = self.now();
+        let until = since.plus(running.lease_length).plus(GRACE);
         let owner = Owner::Task(task.id.clone());
         for Gated { key, text, .. } in task.gates() {
-            let (incarnation, mark) = (task.incarnation, gate::mark(&lease));
+            let (incarnation, mark) = (task.incarnation, version_mark(task.version));
             let act = Act::Extend { owner: &owner, incarnation, mark, until };
             let (done, _) = Box::pin(self.change_gate(&GateId::from(key), text, &act)).await?;
             if done != Done::Found(true) {
@@ -299,6 +302,6 @@ impl Service {
                 return Err(Reject::LeaseLost.into());
             }
         }
-        Ok(Some(until))
+        Ok(Some(Places { since, until, version: task.version }))
     }
 }

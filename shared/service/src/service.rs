@@ -86,8 +86,8 @@ pub trait Rules: Send + Sync {
     }
 
     /// As [`gate::free`].
-    fn free_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, mark: u32) {
-        gate::free(gate, owner, incarnation, mark);
+    fn free_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, before: u64) {
+        gate::free(gate, owner, incarnation, before);
     }
 
     /// As [`gate::offer`].

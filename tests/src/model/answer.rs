@@ -135,7 +135,7 @@ impl Ask {
                 progress: None,
                 details: None,
                 blob_id,
-                places_until: None,
+                places: None,
             }),
             Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
             Self::Timer { due_at } => Command::Timer { due_at, again: false },

@@ -277,8 +277,7 @@ impl Model for GateProtocol {
             Property::always(property::NO_LOST_CALL, |own: &Self, state: &GateState| {
                 let is_full = state.running(own.now(state)) >= usize::from(own.plan.limit.get());
                 // If an offer is late or a place ends by itself, a tick sees to it.
-                let Faults { crashes, redelivered, .. } = state.faults;
-                let needs_tick = state.now > 0 || crashes + redelivered > 0;
+                let needs_tick = state.now > 0 || state.faults.crashes > 0;
                 needs_tick || !state.is_quiet() || !state.waits() || is_full
             }),
             Property::always(property::ALL_COME, |own: &Self, state: &GateState| {

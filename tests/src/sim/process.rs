@@ -306,8 +306,8 @@ impl Rules for Observed {
         bugs::take_place(self.world.bug, gate, take, now)
     }
 
-    fn free_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, mark: u32) {
-        bugs::free_place(self.world.bug, gate, owner, incarnation, mark);
+    fn free_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, before: u64) {
+        bugs::free_place(self.world.bug, gate, owner, incarnation, before);
     }
 
     fn offer_places(

@@ -196,7 +196,7 @@ impl Ask {
                 progress: Some(0.25),
                 details: None,
                 blob_id,
-                places_until: None,
+                places: None,
             }),
             Self::Complete { bytes } => {
                 let output = Some(Json::string(&"o".repeat(bytes)));

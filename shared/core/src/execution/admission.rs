@@ -142,6 +142,11 @@ impl Execution {
         held.map_or(version_mark(self.version), |held| held.mark)
     }
 
+    /// The version before which no place of its is needed any more.
+    pub fn places_from(&self) -> u64 {
+        if self.closed().is_some() { self.version } else { self.place_mark().into() }
+    }
+
     /// Whether a place with this mark is its own: taken for the version that it has, so that its first turn may be about
     /// to start, or for the turn that it began with.
     pub fn owns_place(&self, mark: u32) -> bool {
@@ -168,7 +173,8 @@ pub(super) fn given_up(before: &Execution, after: &Execution, context: &Context<
             owner: Owner::Execution(before.id.clone()),
             incarnation: before.incarnation,
             gates: admission.gates.clone(),
-            of: admission.held.map(|held| held.mark),
+            before: after.version,
+            waited: admission.held.is_none(),
             start,
         }))
     })

@@ -3,10 +3,10 @@
 use crate::id::{Incarnation, Owner};
 use crate::time::Timestamp;
 
-use super::{Gate, Hold, Holder};
+use super::{Gate, Hold, Holder, version_mark};
 
-/// Extends the place of a running attempt. Returns whether it has one: a place that had ended is taken anew if one is
-/// free.
+/// Extends the place of a running attempt, whose record has the version with this mark. Returns whether it has one: a place
+/// that had ended is taken anew if one is free.
 pub fn extend(
     gate: &mut Gate,
     owner: &Owner,
@@ -17,14 +17,13 @@ pub fn extend(
 ) -> bool {
     if let Some(holder) = gate.holders.iter_mut().find(|one| one.is_of(owner, incarnation)) {
         holder.until = holder.until.max(until);
-        return match holder.hold {
-            // The mark stays: another try of the same task may have set it, and frees no more than its own.
-            Hold::Taken { .. } => true,
-            Hold::Called { .. } => {
-                holder.hold = Hold::Taken { mark };
-                true
-            }
+        let taken = match holder.hold {
+            Hold::Taken { mark } => mark,
+            Hold::Called { .. } => 0,
         };
+        // Whoever gives up what was taken for an earlier version leaves it.
+        holder.hold = Hold::Taken { mark: taken.max(mark) };
+        return true;
     }
     if gate.free() == 0 {
         return false;
@@ -34,17 +33,18 @@ pub fn extend(
     true
 }
 
-/// Gives up the place that was taken with this mark. That of a later attempt of the same task, or of a later version of
-/// the same execution, stays.
-pub fn free(gate: &mut Gate, owner: &Owner, incarnation: Incarnation, mark: u32) {
-    gate.holders.retain(|one| !one.is_of(owner, incarnation) || one.hold != Hold::Taken { mark });
+/// Gives up the place that was taken for any version of the record before this one: nobody begins with it any more. That of
+/// a later attempt or turn stays.
+pub fn free(gate: &mut Gate, owner: &Owner, incarnation: Incarnation, before: u64) {
+    let is_over = |mark| mark < version_mark(before);
+    gate.holders.retain(|one| match one.hold {
+        Hold::Taken { mark } => !one.is_of(owner, incarnation) || !is_over(mark),
+        Hold::Called { .. } => true,
+    });
 }
 
-/// Takes back what was offered to one that has ended before it began. A place that was taken stays: if it isn't another
-/// task's attempt of the same id, it ends by itself.
-pub fn withdraw(gate: &mut Gate, owner: &Owner, incarnation: Incarnation) {
-    gate.holders.retain(|one| match one.hold {
-        Hold::Called { .. } => !one.is_of(owner, incarnation),
-        Hold::Taken { .. } => true,
-    });
+/// The same, and takes back what was offered to it.
+pub fn withdraw(gate: &mut Gate, owner: &Owner, incarnation: Incarnation, before: u64) {
+    free(gate, owner, incarnation, before);
+    gate.holders.retain(|one| !one.is_called() || !one.is_of(owner, incarnation));
 }

@@ -24,8 +24,7 @@ pub struct Take {
     /// Until when it needs the place, if nothing extends it.
     pub until: Timestamp,
     pub limit: AskedLimit,
-    /// Whether the task is known to have no other attempt, or the execution to have this version: then a place of an
-    /// earlier one is its own.
+    /// Whether its record has been read, and has this version: then a place of an earlier one is its own.
     pub sure: bool,
 }
 
@@ -42,11 +41,10 @@ pub struct AskedLimit {
 pub enum Taken {
     /// It has a place.
     Place {
-        /// Whether it had none before, so that it may free it again if nothing starts.
+        /// Whether it had none before.
         created: bool,
     },
-    /// Another attempt of the same task, or another version of the same execution, has a place: the caller must see
-    /// whether that one counts.
+    /// A place was taken for this version of its record already, or for another one: the caller must see which it has.
     Shared,
     /// There is no place: it must wait.
     Full,
@@ -62,9 +60,7 @@ pub fn take(gate: &mut Gate, take: &Take, now: Timestamp) -> Taken {
     if let Some(holder) = gate.holders.iter_mut().find(|one| one.is_of(&take.owner, take.incarnation)) {
         let (created, least) = match holder.hold {
             Hold::Called { .. } => (true, take.until),
-            Hold::Taken { mark } if mark == take.mark => (true, holder.until),
-            Hold::Taken { mark } if !take.sure || take.is_behind(mark) => return Taken::Shared,
-            // Who only joins a place never frees it: the other attempt may still start.
+            Hold::Taken { mark } if !take.sure || mark > take.mark => return Taken::Shared,
             Hold::Taken { .. } => (false, holder.until),
         };
         holder.hold = Hold::Taken { mark: take.mark };
@@ -83,13 +79,6 @@ pub fn take(gate: &mut Gate, take: &Take, now: Timestamp) -> Taken {
         hold: Hold::Taken { mark: take.mark },
     });
     Taken::Place { created: true }
-}
-
-impl Take {
-    /// Whether a place with this mark was taken in a later version of the execution's record.
-    const fn is_behind(&self, mark: u32) -> bool {
-        self.owner.execution().is_some() && mark > self.mark
-    }
 }
 
 /// Takes a place back that was offered long ago. Whoever it was offered to still waits in the line.

@@ -39,9 +39,14 @@ fn asked(limit: u16, seconds: u64) -> AskedLimit {
     AskedLimit { limit: NonZeroU16::new(limit).unwrap(), asked_at: at(seconds) }
 }
 
-/// The mark of an attempt of that task.
+/// The version of the record of the task with that name, for which it takes its place.
 fn mark_of(name: &str) -> u32 {
     u32::from(name.as_bytes()[0])
+}
+
+/// A later version of that.
+fn after(name: &str) -> u64 {
+    u64::from(mark_of(name)) + 1
 }
 
 /// A task named `deaf.1` is of the queue `deaf`, and one without a point of the queue `jobs`.
@@ -101,7 +106,7 @@ impl Scene {
             branch: waits.map(|one| one.branch.mark()),
             until: now.plus(Millis::from_secs(30)).plus(GRACE),
             limit: asked(self.limit, 0),
-            sure: false,
+            sure: true,
         }
     }
 
@@ -139,7 +144,7 @@ impl Scene {
     }
 
     fn ends(&mut self, name: &str, seconds: u64) {
-        self.change(at(seconds), true, |gate| free(gate, &task(name), inc(name), mark_of(name)));
+        self.change(at(seconds), true, |gate| free(gate, &task(name), inc(name), after(name)));
     }
 
     fn is_looked_at(&mut self, seconds: u64) {
@@ -292,10 +297,14 @@ fn a_task_has_one_place_however_often_it_takes_it() {
     let mut scene = Scene::with_limit(2);
     scene.comes("a", 0);
     let writes = scene.writes;
-    assert_eq!((scene.comes("a", 0), scene.writes), (CREATED, writes), "the same try again writes nothing");
-    let other = Take { mark: 7, ..scene.asks_as("a", at(1)) };
-    assert_eq!(scene.asks(&other, 1), Taken::Shared);
+    let other = Take { sure: false, ..scene.asks_as("a", at(0)) };
+    assert_eq!((scene.asks(&other, 0), scene.writes), (Taken::Shared, writes), "its record is read first");
     let sure = Take { sure: true, ..other };
+    assert_eq!(
+        (scene.asks(&sure, 0), scene.writes),
+        (JOINED, writes),
+        "the same version again writes nothing"
+    );
     assert_eq!(scene.asks(&sure, 1), JOINED);
     assert_eq!((scene.holders(), scene.gate().holders[0].since), (vec!["a".to_owned()], at(1)));
 }
@@ -314,7 +323,7 @@ fn one_that_was_called_is_not_called_again_and_has_one_place() {
 }
 
 #[test]
-fn a_later_version_of_an_execution_takes_over_its_place_and_an_earlier_one_does_not() {
+fn a_later_version_of_a_record_takes_over_its_place_and_an_earlier_one_does_not() {
     let owner = || Owner::from(ExecutionId::parse("order-7").unwrap());
     let mut scene = Scene::with_limit(1);
     let of_version = |version, scene: &Scene| Take {
@@ -326,9 +335,9 @@ fn a_later_version_of_an_execution_takes_over_its_place_and_an_earlier_one_does_
     let [first, second] = [1, 2].map(|version| of_version(version, &scene));
     assert_eq!((scene.asks(&first, 1), scene.asks(&second, 2)), (CREATED, JOINED));
     assert_eq!(scene.asks(&first, 3), Taken::Shared);
-    scene.change(at(4), true, |gate| free(gate, &owner(), inc("x"), version_mark(1)));
+    scene.change(at(4), true, |gate| free(gate, &owner(), inc("x"), 2));
     assert_eq!(scene.holders(), ["@order-7"]);
-    scene.change(at(5), true, |gate| free(gate, &owner(), inc("x"), version_mark(2)));
+    scene.change(at(5), true, |gate| free(gate, &owner(), inc("x"), 3));
     assert!(scene.holders().is_empty());
 }
 
@@ -336,15 +345,16 @@ fn a_later_version_of_an_execution_takes_over_its_place_and_an_earlier_one_does_
 fn the_end_of_an_earlier_attempt_does_not_free_the_place_of_the_next() {
     let mut scene = Scene::with_limit(1);
     scene.comes("a", 0);
-    let next = Take { mark: 7, sure: true, ..scene.asks_as("a", at(1)) };
+    // The record is pending again in the version that the end wrote.
+    let next = Take { mark: mark_of("a") + 1, ..scene.asks_as("a", at(1)) };
     scene.asks(&next, 1);
     scene.ends("a", 2);
     assert_eq!(scene.holders(), ["a"]);
-    scene.change(at(3), true, |gate| free(gate, &task("a"), inc("a"), 7));
+    scene.change(at(3), true, |gate| free(gate, &task("a"), inc("a"), after("a") + 1));
     assert!(scene.holders().is_empty());
     let earlier = Incarnation::from_bytes([2; 8]);
     scene.comes("a", 4);
-    scene.change(at(5), true, |gate| free(gate, &task("a"), earlier, mark_of("a")));
+    scene.change(at(5), true, |gate| free(gate, &task("a"), earlier, after("a")));
     assert_eq!(scene.holders(), ["a"]);
 }
 
@@ -382,16 +392,18 @@ fn one_that_ends_after_it_was_called_gives_its_place_on_and_one_that_runs_keeps_
     }
     let withdraws = |scene: &mut Scene, name: &str, seconds: u64| {
         scene.items.retain(|_, one| one.owner != task(name));
-        scene.change(at(seconds), true, |gate| withdraw(gate, &task(name), inc(name)));
+        scene.change(at(seconds), true, |gate| withdraw(gate, &task(name), inc(name), 1));
     };
     scene.ends("a", 5);
     assert_eq!(scene.holders(), ["b"]);
     withdraws(&mut scene, "b", 6);
     assert_eq!((scene.holders(), &scene.called), (vec!["c".into()], &vec!["b".to_owned(), "c".to_owned()]));
-    // An attempt keeps its place: its own end gives it up.
+    // What was taken for a later version is kept: another claim may begin with it.
     scene.comes("c", 7);
     withdraws(&mut scene, "c", 8);
     assert_eq!(scene.holders(), ["c"]);
+    scene.change(at(9), true, |gate| withdraw(gate, &task("c"), inc("c"), after("c")));
+    assert!(scene.holders().is_empty());
 }
 
 #[test]
@@ -451,10 +463,7 @@ fn a_gate_is_written_only_if_something_has_changed_and_kept_for_an_hour_after_it
 }
 
 #[test]
-fn marks_tell_attempts_apart_and_a_keys_text_is_cut_between_characters() {
-    let lease = |byte| LeaseId::from_bytes([byte; 16]);
-    assert_eq!(mark(&lease(1)), mark(&lease(1)));
-    assert_ne!(mark(&lease(1)), mark(&lease(2)));
+fn a_keys_text_is_cut_between_characters() {
     let key = FlowKey::parse("ä".repeat(40)).unwrap();
     assert_eq!(shown(&key), "ä".repeat(24));
 }

@@ -208,8 +208,8 @@ pub struct Heartbeat {
     pub details: Option<Json>,
     /// Random key for details that don't fit into the record.
     pub blob_id: BlobId,
-    /// When the first of its places ends, if the task needs some. The lease isn't extended beyond that.
-    pub places_until: Option<Timestamp>,
+    /// Its places, if the task needs some, extended for the version that its record had. The lease doesn't outlive them.
+    pub places: Option<Places>,
 }
 
 #[derive(Clone, Debug)]

@@ -24,7 +24,6 @@ use crate::decision::{Effect, FreePlaces, Write};
 use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
 use crate::flow::Paced;
-use crate::gate;
 use crate::gate::line::Move;
 use crate::id::LeaseId;
 use crate::size;
@@ -150,28 +149,27 @@ fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
 /// follows at once, or its positions in lines if it ends without an attempt. And the start that it doesn't need.
 fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
     let gives_up = match (&before.state, &after.state) {
-        (State::Running(running), State::Pending(_) | State::Ended(_)) => {
-            Some(Some(gate::mark(&running.lease)))
+        (State::Running(_), State::Pending(_) | State::Ended(_)) | (State::Pending(_), State::Ended(_)) => {
+            true
         }
-        (State::Pending(_), State::Ended(_)) => Some(None),
         (State::Running(_), State::Running(_))
         | (State::Pending(_), State::Pending(_) | State::Running(_))
-        | (State::Ended(_), _) => None,
+        | (State::Ended(_), _) => false,
     };
     let start = before.paced().filter(|_| after.ended().is_some() && before.ended().is_none());
     let start = start.filter(|paced| paced.start.is_some_and(|start| start.makes_wait(now))).cloned();
-    match gives_up {
-        Some(of) if !before.gates().is_empty() || start.is_some() => Some(freeing(before, of, start)),
-        Some(_) | None => None,
-    }
+    let waited = before.running().is_none() || before.parked.in_line().is_some();
+    let has_any = !before.gates().is_empty() || start.is_some();
+    (gives_up && has_any).then(|| freeing(before, after.version, waited, start))
 }
 
-fn freeing(task: &Task, of: Option<u32>, start: Option<Paced>) -> Effect {
+fn freeing(task: &Task, before: u64, waited: bool, start: Option<Paced>) -> Effect {
     Effect::FreePlaces(Box::new(FreePlaces {
         owner: task.id.clone().into(),
         incarnation: task.incarnation,
         gates: task.gates().to_vec(),
-        of,
+        before,
+        waited,
         start,
     }))
 }
@@ -238,8 +236,8 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
         decision.effects.push(dispatch(task));
     }
     decision.effects.extend(end_notices(task));
-    if !task.gates().is_empty() {
-        decision.effects.push(freeing(task, Some(gate::mark(lease)), None));
+    if !task.gates().is_empty() && task.running().is_none() {
+        decision.effects.push(freeing(task, task.version, false, None));
     }
     decision
 }

@@ -267,7 +267,7 @@ fn life(scheduled: Task) -> Vec<Task> {
             progress: Some(0.123_456_789_012_345_67),
             details: None,
             blob_id,
-            places_until: None,
+            places: None,
         }),
         now,
     );

@@ -3,8 +3,8 @@
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Gated, Paced};
 use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{self, AskedLimit, GRACE, Places, Take, Taken};
-use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
+use tickover_core::gate::{AskedLimit, GRACE, Places, Take, Taken, version_mark};
+use tickover_core::id::{GateId, Incarnation, LeaseId, Owner, TaskId};
 use tickover_core::task::decision::{ClaimReply, Reply};
 use tickover_core::task::{Command, Task};
 use tickover_core::time::{Timestamp, earliest};
@@ -21,13 +21,11 @@ const ROUNDS: u32 = 5;
 /// The places of one claim, and its start.
 pub(crate) struct PlacesOfClaim {
     pub(super) lease: LeaseId,
-    mark: u32,
     length: Millis,
     rounds: u32,
     taken: Option<Places>,
-    /// The gates where it had no place before. Only there it may free it: where another try of the same task had one,
-    /// that try may still start.
-    created: Vec<(Owner, Incarnation, Gated)>,
+    /// The gates at which it has taken a place, for this incarnation, and whether it had none before.
+    at: Vec<(Incarnation, Gated, bool)>,
     /// The start by the rate of its key: that of its record, or one that was reserved.
     pub(super) start: Option<Reservation>,
     /// The version of the record whose start it is.
@@ -51,16 +49,20 @@ impl PlacesOfClaim {
     pub(crate) fn new(lease: LeaseId, length: Millis) -> Self {
         Self {
             lease,
-            mark: gate::mark(&lease),
             length,
             rounds: 0,
             taken: None,
-            created: vec![],
+            at: vec![],
             start: None,
             start_of: None,
             reserved: None,
             start_rounds: 0,
         }
+    }
+
+    /// Whether it has taken anything that it may have to give up.
+    pub(crate) const fn has_any(&self) -> bool {
+        self.reserved.is_some() || !self.at.is_empty()
     }
 
     pub(crate) const fn taken(&self) -> Option<Places> {
@@ -91,7 +93,7 @@ impl Service {
     async fn take_each(&self, task: Task, places: &mut PlacesOfClaim) -> Result<PlacesTaken, ServiceError> {
         places.rounds += 1;
         if places.rounds > ROUNDS {
-            self.free_unused(places).await;
+            self.give_up_places(&task.id, Some(&task), places).await;
             return Err(ServiceError::Contended);
         }
         let (since, mut until): (Timestamp, Option<Timestamp>) = (self.now(), None);
@@ -103,43 +105,53 @@ impl Service {
             match self.take_one(gated, &take).await? {
                 Taken::Place { created } => {
                     until = earliest([until, Some(take.until)]);
-                    if created && !places.created.iter().any(|(.., one)| one.key == gated.key) {
-                        places.created.push((task.id.clone().into(), task.incarnation, gated.clone()));
+                    if !places.at.iter().any(|(of, one, _)| (of, one.key) == (&task.incarnation, gated.key)) {
+                        places.at.push((task.incarnation, gated.clone(), created));
                     }
                     next = left.next();
                 }
-                // Another attempt has a place. Mostly it runs, and this claim was led here by an old message.
+                // There is a place of its. Mostly an attempt runs, and this claim was led here by an old message.
                 Taken::Shared => {
-                    let Some(stored) = self.load(&task.id).await? else { return Ok(PlacesTaken::Gone) };
+                    let Some(stored) = self.load(&task.id).await? else {
+                        self.give_up_places(&task.id, None, places).await;
+                        return Ok(PlacesTaken::Gone);
+                    };
                     if (stored.incarnation, stored.version) != (task.incarnation, task.version) {
-                        self.free_unused(places).await;
+                        self.give_up_places(&task.id, Some(&stored), places).await;
                         return Ok(PlacesTaken::All(stored));
                     }
                     sure = true;
                 }
-                Taken::Full => {
-                    self.free_unused(places).await;
-                    return self.wait_in_line(task).await;
-                }
+                Taken::Full => return self.wait_in_line(task, places).await,
             }
         }
         places.taken = until.map(|until| Places { since, until, version: task.version });
         Ok(PlacesTaken::All(task))
     }
 
-    /// Puts a task in the line, unless it is there already.
-    async fn wait_in_line(&self, task: Task) -> Result<PlacesTaken, ServiceError> {
+    /// Puts a task in the line, and gives up the places at its other gates. Their version must have passed first: another
+    /// claim may have taken all of them.
+    async fn wait_in_line(
+        &self,
+        task: Task,
+        places: &mut PlacesOfClaim,
+    ) -> Result<PlacesTaken, ServiceError> {
         // A claim by an old message would write an item for nothing, so the record is read first.
-        let Some(stored) = self.load(&task.id).await? else { return Ok(PlacesTaken::Gone) };
+        let Some(stored) = self.load(&task.id).await? else {
+            self.give_up_places(&task.id, None, places).await;
+            return Ok(PlacesTaken::Gone);
+        };
         if (stored.incarnation, stored.version) != (task.incarnation, task.version) {
+            self.give_up_places(&task.id, Some(&stored), places).await;
             return Ok(PlacesTaken::All(stored));
         }
-        if stored.parked.in_line().is_some() {
+        if places.at.is_empty() && stored.parked.in_line().is_some() {
             self.stays_in_line(&stored.waiting()).await?;
             return Ok(PlacesTaken::Waits(stored));
         }
         let command = Command::WaitInLine { seen_version: stored.version };
         let decision = self.drive(&task.id, Known::Record(Box::new(stored)), &command).await?;
+        self.give_up_places(&task.id, decision.record(), places).await;
         Ok(match decision.outcome {
             Ok((current, Reply::Claim(ClaimReply::Parked))) => PlacesTaken::Waits(current),
             // The record has changed.
@@ -152,7 +164,7 @@ impl Service {
         Take {
             owner: task.id.clone().into(),
             incarnation: task.incarnation,
-            mark: places.mark,
+            mark: version_mark(task.version),
             branch: task.waiting().branch_at(&gated.key),
             until: self.now().plus(places.length).plus(GRACE),
             limit: AskedLimit { limit: gated.limit, asked_at: task.created_at },
@@ -168,17 +180,32 @@ impl Service {
         }
     }
 
-    /// Frees the places that this claim took and that led to no lease, and its start: a claim that goes on needs new ones.
-    pub(crate) async fn free_unused(&self, places: &mut PlacesOfClaim) {
+    /// Gives up what a claim has taken and nobody can use any more, now that the task has this record: a claim that goes on
+    /// needs new places and a new start. A place that another claim may begin with, or has begun with, is left to it.
+    pub(crate) async fn give_up_places(
+        &self,
+        id: &TaskId,
+        current: Option<&Task>,
+        places: &mut PlacesOfClaim,
+    ) {
         if let Some(start) = places.reserved.take() {
             self.give_start_back(&start).await;
         }
         (places.start, places.taken) = (None, None);
-        for (owner, incarnation, gated) in std::mem::take(&mut places.created) {
-            let act = Act::Free { owner: &owner, incarnation, mark: places.mark };
+        let owner = Owner::Task(id.clone());
+        for (incarnation, gated, created) in std::mem::take(&mut places.at) {
+            let before = match current.filter(|task| task.incarnation == incarnation) {
+                None => u64::MAX,
+                // The end of its attempt frees it. One that was lost and waits in a line has no attempt to end.
+                Some(task) if task.running().is_some() && !(created && task.parked.in_line().is_some()) => {
+                    continue;
+                }
+                Some(task) => task.version,
+            };
+            let act = Act::Withdraw { owner: &owner, incarnation, before };
             let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;
             if let Err(error) = freed {
-                warn_unless_logged!(error; %owner, %error, "place not given up; it will end by itself");
+                warn_unless_logged!(error; %owner, %error, "place not given up; a tick will find it");
             }
         }
     }

@@ -188,7 +188,8 @@ impl Service {
         if waiter.branch.others.is_empty() {
             return Ok(());
         }
-        let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation: waiter.incarnation };
+        let (incarnation, before) = (waiter.incarnation, waiter.position.version);
+        let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation, before };
         Box::pin(self.change_gate(&gate, "", &withdraw)).await.map(drop)
     }
 

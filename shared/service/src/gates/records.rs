@@ -3,7 +3,9 @@
 use tickover_core::decision::Effect;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{self, Execution};
-use tickover_core::gate::{self, AskedLimit, CLOCKS, Hold, Holder, LEFT_BEHIND_AFTER, Waiter, Waiting};
+use tickover_core::gate::{
+    AskedLimit, CLOCKS, Hold, Holder, LEFT_BEHIND_AFTER, Waiter, Waiting, version_mark,
+};
 use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, TaskId};
 use tickover_core::parked::Parked;
 use tickover_core::task::hint::Hint;
@@ -141,7 +143,9 @@ impl Records {
         let Hold::Taken { mark } = holder.hold else { return false };
         let is_late = now >= holder.since.plus(LEFT_BEHIND_AFTER);
         let is_over = match &holder.owner {
-            Owner::Task(id) => self.task(id, holder.incarnation).map(|task| is_over(task, mark, is_late)),
+            Owner::Task(id) => {
+                self.task(id, holder.incarnation).map(|task| is_over(task, is_before(mark, task), is_late))
+            }
             Owner::Execution(id) => self.execution(id, holder.incarnation).map(|one| {
                 let has_begun = one.admission.as_deref().is_some_and(|admission| admission.held.is_some());
                 !one.owns_place(mark) || (is_late && !has_begun)
@@ -160,9 +164,8 @@ impl Records {
         match &holder.owner {
             Owner::Task(id) => {
                 let task = self.task(id, holder.incarnation)?;
-                // One that was put off or parked since then has another version.
                 let is_ready = task.ready_at().is_some_and(|at| at <= now) && task.parked != Parked::Paused;
-                let may_begin = task.running().is_none() && is_ready && !has_ended(task, mark);
+                let may_begin = task.running().is_none() && is_ready && !is_before(mark, task);
                 let command = task::Command::WaitInLine { seen_version: task.version };
                 may_begin.then(|| Fence::Task(Box::new(task.clone()), command))
             }
@@ -191,18 +194,18 @@ impl Records {
     }
 }
 
-/// Whether the attempt with this mark has ended, or never began. A claim that is still under way was decided on an earlier
-/// version, and will be refused, or takes its place again.
-fn is_over(task: &Task, mark: u32, is_late: bool) -> bool {
+/// Whether nobody begins any more with a place that was taken for this version of a task or an earlier one, and no attempt has it.
+/// A claim that is still under way is refused, or takes its place again.
+fn is_over(task: &Task, is_before: bool, is_late: bool) -> bool {
     match &task.state {
         State::Ended(_) => true,
-        // Another try may have marked the place of its attempt.
-        State::Running(_) => false,
-        State::Pending(_) => is_late || has_ended(task, mark),
+        // The worker of a lost attempt may count its lease by another clock.
+        State::Running(_) => task.parked.in_line().is_some() && is_before && is_late,
+        State::Pending(_) => is_before || is_late,
     }
 }
 
-/// Whether the attempt with this mark is over.
-fn has_ended(task: &Task, mark: u32) -> bool {
-    task.history.iter().any(|past| past.lease.is_some_and(|lease| gate::mark(&lease) == mark))
+/// Whether it was taken for an earlier version of the task.
+fn is_before(mark: u32, task: &Task) -> bool {
+    mark < version_mark(task.version)
 }

@@ -93,7 +93,7 @@ impl Service {
     ) -> Result<Option<Task>, ServiceError> {
         taken.start_rounds += 1;
         if taken.start_rounds > ROUNDS {
-            self.free_unused(taken).await;
+            self.give_up_places(&task.id, Some(task), taken).await;
             return Err(ServiceError::Contended);
         }
         // A claim by an old message would use up a start for nothing, so the record is read first.

@@ -1,6 +1,7 @@
 //! Lines over a store in memory: what stands ahead of one that could come, and processes that die between two writes.
 
 mod absent;
+mod twice;
 
 use std::num::NonZeroU16;
 use std::pin::pin;
@@ -59,6 +60,12 @@ fn one() -> ScheduleRequest {
     needing(&[limit("customer", 1)])
 }
 
+/// A worker asks for one task.
+fn request() -> ClaimRequest {
+    let (lease, wait) = (Millis::from_secs(LEASE_S), Millis::ZERO);
+    ClaimRequest { worker: None, max: 1, lease, wait, provides: vec![] }
+}
+
 fn on(name: &str, request: ScheduleRequest) -> ScheduleRequest {
     ScheduleRequest { queue: queue(name), ..request }
 }
@@ -69,9 +76,7 @@ impl Scene {
     }
 
     async fn claim_from(&self, name: &str) -> Option<ClaimedTask> {
-        let (lease, wait) = (Millis::from_secs(LEASE_S), Millis::ZERO);
-        let request = ClaimRequest { worker: None, max: 1, lease, wait, provides: vec![] };
-        self.service.claim(&queue(name), &request).await.unwrap().pop()
+        self.service.claim(&queue(name), &request()).await.unwrap().pop()
     }
 
     async fn claims(&self) -> Option<ClaimedTask> {
@@ -412,13 +417,7 @@ async fn whatever_process_dies_after_whatever_write_all_of_a_line_come_within_tw
         for _ in 0..4 {
             ids.extend(scene.service.schedule(one()).await.ok().map(|one| one.task.id));
         }
-        let request = ClaimRequest {
-            worker: None,
-            max: 1,
-            lease: Millis::from_secs(LEASE_S),
-            wait: Millis::ZERO,
-            provides: vec![],
-        };
+        let request = request();
         for _ in 0..8 {
             let Ok(found) = scene.service.claim(&queue("jobs"), &request).await else { break };
             for claimed in found {

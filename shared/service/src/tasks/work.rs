@@ -87,10 +87,9 @@ impl Service {
         let extends_lease = sign_of.extends_lease();
         let token = self.token(id, lease).await?;
         let task = self.reported(id, &token).await?;
-        let places_until = if extends_lease { self.extend_places(&task, token.lease).await? } else { None };
+        let places = if extends_lease { self.extend_places(&task, token.lease).await? } else { None };
         let (lease, blob_id) = (token.lease, self.new_blob_id());
-        let command =
-            Command::Heartbeat(Heartbeat { lease, sign_of, progress, details, blob_id, places_until });
+        let command = Command::Heartbeat(Heartbeat { lease, sign_of, progress, details, blob_id, places });
         let (task, _) = self.drive(id, Known::Record(Box::new(task)), &command).await?.outcome?;
         let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
         self.notifications.live_leases.renewed(running.lease, running.lease_expires_at, self.now());

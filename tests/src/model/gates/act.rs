@@ -86,15 +86,16 @@ impl GateProtocol {
                     Taken::Full => Process::Reads { claim, full: true },
                 };
             }
-            Act::Free { task, mark } => {
+            Act::Free { task, before } => {
                 let owner = self.names.owner(*task);
-                gate::free(&mut gate, owner, Names::incarnation(), (*mark).into());
+                gate::free(&mut gate, owner, Names::incarnation(), (*before).into());
                 if self.has(GateBug::MarkIgnored) {
                     gate.holders.retain(|one| one.owner != *owner);
                 }
             }
-            Act::Withdraw { task } => {
-                gate::withdraw(&mut gate, self.names.owner(*task), Names::incarnation());
+            Act::Withdraw { task, before } => {
+                let owner = self.names.owner(*task);
+                gate::withdraw(&mut gate, owner, Names::incarnation(), (*before).into());
             }
             Act::Patrol if !self.has(GateBug::OffersKept) => gate.withdraw_late_calls(now),
             Act::Look | Act::Patrol => {}
@@ -103,8 +104,8 @@ impl GateProtocol {
         let offers = match acts.act {
             Act::Take(_) => false,
             // Where places were free before, whoever can come has been called.
-            Act::Free { .. } | Act::Withdraw { .. } => was_full,
-            Act::Look | Act::Patrol => true,
+            Act::Free { .. } => was_full,
+            Act::Withdraw { .. } | Act::Look | Act::Patrol => true,
         };
         let seen = Seen { changed: after != *before, after, offers, stale: false };
         if acts.act == Act::Patrol {
@@ -124,7 +125,7 @@ impl GateProtocol {
             task.is_none_or(|(_, work)| match work.status {
                 Status::Unscheduled | Status::Scheduled | Status::Ended => true,
                 Status::Running { .. } => false,
-                Status::Pending | Status::InLine(_) => is_late || work.past & (1 << mark) != 0,
+                Status::Pending | Status::InLine(_) => is_late || mark < work.version.into(),
             })
         };
         if !self.has(GateBug::LeftBehindKept) {

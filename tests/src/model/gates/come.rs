@@ -12,17 +12,6 @@ impl GateState {
     fn work(&mut self, task: u8) -> &mut Work {
         &mut self.tasks[usize::from(task)]
     }
-
-    /// The first mark that nothing has any more.
-    fn new_mark(&self) -> u8 {
-        let of_tasks = self.tasks.iter().map(|work| match work.status {
-            Status::Running { mark, .. } => work.past | 1 << mark,
-            _ => work.past,
-        });
-        let of_slots = self.slots.iter().map(|slot| slot.does.marks());
-        let used = of_tasks.chain(of_slots).fold(self.gate.marks(), |used, marks| used | marks);
-        u8::try_from(used.trailing_ones()).unwrap_or(u8::MAX)
-    }
 }
 
 impl GateProtocol {
@@ -32,8 +21,7 @@ impl GateProtocol {
         if work.version == version && !work.is_ready(now) {
             return;
         }
-        let mark = state.new_mark();
-        let claim = Claim { task, version, in_line, mark, sure: false, created: false };
+        let claim = Claim { task, version, in_line, sure: false, created: false };
         state.begin(Process::acts(Act::Take(claim), Process::Idle), Some(message));
     }
 
@@ -53,7 +41,8 @@ impl GateProtocol {
             Process::Claims { claim, since, until } => self.claim(state, claim, since, until),
             Process::Leaves { task, position, withdraws } => {
                 state.work(task).items &= !(1 << position);
-                if withdraws { Process::acts(Act::Withdraw { task }, Process::Idle) } else { Process::Idle }
+                let withdraw = |before| Process::acts(Act::Withdraw { task, before }, Process::Idle);
+                withdraws.map_or(Process::Idle, withdraw)
             }
         };
         let slot = &mut state.slots[slot];
@@ -121,11 +110,11 @@ impl GateProtocol {
 
     /// The record has changed since the claim was decided.
     fn decide_again(work: &Work, claim: &Claim, now: i32) -> Process {
-        let Claim { task, mark, created, .. } = *claim;
+        let Claim { task, .. } = *claim;
         match work.status {
-            Status::Running { until, .. } if until > now => Process::Idle,
-            Status::Ended if created => Process::acts(Act::Free { task, mark }, Process::Idle),
-            Status::Unscheduled | Status::Scheduled | Status::Ended => Process::Idle,
+            Status::Running { until } if until > now => Process::Idle,
+            Status::Ended => Process::acts(Act::Withdraw { task, before: work.version }, Process::Idle),
+            Status::Unscheduled | Status::Scheduled => Process::Idle,
             Status::Pending | Status::InLine(_) | Status::Running { .. } => {
                 let (version, in_line) = (work.version, work.position().is_some());
                 let claim = Claim { version, in_line, sure: false, ..claim.clone() };
@@ -153,20 +142,16 @@ impl GateProtocol {
             work.items &= !(1 << position);
             return Process::Claims { claim, since, until };
         }
-        if let Status::Running { mark, .. } = work.status {
-            work.past |= 1 << mark;
-        }
         let until = Self::lease_until(now, until);
-        work.change(Status::Running { mark: claim.mark, until });
-        let leaves = |position| Process::Leaves { task: claim.task, position, withdraws: false };
+        work.change(Status::Running { until });
+        let leaves = |position| Process::Leaves { task: claim.task, position, withdraws: None };
         position.map_or(Process::Idle, leaves)
     }
 
     /// An attempt ends; if it is to be tried again, the task is there again at once. Then it frees its place.
     pub(super) fn end(state: &mut GateState, task: u8, retries: bool) {
         let work = state.work(task);
-        let Status::Running { mark, .. } = work.status else { return };
-        work.past |= 1 << mark;
+        let Status::Running { .. } = work.status else { return };
         if retries {
             work.retries -= 1;
             work.change(Status::Pending);
@@ -175,7 +160,8 @@ impl GateProtocol {
         } else {
             work.change(Status::Ended);
         }
-        state.begin(Process::acts(Act::Free { task, mark }, Process::Idle), None);
+        let before = state.work(task).version;
+        state.begin(Process::acts(Act::Free { task, before }, Process::Idle), None);
     }
 
     /// One that waits is cancelled, leaves the line and takes back what it was offered.
@@ -184,8 +170,9 @@ impl GateProtocol {
         let work = state.work(task);
         let position = work.position();
         work.change(Status::Ended);
-        let withdraws = Process::acts(Act::Withdraw { task }, Process::Idle);
-        let leaves = |position| Process::Leaves { task, position, withdraws: true };
+        let before = work.version;
+        let withdraws = Process::acts(Act::Withdraw { task, before }, Process::Idle);
+        let leaves = |position| Process::Leaves { task, position, withdraws: Some(before) };
         state.begin(position.map_or(withdraws, leaves), None);
     }
 }

@@ -35,7 +35,8 @@ pub(super) enum Process {
     Leaves {
         task: u8,
         position: u8,
-        withdraws: bool,
+        /// What it gives up then: what was taken before this version.
+        withdraws: Option<u8>,
     },
 }
 
@@ -47,7 +48,6 @@ pub(super) struct Claim {
     pub(super) version: u8,
     /// Whether that waits in the line.
     pub(super) in_line: bool,
-    pub(super) mark: u8,
     pub(super) sure: bool,
     /// Whether it had no place before.
     pub(super) created: bool,
@@ -65,8 +65,15 @@ pub(super) struct Acts {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Act {
     Take(Claim),
-    Free { task: u8, mark: u8 },
-    Withdraw { task: u8 },
+    /// What was taken before this version of the record.
+    Free {
+        task: u8,
+        before: u8,
+    },
+    Withdraw {
+        task: u8,
+        before: u8,
+    },
     Look,
     Patrol,
 }
@@ -152,31 +159,12 @@ impl Process {
             Stage::Reads | Stage::Sends(_) | Stage::Deletes(_) => {}
         }
     }
-
-    /// A bit for each mark that it knows.
-    pub(super) fn marks(&self) -> u16 {
-        match self {
-            Self::Idle | Self::Schedules(_) | Self::Leaves { .. } => 0,
-            Self::Acts(acts) => {
-                let own = match &acts.act {
-                    Act::Take(claim) => 1 << claim.mark,
-                    Act::Free { mark, .. } => 1 << mark,
-                    Act::Withdraw { .. } | Act::Look | Act::Patrol => 0,
-                };
-                own | acts.next.marks()
-            }
-            Self::Reads { claim, .. }
-            | Self::PutsItem(claim)
-            | Self::PutsRecord(claim)
-            | Self::Claims { claim, .. } => 1 << claim.mark,
-        }
-    }
 }
 
 impl Claim {
     /// Of a task that is being scheduled.
     pub(super) const fn scheduling(task: u8) -> Self {
-        Self { task, version: 0, in_line: false, mark: 0, sure: true, created: false }
+        Self { task, version: 0, in_line: false, sure: true, created: false }
     }
 
     pub(super) const fn is_new(&self) -> bool {

@@ -57,8 +57,6 @@ pub(super) struct Work {
     pub(super) status: Status,
     /// A bit for each version of which there is an item.
     pub(super) items: u16,
-    /// A bit for each mark of an attempt that has ended.
-    pub(super) past: u16,
     /// How often it may be tried again.
     pub(super) retries: u8,
 }
@@ -72,7 +70,6 @@ pub(super) enum Status {
     /// It waits in the line, and came there in this version.
     InLine(u8),
     Running {
-        mark: u8,
         until: i32,
     },
     Ended,
@@ -89,7 +86,7 @@ pub(super) struct Message {
 impl Work {
     pub(super) fn new(scheduled: bool, retries: u8) -> Self {
         let (version, status) = if scheduled { (1, Status::Pending) } else { (0, Status::Unscheduled) };
-        Self { version, status, items: 0, past: 0, retries }
+        Self { version, status, items: 0, retries }
     }
 
     /// Its position in the line, if it waits there.

@@ -50,10 +50,6 @@ impl Stored {
     pub(super) fn places(&self, now: i32) -> usize {
         self.holders.iter().filter(|one| one.until > now).count()
     }
-
-    pub(super) fn marks(&self) -> u16 {
-        self.holders.iter().filter_map(|one| one.mark).fold(0, |marks, mark| marks | 1 << mark)
-    }
 }
 
 impl Names {
@@ -121,7 +117,7 @@ impl Names {
         Take {
             owner: self.owner(claim.task).clone(),
             incarnation: INCARNATION,
-            mark: claim.mark.into(),
+            mark: claim.version.into(),
             branch: claim.in_line.then(|| self.branch.mark()),
             until: at(until),
             limit: self.asked,

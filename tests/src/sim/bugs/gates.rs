@@ -28,11 +28,11 @@ pub fn take_place(bug: Option<Bug>, gate: &mut Gate, take: &Take, now: Timestamp
 }
 
 /// As the core's, with the bug of this run.
-pub fn free_place(bug: Option<Bug>, gate: &mut Gate, owner: &Owner, incarnation: Incarnation, mark: u32) {
+pub fn free_place(bug: Option<Bug>, gate: &mut Gate, owner: &Owner, incarnation: Incarnation, before: u64) {
     if bug == Some(Bug::PlacesFreedTwice) {
         gate.holders.clear();
     }
-    gate::free(gate, owner, incarnation, mark);
+    gate::free(gate, owner, incarnation, before);
 }
 
 /// As the core's, with the bug of this run.

@@ -24,7 +24,7 @@ pub(super) async fn every_step_of_a_life_is_read_as_it_was_written(world: World)
         progress: Some(0.1),
         details: Json::parse(r#"{"processed":120}"#),
         blob_id: BlobId::from_bytes([5; 16]),
-        places_until: None,
+        places: None,
     });
     task = world.drive(&task, &beat, later(1)).await?;
     assert!(matches!(task.details, Some(Payload::Inline(_))));

@@ -109,7 +109,7 @@ fn an_offer_that_is_taken_back_because_its_task_has_ended_is_no_absence() {
     let mut scene = with_a_deaf_one();
     scene.ends("a", 2);
     scene.items.clear();
-    scene.change(at(3), true, |gate| withdraw(gate, &task("deaf.1"), inc("deaf.1")));
+    scene.change(at(3), true, |gate| withdraw(gate, &task("deaf.1"), inc("deaf.1"), 1));
     assert_eq!((scene.holders(), absence(&scene)), (vec![], None));
 }
 

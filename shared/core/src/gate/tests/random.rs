@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-use super::{CREATED, Scene, Taken, at, inc, mark_of, task};
+use super::{JOINED, Scene, Taken, at, inc, mark_of, task};
 use crate::flow::Priority;
 use crate::gate::{CALL, GRACE, Hold, extend, withdraw};
 use crate::id::Owner;
@@ -63,8 +63,8 @@ proptest! {
                     let name = NAMES[who];
                     let was_running = running.contains_key(name);
                     let taken = scene.comes_with(name, priority, now);
-                    prop_assert!(taken != Taken::Shared && (!was_running || taken == CREATED));
-                    if taken == CREATED {
+                    prop_assert!(taken != Taken::Shared && was_running == (taken == JOINED));
+                    if taken != Taken::Full {
                         running.insert(name, now + 30 + GRACE.as_u64() / 1_000);
                     }
                 }
@@ -81,7 +81,7 @@ proptest! {
                 Step::Withdraws(who) => {
                     let name = NAMES[who];
                     scene.items.retain(|_, one| one.owner != task(name));
-                    scene.change(at(now), true, |gate| withdraw(gate, &task(name), inc(name)));
+                    scene.change(at(now), true, |gate| withdraw(gate, &task(name), inc(name), 1));
                 }
                 Step::Beats(_) | Step::Look => scene.is_looked_at(now),
                 Step::Patrol => scene.is_patrolled(now),

@@ -8,7 +8,7 @@ use crate::command::Context;
 use crate::decision::NewItem;
 use crate::due_slot::SlotChange;
 use crate::error::Reject;
-use crate::gate::CLOCKS;
+use crate::gate::{CLOCKS, Places};
 use crate::limits::{self, DETAILS_MAX};
 use crate::parked::Parked;
 use crate::payload::{BlobRef, Json, Payload};
@@ -80,8 +80,10 @@ fn lease_end(
     let renewed =
         transition::lease_end(context.now, running.lease_length, running.start_to_close_at, task.deadline_at);
     // A lease never outlives the places that the attempt has.
-    match heartbeat.places_until {
-        Some(until) => renewed.min(until.minus(CLOCKS)),
+    // Whoever brought it to a line gave up the places of earlier versions.
+    let counts = |places: &Places| task.parked.in_line().is_none() || places.version == task.version;
+    match heartbeat.places.filter(counts) {
+        Some(places) => renewed.min(places.until.minus(CLOCKS)),
         None if task.gates().is_empty() => renewed,
         None => running.lease_expires_at,
     }

@@ -196,7 +196,7 @@ fn a_progress_report_restarts_the_heartbeat_timeout_and_leaves_the_lease_as_it_i
         progress: Some(0.5),
         details: None,
         blob_id: blob("details"),
-        places_until: None,
+        places: None,
     };
     let scene = task().scheduled().claim("a");
     let ends_at = scene.running().lease_expires_at;

@@ -220,6 +220,38 @@ fn the_next_attempt_after_a_lost_worker_may_wait_in_line_and_a_late_worker_still
 }
 
 #[test]
+fn a_late_worker_keeps_a_task_that_came_to_the_line_only_by_a_place_that_it_has_taken_since() {
+    let lost = || limited().attempts(2).scheduled().claim_with_places("a", 1).at("2m").wait_in_line();
+    // Whoever brought it to the line gives up what was taken before.
+    let late = lost().heartbeat_with_places("a", 2).replies(Reply::Extended).is(Status::Running);
+    assert_eq!(position(&late), Some(Position { since: t("1m"), version: 3 }));
+    assert!(late.record().running().unwrap().lease_expires_at < late.now());
+    let back = leaves(lost().heartbeat_with_places("a", 3).replies(Reply::Extended));
+    assert!(back.record().running().unwrap().lease_expires_at > back.now());
+}
+
+#[test]
+fn the_end_of_an_attempt_frees_what_was_taken_for_any_version_before_it() {
+    let freed = |scene: &Scene| {
+        scene.decision().effects.iter().find_map(|effect| match effect {
+            Effect::FreePlaces(freed) => Some((freed.before, freed.waited)),
+            _ => None,
+        })
+    };
+    let begun = || limited().attempts(2).scheduled().claim_with_places("a", 1);
+    assert_eq!(freed(&begun()), None);
+    let ended = begun().complete("a");
+    assert_eq!(freed(&ended), Some((3, false)));
+    // A repeated report frees the same; not once the next attempt runs.
+    let again = begun().fail("a").fail("a");
+    assert_eq!((again.record().version, freed(&again)), (3, Some((3, false))));
+    let next = begun().release("a").claim_with_places("b", 3).replies(CLAIMED).release("a");
+    assert_eq!(freed(&next), None);
+    let lost = begun().at("2m").wait_in_line().complete("a");
+    assert_eq!(freed(&lost), Some((4, true)), "it may have been called");
+}
+
+#[test]
 fn the_tick_writes_the_item_again_and_looks_later_each_time() {
     let scene = limited().in_line().scheduled().due("30h", DueKind::Backstop);
     let before = position(&scene);

@@ -132,7 +132,11 @@ impl RandomTask {
                     progress: *progress,
                     details,
                     blob_id,
-                    places_until: Some(self.now.plus(Millis::from_secs(600))),
+                    places: Some(Places {
+                        since: self.now,
+                        until: self.now.plus(Millis::from_secs(600)),
+                        version: self.version(),
+                    }),
                 })
             }
             Step::Complete(whose, bytes) => {

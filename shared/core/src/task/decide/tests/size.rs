@@ -121,7 +121,7 @@ fn progress(scene: Scene, name: &str) -> Scene {
         progress: Some(1.0 / 3.0),
         details: None,
         blob_id: blob("details"),
-        places_until: None,
+        places: None,
     }))
 }
 

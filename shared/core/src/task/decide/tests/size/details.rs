@@ -1,11 +1,11 @@
 //! Details of heartbeats in the record's byte budget: once accepted, every later attempt gets them.
 
 use crate::error::Reject;
+use crate::gate::Places;
 use crate::payload::Payload;
 use crate::task::command::{Command, Heartbeat, SignOfLife};
 use crate::task::decide::tests::fixture::{Scene, blob, json, lease, span, task};
 use crate::task::{Outcome, Status};
-use crate::time::Timestamp;
 
 use super::{aged, claim, complete, fail, largest, largest_step, text};
 
@@ -15,18 +15,19 @@ fn heartbeat(scene: Scene, name: &str, details: usize) -> Scene {
 
 /// The same of a task that has places, for another minute.
 pub(super) fn heartbeat_with_places(scene: Scene, name: &str, details: usize) -> Scene {
-    let until = scene.now().plus(span("1m"));
-    heartbeat_until(scene, name, details, Some(until))
+    let (since, until) = (scene.now(), scene.now().plus(span("1m")));
+    let version = scene.record().version;
+    heartbeat_until(scene, name, details, Some(Places { since, until, version }))
 }
 
-fn heartbeat_until(scene: Scene, name: &str, details: usize, places_until: Option<Timestamp>) -> Scene {
+fn heartbeat_until(scene: Scene, name: &str, details: usize, places: Option<Places>) -> Scene {
     scene.run(&Command::Heartbeat(Heartbeat {
         lease: lease(name),
         sign_of: SignOfLife::Both,
         progress: Some(1.0 / 3.0),
         details: Some(json(&text(details))),
         blob_id: blob("details"),
-        places_until,
+        places,
     }))
 }
 
