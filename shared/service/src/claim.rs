@@ -73,6 +73,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) inside: bool,
     /// What the messages are gathered by before any of them is processed.
     pub(crate) together: Together,
+    /// How long it may be until the start of work, for the caller to wait for it.
+    pub(crate) patience: Millis,
 }
 
 impl<'a> Wanted<'a> {
@@ -80,13 +82,27 @@ impl<'a> Wanted<'a> {
     fn of(request: &'a ClaimRequest, turns: bool) -> Self {
         let isolation = if request.max == 1 { Isolation::Alone } else { Isolation::Shared };
         let together = Together::default();
-        Self { request, turns, isolation, knows: None, apart: false, inside: false, together }
+        Self {
+            request,
+            turns,
+            isolation,
+            knows: None,
+            apart: false,
+            inside: false,
+            together,
+            patience: WAITED_OUT,
+        }
     }
 
     /// For a process that does several pieces of work at once and claims separately what must run alone.
     fn apart(request: &'a ClaimRequest, knows: &'a (dyn Fn(&str) -> bool + Send + Sync)) -> Self {
         let (isolation, knows) = (Isolation::Shared, Some(knows));
         Self { isolation, knows, apart: true, inside: true, ..Self::of(request, true) }
+    }
+
+    /// What decides, besides the request, on a queue that isn't paused.
+    pub(crate) const fn terms(&self) -> Terms {
+        Terms { isolation: self.isolation, paused: false, patience: self.patience, inside: self.inside }
     }
 }
 

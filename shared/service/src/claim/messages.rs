@@ -11,7 +11,7 @@ use tickover_core::task::hint::Hint;
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
-use super::{ClaimedTask, Found, REDELIVERY_DELAY, Terms, WAITED_BESIDE, WAITED_OUT, Wanted};
+use super::{ClaimedTask, Found, REDELIVERY_DELAY, WAITED_BESIDE, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
 use crate::ports::{Outgoing, Received};
@@ -54,16 +54,20 @@ impl Service {
         let (of_turns, of_tasks): (Vec<_>, Vec<_>) =
             messages.iter().copied().partition(|message| TurnHint::is_turn_hint(&message.body));
         let hinted = parse_turns(queue, &of_turns);
-        let (patient, are_alone) = (of_tasks.is_empty(), of_turns.is_empty());
+        // A caller with other messages doesn't wait as long for these.
+        let for_turns = if of_tasks.is_empty() { wanted.patience } else { Millis::ZERO };
+        let for_tasks = if of_turns.is_empty() { wanted.patience } else { WAITED_BESIDE };
         let start_turns = async {
             if wanted.turns && !hinted.is_empty() {
-                return self.start_turns(queue, hinted, wanted, patient).await;
+                let wanted = Wanted { patience: for_turns, ..wanted };
+                return self.start_turns(queue, hinted, wanted).await;
             }
             self.leave_turns(queue, hinted).await;
             Found::default()
         };
         // Both at the same time.
-        let claim_tasks = self.claim_messages(queue, &of_tasks, wanted, are_alone);
+        let wanted = Wanted { patience: for_tasks, ..wanted };
+        let claim_tasks = self.claim_messages(queue, &of_tasks, wanted);
         let (mut turns, tasks) = join(start_turns, claim_tasks).await;
         turns.work.extend(tasks.work);
         turns.suspects.extend(tasks.suspects);
@@ -71,14 +75,12 @@ impl Service {
     }
 
     /// Processes messages that were received together. Tasks that start within a second are only waited for if no other
-    /// message led to work; else the work is returned at once, and these messages go back to the queue. `are_alone` says
-    /// that the caller has no other messages.
+    /// message led to work; else the work is returned at once, and these messages go back to the queue.
     async fn claim_messages<'m>(
         &self,
         queue: &QueueName,
         messages: &[&'m Received],
         wanted: Wanted<'_>,
-        are_alone: bool,
     ) -> Found<'m> {
         let mut hinted = parse_hints(queue, messages);
         hinted.sort_unstable_by_key(|(hint, _)| available_at(&hint.task));
@@ -90,11 +92,10 @@ impl Service {
                 !left.is_zero() && left <= WAITED_OUT
             });
             let messages: Vec<&Received> = now.iter().map(|(_, message)| *message).collect();
-            let is_only = are_alone && messages.len() == 1;
-            let patience = if is_only { WAITED_OUT } else { WAITED_BESIDE };
-            let claims = now
-                .into_iter()
-                .map(|(hint, message)| self.claim_message(queue, hint, message, wanted, patience));
+            let patience = if messages.len() == 1 { wanted.patience } else { WAITED_BESIDE };
+            let wanted = Wanted { patience, ..wanted };
+            let claims =
+                now.into_iter().map(|(hint, message)| self.claim_message(queue, hint, message, wanted));
             for (message, led) in messages.into_iter().zip(join_all(claims).await) {
                 match led {
                     Ok(TaskMessage::Claimed(task)) => found.work.push(Work::Task(task)),
@@ -128,7 +129,6 @@ impl Service {
         hint: Hint,
         message: &Received,
         wanted: Wanted<'_>,
-        patience: Millis,
     ) -> Result<TaskMessage, ServiceError> {
         let is_unknown = wanted.knows.is_some_and(|knows| !knows(hint.task.kind.as_str()));
         if is_unknown && !(message.receive_count > 1 && self.is_over(&hint.task).await) {
@@ -140,7 +140,7 @@ impl Service {
             return Ok(TaskMessage::Nothing);
         }
         let (id, parent, request) = (hint.task.id.clone(), hint.task.parent.clone(), wanted.request);
-        let claimed = self.claim_hint(queue, hint, message, wanted, patience).await;
+        let claimed = self.claim_hint(queue, hint, message, wanted).await;
         if let Err(error) = &claimed {
             let of = parent.as_ref();
             warn_unless_logged!(
@@ -202,13 +202,11 @@ impl Service {
         hint: Hint,
         message: &Received,
         wanted: Wanted<'_>,
-        patience: Millis,
     ) -> Result<TaskMessage, ServiceError> {
         let (incarnation, arrived) = (hint.task.incarnation, arrives_at(&hint.task));
         let hinted =
             HintedRecord { incarnation, version: hint.task.version, again: message.receive_count > 1 };
-        let terms = Terms { isolation: wanted.isolation, paused: false, patience, inside: wanted.inside };
-        let taken = self.take(hint.task, Some(hinted), wanted.request, terms).await?;
+        let taken = self.take(hint.task, Some(hinted), wanted.request, wanted.terms()).await?;
         self.note_received(queue, self.class_of(Some(&message.receipt)), arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.
         let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;

@@ -51,16 +51,13 @@ impl Service {
         queue: &QueueName,
         hinted: Vec<(TurnHint, &'m Received)>,
         wanted: Wanted<'_>,
-        patient: bool,
     ) -> Found<'m> {
         let mut found = Found::default();
-        let (mut hinted, mut waits) = (hinted, false);
+        let (mut hinted, mut waits, patient) = (hinted, false, !wanted.patience.is_zero());
         while !hinted.is_empty() {
-            let is_only = hinted.len() == 1;
-            let patience = if waits || (patient && is_only) { WAITED_OUT } else { Millis::ZERO };
-            let taken = hinted
-                .iter()
-                .map(|(hint, message)| self.take_message(queue, hint, message, wanted, patience));
+            let patience = if waits || hinted.len() == 1 { wanted.patience } else { Millis::ZERO };
+            let wanted = Wanted { patience, ..wanted };
+            let taken = hinted.iter().map(|(hint, message)| self.take_message(queue, hint, message, wanted));
             let taken = join_all(taken).await;
             let mut soon = Vec::new();
             for (one, taken) in hinted.into_iter().zip(taken) {
@@ -94,10 +91,8 @@ impl Service {
         hint: &TurnHint,
         message: &Received,
         wanted: Wanted<'_>,
-        patience: Millis,
     ) -> Result<Message, ServiceError> {
-        let request = wanted.request;
-        let terms = Terms { isolation: wanted.isolation, paused: false, patience, inside: true };
+        let (request, terms) = (wanted.request, Terms { inside: true, ..wanted.terms() });
         let taken = async {
             match self.load_execution(&hint.turn.id).await? {
                 Some(execution) => {
