@@ -229,7 +229,7 @@ impl Service {
                 Done::Found(true)
             }
             Act::Withdraw { owner, incarnation, before } => {
-                gate::withdraw(gate, owner, *incarnation, *before);
+                self.rules.withdraw_place(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
             Act::Reserve { asked, first } => {

@@ -90,6 +90,11 @@ pub trait Rules: Send + Sync {
         gate::free(gate, owner, incarnation, before);
     }
 
+    /// As [`gate::withdraw`].
+    fn withdraw_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, before: u64) {
+        gate::withdraw(gate, owner, incarnation, before);
+    }
+
     /// As [`gate::offer`].
     fn offer_places(
         &self,

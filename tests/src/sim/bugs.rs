@@ -14,7 +14,7 @@ mod table;
 
 pub use crons::{decide_cron, untold};
 pub use execution::decide_execution;
-pub use gates::{clear_places, free_place, offer_places, reserve_start, take_place};
+pub use gates::{clear_places, free_place, offer_places, reserve_start, take_place, withdraw_place};
 pub use operation::read_operation;
 pub use rules::{batch_key, decide};
 pub use sleeps::{forgets, is_for_a_sleep, seen_asleep};
@@ -193,6 +193,8 @@ bugs! {
     PlacesNotCleared, "places-not-cleared", Limits;
     /// Who frees a place calls nobody.
     NobodyCalled, "nobody-called", Limits;
+    /// Who waits in a line for one key keeps its place at the other.
+    HeldWhileWaiting, "held-while-waiting", Keys;
     /// A record comes to a line, and its item isn't written.
     ItemNotWritten, "item-not-written", Limits;
     /// A key is taken whoever has it.

@@ -310,6 +310,10 @@ impl Rules for Observed {
         bugs::free_place(self.world.bug, gate, owner, incarnation, before);
     }
 
+    fn withdraw_place(&self, gate: &mut gate::Gate, owner: &Owner, incarnation: Incarnation, before: u64) {
+        bugs::withdraw_place(self.world.bug, gate, owner, incarnation, before);
+    }
+
     fn offer_places(
         &self,
         gate: &mut gate::Gate,

@@ -47,6 +47,8 @@ pub enum Invariant {
     Operations,
     /// No key has more running tasks than its limit, and nobody waits while a place is free.
     Limits,
+    /// Who needs two keys holds none while it waits for the other.
+    Keys,
     /// Of a key never two tasks at once, and of a burst the last request runs, in time.
     Single,
     /// No more tasks of a key start than its rate allows.

@@ -1,6 +1,7 @@
 //! The product with one bug each: within a thousand runs, a check reports the invariant that the bug breaks.
 
-use tickover_service::executions::StartRequest;
+mod keys;
+
 use tickover_tests::sim::bugs::Bug;
 use tickover_tests::sim::flood::Flood;
 use tickover_tests::sim::hardship::Hardship;
@@ -358,7 +359,8 @@ fn a_cron_that_takes_a_recorded_run_for_started_is_caught() {
 
 #[test]
 fn no_bug_is_without_a_test() {
-    let calls: Vec<_> = include_str!("bugs.rs").lines().filter(|line| line.contains("is_caught")).collect();
+    let tests = concat!(include_str!("bugs.rs"), include_str!("bugs/keys.rs"));
+    let calls: Vec<_> = tests.lines().filter(|line| line.contains("is_caught")).collect();
     for bug in Bug::ALL {
         let names = [")", ","].map(|end| format!("Bug::{bug:?}{end}"));
         let has_test = calls.iter().any(|call| names.iter().any(|name| call.contains(name)));
@@ -394,17 +396,6 @@ fn a_place_that_is_taken_without_a_check_is_caught() {
 #[test]
 fn an_end_that_frees_the_places_of_others_is_caught() {
     is_caught(Bug::PlacesFreedTwice);
-}
-
-#[test]
-fn places_of_an_earlier_version_of_an_execution_are_caught() {
-    let has_keys = |start: &StartRequest| !start.flow.concurrency.is_empty();
-    let is_limited = |job: &Job| match &job.request {
-        JobRequest::Start(start) => has_keys(start),
-        JobRequest::StartTogether(starts) => starts.iter().any(has_keys),
-        JobRequest::Schedule(_) | JobRequest::SendEvent(_) | JobRequest::Cron(_) => false,
-    };
-    is_caught_after(Bug::PlacesOfAnyVersion, OTHERS, |plan| plan.jobs.iter().any(is_limited));
 }
 
 #[test]

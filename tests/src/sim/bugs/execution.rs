@@ -81,6 +81,7 @@ pub fn decide_execution(
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::HeldWhileWaiting
         | Bug::ItemNotWritten
         | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked

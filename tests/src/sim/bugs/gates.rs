@@ -36,6 +36,21 @@ pub fn free_place(bug: Option<Bug>, gate: &mut Gate, owner: &Owner, incarnation:
 }
 
 /// As the core's, with the bug of this run.
+pub fn withdraw_place(
+    bug: Option<Bug>,
+    gate: &mut Gate,
+    owner: &Owner,
+    incarnation: Incarnation,
+    before: u64,
+) {
+    if bug == Some(Bug::HeldWhileWaiting) {
+        gate.holders.retain(|one| !one.is_called() || !one.is_of(owner, incarnation));
+    } else {
+        gate::withdraw(gate, owner, incarnation, before);
+    }
+}
+
+/// As the core's, with the bug of this run.
 pub fn offer_places(
     bug: Option<Bug>,
     gate: &mut Gate,

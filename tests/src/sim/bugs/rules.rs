@@ -110,6 +110,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::TwoCalledForOne
         | Bug::PlacesNotCleared
         | Bug::NobodyCalled
+        | Bug::HeldWhileWaiting
         | Bug::ItemNotWritten
         | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked

@@ -1,10 +1,10 @@
-//! What must hold of lines: whoever is in a line by its record has an item there, and nobody who can come waits for long
-//! while a place is free.
+//! What must hold of lines: whoever is in a line by its record has an item there and no place anywhere, and nobody who can
+//! come waits for long while a place is free.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::duration::Millis;
-use tickover_core::gate::{Gate, Waiter};
+use tickover_core::gate::{Gate, Holder, Waiter, Waiting};
 use tickover_core::id::{GateId, Owner, QueueName};
 use tickover_core::time::Timestamp;
 
@@ -28,6 +28,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
         gates: BTreeMap::new(),
         paused: BTreeSet::new(),
         since: BTreeMap::new(),
+        held: BTreeMap::new(),
         found: vec![],
     };
     let mut gates = run.world.ledger.gates().into_iter().peekable();
@@ -43,24 +44,20 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                 let Some(NotedGate { at, gate, .. }) = gates.next() else { break };
                 lines.gates.insert(gate.id.clone(), gate);
                 lines.look(at, true);
+                lines.look_at_holders(at);
             } else {
                 let Some((_, note)) = notes.next() else { break };
                 lines.note(note, event.at);
             }
         }
-        let position = if let Some(change) = event.what.task_change() {
-            let waiting = change.after.waiting();
-            Some((waiting.owner.clone(), waiting.item(event.at), change.after.ready_at().is_some()))
-        } else {
-            event.what.execution_change().map(|change| {
-                let waiting = change.after.waiting();
-                (waiting.owner.clone(), waiting.item(event.at), change.after.ready_at().is_some())
-            })
-        };
-        if let Some((owner, item, is_ready)) = position {
-            lines.record(owner, item, is_ready, event.at);
+        if let Some(change) = event.what.task_change() {
+            let (after, has_begun) = (&change.after, change.after.running().is_some());
+            lines.record(&after.waiting(), after.ready_at().is_some(), has_begun, event.at);
+        } else if let Some(change) = event.what.execution_change() {
+            lines.record(&change.after.waiting(), change.after.ready_at().is_some(), false, event.at);
         }
         lines.look(event.at, false);
+        lines.look_at_holders(event.at);
     }
     lines.end(run.ended_at);
     lines.found
@@ -71,6 +68,8 @@ struct Waits {
     gate: GateId,
     waiter: Waiter,
     is_ready: bool,
+    /// Whether it waits for the next attempt while the last one, whose worker was lost, may still have its place.
+    has_begun: bool,
 }
 
 struct Lines<'a> {
@@ -82,6 +81,8 @@ struct Lines<'a> {
     paused: BTreeSet<QueueName>,
     /// Since when a place of a gate has been free for somebody who waits, and how long that may be.
     since: BTreeMap<GateId, (Timestamp, Millis, Owner)>,
+    /// Since when one that waits has had a place, and how long that may be.
+    held: BTreeMap<(Owner, GateId), (Timestamp, Millis)>,
     found: Vec<Violation>,
 }
 
@@ -103,8 +104,9 @@ impl Lines<'_> {
         }
     }
 
-    fn record(&mut self, owner: Owner, item: Option<(GateId, Waiter)>, is_ready: bool, at: Timestamp) {
-        let Some((gate, waiter)) = item else {
+    fn record(&mut self, waiting: &Waiting<'_>, is_ready: bool, has_begun: bool, at: Timestamp) {
+        let owner = waiting.owner.clone();
+        let Some((gate, waiter)) = waiting.item(at) else {
             // It has left the line: so has its item, unless its process died between the two.
             self.waiting.remove(&owner);
             return;
@@ -113,7 +115,7 @@ impl Lines<'_> {
             let what = format!("{owner} waits at gate {gate} without an item");
             self.found.push(Violation::new(Invariant::Limits, at, what));
         }
-        self.waiting.insert(owner, Waits { gate, waiter, is_ready });
+        self.waiting.insert(owner, Waits { gate, waiter, is_ready, has_begun });
     }
 
     /// Looks at every gate at an instant. `by_gate` says that a gate was written just now.
@@ -124,7 +126,7 @@ impl Lines<'_> {
             let is_free =
                 |gate: &Gate| gate.limit().is_some_and(|limit| taken(gate, at) < usize::from(limit.get()));
             let can_come = |one: &&Waits| {
-                let Waits { gate: home, waiter, is_ready } = one;
+                let Waits { gate: home, waiter, is_ready, .. } = one;
                 let others = &waiter.branch.others;
                 *home == id
                     && *is_ready
@@ -144,9 +146,7 @@ impl Lines<'_> {
             let by_itself = ended(gate)
                 || gate.absent.iter().any(|one| one.branch == branch)
                 || first.waiter.branch.others.iter().filter_map(|other| self.gates.get(other)).any(ended);
-            let is_fair = self.run.plan.is_fair() && by_gate && !by_itself;
-            let latency = Millis::new(self.run.plan.faults.latency_ms).saturating_mul(CALLS);
-            let allowed = if is_fair { FAIR.saturating_add(latency) } else { FOUND_WITHIN };
+            let allowed = self.allowed(by_gate && !by_itself);
             let found = (at, allowed, first.waiter.owner.clone());
             // Where calls take seconds, one after the other comes, and others wait for the next place meanwhile.
             let was_used = |since: &(Timestamp, Millis, Owner)| {
@@ -158,12 +158,61 @@ impl Lines<'_> {
         }
     }
 
+    /// How long something may last that is mended at once in fair weather, or found by the tick.
+    fn allowed(&self, at_once: bool) -> Millis {
+        let latency = Millis::new(self.run.plan.faults.latency_ms).saturating_mul(CALLS);
+        if at_once && self.run.plan.is_fair() { FAIR.saturating_add(latency) } else { FOUND_WITHIN }
+    }
+
+    /// Looks for those who wait with a place at one of their keys and none at another. What they were offered isn't taken yet.
+    fn look_at_holders(&mut self, at: Timestamp) {
+        let mut held = BTreeMap::new();
+        for (owner, Waits { gate: home, waiter, has_begun, .. }) in &self.waiting {
+            let has_place = |gate: &Gate| {
+                let is_its = |one: &Holder| one.is_of(owner, waiter.incarnation) && !one.is_called();
+                gate.holders.iter().any(|one| is_its(one) && one.until > at)
+            };
+            let of_its = || waiter.branch.others.iter().chain([home]).filter_map(|id| self.gates.get(id));
+            // A claim that has all of them is under way. The tick doesn't look at the others of a paused queue.
+            if self.paused.contains(&waiter.branch.queue) || of_its().all(has_place) {
+                continue;
+            }
+            for gate in of_its().filter(|gate| has_place(gate)) {
+                held.insert((owner.clone(), gate.id.clone()), (at, self.allowed(!has_begun)));
+            }
+        }
+        for (key, (since, allowed)) in std::mem::take(&mut self.held) {
+            if let Some(still) = held.get_mut(&key) {
+                *still = (since, allowed);
+                continue;
+            }
+            self.settle_held(&key, since, allowed, at);
+        }
+        self.held = held;
+    }
+
+    fn settle_held(
+        &mut self,
+        (owner, gate): &(Owner, GateId),
+        since: Timestamp,
+        allowed: Millis,
+        at: Timestamp,
+    ) {
+        if at.since(self.counts_from(since, allowed)) > allowed {
+            let what = format!("{owner} has a place at gate {gate} while it waits for one at another");
+            self.found.push(Violation::new(Invariant::Keys, since, what));
+        }
+    }
+
+    /// While calls fail, nobody can be called.
+    fn counts_from(&self, since: Timestamp, allowed: Millis) -> Timestamp {
+        if allowed < FOUND_WITHIN { since } else { since.max(self.run.plan.faults_until) }
+    }
+
     /// A place isn't free any more, or nobody waits who could come.
     fn settle(&mut self, gate: &GateId, at: Timestamp) {
         let Some((since, allowed, first)) = self.since.remove(gate) else { return };
-        // While calls fail, nobody can be called.
-        let counts_from = if allowed < FOUND_WITHIN { since } else { since.max(self.run.plan.faults_until) };
-        if at.since(counts_from) > allowed {
+        if at.since(self.counts_from(since, allowed)) > allowed {
             let what = format!("{first} and perhaps others wait at gate {gate} while a place is free");
             self.found.push(Violation::new(Invariant::Limits, since, what));
         }
@@ -173,6 +222,9 @@ impl Lines<'_> {
         let ids: Vec<GateId> = self.since.keys().cloned().collect();
         for id in ids {
             self.settle(&id, at);
+        }
+        for (key, (since, allowed)) in std::mem::take(&mut self.held) {
+            self.settle_held(&key, since, allowed, at);
         }
     }
 }
