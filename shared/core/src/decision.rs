@@ -176,13 +176,13 @@ pub enum Write {
     PutTick { record: TickRecord },
     /// Condition: the operation's record has the version before this one, or is absent for version 1.
     PutOperation { record: Box<Operation> },
-    /// Condition: there is no record of the gate, or it is still exactly the one decided on.
+    /// Condition: there is no record of the key, or it is still exactly the one decided on.
     PutGate {
         record: Box<Gate>,
         /// The nonce of the record decided on.
         replaces: Option<Nonce>,
     },
-    /// Writes the item of one that waits in the line of a gate, before the other writes of its commit and without a
+    /// Writes the item of one that waits in the line of a key, before the other writes of its commit and without a
     /// condition.
     PutWaiter {
         gate: GateId,
@@ -266,13 +266,13 @@ pub enum Effect {
     },
     /// Notifies an execution that one of its remote steps or children has ended.
     NotifyParent(Parent),
-    /// Looks at a gate for one that has just come to its line: a place may have become free meanwhile.
+    /// Looks at a key for one that has just come to its line: a place may have become free meanwhile.
     CameToLine { gate: GateId, waiter: Box<Waiter> },
-    /// Gives up what a task or an execution has at its gates.
+    /// Gives up what a task or an execution has at its keys.
     FreePlaces(Box<FreePlaces>),
 }
 
-/// What a task or an execution gives up at its gates.
+/// What a task or an execution gives up at its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreePlaces {
     pub owner: Owner,

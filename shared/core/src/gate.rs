@@ -1,13 +1,13 @@
-//! Gates: a record for each key by which starts are limited. It has the places of the tasks that run and of the
+//! The record of each key by which starts are limited. It has the places of the tasks that run and of the
 //! executions that have begun.
 //!
-//! A task has a lease only while it has a place at each of its gates. Its place ends by itself, a few seconds after the
+//! A task has a lease only while it has a place at each of its keys. Its place ends by itself, a few seconds after the
 //! lease that it was taken for: so one that was left behind by a crash never stays. An execution has its places from its
 //! first turn until its outcome is final.
 //!
-//! Whoever finds no place waits in the line of a gate, see [`mod@line`]: an item there, and the position in its own record.
+//! Whoever finds no place waits in the line of a key, see [`mod@line`]: an item there, and the position in its own record.
 //! No two writes are needed that must be one: whoever makes a place free looks at the line after that, and whoever comes
-//! to the line looks at the gate after that, so one of them sees the other.
+//! to the line looks at the key after that, so one of them sees the other.
 
 mod clear;
 mod extend;
@@ -43,7 +43,7 @@ pub use take::{AskedLimit, CALL_KEPT, Take, Taken, take};
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.
 pub const FORMAT: u8 = 2;
-/// How many bytes of a key's text its gate and its tasks have, for people. The digest alone tells two keys apart.
+/// How many bytes of a key's text its record and its tasks have, for people. The digest alone tells two keys apart.
 pub const TEXT_MAX: usize = 48;
 /// How much the clocks of two processes may differ: a place is kept so much longer than its lease.
 pub const CLOCKS: Millis = Millis::from_secs(5);
@@ -60,9 +60,9 @@ pub const LEFT_BEHIND_AFTER: Millis = Millis::from_secs(45);
 /// How long an execution keeps its place without a turn that takes it again, as it does from half of this time on. A
 /// sleep takes at most half of it.
 pub const EXECUTION_PLACE: Millis = Millis::new(2 * SPAN_MAX.as_u64());
-/// How long a gate is kept that nobody needs.
+/// How long the record of a key is kept that nobody needs.
 pub const KEPT_FOR: Millis = Millis::from_secs(3_600);
-/// Most other gates whose lines a gate knows to wait for it.
+/// Most other keys whose lines a key knows to wait for it.
 const AWAITED_BY_MAX: usize = 16;
 
 /// The record of a key.
@@ -75,7 +75,7 @@ pub struct Gate {
     /// Counts its writes.
     #[serde(rename = "ver")]
     pub version: u64,
-    /// The nonce of the decision that wrote this version. Each write is conditional on it: a gate may be deleted and
+    /// The nonce of the decision that wrote this version. Each write is conditional on it: it may be deleted and
     /// made anew, and then its versions begin again.
     #[serde(rename = "non")]
     pub nonce: Nonce,
@@ -99,7 +99,7 @@ pub struct Gate {
     /// Queues of those in its line that were called in vain.
     #[serde(rename = "ab", default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Absent>,
-    /// Other gates in whose lines some wait for a place here.
+    /// Other keys in whose lines some wait for a place here.
     #[serde(rename = "aw", default, skip_serializing_if = "Vec::is_empty")]
     pub awaited_by: Vec<GateId>,
     /// The rate that was asked for last.
@@ -186,7 +186,7 @@ impl Holder {
     }
 }
 
-/// Places that were taken at all gates of a task or an execution, for what is to start.
+/// Places that were taken at all keys of a task or an execution, for what is to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
     /// When the first of them was taken.
@@ -217,7 +217,7 @@ pub fn shown(key: &FlowKey) -> String {
 }
 
 impl Gate {
-    /// A gate of which nothing is used yet, before its first write.
+    /// The record of a key of which nothing is used yet, before its first write.
     pub fn new(id: GateId, text: String, nonce: Nonce, now: Timestamp) -> Self {
         Self {
             format: FORMAT,
@@ -263,7 +263,7 @@ impl Gate {
         taken >= usize::from(self.pinned.unwrap_or(asked).get())
     }
 
-    /// Notes that some in the line of another gate wait for a place here. Returns whether they must: whether it is full.
+    /// Notes that some in the line of another key wait for a place here. Returns whether they must: whether it is full.
     pub fn await_by(&mut self, line: &GateId) -> bool {
         let is_full = self.limit().is_some() && self.free() == 0;
         if is_full && !self.awaited_by.contains(line) {

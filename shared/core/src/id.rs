@@ -284,7 +284,7 @@ name!(
 );
 
 name!(
-    /// The id of a gate: the digest of its key, as text.
+    /// The id of a key with limits: the digest of its key, as text.
     GateId,
     22
 );

@@ -13,7 +13,7 @@ pub enum Parked {
     No,
     /// Its queue or its execution is paused. The resume sends another message.
     Paused,
-    /// It waits in the line of a gate: whoever gives a place to it sends it a message.
+    /// It waits in the line of a key: whoever gives a place to it sends it a message.
     InLine(Position),
 }
 

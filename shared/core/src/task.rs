@@ -352,7 +352,7 @@ impl Task {
         Some(Expired { kind: kind.into(), deadline_at: deadline_at.unwrap_or(ended.ended_at) })
     }
 
-    /// The gates at which it needs a place while it runs.
+    /// The keys at which it needs a place while it runs.
     pub fn gates(&self) -> &[Gated] {
         self.flow.as_ref().map_or(&[], |flow| flow.gates.as_slice())
     }
@@ -441,7 +441,7 @@ impl Task {
             && self.revived_at.is_none()
     }
 
-    /// What the line of a gate must know of it.
+    /// What the line of a key must know of it.
     pub fn waiting(&self) -> Waiting<'_> {
         Waiting {
             owner: self.id.clone().into(),

@@ -57,7 +57,7 @@ pub(crate) mod execution {
     pub(crate) const CLOSING: &str = "c";
 }
 
-/// The names that only the items of those who wait at a gate have.
+/// The names that only the items of those who wait at a key have.
 pub(crate) mod gate {
     pub(crate) const WAITER: &str = "w";
 }

@@ -236,12 +236,12 @@ enum CommitPhase {
     /// Before the transaction, in which a payload of 100 KB would be billed twice. If the rest then fails, the payload
     /// is kept longer than needed, which is harmless.
     Extension,
-    /// Before the transaction: who reads the gate afterwards must find all that wait.
+    /// Before the transaction: who reads the key afterwards must find all that wait.
     Waiter,
     Decided,
     /// After the transaction, so that the woken execution finds the other writes.
     Wake,
-    /// After the transaction: who waits must be found at the gate before its item goes.
+    /// After the transaction: who waits must be found at the key before its item goes.
     Left,
 }
 

@@ -80,7 +80,7 @@ impl Key {
         Self::of(GATE, id.as_str())
     }
 
-    /// Those that wait share a few partitions. There, those of a gate lie together, in the order of their line.
+    /// Those that wait share a few partitions. There, those of a key lie together, in the order of their line.
     pub(crate) fn in_line(gate: &GateId, key: &str) -> Self {
         Self { pk: format!("{GATE}#line#{}", line::part_of(gate)), sk: format!("{gate}#{key}") }
     }
@@ -147,7 +147,7 @@ pub(crate) fn operation_id(pk: &str) -> Option<OperationId> {
     OperationId::parse(suffix(pk, OPERATION)?).ok()
 }
 
-/// The id in a gate's partition key; `None` if it is another record's key.
+/// The id of a key with a limit, in its partition key; `None` if it is another record's key.
 pub(crate) fn gate_id(pk: &str) -> Option<GateId> {
     GateId::parse(suffix(pk, GATE)?).ok()
 }
@@ -162,7 +162,7 @@ pub(crate) fn line_range(gate: &GateId, after: &str) -> (String, String) {
     (format!("{gate}#{after}"), format!("{gate}$"))
 }
 
-/// The gate in whose line this sort key is.
+/// The key in whose line this sort key is.
 pub(crate) fn line_gate(sk: &str) -> Option<GateId> {
     GateId::parse(sk.split('#').next()?).ok()
 }
@@ -215,7 +215,7 @@ mod tests {
             let is_of_line = Key::in_line(&gate, "").sk <= found.sk && found.sk < line_range(&gate, "").1;
             assert_eq!(is_of_line, number == 0, "{found:?}");
         }
-        // The partition of a line is no gate's.
+        // The partition of a line is no key's.
         for part in 0..line::PARTS {
             assert_eq!(gate_id(&line_pk(part)), None);
         }

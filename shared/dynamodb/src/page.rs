@@ -142,7 +142,7 @@ impl DynamoStore {
         self.list_ids(List::Operations, limit, cursor, operation_id).await
     }
 
-    /// The items of the first that wait in the line of a gate, from behind this key on, read consistently.
+    /// The items of the first that wait in the line of a key, from behind this sort key on, read consistently.
     pub(crate) async fn waiters_page(
         &self,
         gate: &GateId,
@@ -154,7 +154,7 @@ impl DynamoStore {
         self.line_page(pk, [from, until], limit, Consistency::Strong).await
     }
 
-    /// The first gate after this one that has a line in a part of the table.
+    /// The first key after this one that has a line in a part of the table.
     pub(crate) async fn line_after(
         &self,
         part: u8,

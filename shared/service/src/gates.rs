@@ -1,7 +1,7 @@
-//! Gates: places that tasks and executions take before they start, and give up when they stop.
+//! Places at keys with limits, that tasks and executions take before they start, and give up when they stop.
 //!
-//! Each change is one conditional write of the gate. Whoever makes places free offers them to the first of the line that
-//! can come, in the same write: the end of an attempt, an operator, or the tick. Whoever comes to the line looks at the gate
+//! Each change is one conditional write of a key's record. Whoever makes places free offers them to the first of the line that
+//! can come, in the same write: the end of an attempt, an operator, or the tick. Whoever comes to the line looks at the key
 //! after that.
 
 mod admit;
@@ -37,10 +37,10 @@ pub(crate) use admit::{Admitted, Taking};
 pub(crate) use claim::{PlacesOfClaim, PlacesTaken};
 pub use operate::{LimitHolder, LimitView, WaitsAt};
 
-/// The shortest bound of the wait before a change is tried again because others write the same gate.
+/// The shortest bound of the wait before a change is tried again because others write the same key.
 const CONFLICT_WAIT: Millis = Millis::new(4);
 
-/// What is done at a gate.
+/// What is done at a key.
 enum Act<'a> {
     Take(&'a Take),
     /// A worker is alive.
@@ -56,7 +56,7 @@ enum Act<'a> {
         incarnation: Incarnation,
         before: u64,
     },
-    /// The same of one that hasn't begun: it has ended, or another gate has no place for it. What it was offered goes on.
+    /// The same of one that hasn't begun: it has ended, or another key has no place for it. What it was offered goes on.
     Withdraw {
         owner: &'a Owner,
         incarnation: Incarnation,
@@ -71,7 +71,7 @@ enum Act<'a> {
     GiveBack(&'a Reservation),
     /// An operator has all starts of the key forgotten.
     ResetRate,
-    /// Some in the line of another gate wait for a place here, if it is full.
+    /// Some in the line of another key wait for a place here, if it is full.
     AwaitBy(&'a GateId),
     /// One has come to its line: perhaps a place has become free.
     Look,
@@ -84,7 +84,7 @@ enum Act<'a> {
 }
 
 impl Act<'_> {
-    /// Whether it makes a gate that isn't there.
+    /// Whether it makes a record that isn't there.
     const fn creates(&self) -> bool {
         match self {
             Self::Take(_)
@@ -129,7 +129,7 @@ enum Done {
 }
 
 impl Service {
-    /// Changes a gate, offers free places to the first of the line, and tells them.
+    /// Changes the record of a key, offers free places to the first of the line, and tells them.
     async fn change_gate(
         &self,
         id: &GateId,
@@ -138,14 +138,14 @@ impl Service {
     ) -> Result<(Done, Option<Gate>), ServiceError> {
         let (done, record, mut looks_again) = self.write_gate(id, text, act).await?;
         while looks_again {
-            // Whoever came to the line meanwhile may have seen a full gate.
+            // Whoever came to the line meanwhile may have seen a full key.
             looks_again = Box::pin(self.write_gate(id, text, &Act::Look)).await?.2;
         }
         // Somebody has come to the line, or leaves it.
         if matches!(act, Act::Look | Act::Take(Take { branch: Some(_), .. }))
             && let Err(error) = Box::pin(self.measure_line(record.as_ref())).await
         {
-            tracing::debug!(gate = %id, %error, "line not counted");
+            tracing::debug!(key = %id, %error, "line not counted");
         }
         Ok((done, record))
     }
@@ -178,7 +178,7 @@ impl Service {
             let has_rest = offers && after.free() > 0;
             let awaited_by = if has_rest { std::mem::take(&mut after.awaited_by) } else { vec![] };
             let (after_limit, after_free, after_absent) = (after.limit(), after.free(), after.absent.len());
-            // A look makes no record of a gate that nobody uses.
+            // A look makes no record of a key that nobody uses.
             let is_unused = after.pinned.is_none() && after.holders.is_empty() && after.rate.is_none();
             let record =
                 if before.is_none() && is_unused { None } else { after.finish(before.as_ref(), nonce, now) };
@@ -189,7 +189,7 @@ impl Service {
                     Ok(()) => metric::limit(record, None),
                     Err(StoreError::Conflict { .. }) => {
                         if turn.is_none() {
-                            turn = Some(self.turns.take(format!("gate {id}")).await);
+                            turn = Some(self.turns.take(format!("key {id}")).await);
                         }
                         self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
                         continue;
@@ -261,7 +261,7 @@ impl Service {
         })
     }
 
-    /// Gives up what a task or an execution had at its gates. If that fails, a tick finds its places.
+    /// Gives up what a task or an execution had at its keys. If that fails, a tick finds its places.
     pub(crate) async fn free_places(&self, freed: &FreePlaces) {
         let FreePlaces { owner, incarnation, gates, before, waited, start } = freed;
         let (incarnation, before) = (*incarnation, *before);

@@ -264,14 +264,14 @@ pub trait Store: Send + Sync {
     /// Operations, latest first.
     async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError>;
 
-    /// The gate of a key, read consistently. Its retention may have passed.
+    /// The record of a key with a limit, read consistently. Its retention may have passed.
     async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError>;
 
-    /// Those that wait in the line of a gate: the first whose keys come after this text, in the order of their keys (see
+    /// Those that wait in the line of a key: the first whose sort keys come after this text, in the order of these (see
     /// [`Waiter::sort_key`]), read consistently.
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError>;
 
-    /// The first gate after this one, in the order of their ids, that has a line in a part of the store; perhaps as it was a
+    /// The first key after this one, in the order of their ids, that has a line in a part of the store; perhaps as it was a
     /// second ago. A store may have all lines in part 0; there are [`tickover_core::gate::line::PARTS`] parts.
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError>;
 

@@ -31,7 +31,7 @@ pub(crate) struct Commit {
 enum Behind {
     /// An execution that is woken must find what it is woken for.
     Wake(ExecutionId, Incarnation),
-    /// A task no longer waits at a gate, by the id of what waits.
+    /// A task no longer waits at a key, by the id of what waits.
     Left(String),
 }
 

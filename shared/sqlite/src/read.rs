@@ -75,7 +75,7 @@ pub(crate) fn all<T>(
     Ok(found)
 }
 
-/// The first that wait in the line of a gate, from behind this key on.
+/// The first that wait in the line of a key, from behind this key on.
 pub(crate) fn waiters(
     connection: &Connection,
     gate: &GateId,
@@ -94,7 +94,7 @@ pub(crate) fn waiters(
     Ok(found)
 }
 
-/// The first gate after this one that has a line.
+/// The first key after this one that has a line.
 pub(crate) fn next_line(connection: &Connection, after: Option<&GateId>) -> Result<Option<GateId>, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT id FROM record WHERE kind = ?1 AND id > ?2 ORDER BY id LIMIT 1")?;
@@ -104,7 +104,7 @@ pub(crate) fn next_line(connection: &Connection, after: Option<&GateId>) -> Resu
     Ok(id.and_then(|id| GateId::parse(id.split('#').next().unwrap_or_default()).ok()))
 }
 
-/// What follows the ids of all that wait at a gate: the character after the separator.
+/// What follows the ids of all that wait at a key: the character after the separator.
 fn line_end(gate: &GateId) -> String {
     format!("{gate}$")
 }

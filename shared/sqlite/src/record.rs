@@ -56,7 +56,7 @@ pub(crate) enum Kind {
     Tick = 5,
     Operation = 6,
     Gate = 7,
-    /// A task that waits at a gate. Its id is the gate's, and a key in the order in which they get places.
+    /// A task that waits at a key. Its id is the key's, and a sort key in the order in which they get places.
     Waiter = 8,
 }
 
@@ -82,8 +82,8 @@ impl Kind {
             Self::Key => "idempotency key",
             Self::Tick => "record of the ticks",
             Self::Operation => "operation",
-            Self::Gate => "gate",
-            Self::Waiter => "waiting task",
+            Self::Gate => "key with a limit",
+            Self::Waiter => "item of a line",
         }
     }
 
@@ -96,8 +96,8 @@ impl Kind {
             Self::Key => "idempotency keys",
             Self::Tick => "records of the ticks",
             Self::Operation => "operations",
-            Self::Gate => "gates",
-            Self::Waiter => "tasks that wait at a gate",
+            Self::Gate => "keys with a limit",
+            Self::Waiter => "tasks and executions that wait for a place",
         }
     }
 
@@ -169,7 +169,7 @@ impl Labels {
     }
 }
 
-/// The id of a task that waits at a gate, among all that wait: in their order.
+/// The id of a task that waits at a key, among all that wait: in their order.
 pub(crate) fn waiter_id(gate: &GateId, waiter: &Waiter) -> String {
     format!("{gate}#{}", waiter.sort_key())
 }
@@ -338,12 +338,12 @@ impl Read<'_> {
     }
 
     pub(crate) fn gate(&self) -> Result<Gate, StoreError> {
-        let gate: Gate = self.parse("gate", |gate: &Gate| gate.format == gate::FORMAT)?;
+        let gate: Gate = self.parse("key with a limit", |gate: &Gate| gate.format == gate::FORMAT)?;
         Ok(gate)
     }
 
     pub(crate) fn waiter(&self) -> Result<Waiter, StoreError> {
-        self.parse("waiting task", |_| true)
+        self.parse("item of a line", |_| true)
     }
 
     pub(crate) fn queue(&self) -> Result<QueueRecord, StoreError> {

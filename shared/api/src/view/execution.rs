@@ -31,7 +31,7 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
     let next = next(execution, now);
     let key = rate_waited_for(execution, now).map(|paced| paced.text.clone());
     let what = match next.what {
-        // A worker that asks doesn't get it. Lists read no gates, but a record knows that it is in a line.
+        // A worker that asks doesn't get it. Lists read no keys, but a record knows that it is in a line.
         NextStep::Turn if described.waits_at.is_some() || execution.parked.in_line().is_some() => {
             "waits_for_place"
         }

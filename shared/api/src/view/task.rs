@@ -22,7 +22,7 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
     let (pending, running) = (pending(task), task.running());
     let next = next(task, now);
     let what = match next.what {
-        // A worker that asks doesn't get it. Lists read no gates, but a record knows that it is in a line.
+        // A worker that asks doesn't get it. Lists read no keys, but a record knows that it is in a line.
         NextStep::Claim if described.waits_at.is_some() || task.parked.in_line().is_some() => {
             "waits_for_place"
         }

@@ -109,7 +109,7 @@ impl Execution {
         self.admission.as_deref().map_or(&[], |admission| &admission.gates)
     }
 
-    /// What the line of a gate must know of it.
+    /// What the line of a key must know of it.
     pub fn waiting(&self) -> Waiting<'_> {
         Waiting {
             owner: self.id.clone().into(),
@@ -160,7 +160,7 @@ pub(super) fn cron_told(execution: &Execution) -> Option<Effect> {
     Some(crate::timer::end_of_run(admission.cron.clone()?, closed.ended_at))
 }
 
-/// What an execution gives up at its gates when its outcome is final.
+/// What an execution gives up at its keys when its outcome is final.
 pub(super) fn given_up(before: &Execution, after: &Execution, context: &Context<'_>) -> Option<Effect> {
     let admission = before.admission.as_deref()?;
     if before.closed().is_some() || after.closed().is_none() {

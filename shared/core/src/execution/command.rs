@@ -93,7 +93,7 @@ pub enum Command {
     },
     /// Close it for good: the steps and children that it left open at this end have been ended.
     Finish(End),
-    /// Wait in the line of a gate. The new version of its record says that all who have taken places for the version before
+    /// Wait in the line of a key. The new version of its record says that all who have taken places for the version before
     /// can't start its turn any more, so that those places can be given up.
     WaitInLine {
         /// The version that the places were taken for.
@@ -140,7 +140,7 @@ pub struct Start {
     pub policy: StartPolicy,
     /// What becomes of the child with this id that the same parent has started before, and that has ended.
     pub ended: EndedChild,
-    /// Whether it begins in the line of a gate, because there is no place for it.
+    /// Whether it begins in the line of a key, because there is no place for it.
     pub in_line: bool,
     /// Whether it ends at once: its id is only to be taken, before a late process starts an execution with it.
     pub is_fence: bool,

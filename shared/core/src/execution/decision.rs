@@ -71,7 +71,7 @@ pub enum StartTurnReply {
     /// Its last worker was lost, perhaps because of this execution. Only a worker with nothing else in progress may
     /// start the turn.
     NeedsIsolation,
-    /// It needs a place at each of its gates first, taken for this version of the record.
+    /// It needs a place at each of its keys first, taken for this version of the record.
     NeedsPlaces,
     /// It needs a start by its key's rate first.
     NeedsStart,

@@ -1,4 +1,4 @@
-//! The line of a gate: one item for each that waits, and nothing else.
+//! The line of a key: one item for each that waits, and nothing else.
 //!
 //! Its key follows from the record of the one that waits, and the record says that it waits there. So whoever leaves the
 //! line deletes the very item with which it came, and an item whose record says otherwise was left behind.
@@ -24,7 +24,7 @@ const NEXT_LOOK: Millis = Millis::from_days(5);
 /// How long the item of one that waits is kept. Before that, the tick writes it again.
 pub const WAITER_KEPT: Millis = Millis::from_secs(60 * 86_400);
 
-/// The part of the store that has the line of a gate.
+/// The part of the store that has the line of a key.
 pub fn part_of(gate: &GateId) -> u8 {
     u8::try_from(shard_of_name(gate.as_str(), u16::from(PARTS))).unwrap_or(0)
 }
@@ -35,7 +35,7 @@ pub(crate) fn looked_at(position: Position, now: Timestamp) -> Timestamp {
     now.plus(if is_first { FIRST_LOOK } else { NEXT_LOOK })
 }
 
-/// A position in the line of a gate, as the record has it.
+/// A position in the line of a key, as the record has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(Timestamp, u64)", into = "(Timestamp, u64)")]
 pub struct Position {
@@ -57,18 +57,18 @@ impl From<Position> for (Timestamp, u64) {
     }
 }
 
-/// Those of one queue that need the same other gates. If one of them can't come to a free place, none of them can.
+/// Those of one queue that need the same other keys. If one of them can't come to a free place, none of them can.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Branch {
     #[serde(rename = "q")]
     pub queue: QueueName,
-    /// The other gates at which they need a place, in the order of their digests.
+    /// The other keys at which they need a place, in the order of their digests.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<GateId>,
 }
 
 impl Branch {
-    /// A digest of its queue, by which the gate's record names those that don't come.
+    /// A digest of its queue, by which the key's record names those that don't come.
     pub fn mark(&self) -> u32 {
         u32::try_from(fnv1a(self.queue.as_str()) & 0xffff_ffff).unwrap_or(0)
     }
@@ -91,7 +91,7 @@ impl std::fmt::Display for Branch {
     }
 }
 
-/// A task or an execution that waits at a gate.
+/// A task or an execution that waits at a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiter {
     #[serde(rename = "o")]
@@ -114,7 +114,7 @@ impl Waiter {
         Order { priority: self.priority, since: self.position.since }
     }
 
-    /// Its key among the items of a gate. In a branch, the order of the keys is the order of the line.
+    /// Its sort key among the items of one key. In a branch, their order is that of the line.
     pub fn sort_key(&self) -> String {
         let Position { since, version } = self.position;
         let since = since.as_millis().max(0);
@@ -130,7 +130,7 @@ const fn rank(priority: Priority) -> u8 {
     }
 }
 
-/// The gate in whose line one waits that needs places at all of these: the scarcest, because there the others wait that
+/// The key in whose line one waits that needs places at all of these: the scarcest, because there the others wait that
 /// would come first.
 pub fn home(gates: &[Gated]) -> Option<&Gated> {
     gates.iter().min_by_key(|gated| (gated.limit, *gated.key.as_bytes()))
@@ -148,13 +148,13 @@ pub struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// The mark of its branch, if it waits in the line of the gate of this key.
+    /// The mark of its branch, if it waits in the line of this key.
     pub fn branch_at(&self, key: &Fingerprint) -> Option<u32> {
         let (gate, waiter) = self.item(Timestamp::EPOCH)?;
         (gate == GateId::from(key)).then(|| waiter.branch.mark())
     }
 
-    /// The gate in whose line it waits, and its item there; `None` if it doesn't wait.
+    /// The key in whose line it waits, and its item there; `None` if it doesn't wait.
     pub fn item(&self, now: Timestamp) -> Option<(GateId, Waiter)> {
         let (position, home) = (self.position?, home(self.gates)?);
         let others = self.gates.iter().filter(|gated| gated.key != home.key);

@@ -17,9 +17,9 @@ const LONGEST_FIRST_EACH: u64 = 10;
 /// A queue that was called in vain twice isn't called for this long, and twice as long each time after that.
 const ABSENT: Millis = Millis::from_secs(60);
 const ABSENT_MAX: Millis = Millis::from_secs(3_600);
-/// How long after that the gate knows that it was called in vain.
+/// How long after that the key knows that it was called in vain.
 const REMEMBERED: Millis = Millis::from_secs(86_400);
-/// Most queues that a gate remembers as absent.
+/// Most queues that a key remembers as absent.
 const ABSENT_MAX_COUNT: usize = 32;
 
 /// A queue of the line that was called in vain.

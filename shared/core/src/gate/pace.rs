@@ -13,7 +13,7 @@ pub const LATE_MAX: Millis = Millis::from_secs(5);
 /// For how long after its instant an attempt may begin with it. A claim takes milliseconds, but its calls may be slow.
 pub const BEGINS_WITHIN: Millis = Millis::from_secs(30);
 
-/// What a task asks of a gate before it starts.
+/// What a task asks of a key before it starts.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedStart {
     pub pace: Pace,

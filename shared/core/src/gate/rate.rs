@@ -1,7 +1,7 @@
 //! How starts are spread by a rate: a token bucket (GCRA, the generic cell rate algorithm) whose starts have tickets.
 //!
 //! Starts are planned at even distances; a start may come before its plan by the time that `burst - 1` starts take. Who
-//! reserves one in advance gets the next ticket, and the gate knows when each ticket's turn is. So who comes later and can't
+//! reserves one in advance gets the next ticket, and the key knows when each ticket's turn is. So who comes later and can't
 //! wait that long (a retry, a claim after its instant) starts behind the first ticket that isn't due, which may be about to
 //! start, and before all others: each of these is one start later. They learn that when they come. A ticket that is given
 //! back goes to the next who asks.
@@ -28,7 +28,7 @@ pub struct Reservation {
     pub start_at: Timestamp,
     /// When it is planned. After that it makes nobody wait.
     pub planned_at: Timestamp,
-    /// Since when the gate counts these tickets. When it begins anew, earlier reservations are void.
+    /// Since when the key counts these tickets. When it begins anew, earlier reservations are void.
     pub epoch: Timestamp,
     /// Its ticket; absent if no start is put before it any more.
     pub ticket: Option<u64>,
@@ -159,7 +159,7 @@ pub fn reset(state: &RateState, rate: &Pace, now: Timestamp) -> RateState {
     Plan { base: plan.now, ..plan }.anew(now)
 }
 
-/// How long the state matters: from then on, a gate without it allows the same starts.
+/// How long the state matters: from then on, a key without it allows the same starts.
 pub fn expires_at(state: &RateState, rate: &Pace) -> Timestamp {
     let plan = Plan::read(state.clone(), rate, Timestamp::EPOCH);
     instant(plan.planned(state.next) / plan.limit).plus(Millis::new(1))

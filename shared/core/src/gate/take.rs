@@ -12,14 +12,14 @@ use super::{Gate, Hold, Holder};
 /// Its message may be behind many others: whoever comes later takes the place, instead of leaving it empty.
 pub const CALL_KEPT: Millis = Millis::from_secs(5);
 
-/// What a task or an execution asks of a gate before it starts.
+/// What a task or an execution asks of a key before it starts.
 #[derive(Clone, Debug)]
 pub struct Take {
     pub owner: Owner,
     pub incarnation: Incarnation,
     /// The mark of what is to start, see [`Hold::Taken`].
     pub mark: u32,
-    /// The mark of its branch if it waits in the line of this gate: its queue has workers.
+    /// The mark of its branch if it waits in the line of this key: its queue has workers.
     pub branch: Option<u32>,
     /// Until when it needs the place, if nothing extends it.
     pub until: Timestamp,

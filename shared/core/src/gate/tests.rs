@@ -1,4 +1,4 @@
-//! Scenes at one gate, told as they happen.
+//! Scenes at one key, told as they happen.
 
 mod absent;
 mod limit;
@@ -55,7 +55,7 @@ fn branch_of(name: &str) -> Branch {
     Branch { queue: QueueName::parse(queue).unwrap(), others: vec![] }
 }
 
-/// A gate, the items of its line, and what was told to whom.
+/// A key, the items of its line, and what was told to whom.
 #[derive(Clone)]
 struct Scene {
     gate: Option<Gate>,
@@ -70,7 +70,7 @@ impl Scene {
         Self { gate: None, items: BTreeMap::new(), called: vec![], writes: 0, limit }
     }
 
-    /// One write of the gate. Those that make places free, or come to the line, offer what is free.
+    /// One write of the key. Those that make places free, or come to the line, offer what is free.
     fn change<T>(&mut self, now: Timestamp, offers: bool, act: impl FnOnce(&mut Gate) -> T) -> T {
         let new = || Gate::new(id(0), "k".into(), Nonce::from_bytes([0; 8]), now);
         let mut gate = self.gate.clone().unwrap_or_else(new);
@@ -129,7 +129,7 @@ impl Scene {
         self.change(at(seconds), false, |gate| take(gate, asked, at(seconds)))
     }
 
-    /// Its item is written, and after that somebody looks at the gate.
+    /// Its item is written, and after that somebody looks at the key.
     fn goes_in_line(&mut self, name: &str, priority: Priority, seconds: u64) {
         let waiter = Waiter {
             owner: task(name),

@@ -1,4 +1,4 @@
-//! Who has a place at a gate, or waits for one: a task or an execution.
+//! Who has a place at a key, or waits for one: a task or an execution.
 
 use std::fmt;
 

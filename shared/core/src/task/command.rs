@@ -45,7 +45,7 @@ pub enum Command {
     /// Stop its time, because its execution is paused, or was until now: a timeout of its own has passed while it waited
     /// for a worker. For a task whose time is stopped, the tick looks again later.
     Hold,
-    /// Wait in the line of a gate, because there is no place for it.
+    /// Wait in the line of a key, because there is no place for it.
     WaitInLine {
         /// The version of the record for which no place was found.
         seen_version: u64,
@@ -80,7 +80,7 @@ pub struct Schedule {
     /// What its starts are limited or ordered by.
     pub flow: Flow,
     pub start: Start,
-    /// Whether it begins in the line of a gate, because there is no place for it.
+    /// Whether it begins in the line of a key, because there is no place for it.
     pub in_line: bool,
     /// Digest of the request's content.
     pub fingerprint: Fingerprint,

@@ -60,7 +60,7 @@ pub enum ClaimReply {
     Suspect,
     /// Its queue is paused. The message is deleted, and another one is sent when the queue is resumed.
     Parked,
-    /// It may start once it has a place at each of its gates. If it waits for one, the message is deleted, and another
+    /// It may start once it has a place at each of its keys. If it waits for one, the message is deleted, and another
     /// one is sent when it has the place.
     NeedsPlaces,
     /// It may start once a start is reserved for it by the rate of its key.

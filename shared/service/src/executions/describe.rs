@@ -41,7 +41,7 @@ pub struct Described {
     pub labels: Option<Json>,
     pub memo: Option<Json>,
     pub output: Option<Json>,
-    /// The gate that holds it back; only looked up for one execution.
+    /// The key that holds it back; only looked up for one execution.
     pub waits_at: Option<Box<WaitsAt>>,
 }
 

@@ -175,7 +175,7 @@ impl Service {
     ) -> Result<Vec<tickover_core::decision::Effect>, ServiceError> {
         let id = remote_id(execution, &step.name);
         let flow = recorded(&step.flow, start.clone()).within(execution.lane, &step.given);
-        // If a gate can't be read, the claim finds out.
+        // If a key can't be read, the claim finds out.
         let in_line = Box::pin(self.lacks_place(&flow.gates, &mut BTreeMap::new())).await.unwrap_or(false);
         let (step_name, work) = (Some(step.name), execution.repeats);
         let parent = Parent { step: step_name, work, slot: step.slot, ..Parent::of(execution) };

@@ -65,7 +65,7 @@ impl Service {
         {
             // Boxed, because the future of each caller would contain all of this, and few executions have a limit.
             let lacks = Box::pin(self.lacks_place(&admission.gates, &mut BTreeMap::new())).await;
-            // If the gate can't be read, the first turn finds out.
+            // If the key can't be read, the first turn finds out.
             start.in_line = lacks.unwrap_or(false);
         }
         let command = Command::Start(start);

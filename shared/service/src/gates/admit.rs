@@ -27,7 +27,7 @@ const ROUNDS: u32 = 5;
 pub(crate) struct Admitted {
     rounds: u32,
     places: Option<Places>,
-    /// The gates at which it has taken a place, each with the mark.
+    /// The keys at which it has taken a place, each with the mark.
     taken: Vec<(Gated, u32)>,
     /// The start by the rate of its key: that of its record, or one that was reserved.
     start: Option<Reservation>,
@@ -39,7 +39,7 @@ pub(crate) struct Admitted {
 pub(crate) enum Taking {
     /// It is decided again, on this record.
     Decide(Box<Execution>),
-    /// The execution waits at one of its gates.
+    /// The execution waits at one of its keys.
     Waits,
     /// There is no such execution any more.
     Gone,
@@ -71,7 +71,7 @@ impl Admitted {
 }
 
 impl Service {
-    /// Takes a place at each gate of an execution, in the order of their digests.
+    /// Takes a place at each key of an execution, in the order of their digests.
     pub(crate) async fn take_for_turn(
         &self,
         execution: Execution,
@@ -107,7 +107,7 @@ impl Service {
         Ok(Taking::Decide(Box::new(execution)))
     }
 
-    /// Puts an execution in the line, and gives up the places at its other gates. Their version must have passed first:
+    /// Puts an execution in the line, and gives up the places at its other keys. Their version must have passed first:
     /// another request for the same turn may have taken all of them.
     async fn wait_at_gate(
         &self,

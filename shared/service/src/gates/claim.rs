@@ -1,4 +1,4 @@
-//! What a claim takes before the lease: places, at each gate of the task, and a start by the rate of its key.
+//! What a claim takes before the lease: places, at each key of the task, and a start by the rate of its key.
 
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Gated, Paced};
@@ -24,7 +24,7 @@ pub(crate) struct PlacesOfClaim {
     length: Millis,
     rounds: u32,
     taken: Option<Places>,
-    /// The gates at which it has taken a place, for this incarnation, and whether it had none before.
+    /// The keys at which it has taken a place, for this incarnation, and whether it had none before.
     at: Vec<(Incarnation, Gated, bool)>,
     /// The start by the rate of its key: that of its record, or one that was reserved.
     pub(super) start: Option<Reservation>,
@@ -37,9 +37,9 @@ pub(crate) struct PlacesOfClaim {
 
 /// What became of them.
 pub(crate) enum PlacesTaken {
-    /// There is a place at each gate, or the record has changed. The claim decides again on this record.
+    /// There is a place at each key, or the record has changed. The claim decides again on this record.
     All(Task),
-    /// The task waits at one of its gates.
+    /// The task waits at one of its keys.
     Waits(Task),
     /// There is no such task any more.
     Gone,
@@ -80,13 +80,13 @@ impl PlacesOfClaim {
 }
 
 impl Service {
-    /// Takes a place at each gate of a task, in the order of their digests.
+    /// Takes a place at each key of a task, in the order of their digests.
     pub(crate) async fn take_places(
         &self,
         task: Task,
         places: &mut PlacesOfClaim,
     ) -> Result<PlacesTaken, ServiceError> {
-        // Boxed, because the future of each claim would contain all of this, and few tasks have gates.
+        // Boxed, because the future of each claim would contain all of this, and few tasks have keys.
         Box::pin(self.take_each(task, places)).await
     }
 
@@ -129,7 +129,7 @@ impl Service {
         Ok(PlacesTaken::All(task))
     }
 
-    /// Puts a task in the line, and gives up the places at its other gates. Their version must have passed first: another
+    /// Puts a task in the line, and gives up the places at its other keys. Their version must have passed first: another
     /// claim may have taken all of them.
     async fn wait_in_line(
         &self,

@@ -1,4 +1,4 @@
-//! The line of a gate: who of it can come, who comes to it, and what the tick does there.
+//! The line of a key: who of it can come, who comes to it, and what the tick does there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -47,19 +47,19 @@ pub(super) struct Found {
     text: Option<String>,
 }
 
-/// The gates that one tick has looked at.
+/// The keys that one tick has looked at.
 #[derive(Default)]
 pub(super) struct Patrolled(Mutex<BTreeSet<GateId>>);
 
 impl Patrolled {
-    /// Notes a gate. Returns whether the tick hasn't looked at it before.
+    /// Notes a key. Returns whether the tick hasn't looked at it before.
     fn is_first(&self, gate: &GateId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(gate.clone())
     }
 }
 
 impl Found {
-    /// Gives a gate that was made by a look the text of its key.
+    /// Gives a record that was made by a look the text of its key.
     pub(super) fn name(&self, gate: &mut Gate) {
         if let Some(text) = self.text.as_ref().filter(|_| gate.text.is_empty()) {
             gate.text.clone_from(text);
@@ -69,7 +69,7 @@ impl Found {
 
 impl Service {
     /// Finds the first of each branch of a line that can come: as many as there are places, and a few more. A branch whose
-    /// queue is paused, or that was called in vain, or for which another gate has no place, is passed over as a whole.
+    /// queue is paused, or that was called in vain, or for which another key has no place, is passed over as a whole.
     pub(super) async fn first_in_line(
         &self,
         gate: &Gate,
@@ -167,7 +167,7 @@ impl Service {
         Ok(true)
     }
 
-    /// Some have come to the line of a gate: a place may have become free since the gate was read.
+    /// Some have come to the line of a key: a place may have become free since the key was read.
     pub(crate) async fn came_to_line(&self, gate: &GateId, came: Vec<Waiter>) {
         let now = self.now();
         let late = came.into_iter().filter(|one| one.written_at.plus(LATE) <= now);
@@ -176,13 +176,13 @@ impl Service {
         if !late.is_empty()
             && let Err(error) = self.with_retries(|| self.ports.store.commit(&late)).await
         {
-            warn_unless_logged!(error; %gate, %error, "an item of its line isn't written again");
+            warn_unless_logged!(error; key = %gate, %error, "an item of its line isn't written again");
         }
         self.look(gate).await;
     }
 
-    /// One that was called came in vain: another gate has no place for it any more. Its offer goes on to others, and the
-    /// other gate notes once more that it is awaited.
+    /// One that was called came in vain: another key has no place for it any more. Its offer goes on to others, and the
+    /// other key notes once more that it is awaited.
     pub(super) async fn stays_in_line(&self, waiting: &Waiting<'_>) -> Result<(), ServiceError> {
         let Some((gate, waiter)) = waiting.item(self.now()) else { return Ok(()) };
         if waiter.branch.others.is_empty() {
@@ -193,14 +193,14 @@ impl Service {
         Box::pin(self.change_gate(&gate, "", &withdraw)).await.map(drop)
     }
 
-    /// Looks at a gate for those in its line. If that fails, a tick does it.
+    /// Looks at a key for those in its line. If that fails, a tick does it.
     pub(super) async fn look(&self, gate: &GateId) {
         if let Err(error) = self.change_gate(gate, "", &Act::Look).await {
-            warn_unless_logged!(error; %gate, %error, "gate not looked at; a tick will do it");
+            warn_unless_logged!(error; key = %gate, %error, "its line isn't looked at; a tick will do it");
         }
     }
 
-    /// Whether one of these gates has no place, so that whoever needs one at each of them may as well begin in the line.
+    /// Whether one of these keys has no place, so that whoever needs one at each of them may as well begin in the line.
     pub(crate) async fn lacks_place(
         &self,
         gates: &[Gated],
@@ -226,7 +226,7 @@ impl Service {
             let delete = |waiter: &Waiter| Write::DeleteWaiter { gate: gate.clone(), waiter: waiter.clone() };
             let writes: Vec<Write> = some.iter().map(delete).collect();
             if let Err(error) = self.with_retries(|| self.ports.store.commit(&writes)).await {
-                return tracing::debug!(%gate, %error, "items that were left over not deleted");
+                return tracing::debug!(key = %gate, %error, "items that were left over not deleted");
             }
         }
     }
@@ -265,7 +265,7 @@ impl Service {
                 (!decision.writes.is_empty(), std::mem::take(&mut decision.effects))
             }
         };
-        // This gate is looked at already.
+        // This key is looked at already.
         effects.retain(|effect| !matches!(effect, Effect::CameToLine { gate: home, .. } if *home == gate.id));
         self.publish(effects).await;
         Ok(is_fenced)
@@ -323,7 +323,7 @@ impl Service {
         Ok(true)
     }
 
-    /// Looks at the gates of work whose message was received again after its end: the process that ended it may have died
+    /// Looks at the keys of work whose message was received again after its end: the process that ended it may have died
     /// before it gave up its places. Boxed, because the future of each claim would contain all of this.
     pub(crate) fn patrol_gates<'a>(&'a self, gates: &'a [Gated]) -> BoxFuture<'a, Result<(), ServiceError>> {
         async move {

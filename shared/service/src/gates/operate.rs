@@ -1,4 +1,4 @@
-//! What operators see of a gate, and what they change.
+//! What operators see of a key, and what they change.
 
 use std::num::NonZeroU16;
 
@@ -48,7 +48,7 @@ pub struct LimitHolder {
     pub called: bool,
 }
 
-/// The gate that holds a task or an execution back.
+/// The key that holds a task or an execution back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitsAt {
     pub limit: LimitView,
@@ -88,7 +88,7 @@ impl Service {
         self.limit(key).await
     }
 
-    /// The gate that a pending task waits at. Reads nothing for a task without gates, or one that can't start yet.
+    /// The key that a pending task waits at. Reads nothing for a task without keys, or one that can't start yet.
     pub(crate) async fn waits_at(&self, task: &Task) -> Result<Option<WaitsAt>, ServiceError> {
         let is_ready = match &task.state {
             State::Pending(pending) => task.is_ready(pending, self.now()),
@@ -100,7 +100,7 @@ impl Service {
         self.full_gate(&task.id.clone().into(), task.gates()).await
     }
 
-    /// The gate that an execution waits at before its first turn. Reads nothing for one without gates.
+    /// The key that an execution waits at before its first turn. Reads nothing for one without keys.
     pub(crate) async fn turn_waits_at(&self, execution: &Execution) -> Result<Option<WaitsAt>, ServiceError> {
         let is_ready = match &execution.state {
             ExecutionState::Pending(ready) => execution.is_ready(ready, self.now()),
@@ -117,7 +117,7 @@ impl Service {
         Box::pin(self.full_gate(&execution.id.clone().into(), execution.gates())).await
     }
 
-    /// The first of these gates that has no place for it.
+    /// The first of these keys that has no place for it.
     async fn full_gate(&self, owner: &Owner, gates: &[Gated]) -> Result<Option<WaitsAt>, ServiceError> {
         for gated in gates {
             let Some(limit) = self.view_of(&GateId::from(&gated.key)).await? else { continue };

@@ -1,4 +1,4 @@
-//! The own records of those who have a place at a gate, or wait for one.
+//! The own records of those who have a place at a key, or wait for one.
 
 use tickover_core::decision::Effect;
 use tickover_core::execution::message::TurnHint;
@@ -130,7 +130,7 @@ impl Records {
         }
     }
 
-    /// The limit that one that waits asks of this gate, and the text of the key.
+    /// The limit that one that waits asks of this key, and the text of the key.
     pub(super) fn asked_limit(&self, waiter: &Waiter, gate: &GateId) -> Option<(AskedLimit, String)> {
         let Said { waiting, created_at: asked_at, .. } = self.said(waiter)?;
         let here = waiting.gates.iter().find(|one| GateId::from(&one.key) == *gate)?;

@@ -316,7 +316,7 @@ async fn a_place_of_the_other_key_calls_the_one_that_waits_in_the_line_of_the_sc
 
 #[tokio::test]
 async fn one_that_is_called_and_finds_the_other_key_taken_is_called_again_when_that_is_free() {
-    // Whichever of the two gates comes first.
+    // Whichever of the two keys comes first.
     for scarce in ["customer", "a", "b", "c", "d"] {
         let scene = Scene::new();
         let smtp = || needing(&[limit("smtp", 2)]);

@@ -33,7 +33,7 @@ pub struct Described {
     pub output: Option<Json>,
     /// The message of its last error as a JSON string, where the record has only its beginning.
     pub error_message: Option<Json>,
-    /// The gate that holds it back, if it was asked for.
+    /// The key that holds it back, if it was asked for.
     pub waits_at: Option<WaitsAt>,
 }
 

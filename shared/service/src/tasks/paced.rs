@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    /// If a gate can't be read, the claims of its tasks find out.
+    /// If a key can't be read, the claims of its tasks find out.
     async fn find_full(&self, requests: impl Iterator<Item = &mut ScheduleRequest>) {
         let mut known = BTreeMap::new();
         for request in requests {

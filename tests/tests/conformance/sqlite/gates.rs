@@ -47,16 +47,19 @@ async fn a_check_counts_gates_and_who_waits_and_names_those_that_do_not_agree_wi
     store.commit(&[put(&gate(), None), waits(KEPT_FOR)]).await.unwrap();
     drop(store);
     let found = check(&path).unwrap();
-    assert!(found.counts.contains(&("gates", 1)), "{found:?}");
-    assert!(found.counts.contains(&("tasks that wait at a gate", 1)), "{found:?}");
+    assert!(found.counts.contains(&("keys with a limit", 1)), "{found:?}");
+    assert!(found.counts.contains(&("tasks and executions that wait for a place", 1)), "{found:?}");
     assert_eq!(found.problems, Vec::<String>::new());
     let damage = [
         (
             "UPDATE record SET version = 9 WHERE kind = 7",
-            "gate \"AQEBAQEBAQEBAQEBAQEBAQ\": its column version",
+            "key with a limit \"AQEBAQEBAQEBAQEBAQEBAQ\": its column version",
         ),
-        ("UPDATE record SET body = '{}' WHERE kind = 7", "gate \"AQEBAQEBAQEBAQEBAQEBAQ\": its body isn't"),
-        ("UPDATE record SET id = 'x' WHERE kind = 8", "waiting task \"x\": its column id"),
+        (
+            "UPDATE record SET body = '{}' WHERE kind = 7",
+            "key with a limit \"AQEBAQEBAQEBAQEBAQEBAQ\": its body isn't",
+        ),
+        ("UPDATE record SET id = 'x' WHERE kind = 8", "item of a line \"x\": its column id"),
     ];
     for (nth, (change, problem)) in damage.into_iter().enumerate() {
         assert_eq!(Connection::open(&path).unwrap().execute(change, []).unwrap(), 1);

@@ -1,4 +1,4 @@
-//! `wait_in_line`: a gate of the execution is full. It waits in the line, and the places that were taken for this version
+//! `wait_in_line`: a key of the execution is full. It waits in the line, and the places that were taken for this version
 //! are to be given up.
 
 use crate::command::Context;

@@ -4,7 +4,7 @@ use super::{CREATED, Scene, Taken, at, branch_of, inc, task};
 use crate::flow::Priority;
 use crate::gate::{Absent, withdraw};
 
-/// A gate with one place that is taken, and one of the queue `deaf` who waits.
+/// A key with one place that is taken, and one of the queue `deaf` who waits.
 fn with_a_deaf_one() -> Scene {
     let mut scene = Scene::with_limit(1);
     scene.comes("a", 0);
@@ -12,7 +12,7 @@ fn with_a_deaf_one() -> Scene {
     scene
 }
 
-/// What the gate knows of the queue `deaf`.
+/// What the key knows of the queue `deaf`.
 fn absence(scene: &Scene) -> Option<Absent> {
     scene.gate().absent.iter().find(|one| one.branch == branch_of("deaf.1").mark()).copied()
 }
@@ -89,7 +89,7 @@ fn whoever_comes_of_a_branch_clears_its_absence_whether_or_not_there_is_a_place(
     scene.comes_with("c", Priority::Normal, 15);
     scene.ends("b", 16);
     assert_eq!(scene.holders(), ["deaf.1"], "it has its own order again");
-    // One that waits in no line, or in that of another gate, says nothing of this one's branches.
+    // One that waits in no line, or in that of another key, says nothing of this one's branches.
     scene.is_patrolled(21);
     let before = absence(&scene);
     scene.comes("d", 22);

@@ -1,4 +1,4 @@
-//! Positions in the line of a gate, the keys of items, and who writes and deletes them.
+//! Positions in the line of a key, the sort keys of items, and who writes and deletes them.
 
 use super::{at, id, inc, task};
 use crate::decision::{Effect, Write};

@@ -1,4 +1,4 @@
-//! `wait_in_line`: a gate of the task is full. It waits in the line, and whoever gives it a place sends its hint.
+//! `wait_in_line`: a key of the task is full. It waits in the line, and whoever gives it a place sends its hint.
 
 use crate::command::Context;
 use crate::due_slot::SlotChange;

@@ -132,8 +132,9 @@ fn another_format_and_another_record_are_refused() {
         let mut item = of_gate(&empty()).unwrap();
         item.insert("v".to_owned(), AttributeValue::N(other.to_owned()));
         let Err(StoreError::Corrupt { reason }) = to_gate(item) else { panic!("it was read") };
-        let expected =
-            format!("gate _____________________w is stored in format {other}, where this build reads 2");
+        let expected = format!(
+            "the record of key _____________________w is stored in format {other}, where this build reads 2"
+        );
         assert_eq!(reason, expected);
     }
     let mut other = of_gate(&empty()).unwrap();

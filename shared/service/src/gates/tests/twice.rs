@@ -1,4 +1,4 @@
-//! A message that is delivered twice: two claims of one task are at its gates at the same time, in each order.
+//! A message that is delivered twice: two claims of one task are at its keys at the same time, in each order.
 
 use std::pin::pin;
 
@@ -56,7 +56,7 @@ async fn two_claims_of_one_message_leave_no_place_behind_in_whatever_order_they_
 #[tokio::test]
 async fn two_claims_of_one_message_that_find_no_place_at_one_key_leave_none_behind_at_the_other() {
     for order in 0..ORDERS {
-        // Whichever of the two gates comes first.
+        // Whichever of the two keys comes first.
         for other in ["a", "b", "c"] {
             let scene = Scene::new();
             let both = scene.add(on("both", needing(&[limit("customer", 1), limit(other, 2)]))).await;

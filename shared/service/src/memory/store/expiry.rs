@@ -19,7 +19,7 @@ pub enum Item {
     Key(Fingerprint),
     Operation(OperationId),
     Gate(GateId),
-    /// A task that waits at a gate, by the key of its item.
+    /// A task that waits at a key, by the key of its item.
     Waiter(GateId, String),
 }
 

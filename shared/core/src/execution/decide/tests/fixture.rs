@@ -100,7 +100,7 @@ impl Plan {
         self
     }
 
-    /// It begins in the line of a gate.
+    /// It begins in the line of a key.
     pub(super) fn in_line(mut self) -> Self {
         self.start.in_line = true;
         self

@@ -206,7 +206,7 @@ impl Plan {
         self
     }
 
-    /// It begins in the line of a gate.
+    /// It begins in the line of a key.
     pub(crate) fn in_line(mut self) -> Self {
         self.schedule.in_line = true;
         self

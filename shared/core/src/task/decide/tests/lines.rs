@@ -1,4 +1,4 @@
-//! Tasks that wait in the line of a gate: an item there, the position in the record, and no hint.
+//! Tasks that wait in the line of a key: an item there, the position in the record, and no hint.
 
 use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
@@ -34,7 +34,7 @@ fn writes(scene: &Scene) -> Vec<&'static str> {
     told::writes(&scene.decision().writes)
 }
 
-/// The gate that the last step has to look at.
+/// The key that the last step has to look at.
 fn came_to(scene: &Scene) -> Option<(GateId, Waiter)> {
     told::came_to(&scene.decision().effects)
 }

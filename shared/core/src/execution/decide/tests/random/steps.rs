@@ -43,7 +43,7 @@ pub(super) enum Step {
     },
     /// Another request of a burst: the quiet time, and the bound.
     Bounce(Millis, Millis),
-    /// It comes to the line of a gate, as seen so many versions ago.
+    /// It comes to the line of a key, as seen so many versions ago.
     WaitInLine(u64),
     Record(Whose, Vec<Entry>),
     /// Records an attempt that times out this many milliseconds from now.

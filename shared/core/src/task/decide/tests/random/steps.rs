@@ -42,7 +42,7 @@ pub(super) enum Step {
     },
     Hold,
     Unpark,
-    /// It comes to the line of a gate, as seen so many versions ago.
+    /// It comes to the line of a key, as seen so many versions ago.
     WaitInLine(u64),
     ClaimAgain(LeaseChoice),
     Heartbeat(LeaseChoice, Option<f64>),

@@ -1,4 +1,4 @@
-//! Records in the line of a gate in the byte budget: the position is larger than the flag of a pause.
+//! Records in the line of a key in the byte budget: the position is larger than the flag of a pause.
 
 use crate::error::Reject;
 use crate::id::TaskId;
