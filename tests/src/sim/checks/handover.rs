@@ -33,6 +33,9 @@ struct Stay<'a> {
     due: &'a Due,
 }
 
+/// A tick's timeout of a call to a queue.
+const GIVEN_UP_AFTER: Millis = Millis::from_secs(3);
+
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut found = repeated(run);
     let noted = run.world.ledger.noted();
@@ -56,7 +59,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             let is_excused = |at: &Timestamp, sent: &Timestamp| sent <= at && sent.plus(TICK_MAX) > *at;
             let is_carried = || {
                 if is_sleep {
-                    refused.iter().any(|sent| is_excused(at, sent))
+                    may_give_up(run) || refused.iter().any(|sent| is_excused(at, sent))
                 } else {
                     carried.iter().any(|(of, sent)| *of == shard && sent.plus(TICK_MAX) > *at)
                 }
@@ -163,6 +166,11 @@ fn repeated(run: &Run) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Whether a tick may give a queue up: it does after two calls that took longer than its timeout, there and back.
+fn may_give_up(run: &Run) -> bool {
+    Millis::new(2 * run.plan.faults.latency_ms) > GIVEN_UP_AFTER
 }
 
 /// When a queue may have refused a tick's message.
