@@ -21,6 +21,7 @@ pub mod gate;
 pub mod hardship;
 pub mod history;
 pub mod ledger;
+pub mod outside;
 pub mod pairs;
 pub mod plan;
 pub mod process;
@@ -121,6 +122,7 @@ async fn run_processes(world: &Arc<World>, plan: &Plan, background: UnboundedRec
     }
     let operator = async |process| actors::operator(process, progress).await;
     actors.push(Box::pin(keep_alive(world, Actor::Operator, operator)));
+    actors.push(Box::pin(keep_alive(world, Actor::Outsider, actors::outsider)));
     if plan.hardship.is_busy {
         actors.push(Box::pin(keep_alive(world, Actor::Filler, actors::filler)));
     }

@@ -76,7 +76,12 @@ impl Aws {
         let count = hops.entry(work).or_default();
         *count = match actor {
             Actor::Worker(_) | Actor::Timers(_) | Actor::Batch(_) => *count + 1,
-            Actor::World | Actor::Client(_) | Actor::Ticker(_) | Actor::Operator | Actor::Filler => 0,
+            Actor::World
+            | Actor::Client(_)
+            | Actor::Ticker(_)
+            | Actor::Operator
+            | Actor::Outsider
+            | Actor::Filler => 0,
         };
         *count
     }

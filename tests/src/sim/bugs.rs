@@ -4,6 +4,7 @@
 //! (`table`).
 
 mod crons;
+mod crossings;
 mod execution;
 mod gates;
 mod operation;
@@ -229,6 +230,22 @@ bugs! {
     RunTakenForStarted, "run-taken-for-started", Crons;
     /// A claim of tasks that belong together takes those of any tenant.
     BatchOfAnyTenant, "batch-of-any-tenant", Batches;
+    /// A report with a token counts although its wait has ended meanwhile.
+    LateReportCounts, "late-report-counts", Callbacks;
+    /// A rerun of the same work forgets what was reported with tokens.
+    ReportsNotKept, "reports-not-kept", Callbacks;
+    /// An execution ends because a deployment has other code than it began with.
+    DriftEnds, "drift-ends", Drift;
+    /// A step that an operator has run again keeps its old outcome.
+    OldOutcomeCounts, "old-outcome-counts", Again;
+    /// A rerun of the same work makes its calls to the outside under new keys.
+    NewKeyForSameWork, "new-key-for-same-work", Again;
+    /// The id of an event counts once in each run.
+    EventIdsPerRun, "event-ids-per-run", Journal;
+    /// A run that continues as new forgets the children that end with it.
+    ChildrenLeftBehind, "children-left-behind", Journal;
+    /// A result is refused after the end of its lease, though nobody has taken the work over.
+    LateResultRefused, "late-result-refused", I7;
     /// Where hints of low priority wait apart from the others, no worker asks for them.
     LowNeverAsked, "low-never-asked", Liveness;
 }

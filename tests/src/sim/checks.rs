@@ -9,7 +9,7 @@ mod crons;
 mod deadlines;
 mod endings;
 mod engine;
-mod execution;
+pub(in crate::sim) mod execution;
 mod expiry;
 mod flood;
 mod handover;
@@ -42,6 +42,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
         found.extend(results::of_step(step, run));
     }
     found.extend(results::one_each(&stories));
+    found.extend(results::the_holders_result_counts(run));
     found.extend(answers::are_true(&stories, run));
     found.extend(hints::of_run(&stories, run));
     found.extend(timers::of_run(run));

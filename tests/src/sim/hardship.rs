@@ -14,6 +14,9 @@ pub const LAG_FAR: Millis = Millis::from_secs(30);
 /// How often a message is received at most where no message should become a dead letter.
 pub const RECEIVES_MAX: u32 = 40;
 
+/// Of a thousand seeds, so many deploy wrong code.
+const DEPLOYED: u64 = 150;
+
 /// Of a thousand cases: all.
 pub const ALWAYS: u64 = 1_000;
 
@@ -63,6 +66,8 @@ pub struct Hardship {
     pub apply_and_compare: Option<(Actor, Timestamp)>,
     /// How many invocations of functions that queues invoke there can be at once.
     pub concurrency: Option<u32>,
+    /// When workers run a build whose code has renamed an operation. After it they run repaired code.
+    pub wrong_build: Option<Span>,
     /// Whether each hint is lost that a tick sends for the end of a long sleep.
     pub sleeps_lost: bool,
 }
@@ -77,6 +82,12 @@ impl Hardship {
             let from = start.plus(dice.secs(60, 900));
             Some(Span { from, until: from.plus(dice.secs(least_s, most_s)) })
         };
+        let deployed = Dice::new(seed, "deployments");
+        let wrong_build = deployed.chance(DEPLOYED).then(|| {
+            let from = start.plus(deployed.secs(30, 900));
+            Span { from, until: from.plus(deployed.secs(20, 300)) }
+        });
+        let none = Self { wrong_build, ..none };
         match dice.between(0, 49) {
             0 | 1 => Self { queues_away: span(3_600, 3_600), ..none },
             2 => Self { table_away: span(3_600, 3_600), ..none },
@@ -133,7 +144,7 @@ impl Hardship {
 
     /// When the last condition that ends by itself is over.
     pub fn over_at(&self) -> Option<Timestamp> {
-        let spans = [self.queues_away, self.table_away, self.queue_removed];
+        let spans = [self.queues_away, self.table_away, self.queue_removed, self.wrong_build];
         spans.into_iter().flatten().map(|span| span.until).max()
     }
 
@@ -141,7 +152,7 @@ impl Hardship {
     pub fn is_mild(&self) -> bool {
         let Self { is_busy, mortality, key_rate, two_builds, kills, aimed, concurrency, sleeps_lost, .. } =
             self;
-        self.over_at().is_none()
+        [self.queues_away, self.table_away, self.queue_removed].iter().all(Option::is_none)
             && !is_busy
             && mortality.is_none()
             && key_rate.is_none()

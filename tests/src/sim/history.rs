@@ -39,6 +39,8 @@ pub enum Actor {
     Timers(u8),
     /// An operator, who cancels, retries, pauses and resumes.
     Operator,
+    /// Somebody without credentials, who has tokens.
+    Outsider,
     /// An actor that keeps queues busy.
     Filler,
     /// A function that is invoked with batches of a work queue's messages.

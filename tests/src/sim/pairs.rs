@@ -8,7 +8,7 @@ use std::fmt;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Command as OnExecution, Ending as RunEnding};
 use tickover_core::execution::journal::{Happened, UNDO_PREFIX};
-use tickover_core::execution::{Execution, ExecutionOutcome, ParentClosePolicy};
+use tickover_core::execution::{Execution, ExecutionOutcome, ParentClosePolicy, Stuck};
 use tickover_core::flow::Priority;
 use tickover_core::id::{Incarnation, RecordId};
 use tickover_core::parked::Parked;
@@ -16,6 +16,7 @@ use tickover_core::task::command::{Command as OnTask, Start};
 use tickover_core::task::{Ending, Outcome, Task};
 
 use super::Run;
+use super::checks::execution::callbacks::{awaited, is_reserved};
 use super::history::execution::Happening;
 use super::history::{Answer, Note, Request, What};
 use super::plan::crons;
@@ -64,12 +65,15 @@ features! {
     Cancelled, "a cancellation";
     Terminated, "a termination";
     OperatorRetry, "an operator's retry";
+    RemoteRetry, "an operator's retry of a remote step";
     QueuePause, "a pause of the queue";
     Blob, "a large payload";
     Sleep, "a sleep";
     Wait, "a wait for an event";
     Event, "an event";
     EventId, "an event with an id";
+    Callback, "a callback";
+    Reported, "a report with a token";
     TimedAttempt, "a step with a window";
     Sealed, "a long journal";
     Abandoned, "a child that goes on";
@@ -85,6 +89,9 @@ features! {
     Restart, "a restart";
     Rerun, "a rerun";
     RetryStep, "a retry of a step";
+    RemoteAgain, "a retry of a step that is remote";
+    Deployment, "a deployment";
+    Drift, "code that doesn't fit the journal";
     Unique, "a unique key";
     Debounce, "a burst";
     Batch, "a claim together";
@@ -111,6 +118,10 @@ impl Feature {
                 | Self::Restart
                 | Self::Rerun
                 | Self::RetryStep
+                | Self::RemoteRetry
+                | Self::RemoteAgain
+                | Self::Deployment
+                | Self::Drift
                 | Self::Cancelled
                 | Self::Terminated
                 | Self::Unique
@@ -253,6 +264,9 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
                     continue;
                 };
                 let done = match &decided.command {
+                    OnTask::Retry if seen.ended().is_some() && seen.parent.is_some() => {
+                        Some(Feature::RemoteRetry)
+                    }
                     OnTask::Retry if seen.ended().is_some() => Some(Feature::OperatorRetry),
                     OnTask::Cancel { force: true } if seen.ended().is_none() => Some(Feature::Terminated),
                     OnTask::Cancel { force: false } if seen.ended().is_none() => Some(Feature::Cancelled),
@@ -274,8 +288,14 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
                     let Some(seen) = ruling.seen.as_deref().filter(|_| ruling.outcome.is_ok()) else {
                         continue;
                     };
-                    let done = of_command(seen, &ruling.command);
-                    executions.entry(seen.incarnation).or_default().features.extend(done);
+                    let features = &mut executions.entry(seen.incarnation).or_default().features;
+                    features.extend(of_command(seen, &ruling.command));
+                    let built = run.plan.hardship.wrong_build.is_some_and(|span| {
+                        matches!(ruling.command, OnExecution::StartTurn(_))
+                            && seen.created_at < span.from
+                            && span.from <= event.at
+                    });
+                    features.extend(built.then_some(Feature::Deployment));
                 }
                 _ => {}
             },
@@ -399,6 +419,7 @@ fn of_execution(before: Option<&Execution>, after: &Execution) -> BTreeSet<Featu
         (Feature::OnFailure, handled.is_some_and(ExecutionOutcome::is_failure)),
         (Feature::OnCancel, handled.is_some_and(is_cancelled)),
         (Feature::Paused, after.paused),
+        (Feature::Drift, matches!(after.stuck, Some(Stuck::Unreadable(_)))),
         (Feature::Unique, matches!(KeyUse::of_execution(after), Some(KeyUse::Open | KeyUse::Waiting))),
         (Feature::Debounce, KeyUse::of_execution(after) == Some(KeyUse::Burst)),
         (Feature::CronRun, after.id.as_str().starts_with(crons::PREFIX)),
@@ -421,6 +442,10 @@ fn of_entry(what: &Happened) -> Vec<Feature> {
             ParentClosePolicy::RequestCancel => Feature::AskedToStop,
             ParentClosePolicy::Terminate => Feature::EndedChild,
         }],
+        Happened::Until { .. } | Happened::Waited { .. } if awaited(what).is_some() => {
+            vec![Feature::Callback]
+        }
+        Happened::Event { name, .. } if is_reserved(name) => vec![Feature::Reported],
         Happened::Until { .. } | Happened::Fired { .. } => vec![Feature::Sleep],
         Happened::Waited { .. } => vec![Feature::Wait],
         Happened::Event { id: Some(_), .. } => vec![Feature::Event, Feature::EventId],
@@ -435,18 +460,21 @@ fn of_entry(what: &Happened) -> Vec<Feature> {
 }
 
 /// What a command that took effect says.
-fn of_command(seen: &Execution, command: &OnExecution) -> Option<Feature> {
+fn of_command(seen: &Execution, command: &OnExecution) -> Vec<Feature> {
     let is_open = seen.closed().is_none();
     match command {
-        OnExecution::Cancel if is_open => Some(Feature::Cancelled),
-        OnExecution::Terminate if is_open => Some(Feature::Terminated),
+        OnExecution::Cancel if is_open => vec![Feature::Cancelled],
+        OnExecution::Terminate if is_open => vec![Feature::Terminated],
         OnExecution::Close(close) if matches!(close.ending, RunEnding::ContinueAsNew { .. }) => {
-            Some(Feature::NextRun)
+            vec![Feature::NextRun]
         }
-        OnExecution::Restart(rerun) if !is_open => {
-            Some(if rerun.preserved.is_empty() { Feature::Restart } else { Feature::Rerun })
+        OnExecution::Restart(rerun) if !is_open && rerun.preserved.is_empty() => vec![Feature::Restart],
+        OnExecution::Restart(_) if !is_open => vec![Feature::Rerun],
+        // The scripts number remote steps.
+        OnExecution::RetryStep { name } if !is_open && name.as_str().ends_with(']') => {
+            vec![Feature::RetryStep, Feature::RemoteAgain]
         }
-        OnExecution::RetryStep { .. } if !is_open => Some(Feature::RetryStep),
-        _ => None,
+        OnExecution::RetryStep { .. } if !is_open => vec![Feature::RetryStep],
+        _ => vec![],
     }
 }

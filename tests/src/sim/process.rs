@@ -5,6 +5,7 @@ pub mod execution;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use tickover_core::batch::BatchKey;
 use tickover_core::command::Context;
 use tickover_core::cron::{self, Cron};
@@ -15,6 +16,7 @@ use tickover_core::gate;
 use tickover_core::id::{Incarnation, Owner, QueueName, TaskId};
 use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
+use tickover_service::callbacks::{SecretKeeper, Secrets};
 use tickover_service::claim::{ClaimRequest, ClaimedTask, Together};
 use tickover_service::lease::LeaseToken;
 use tickover_service::ports::{Clock as _, Received};
@@ -34,6 +36,17 @@ use super::world::World;
 
 /// How long a tick runs at most.
 const TICK_BUDGET: Millis = Millis::from_secs(50);
+
+/// The secret that signs tokens, which a deployment keeps outside of the table.
+#[derive(Debug)]
+struct Deployed;
+
+#[async_trait]
+impl SecretKeeper for Deployed {
+    async fn read(&self) -> Result<String, ServiceError> {
+        Ok("a secret of thirty-two characters".to_owned())
+    }
+}
 
 /// A process, from its start to its end or death.
 pub struct Process {
@@ -70,6 +83,7 @@ impl Process {
             ids: Arc::new(super::dice::Dice::new(gate.dice.roll(), "ids")),
         };
         let service = Service::new(ports, world.limits.clone());
+        let service = service.with_callbacks(Secrets::Kept(Arc::new(Deployed)), None);
         Self { world, gate, queue, service }
     }
 

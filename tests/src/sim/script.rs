@@ -3,10 +3,12 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::ParentClosePolicy;
+use tickover_core::id::StepName;
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 
 use super::dice::Dice;
+use super::process::execution::step_name;
 
 /// Names of the events that scripts wait for.
 pub const EVENTS: [&str; 2] = ["go", "news"];
@@ -77,6 +79,15 @@ pub enum Op {
         count: u16,
         /// Whether only the last step of each join item notifies.
         joined: bool,
+        /// Whether the code fails if one of them does.
+        needed: bool,
+    },
+    /// A wait that somebody ends with a token.
+    Callback {
+        /// How long the token is valid.
+        within: Millis,
+        /// The longest time between two reports, if that counts.
+        heartbeat: Option<Millis>,
     },
     Child {
         /// The policy for the child when its parent closes.
@@ -113,7 +124,12 @@ impl Script {
             match op {
                 Op::Step { .. } if more.chance(300) => *op = Op::Timed(more.millis(1_000, 30_000)),
                 Op::Step { exhausts, .. } => *exhausts = more.chance(500),
-                Op::Timed(_) | Op::Sleep(_) | Op::Wait { .. } | Op::Remote { .. } | Op::Child { .. } => {}
+                Op::Remote { needed, .. } => *needed = more.chance(400),
+                Op::Wait { timeout: Some(within), .. } if more.chance(500) => {
+                    let heartbeat = more.chance(400).then(|| more.secs(5, 90));
+                    *op = Op::Callback { within: *within, heartbeat };
+                }
+                Op::Timed(_) | Op::Sleep(_) | Op::Wait { .. } | Op::Callback { .. } | Op::Child { .. } => {}
             }
         }
         let end = if dice.chance(200) { End::Fails } else { End::Completes };
@@ -163,6 +179,14 @@ impl Script {
         })
     }
 
+    /// The operation that another build of the code names otherwise, with both names: an inline step, a sleep or a wait, or
+    /// none of the script's.
+    pub fn renamed(&self) -> (StepName, StepName) {
+        let may = |op: &Op| matches!(op, Op::Step { .. } | Op::Timed(_) | Op::Sleep(_) | Op::Wait { .. });
+        let number = self.ops.iter().position(may).unwrap_or(self.ops.len());
+        (step_name(&format!("s{number}")), step_name(&format!("renamed{number}")))
+    }
+
     /// The script of the child that its operation of this number starts.
     #[must_use]
     pub fn child(&self, number: usize) -> Self {
@@ -181,8 +205,8 @@ fn op(dice: &Dice, is_child: bool) -> Op {
         3 | 4 => Op::Sleep(random_sleep(dice)),
         5 | 6 => Op::Wait { event: dice.pick(EVENTS), timeout: Some(random_sleep(dice)) },
         7 => Op::Wait { event: dice.pick(EVENTS), timeout: None },
-        8 => Op::Remote { count: dice.pick([1, 1, 2]), joined: false },
-        9 | 10 => Op::Remote { count: dice.pick([2, 3, 4, 6, 7]), joined: true },
+        8 => Op::Remote { count: dice.pick([1, 1, 2]), joined: false, needed: false },
+        9 | 10 => Op::Remote { count: dice.pick([2, 3, 4, 6, 7]), joined: true, needed: false },
         _ => {
             let policy = dice.pick([
                 ParentClosePolicy::Abandon,

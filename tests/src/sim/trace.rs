@@ -113,6 +113,7 @@ impl fmt::Display for Actor {
             Self::Ticker(number) => write!(f, "ticker-{number}"),
             Self::Timers(number) => write!(f, "timers-{number}"),
             Self::Operator => write!(f, "operator"),
+            Self::Outsider => write!(f, "outsider"),
             Self::Filler => write!(f, "filler"),
             Self::Batch(number) => write!(f, "batch-{number}"),
         }

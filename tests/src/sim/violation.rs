@@ -43,6 +43,12 @@ pub enum Invariant {
     Format,
     /// The requests of operators and the policies of parents are carried out.
     Policies,
+    /// A report with a token counts while its wait is open, and only then, and once.
+    Callbacks,
+    /// An execution whose journal doesn't fit its code waits for an operator: nobody else ends it.
+    Drift,
+    /// What an operator has run again runs again, and its new outcome counts.
+    Again,
     /// Every operation on many records ends, and does what it was asked for, and nothing twice.
     Operations,
     /// No key has more running tasks than its limit, and nobody waits while a place is free.

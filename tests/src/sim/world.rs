@@ -23,6 +23,7 @@ use super::flows::story::Story;
 use super::hardship::{Hardship, Span};
 use super::history::{Actor, Fault, History, What};
 use super::ledger::Ledger;
+use super::outside::Outside;
 use super::plan::{GREEN, Plan, QUEUES, START};
 use crate::class_queue::class_queue;
 
@@ -34,6 +35,15 @@ const BUSY_AFTER: Millis = Millis::from_secs(20 * 60);
 
 /// Work that continues although no process waits for it: writes and messages in flight.
 pub type Background = BoxFuture<'static, ()>;
+
+/// Which build of the code the workers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    First,
+    /// It has renamed an operation.
+    Wrong,
+    Repaired,
+}
 
 /// The world of one run.
 pub struct World {
@@ -65,6 +75,8 @@ pub struct World {
     calls: AtomicU64,
     awaiting_events: Mutex<BTreeSet<ExecutionId>>,
     struck: AtomicBool,
+    /// What has left the system.
+    pub outside: Outside,
     /// What AWS counts between the functions and the services.
     pub aws: Aws,
 }
@@ -107,6 +119,7 @@ impl World {
             calls,
             awaiting_events: Mutex::default(),
             struck: AtomicBool::new(false),
+            outside: Outside::default(),
             aws: Aws::default(),
         }
     }
@@ -129,6 +142,15 @@ impl World {
     /// Whether queues are never empty at this time.
     pub fn is_busy(&self) -> bool {
         self.hardship.is_busy && self.now() < self.faults_until.plus(BUSY_AFTER)
+    }
+
+    /// Which build of the code the workers run now.
+    pub fn build(&self) -> Build {
+        match self.hardship.wrong_build {
+            Some(span) if self.now() >= span.until => Build::Repaired,
+            Some(span) if self.now() >= span.from => Build::Wrong,
+            Some(_) | None => Build::First,
+        }
     }
 
     /// Whether the present time is in the span.

@@ -4,45 +4,9 @@ mod keys;
 
 use tickover_tests::sim::bugs::Bug;
 use tickover_tests::sim::flood::Flood;
-use tickover_tests::sim::hardship::Hardship;
 use tickover_tests::sim::plan::{Job, JobRequest, Plan};
-use tickover_tests::sim::search::first_failure_among;
 
-/// Runs that may fail for another reason, before one fails for the right one.
-const OTHERS: usize = 2;
-/// Where bugs were found that few seeds show: the search begins there, and goes on with all others.
-const FOUND_AT: [(Bug, u64); 2] = [(Bug::RearmWithoutCondition, 297), (Bug::PlacesNotCleared, 195)];
-
-/// Runs seeds until some fail, and checks that one of the first fails for the right reason.
-#[track_caller]
-fn is_caught(bug: Bug) {
-    is_caught_where(bug, |_| true);
-}
-
-/// The same with those of the thousand seeds in which the bug can have an effect.
-#[track_caller]
-fn is_caught_where(bug: Bug, can_show: impl Fn(&Hardship) -> bool + Sync) {
-    is_caught_after(bug, OTHERS, |plan| can_show(&plan.hardship));
-}
-
-/// The same, if so many runs may fail for another reason first.
-#[track_caller]
-fn is_caught_after(bug: Bug, others_max: usize, can_show: impl Fn(&Plan) -> bool + Sync) {
-    let first = FOUND_AT.iter().find(|(one, _)| *one == bug).map_or(1, |(_, seed)| *seed);
-    let mut others = Vec::new();
-    for (mut from, last) in [(first, 1_000), (1, first - 1)] {
-        while others.len() <= others_max {
-            let Some(failure) = first_failure_among(from, last, Some(bug), &can_show) else { break };
-            if failure.violations.iter().any(|violation| violation.invariant == bug.breaks()) {
-                return;
-            }
-            from = failure.seed + 1;
-            others.push(failure.to_string());
-        }
-    }
-    let others = others.join("\n");
-    panic!("no check of {} has found this bug: {}{others}", bug.breaks(), bug.sentence());
-}
+use crate::caught::{OTHERS, is_caught, is_caught_after, is_caught_where};
 
 #[test]
 fn a_write_without_its_version_condition_is_caught() {
@@ -359,8 +323,9 @@ fn a_cron_that_takes_a_recorded_run_for_started_is_caught() {
 
 #[test]
 fn no_bug_is_without_a_test() {
-    let tests = concat!(include_str!("bugs.rs"), include_str!("bugs/keys.rs"));
-    let calls: Vec<_> = tests.lines().filter(|line| line.contains("is_caught")).collect();
+    let tests = [include_str!("bugs.rs"), include_str!("bugs/keys.rs"), include_str!("crossings.rs")];
+    let calls: Vec<_> =
+        tests.iter().flat_map(|test| test.lines()).filter(|line| line.contains("is_caught")).collect();
     for bug in Bug::ALL {
         let names = [")", ","].map(|end| format!("Bug::{bug:?}{end}"));
         let has_test = calls.iter().any(|call| names.iter().any(|name| call.contains(name)));

@@ -1,6 +1,8 @@
 //! A thousand runs with every kind of fault, and the proof that they would find a bug.
 
 mod bugs;
+mod caught;
+mod crossings;
 mod flood;
 mod itself;
 mod limits;

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
-use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
-use tickover_core::id::{EventId, ExecutionId};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck};
+use tickover_core::id::{EventId, ExecutionId, StepName, TaskId};
 use tickover_core::payload::Json;
+use tickover_core::task::{Outcome, Task};
+use tickover_service::executions::remote_id;
 
 use super::crons::{operate_on_crons, random_run, resume_crons, send_to_run};
 use super::operations::operate_on_many;
@@ -15,7 +17,7 @@ use crate::sim::flows::story::Awaited;
 use crate::sim::history::execution::Operation;
 use crate::sim::plan::next_minute;
 use crate::sim::process::Process;
-use crate::sim::process::execution::event_name;
+use crate::sim::process::execution::{event_name, step_name};
 use crate::sim::progress::Progress;
 use crate::sim::script::{EVENTS, STEPS};
 use crate::sim::world::queue;
@@ -84,16 +86,22 @@ async fn operate_at_random(process: &Process, id: &ExecutionId) {
     if let Some(story) = process.world.stories.get(id) {
         return operate_on_flow(process, id, story.is_only_once()).await;
     }
+    if dice.chance(250) && retry_task(process, id).await {
+        return;
+    }
     let failed = failed_step(process, id);
     let operation = match dice.between(0, 16) {
         // Mostly, the operator retries a failed step.
-        _ if failed.is_some_and(|_| dice.chance(900)) => Operation::RetryStep(failed.unwrap_or(STEPS[0])),
+        _ if failed.is_some() && dice.chance(900) => {
+            Operation::RetryStep(failed.unwrap_or_else(|| step_name(STEPS[0])))
+        }
+        _ if is_stuck(process, id) && dice.chance(600) => Operation::Resume,
         0 | 1 => Operation::Cancel,
         2 => Operation::Terminate,
         3 | 4 => Operation::Restart,
         5 => Operation::ClearEvents(dice.pick(EVENTS)),
         6 => Operation::Resume,
-        7 => Operation::RetryStep(dice.pick(STEPS)),
+        7 => Operation::RetryStep(step_name(dice.pick(STEPS))),
         8 | 9 => {
             let step = dice.chance(400).then(|| dice.pick(STEPS));
             Operation::Rerun { step, preserve: dice.chance(700) }
@@ -125,16 +133,39 @@ async fn operate_on_flow(process: &Process, id: &ExecutionId, is_only_once: bool
 }
 
 /// The step by which an execution has failed.
-fn failed_step(process: &Process, id: &ExecutionId) -> Option<&'static str> {
+fn failed_step(process: &Process, id: &ExecutionId) -> Option<StepName> {
     let execution = process.world.ledger.execution(id)?;
     let ExecutionOutcome::Failed { step, .. } = &execution.closed()?.outcome else { return None };
-    STEPS.into_iter().find(|name| step.as_deref() == Some(*name))
+    StepName::parse(step.as_deref()?).ok()
+}
+
+/// Runs a remote step's task again, whether or not its execution still waits for it. Returns whether one has failed.
+async fn retry_task(process: &Process, id: &ExecutionId) -> bool {
+    let Some(execution) = process.world.ledger.execution(id) else { return false };
+    let remote = execution.journal.iter().filter_map(|entry| match &entry.what {
+        Happened::Remote { name } => Some(remote_id(&execution, name)),
+        _ => None,
+    });
+    let failed = |id: &TaskId| {
+        let task = process.world.ledger.task(id);
+        task.as_ref()
+            .and_then(Task::ended)
+            .is_some_and(|ended| !matches!(ended.outcome, Outcome::Completed { .. }))
+    };
+    let Some(task) = remote.into_iter().find(failed) else { return false };
+    drop(process.retry(&task).await);
+    true
+}
+
+fn is_stuck(process: &Process, id: &ExecutionId) -> bool {
+    let execution = process.world.ledger.execution(id);
+    execution.is_some_and(|execution| matches!(execution.stuck, Some(Stuck::Unreadable(_))))
 }
 
 /// Continues an execution that no other actor would continue: resumes it, or sends the events that it waits for.
 async fn unblock(process: &Process, id: &ExecutionId) {
     let Some(execution) = process.world.ledger.execution(id) else { return };
-    if execution.paused {
+    if execution.needs_operator() {
         drop(process.operate(id, Operation::Resume).await);
     } else if let Some(story) = process.world.stories.get(id) {
         let events = if waits_for_long(&execution) { story.events() } else { vec![] };

@@ -1,15 +1,16 @@
 //! A turn of an execution: it runs a script from the journal, as the SDK runs code. Its workers are good, slow, lost or
 //! dead.
 
+mod callback;
 mod ops;
 mod timed;
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
-use tickover_core::execution::journal::{Entry, Happened, open_steps, pending_events};
+use tickover_core::execution::command::{Cleanup, Close, Ending, ReleaseReason, Suspend};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome, open_steps, pending_events};
 use tickover_core::execution::replay::Replay;
-use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Failing};
+use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Failing, Stuck};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
@@ -22,6 +23,7 @@ use crate::sim::history::execution::{Done, HeldTurn};
 use crate::sim::process::Process;
 use crate::sim::process::execution::turn_of;
 use crate::sim::script::{End, Kind, Script};
+use crate::sim::world::Build;
 
 /// How a worker behaves in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,8 @@ enum Stop {
     Error(ServiceError),
     /// The worker reports nothing more.
     Silence,
+    /// The journal has a name that this worker's code doesn't ask for.
+    Drift(StepName),
 }
 
 impl From<ServiceError> for Stop {
@@ -123,7 +127,8 @@ pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
     let queue = taken.execution.queue.clone();
     if behaviour == Behaviour::Releases {
         // The checks judge the result.
-        return process.release_turn(&turn, &taken.execution, dice.millis(0, 20_000)).await.is_ok();
+        let after = dice.millis(0, 20_000);
+        return process.release_turn(&turn, &taken.execution, after, ReleaseReason::ByCode).await.is_ok();
     }
     let Some(script) = taken.input.as_ref().and_then(Script::parse) else { return false };
     if script.kind == Kind::Deadly {
@@ -151,7 +156,13 @@ pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
         }
         Err(Stop::Error(ServiceError::Rejected(Reject::TurnLost)) | Stop::Silence) => false,
         Err(Stop::Error(_)) => {
-            process.release_turn(&hand.turn, &hand.execution, dice.millis(0, 5_000)).await.is_ok()
+            let after = dice.millis(0, 5_000);
+            process.release_turn(&hand.turn, &hand.execution, after, ReleaseReason::ByCode).await.is_ok()
+        }
+        Err(Stop::Drift(name)) => {
+            let stuck = Stuck::Unreadable(Failure::new("drift", name.as_str()));
+            let reason = ReleaseReason::Stuck(stuck);
+            process.release_turn(&hand.turn, &hand.execution, Millis::ZERO, reason).await.is_ok()
         }
     }
 }
@@ -218,6 +229,13 @@ impl RunningTurn<'_> {
     }
 
     async fn script(&mut self) -> Result<Flow, Stop> {
+        let (old, new) = self.script.renamed();
+        if self.process.world.build() == Build::Wrong
+            && self.last(&old).is_some()
+            && self.last(&new).is_none()
+        {
+            return Err(Stop::Drift(old));
+        }
         for (number, op) in self.script.ops.clone().into_iter().enumerate() {
             match self.op(number, op).await? {
                 Flow::Next => {}
@@ -389,6 +407,11 @@ impl RunningTurn<'_> {
 
     fn has_ended(&self, name: &StepName) -> bool {
         matches!(self.last(name), Some(Happened::Step { .. } | Happened::Waited { .. }))
+    }
+
+    fn has_failed(&self, name: &StepName) -> bool {
+        let Some(Happened::Step { outcome, .. }) = self.last(name) else { return false };
+        !matches!(outcome, StepOutcome::Completed { .. })
     }
 }
 

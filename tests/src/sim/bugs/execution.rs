@@ -17,6 +17,7 @@ use super::Bug;
 use crate::sim::world::World;
 
 /// The core's decision, or the decision with the bug of this run.
+#[expect(clippy::too_many_lines, reason = "a line for each bug")]
 pub fn decide_execution(
     world: &World,
     execution: Option<&Execution>,
@@ -31,6 +32,10 @@ pub fn decide_execution(
             execution,
             Reject::IdConflict { by: TakenBy::Execution, since: context.now },
         );
+    }
+    let crossed = |bug: Bug| super::crossings::on_an_execution(bug, execution, command, context);
+    if let Some(decision) = world.bug.and_then(crossed) {
+        return decision;
     }
     let (Some(bug), Some(execution)) = (world.bug, execution) else { return core(command, context) };
     let before = Before { execution, command, context };
@@ -56,6 +61,14 @@ pub fn decide_execution(
         Bug::FirstStartOfBurstRuns => before.run_the_first_start(core(command, context)),
         Bug::ClosedBeforehand => close_beforehand(core(command, context)),
         Bug::TimeoutsInPauses
+        | Bug::LateReportCounts
+        | Bug::EventIdsPerRun
+        | Bug::ReportsNotKept
+        | Bug::NewKeyForSameWork
+        | Bug::DriftEnds
+        | Bug::ChildrenLeftBehind
+        | Bug::LateResultRefused
+        | Bug::OldOutcomeCounts
         | Bug::OpenRunsForgotten
         | Bug::EndOfRunNotTold
         | Bug::RunTakenForStarted

@@ -48,10 +48,14 @@ pub fn decide(
         return decision;
     }
     let Some(task) = task else { return core(command, context) };
+    if let Some(decision) = super::crossings::on_a_task(bug, task, command, context) {
+        return decision;
+    }
     on_a_task(world, bug, &Before { task, command, context })
 }
 
 /// The decision on an existing task, with a bug.
+#[expect(clippy::too_many_lines, reason = "a line for each bug")]
 fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
     let Before { task, command, context } = *before;
     let core =
@@ -79,6 +83,14 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         Bug::LossesShared => core(&before.alone(), context),
         Bug::LateStartCounts => core(&before.with_any_start(), context),
         Bug::TickNeedsQueues
+        | Bug::LateReportCounts
+        | Bug::EventIdsPerRun
+        | Bug::ReportsNotKept
+        | Bug::NewKeyForSameWork
+        | Bug::DriftEnds
+        | Bug::ChildrenLeftBehind
+        | Bug::LateResultRefused
+        | Bug::OldOutcomeCounts
         | Bug::OpenRunsForgotten
         | Bug::EndOfRunNotTold
         | Bug::RunTakenForStarted

@@ -1,9 +1,12 @@
 //! What must hold of executions.
 
+mod again;
 mod bursts;
+pub(in crate::sim) mod callbacks;
 mod calls;
 mod children;
 mod deadlines;
+mod drift;
 mod events;
 mod journals;
 mod pauses;
@@ -33,6 +36,9 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     found.extend(events::of_run(stories, run));
     found.extend(pauses::of_run(stories, run));
     found.extend(calls::of_run(stories, run));
+    found.extend(callbacks::of_run(stories, run));
+    found.extend(drift::of_run(stories));
+    found.extend(again::of_run(stories));
     found.extend(waking::of_run(stories, run));
     found.extend(promptness::of_run(stories, run));
     found

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tickover_core::error::Reject;
 use tickover_core::id::LeaseId;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::command::Command;
@@ -10,7 +11,7 @@ use tickover_core::task::{Outcome, State};
 
 use super::story::{Step, Stories};
 use crate::sim::Run;
-use crate::sim::history::Decided;
+use crate::sim::history::{Decided, What};
 use crate::sim::trace::{brief, clock};
 use crate::sim::violation::{Invariant, Violation};
 
@@ -79,6 +80,23 @@ fn i1_a_hint_is_of_the_task_that_it_was_sent_for(step: &Step<'_>, decided: &Deci
     let other = claim.hint?.incarnation;
     (other != step.after.incarnation)
         .then(|| found(Invariant::I1, step, format!("claimed by a hint of {other}")))
+}
+
+/// A result of the holder is refused only if the attempt's time was over, however late it comes: nobody has taken over.
+pub(super) fn the_holders_result_counts(run: &Run) -> Vec<Violation> {
+    let wrong = run.events.iter().filter_map(|event| {
+        let What::Decided(decided) = &event.what else { return None };
+        let (Command::Complete(_) | Command::Fail(_)) = &decided.command else { return None };
+        let seen = decided.seen.as_deref()?;
+        let running = seen.running()?;
+        let ends = [running.heartbeat_at, running.start_to_close_at, seen.deadline_at];
+        let is_over = ends.into_iter().flatten().any(|end| end <= decided.now);
+        let is_refused = decided.outcome == Err(Reject::LeaseLost);
+        (is_refused && !is_over && reported_with(&decided.command) == Some(running.lease)).then(|| {
+            Violation::new(Invariant::I7, event.at, format!("{}: its result is refused", brief(seen)))
+        })
+    });
+    wrong.collect()
 }
 
 /// Each lease closes at most one attempt, and each life of a task has at most one result.

@@ -104,6 +104,13 @@ pub enum Asked {
         id: Option<EventId>,
         payload: String,
     },
+    /// A report with a token, for this event.
+    CallBack {
+        incarnation: Incarnation,
+        event: EventName,
+        /// Whether it says only that somebody is alive.
+        is_heartbeat: bool,
+    },
     /// An operator's request.
     Operate(ExecutionId, Operation),
 }
@@ -124,7 +131,7 @@ pub enum TurnCall {
 }
 
 /// An operator's request about an execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     Cancel,
     Terminate,
@@ -139,7 +146,7 @@ pub enum Operation {
         preserve: bool,
     },
     /// Run this failed step again.
-    RetryStep(&'static str),
+    RetryStep(StepName),
     /// Clear its waiting events of a name.
     ClearEvents(&'static str),
 }

@@ -7,8 +7,12 @@ use tickover_core::execution::journal::{Entry, StepOutcome};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, StepName};
 use tickover_core::payload::{Json, Payload};
+use tickover_core::time::Timestamp;
+use tickover_service::callbacks;
 use tickover_service::claim::{ClaimRequest, ClaimedTask, Delivered, Hinted, Isolation};
-use tickover_service::executions::{RemoteStep, StartRequest, Started, StartedTurn, Suspended, Work};
+use tickover_service::executions::{
+    RemoteStep, StartRequest, Started, StartedTurn, Suspended, Work, remote_id,
+};
 use tickover_service::ports::Received;
 use tickover_service::{Service, ServiceError};
 
@@ -19,6 +23,7 @@ use crate::sim::history::execution::{
     Asked, Done, ExecutionCallAnswer, Happening, HeldTurn, Operation, ScriptAction, TurnCall,
 };
 use crate::sim::history::{Answer, Held, Request, What};
+use crate::sim::outside::Given;
 
 /// Work that a worker has received.
 pub enum ReceivedWork {
@@ -158,7 +163,7 @@ impl Process {
 
     /// Executes an operator's request.
     pub async fn operate(&self, id: &ExecutionId, operation: Operation) -> Result<(), ServiceError> {
-        let asked = Request::OfExecution(Asked::Operate(id.clone(), operation));
+        let asked = Request::OfExecution(Asked::Operate(id.clone(), operation.clone()));
         let operate = async |service: Service| {
             match operation {
                 Operation::Cancel => drop(service.cancel_execution(id).await?),
@@ -170,7 +175,7 @@ impl Process {
                     let steps: Vec<StepName> = step.map(step_name).into_iter().collect();
                     drop(service.rerun(id, &steps, preserve).await?);
                 }
-                Operation::RetryStep(step) => drop(service.retry_step(id, step_name(step)).await?),
+                Operation::RetryStep(step) => drop(service.retry_step(id, step).await?),
                 Operation::ClearEvents(name) => {
                     return Ok(ExecutionCallAnswer::EventsCleared(
                         service.clear_events(id, event_name(name)).await?,
@@ -243,10 +248,10 @@ impl Process {
         turn: &HeldTurn,
         execution: &Execution,
         after: Millis,
+        reason: ReleaseReason,
     ) -> Result<(), ServiceError> {
-        let release = async |service: Service| {
-            service.release_turn(execution, turn.lease, after, ReleaseReason::ByCode).await
-        };
+        let release =
+            async |service: Service| service.release_turn(execution, turn.lease, after, reason).await;
         self.of_turn(turn, TurnCall::Release, |()| ExecutionCallAnswer::Done, release).await
     }
 
@@ -278,6 +283,42 @@ impl Process {
             outcomes.extend(ended.into_iter().map(|(name, ended)| (name, ended.outcome)));
         }
         Ok(outcomes)
+    }
+
+    /// Has the tasks of remote steps run again that an operator has reopened, except those that completed meanwhile.
+    pub async fn revive(&self, execution: &Execution, names: Vec<StepName>) -> Result<(), ServiceError> {
+        for (name, ended) in self.outcomes(execution, &names, &[]).await? {
+            if matches!(ended, StepOutcome::Completed { .. }) {
+                continue;
+            }
+            match self.retry(&remote_id(execution, &name)).await {
+                Ok(()) | Err(ServiceError::Rejected(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The token with which a wait of this execution ends.
+    pub async fn token(
+        &self,
+        execution: &Execution,
+        event: EventName,
+        expires_at: Timestamp,
+    ) -> Result<String, ServiceError> {
+        let (id, incarnation) = (&execution.id, execution.incarnation);
+        Ok(self.service.callback_of_wait(id, incarnation, event, expires_at).await?.token)
+    }
+
+    /// A report with a token.
+    pub async fn call_back(&self, given: &Given, report: callbacks::Report) -> Result<(), ServiceError> {
+        let asked = Request::OfExecution(Asked::CallBack {
+            incarnation: given.incarnation,
+            event: given.event.clone(),
+            is_heartbeat: report == callbacks::Report::Heartbeat,
+        });
+        let call = async |service: Service| service.call_back(&given.token, report).await;
+        self.call(asked, |()| Answer::Done, call).await
     }
 
     /// A run's whole journal.
@@ -324,7 +365,7 @@ impl Process {
 ///
 /// If the constant isn't a valid one.
 #[expect(clippy::expect_used, reason = "our own constants")]
-fn step_name(name: &str) -> StepName {
+pub fn step_name(name: &str) -> StepName {
     StepName::parse(name).expect("a step's name")
 }
 

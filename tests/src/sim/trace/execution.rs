@@ -204,6 +204,10 @@ impl fmt::Display for Asked {
             Self::SendEvent { execution, event, id, .. } => {
                 write!(f, "send {event} {} to {execution}", id.as_ref().map_or("-", |id| id.as_str()))
             }
+            Self::CallBack { incarnation, event, is_heartbeat } => {
+                let what = if *is_heartbeat { "a sign of life" } else { "a result" };
+                write!(f, "report {what} for {event} of {incarnation}")
+            }
             Self::Operate(id, operation) => write!(f, "{operation:?} {id}"),
         }
     }

@@ -6,7 +6,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
 use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, ParentClosePolicy, Slot};
 use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
-use tickover_core::id::{ExecutionId, FlowKey, Nonce, StepName};
+use tickover_core::id::{EventName, ExecutionId, FlowKey, Nonce, StepName};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
@@ -21,14 +21,14 @@ use crate::sim::plan::QUEUES;
 use crate::sim::plan::execution::{kind, workflow};
 use crate::sim::process::execution::event_name;
 use crate::sim::script::Op;
-use crate::sim::world::queue;
+use crate::sim::world::{Build, queue};
 
 /// Of a thousand remote steps and children, so many are limited.
 const LIMITED: u64 = 300;
 
 impl RunningTurn<'_> {
     pub(super) async fn op(&mut self, number: usize, op: Op) -> Result<Flow, Stop> {
-        let name = step(&format!("s{number}"));
+        let name = self.name_of(number);
         if self.has_ended(&name) {
             let last = self.last(&name);
             let failed = matches!(last, Some(Happened::Step { outcome: StepOutcome::Exhausted { .. }, .. }));
@@ -45,10 +45,23 @@ impl RunningTurn<'_> {
             }
             Op::Timed(within) => self.timed(name, within).await,
             Op::Sleep(span) => Ok(self.sleep(name, span)),
-            Op::Wait { event, timeout } => self.wait(name, event, timeout).await,
-            Op::Remote { count, joined } => self.remote(number, count, joined).await,
+            Op::Wait { event, timeout } => self.wait(name, event_name(event), timeout).await,
+            Op::Callback { within, heartbeat } => self.callback(name, within, heartbeat).await,
+            Op::Remote { count, joined, needed } => self.remote(number, count, (joined, needed)).await,
             Op::Child { policy, awaited } => self.child(number, name, policy, awaited).await,
         }
+    }
+
+    /// The name of an operation in this worker's code. A wrong deployment has renamed one, and the code that repairs it
+    /// goes on with what either has begun.
+    fn name_of(&self, number: usize) -> StepName {
+        let (own, (old, new)) = (step(&format!("s{number}")), self.script.renamed());
+        let is_renamed = match self.process.world.build() {
+            Build::First => false,
+            Build::Wrong => true,
+            Build::Repaired => self.last(&new).is_some(),
+        };
+        if is_renamed && own == old { new } else { own }
     }
 
     /// Whether the execution is paused or cancelled, so that nothing new may start.
@@ -151,13 +164,12 @@ impl RunningTurn<'_> {
         until
     }
 
-    async fn wait(
+    pub(super) async fn wait(
         &mut self,
         name: StepName,
-        event: &'static str,
+        event: EventName,
         timeout: Option<Millis>,
     ) -> Result<Flow, Stop> {
-        let event = event_name(event);
         let until = timeout.map(|span| self.until(name.clone(), span));
         if let Some(held) = self.held() {
             return Ok(held);
@@ -184,9 +196,15 @@ impl RunningTurn<'_> {
         Ok(Flow::Next)
     }
 
-    async fn remote(&mut self, number: usize, count: u16, joined: bool) -> Result<Flow, Stop> {
+    async fn remote(
+        &mut self,
+        number: usize,
+        count: u16,
+        (joined, needed): (bool, bool),
+    ) -> Result<Flow, Stop> {
         let names: Vec<StepName> = (0..count).map(|place| step(&format!("s{number}[{place}]"))).collect();
-        let unknown: Vec<StepName> = names.iter().filter(|name| self.last(name).is_none()).cloned().collect();
+        let is_new = |name: &&StepName| matches!(self.last(name), None | Some(Happened::Reopened { .. }));
+        let unknown: Vec<StepName> = names.iter().filter(is_new).cloned().collect();
         if !unknown.is_empty() {
             if let Some(held) = self.held() {
                 return Ok(held);
@@ -196,6 +214,8 @@ impl RunningTurn<'_> {
                 self.record().await?;
             }
             self.maybe_fall_silent()?;
+            let again = unknown.iter().filter(|name| self.last(name).is_some()).cloned().collect();
+            self.process.revive(&self.execution, again).await?;
             let label = Nonce::from_bytes([u8::try_from(number).unwrap_or(0); Nonce::LEN]);
             // In a run that begins with another run's results, some steps may have ended already: they never mark their
             // place.
@@ -214,6 +234,10 @@ impl RunningTurn<'_> {
             for name in unknown {
                 self.push(Happened::Remote { name });
             }
+        }
+        let failed = names.iter().find(|name| needed && self.has_failed(name)).cloned();
+        if let Some(failed) = failed {
+            return Ok(Flow::Failed(failed));
         }
         let open = names.iter().any(|name| !self.has_ended(name));
         Ok(if open { Flow::Blocked(Block { others: true, ..Block::default() }) } else { Flow::Next })

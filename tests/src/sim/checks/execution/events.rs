@@ -1,7 +1,9 @@
 //! What must hold of events: each is taken once, first in, first out among those of its name.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use tickover_core::execution::command::{Command, SendEvent};
+use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::{EventName, LeaseId, StepName};
 use tickover_core::payload::Payload;
@@ -22,7 +24,21 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
             finds.insert((deed.turn.lease, wait), payload);
         }
     }
-    stories.steps().filter_map(|step| each_wait_takes_the_oldest(step, &finds, run)).collect()
+    let mut violations: Vec<_> =
+        stories.steps().filter_map(|step| each_wait_takes_the_oldest(step, &finds, run)).collect();
+    violations.extend(stories.executions().flat_map(an_id_counts_once));
+    violations
+}
+
+/// Over all runs of an execution.
+fn an_id_counts_once(steps: &[Step<'_>]) -> Vec<Violation> {
+    let mut ids = BTreeSet::new();
+    let again = steps.iter().filter(|step| {
+        let Some(ruling) = step.ruling else { return false };
+        let Command::SendEvent(SendEvent { id: Some(id), .. }) = &ruling.command else { return false };
+        ruling.outcome == Ok(Reply::EventSent { duplicate: false }) && !ids.insert(id)
+    });
+    again.map(|step| found(Invariant::Journal, step, "an event counts that was sent before")).collect()
 }
 
 /// Goes through a journal and checks the waits that this step ended.
