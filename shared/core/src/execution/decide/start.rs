@@ -35,8 +35,17 @@ pub(super) fn decide(existing: Option<&Execution>, start: &Start, context: &Cont
 fn repeat(execution: &Execution, start: &Start, context: &Context<'_>) -> Decision {
     // This same call created it, and its answer was lost: the caller still learns that it is new.
     let ours = execution.incarnation == start.incarnation;
+    // No worker has started a turn of it: its hint may have been lost, and a second one does no harm.
+    let is_untouched = execution.is_untouched() || execution.untouched_since().is_some();
+    let hint = due::hint_under_way_at(execution).filter(|_| is_untouched);
+    let hint = hint.map(|at| turn(execution, at));
     if !ours && let Some(by) = taken_by(execution, start) {
-        return Decision::refuse(Some(execution), Reject::IdConflict { by, since: execution.created_at });
+        // The caller may repeat a start whose process died before it had sent the hint. So a refusal sends it too.
+        let again = hint.filter(|_| by == TakenBy::Execution);
+        let reject = Reject::IdConflict { by, since: execution.created_at };
+        let mut decision = Decision::refuse(Some(execution), reject);
+        decision.effects.extend(again);
+        return decision;
     }
     if let (Some(parent), Some(before)) = (&start.parent, &execution.parent)
         && parent.is_later_than(before)
@@ -45,10 +54,7 @@ fn repeat(execution: &Execution, start: &Start, context: &Context<'_>) -> Decisi
     }
     let reply = Reply::Started { existed: !ours };
     let mut decision = Decision::unchanged(execution, Ok(reply));
-    // No worker has started a turn of it: its hint may have been lost, and a second one does no harm.
-    let is_untouched = execution.is_untouched() || execution.untouched_since().is_some();
-    let hint = due::hint_under_way_at(execution).filter(|_| is_untouched);
-    decision.effects.extend(hint.map(|at| turn(execution, at)));
+    decision.effects.extend(hint);
     // If a parent's worker was lost before it recorded the start of a child, the parent starts the child again. It is
     // about to wait for a notification that was already sent, so it is sent again.
     let is_said = matches!(execution.state, ExecutionState::Ended(_)) && execution.parent == start.parent;

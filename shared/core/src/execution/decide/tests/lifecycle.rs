@@ -87,6 +87,15 @@ fn a_start_that_insists_on_being_the_first_is_refused_unless_it_was() {
     scene.start_repeated().replies(NEW).at("1m").start_again().refuses(taken).changes_nothing();
 }
 
+/// The caller of a process that died before it sent the hint repeats its call, and is refused.
+#[test]
+fn a_refused_start_sends_the_hint_of_an_execution_that_nobody_has_begun() {
+    let taken = Reject::IdConflict { by: TakenBy::Execution, since: t("0s") };
+    let scene = execution().policy(StartPolicy::Reject).started().start_again().refuses(taken.clone());
+    let scene = scene.changes_nothing().sends_hint_for("0s");
+    scene.start_turn("a").replies(TAKEN).start_again().refuses(taken).sends_nothing();
+}
+
 #[test]
 fn an_id_is_free_again_after_the_retention() {
     let scene = execution().started().start_turn("a").complete("a").at("30d").start_again().replies(NEW);
