@@ -13,6 +13,7 @@ pub mod bugs;
 pub mod checks;
 pub mod classes;
 pub mod clock;
+pub mod deaths;
 pub mod dice;
 pub mod fault_plan;
 pub mod flood;

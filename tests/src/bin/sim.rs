@@ -6,6 +6,8 @@
 //! sim --seed S             replays one, a line a step
 //! sim ... --bug NAME       with a deliberate bug
 //! sim --bugs               names them
+//! sim --seed S --deaths W  replays a seed with a death after its write W
+//! sim --seeds N --deaths D tries D deaths in each: nothing ends later than by a lease and a moment
 //! sim --seeds N --pairs    shows which features met in how many of the seeds, and fails if some never did
 //! ```
 
@@ -18,14 +20,17 @@ use std::time::Instant;
 
 use tickover_tests::sim::bugs::Bug;
 use tickover_tests::sim::pairs::Pairs;
+use tickover_tests::sim::plan::Plan;
 use tickover_tests::sim::search::{first_failure_among, first_failure_seen, replay};
 use tickover_tests::sim::violation::Violation;
-use tickover_tests::sim::{Run, checks, run, trace};
+use tickover_tests::sim::{Run, checks, run, run_plan, trace};
 
 /// The arguments of the command.
 enum Arguments {
     Seeds { first: u64, count: u64, bug: Option<Bug>, flows: bool },
     Pairs { first: u64, count: u64 },
+    Deaths { first: u64, count: u64, deaths: u64 },
+    Death { seed: u64, write: u64 },
     Seed { seed: u64, bug: Option<Bug> },
     Bugs,
 }
@@ -35,6 +40,13 @@ fn main() -> ExitCode {
     match parse(&arguments) {
         Ok(Arguments::Seeds { first, count, bug, flows }) => search(first, count, bug, flows),
         Ok(Arguments::Pairs { first, count }) => pairs(first, count),
+        Ok(Arguments::Death { seed, write }) => {
+            let run = run_plan(seed, Plan::calm(seed, Some(write)), None);
+            let violations = checks::check(&run);
+            let _ = print(&run, &violations, None);
+            ExitCode::SUCCESS
+        }
+        Ok(Arguments::Deaths { first, count, deaths: each }) => deaths(first, count, each),
         Ok(Arguments::Seed { seed, bug }) => show(seed, bug),
         Ok(Arguments::Bugs) => {
             for bug in Bug::ALL {
@@ -51,7 +63,7 @@ fn main() -> ExitCode {
 
 fn parse(arguments: &[String]) -> Result<Arguments, String> {
     let (mut seeds, mut from, mut seed, mut bug) = (1_000, 1, None, None);
-    let (mut flows, mut pairs) = (false, false);
+    let (mut flows, mut pairs, mut deaths) = (false, false, None);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if argument == "--bugs" {
@@ -70,16 +82,23 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         match argument.as_str() {
             "--seeds" => seeds = number()?,
             "--from" => from = number()?,
+            "--deaths" => deaths = Some(number()?),
             "--seed" => seed = Some(number()?),
             "--bug" => {
                 bug = Some(Bug::parse(value).ok_or_else(|| format!("no bug is named {value:?}"))?);
             }
             other => {
                 return Err(format!(
-                    "{other:?} is none of --seeds, --from, --seed, --bug, --bugs, --flows, --pairs"
+                    "{other:?} is none of --seeds, --from, --seed, --bug, --bugs, --flows, --pairs, --deaths"
                 ));
             }
         }
+    }
+    if let (Some(seed), Some(write)) = (seed, deaths) {
+        return Ok(Arguments::Death { seed, write });
+    }
+    if let Some(deaths) = deaths {
+        return Ok(Arguments::Deaths { first: from, count: seeds, deaths });
     }
     Ok(match seed {
         Some(seed) => Arguments::Seed { seed, bug },
@@ -100,6 +119,19 @@ fn search(first: u64, count: u64, bug: Option<Bug>, flows: bool) -> ExitCode {
     println!("{failure}");
     println!("found after {seconds:.1} s");
     ExitCode::FAILURE
+}
+
+fn deaths(first: u64, count: u64, each: u64) -> ExitCode {
+    let (mut tried, mut bad) = (0, 0);
+    for seed in first..first + count {
+        tried += each;
+        for found in tickover_tests::sim::deaths::check(seed, each) {
+            print!("{found}");
+            bad += 1;
+        }
+    }
+    println!("{bad} of {tried} deaths made something late");
+    if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn pairs(first: u64, count: u64) -> ExitCode {

@@ -208,6 +208,13 @@ impl Gate {
         self.dice.chance(kind(self.world.faults()))
     }
 
+    /// After a write: the process dies here if this is the write after which it does.
+    pub async fn dies_after_write(&self) {
+        if self.world.dies_after_write(self.actor) {
+            self.die().await;
+        }
+    }
+
     /// The process dies, with all its calls in flight.
     pub async fn die(&self) {
         self.crashed.notify_one();

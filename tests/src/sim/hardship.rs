@@ -68,6 +68,10 @@ pub struct Hardship {
     pub concurrency: Option<u32>,
     /// When workers run a build whose code has renamed an operation. After it they run repaired code.
     pub wrong_build: Option<Span>,
+    /// After which write of the run its process dies, if that is all that goes wrong.
+    pub dies_after: Option<u64>,
+    /// Whether nothing is random that could be, so that two runs can be compared.
+    pub is_calm: bool,
     /// Whether each hint is lost that a tick sends for the end of a long sleep.
     pub sleeps_lost: bool,
 }
@@ -153,6 +157,7 @@ impl Hardship {
         let Self { is_busy, mortality, key_rate, two_builds, kills, aimed, concurrency, sleeps_lost, .. } =
             self;
         [self.queues_away, self.table_away, self.queue_removed].iter().all(Option::is_none)
+            && self.dies_after.is_none()
             && !is_busy
             && mortality.is_none()
             && key_rate.is_none()

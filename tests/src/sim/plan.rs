@@ -1,6 +1,7 @@
 //! The input of a run: how long faults are injected, under which limits, and which tasks and executions are started
 //! when.
 
+mod calm;
 pub mod crons;
 pub mod execution;
 mod limits;

@@ -36,6 +36,8 @@ use super::world::World;
 
 /// How long a tick runs at most.
 const TICK_BUDGET: Millis = Millis::from_secs(50);
+/// How soon another process takes the place of one that has died, where nothing else goes wrong.
+const SOON: Millis = Millis::from_secs(1);
 
 /// The secret that signs tokens, which a deployment keeps outside of the table.
 #[derive(Debug)]
@@ -67,7 +69,7 @@ pub async fn keep_alive(world: &Arc<World>, actor: Actor, run: impl AsyncFn(Proc
             () = gate.crashed() => {}
             () = run(process) => return,
         }
-        let restart = gate.dice.millis(100, 60_000);
+        let restart = if world.hardship.is_calm { SOON } else { gate.dice.millis(100, 60_000) };
         world.fault(actor, Fault::Crashed(restart));
         gate.sleep(restart).await;
     }
@@ -90,6 +92,12 @@ impl Process {
     /// The time by its own clock.
     pub fn now(&self) -> Timestamp {
         self.gate.clock.now()
+    }
+
+    /// Works for a random time, up to this long; where nothing is random, for a second.
+    pub async fn work_for(&self, at_most_ms: u64) {
+        let span = if self.world.hardship.is_calm { SOON } else { self.gate.dice.millis(1, at_most_ms) };
+        self.sleep(span).await;
     }
 
     /// Waits by its own clock.

@@ -119,6 +119,7 @@ impl SimStore {
         let answer = bugs::commit(gate.world.bug, &gate.world.ledger, writes, |writes| self.apply(writes));
         if answer.is_ok() {
             gate.wrote(writes);
+            gate.dies_after_write().await;
         }
         gate.pass().await;
         if gate.loses_answer() { Err(unavailable()) } else { answer }
@@ -164,6 +165,7 @@ impl Store for SimStore {
         let expires_at = bugs::first_expiry(self.0.world.bug, self.0.world.now(), at.expires_at);
         let at = BlobRef { expires_at, ..at.clone() };
         self.read(self.0.world.ledger.put_blob(&at, body)).await?;
+        self.0.dies_after_write().await;
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
     }
 
@@ -238,6 +240,7 @@ impl Store for SimStore {
         self.read(self.0.world.ledger.store.put_segment(id, key, segment, expires_at)).await?;
         let sealed = Happening::Sealed { key: *key, segment: segment.clone() };
         self.0.world.note(self.0.actor, What::OfExecution(Box::new(sealed)));
+        self.0.dies_after_write().await;
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(()) }
     }
 
@@ -257,6 +260,7 @@ impl Store for SimStore {
         let marked = bugs::marked(self.0.world.bug, marked);
         let joined = Happening::Joined { execution: parent.execution.clone(), marked, of: slot.of };
         self.0.world.note(self.0.actor, What::OfExecution(Box::new(joined)));
+        self.0.dies_after_write().await;
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(marked) }
     }
 

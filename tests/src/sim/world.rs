@@ -73,6 +73,7 @@ pub struct World {
     faults_until: Timestamp,
     background: UnboundedSender<Background>,
     calls: AtomicU64,
+    writes: AtomicU64,
     awaiting_events: Mutex<BTreeSet<ExecutionId>>,
     struck: AtomicBool,
     /// What has left the system.
@@ -117,6 +118,7 @@ impl World {
             faults_until,
             background,
             calls,
+            writes: AtomicU64::new(0),
             awaiting_events: Mutex::default(),
             struck: AtomicBool::new(false),
             outside: Outside::default(),
@@ -218,6 +220,18 @@ impl World {
     pub fn must_die_now(&self, actor: Actor) -> bool {
         let is_its_time = |(of, at): (Actor, Timestamp)| of == actor && self.now() >= at;
         self.hardship.apply_and_compare.is_some_and(is_its_time) && !self.struck.swap(true, Ordering::Relaxed)
+    }
+
+    /// Counts a write. Returns whether the process dies now that has made it.
+    pub fn dies_after_write(&self, actor: Actor) -> bool {
+        let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        // What somebody outside does after a death is not the system's.
+        self.hardship.dies_after == Some(number) && actor != Actor::Outsider
+    }
+
+    /// How many writes there were.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
     }
 
     /// Starts an invocation, if the limit of concurrent ones isn't reached. Dropping the returned value ends it.

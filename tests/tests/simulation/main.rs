@@ -3,6 +3,7 @@
 mod bugs;
 mod caught;
 mod crossings;
+mod deaths;
 mod flood;
 mod itself;
 mod limits;

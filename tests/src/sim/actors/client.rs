@@ -26,7 +26,9 @@ pub async fn client(process: Process, jobs: &[Job], progress: &Progress) {
                     | ServiceError::Corrupt { .. },
                 ) => {}
             }
-            process.sleep(process.gate.dice.millis(0, 5_000)).await;
+            if !process.world.hardship.is_calm {
+                process.sleep(process.gate.dice.millis(0, 5_000)).await;
+            }
         }
         progress.job_done();
     }

@@ -31,6 +31,7 @@ async fn deal_with(process: &Process, given: Given) {
     let valid = given.expires_at.since(process.world.now());
     let first_wait = given.heartbeat.unwrap_or(valid).min(valid);
     let lasts = match dice.between(0, 9) {
+        _ if process.world.hardship.is_calm => Millis::from_secs(2),
         _ if !process.world.in_fault_phase() => dice.secs(1, 5),
         0..=3 => dice.millis(0, valid.as_u64()),
         // When the first wait ends.

@@ -8,7 +8,7 @@ use tickover_core::task::Failure;
 use tickover_core::task::command::SignOfLife;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
 
-use crate::sim::history::{Held, Report};
+use crate::sim::history::{Actor, Held, Report};
 use crate::sim::plan::{DEADLY, GREEN, QUEUES, SLOW};
 use crate::sim::process::Process;
 use crate::sim::process::execution::ReceivedWork;
@@ -70,7 +70,11 @@ pub async fn worker(process: Process, progress: &Progress) {
         // received in vain again and again.
         let may_claim_by_id = process.world.hardship.mortality.is_none();
         let by_id = if stormy && may_claim_by_id && dice.chance(80) { progress.recall(dice) } else { None };
-        let name = if process.world.hardship.is_busy {
+        let name = if process.world.hardship.is_calm {
+            // Nothing waits because all workers look at another queue.
+            let Actor::Worker(number) = process.gate.actor else { return };
+            QUEUES[usize::from(number) % QUEUES.len()]
+        } else if process.world.hardship.is_busy {
             dice.pick([QUEUES[0], QUEUES[1], GREEN])
         } else {
             dice.pick(QUEUES)
@@ -125,7 +129,11 @@ pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> 
     let behaviour = if is_odd { dice.pick(BEHAVIOURS) } else { Behaviour::Completes };
     match behaviour {
         Behaviour::Completes => {
-            process.sleep(dice.millis(1, 3_000)).await;
+            process.work_for(3_000).await;
+            if process.world.hardship.is_calm && fails_at_first(task) {
+                let error = Failure::new("broken", "for now");
+                return close(process, held, Report::Fail { error, retryable: true }).await;
+            }
             close(process, held, complete(process, held)).await
         }
         Behaviour::CompletesSlowly => {
@@ -159,6 +167,12 @@ pub(super) async fn work(process: &Process, task: &ClaimedTask, held: &Held) -> 
             close(process, held, second).await
         }
     }
+}
+
+/// Whether a task of a client fails once: every other one does.
+fn fails_at_first(task: &ClaimedTask) -> bool {
+    let number = task.task.id.as_str().strip_prefix("t-").and_then(|number| number.parse::<u64>().ok());
+    task.task.attempt == 1 && number.is_some_and(|number| number.is_multiple_of(2))
 }
 
 /// Sends heartbeats until the instant of the attempt's deadline, and reports at just that instant.

@@ -105,7 +105,7 @@ fn job(dice: &Dice, at: Timestamp, request: JobRequest) -> Job {
     Job { at, client, request, repeats }
 }
 
-fn start(dice: &Dice, id: ExecutionId, is_busy: bool) -> StartRequest {
+pub(super) fn start(dice: &Dice, id: ExecutionId, is_busy: bool) -> StartRequest {
     let script = Script::of(dice.roll(), false);
     let size = dice.pick([0, 0, 30, 300, 2_000]);
     let memo = (size > 0).then(|| text(size));

@@ -135,7 +135,7 @@ impl RunningTurn<'_> {
         let dice = &self.process.gate.dice;
         let lease = self.execution.turn().map_or(Millis::ZERO, |turn| turn.lease_length);
         if !self.process.world.in_fault_phase() || !dice.chance(300) {
-            self.process.sleep(dice.millis(1, 3_000)).await;
+            self.process.work_for(3_000).await;
             return Ok(());
         }
         if self.behaviour == Behaviour::Slow {
@@ -229,7 +229,12 @@ impl RunningTurn<'_> {
             let steps = (0..)
                 .zip(&unknown)
                 .map(|(place, name)| self.remote_step(name.clone(), joined.then(|| slot(place))));
-            let steps: Vec<RemoteStep> = steps.collect();
+            let mut steps: Vec<RemoteStep> = steps.collect();
+            if self.process.world.hardship.is_calm {
+                for step in &mut steps {
+                    (step.timeouts, step.flow.rate) = (Timeouts::default(), None);
+                }
+            }
             self.process.start_remote(&self.turn, &self.execution, steps).await?;
             for name in unknown {
                 self.push(Happened::Remote { name });
@@ -303,15 +308,22 @@ impl RunningTurn<'_> {
                 work: None,
                 on_close: policy,
             };
+            let mut flow = limits(script.seed, "child");
+            if self.process.world.hardship.is_calm {
+                flow.rate = None;
+            }
             let request = StartRequest {
                 id: Some(id.clone()),
                 input: Some(script.input()),
                 timeouts: ExecutionTimeouts {
-                    execution: dice.chance(300).then(|| dice.secs(5, 900)),
+                    execution: dice
+                        .chance(300)
+                        .then(|| dice.secs(5, 900))
+                        .filter(|_| !self.process.world.hardship.is_calm),
                     run: None,
                 },
                 parent: Some(parent),
-                flow: Box::new(limits(script.seed, "child")),
+                flow: Box::new(flow),
                 ..StartRequest::new(workflow(), self.execution.queue.clone())
             };
             self.process.start_child(request, self.execution.repeats.is_some()).await?;
