@@ -8,6 +8,7 @@ mod limits;
 mod priorities;
 mod rates;
 pub mod single;
+pub mod sizes;
 mod story;
 
 use std::collections::BTreeMap;

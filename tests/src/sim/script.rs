@@ -15,6 +15,11 @@ pub const EVENTS: [&str; 2] = ["go", "news"];
 /// Names of the operations, in order.
 pub const STEPS: [&str; 4] = ["s0", "s1", "s2", "s3"];
 
+/// How many children an execution has that has very many.
+pub const CHILDREN: usize = 200;
+/// How many events an execution takes that gets very many.
+const TAKEN: usize = 40;
+
 /// A workflow's code.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -47,6 +52,10 @@ pub enum Kind {
     Own,
     /// A child's, which starts no children.
     Child,
+    /// It has very many children, which have almost nothing to do, and waits for all of them.
+    Wide,
+    /// It takes many events, and more come.
+    Eventful,
     /// It has almost nothing to do.
     Short,
     /// It kills the process that runs it.
@@ -89,6 +98,8 @@ pub enum Op {
         /// The longest time between two reports, if that counts.
         heartbeat: Option<Millis>,
     },
+    /// A wait for all children.
+    AllChildren,
     Child {
         /// The policy for the child when its parent closes.
         policy: ParentClosePolicy,
@@ -129,7 +140,12 @@ impl Script {
                     let heartbeat = more.chance(400).then(|| more.secs(5, 90));
                     *op = Op::Callback { within: *within, heartbeat };
                 }
-                Op::Timed(_) | Op::Sleep(_) | Op::Wait { .. } | Op::Callback { .. } | Op::Child { .. } => {}
+                Op::Timed(_)
+                | Op::Sleep(_)
+                | Op::Wait { .. }
+                | Op::Callback { .. }
+                | Op::AllChildren
+                | Op::Child { .. } => {}
             }
         }
         let end = if dice.chance(200) { End::Fails } else { End::Completes };
@@ -151,6 +167,21 @@ impl Script {
         Self { seed, kind, ops, end, runs, on_failure: None, retry: None, undoes, on_cancel: None, places: 1 }
     }
 
+    /// A script with very many children.
+    pub fn wide(seed: u64) -> Self {
+        let child = Op::Child { policy: ParentClosePolicy::Terminate, awaited: false };
+        let ops = std::iter::repeat_n(child, CHILDREN).chain([Op::AllChildren]).collect();
+        Self { kind: Kind::Wide, ops, ..Self::short(seed) }
+    }
+
+    /// A script that gets very many events before it takes some.
+    pub fn eventful(seed: u64) -> Self {
+        let wait = Op::Wait { event: EVENTS[0], timeout: Some(Millis::from_secs(10)) };
+        let takes = std::iter::repeat_n(wait, TAKEN);
+        let ops = std::iter::once(Op::Sleep(Millis::from_secs(100))).chain(takes).collect();
+        Self { kind: Kind::Eventful, ops, ..Self::short(seed) }
+    }
+
     /// A script that kills the process that runs it.
     pub fn deadly(seed: u64) -> Self {
         Self { kind: Kind::Deadly, ..Self::short(seed) }
@@ -161,6 +192,8 @@ impl Script {
         let kind = match self.kind {
             Kind::Own => "own",
             Kind::Child => "child",
+            Kind::Wide => "wide",
+            Kind::Eventful => "eventful",
             Kind::Short => "short",
             Kind::Deadly => "deadly",
         };
@@ -173,6 +206,8 @@ impl Script {
         let (kind, seed) = text.split_once(' ')?;
         let seed = seed.parse().ok()?;
         Some(match kind {
+            "wide" => Self::wide(seed),
+            "eventful" => Self::eventful(seed),
             "short" => Self::short(seed),
             "deadly" => Self::deadly(seed),
             kind => Self::of(seed, kind == "child"),
@@ -191,6 +226,9 @@ impl Script {
     #[must_use]
     pub fn child(&self, number: usize) -> Self {
         let number = u64::try_from(number).unwrap_or(0);
+        if self.kind == Kind::Wide {
+            return Self::short(number);
+        }
         Self::of(self.seed.wrapping_mul(31).wrapping_add(number), true)
     }
 }

@@ -8,3 +8,4 @@ mod flood;
 mod itself;
 mod limits;
 mod seeds;
+mod sizes;

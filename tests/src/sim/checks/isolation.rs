@@ -63,6 +63,6 @@ fn of_execution(execution: &Execution) -> Option<&'static str> {
             .then_some("it kills each worker, and it has completed"),
         Kind::Short if is_poisoned => Some("it ended as poisoned, and it is harmless"),
         Kind::Short => (execution.idle_turns > UNDER_WAY).then_some("it counts another one's loss"),
-        Kind::Own | Kind::Child => None,
+        Kind::Own | Kind::Child | Kind::Wide | Kind::Eventful => None,
     }
 }

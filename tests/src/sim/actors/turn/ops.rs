@@ -48,6 +48,7 @@ impl RunningTurn<'_> {
             Op::Wait { event, timeout } => self.wait(name, event_name(event), timeout).await,
             Op::Callback { within, heartbeat } => self.callback(name, within, heartbeat).await,
             Op::Remote { count, joined, needed } => self.remote(number, count, (joined, needed)).await,
+            Op::AllChildren => Ok(self.all_children()),
             Op::Child { policy, awaited } => self.child(number, name, policy, awaited).await,
         }
     }
@@ -278,6 +279,13 @@ impl RunningTurn<'_> {
             any_queue: false,
             at_most: None,
         }
+    }
+
+    fn all_children(&self) -> Flow {
+        let is_open =
+            |entry: &Entry| matches!(&entry.what, Happened::Child { name, .. } if !self.has_ended(name));
+        let others = self.journal.iter().any(is_open);
+        if others { Flow::Blocked(Block { others, ..Block::default() }) } else { Flow::Next }
     }
 
     async fn child(
