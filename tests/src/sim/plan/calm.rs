@@ -74,6 +74,6 @@ fn ends_by_itself(script: &Script) -> bool {
     let ops = script.ops.iter().enumerate();
     ops.into_iter().all(|(number, op)| {
         let is_child = matches!(op, Op::Child { .. });
-        !waits(op) && !(is_child && script.child(number).ops.iter().any(waits))
+        !(waits(op) || is_child && script.child(number).ops.iter().any(waits))
     })
 }
