@@ -22,6 +22,8 @@ const FOLDER: &str = "judge";
 /// The program, the parts that it imports, and the program that only decides.
 const PROGRAM: [&str; 5] = ["serve.mjs", "judge.mjs", "request.mjs", "template.mjs", DECIDE];
 const DECIDE: &str = "decide.mjs";
+/// The calls of the step whose tests need every permission.
+const STEP_WITH_ALL: &str = "test.json";
 /// What makes the judge report on all tests of a step.
 const WHOLE: &[u8] = b"whole";
 
@@ -30,13 +32,15 @@ pub(crate) struct Judge {
     child: Child,
     output: BufReader<ChildStdout>,
     address: String,
+    /// The file with the calls of this step.
+    calls: PathBuf,
 }
 
 /// What it has seen.
 struct Report {
     /// The calls that it has refused.
     refused: Vec<String>,
-    /// The permissions that no call needs, of this step and of those whose last runs are known.
+    /// The permissions that no call needs, of this step and of those whose last whole runs are known.
     unused: Vec<String>,
     /// How many permissions the calls of each function need.
     needed: BTreeMap<String, u64>,
@@ -57,7 +61,8 @@ impl Judge {
         node.arg(emulator).args(parameters).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = node.spawn().context("could not start `node`")?;
         let output = child.stdout.take().context("no output of the judge")?;
-        let mut judge = Self { child, output: BufReader::new(output), address: String::new() };
+        let (output, address) = (BufReader::new(output), String::new());
+        let mut judge = Self { child, output, address, calls: calls.to_owned() };
         judge.address = judge.line()?;
         Ok(judge)
     }
@@ -67,8 +72,8 @@ impl Judge {
         &self.address
     }
 
-    /// Ends it. Fails if it has refused a call. After all tests of a step, prints the permissions that nothing needs, and
-    /// fails if it would miss none of a function's.
+    /// Ends it. Fails if it has refused a call. After all tests of a step, fails if no call needs a permission, and if it
+    /// would miss none of a function's.
     pub(crate) fn conclude(mut self, is_whole: bool) -> Result<()> {
         let report = self.report(is_whole)?;
         ensure!(
@@ -76,9 +81,12 @@ impl Judge {
             "the templates don't allow what functions did:\n{}",
             report.refused.join("\n")
         );
-        for unused in &report.unused {
-            println!("judge: nothing needs the permission {unused}");
-        }
+        // The other steps' tests need only some of the permissions.
+        ensure!(
+            report.unused.is_empty() || !self.calls.with_file_name(STEP_WITH_ALL).exists(),
+            "no test needs these permissions: take each away, or test what needs it:\n{}",
+            report.unused.join("\n")
+        );
         for (function, needed) in &report.needed {
             ensure!(*needed > 0, "the judge would miss no permission of {function}");
             println!("judge: {needed} permissions of {function} are each missed if taken away");

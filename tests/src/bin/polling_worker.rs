@@ -4,6 +4,7 @@
 //! ```text
 //! polling_worker LEASE GRACE     such as `polling_worker 10m 20s`
 //! polling_worker start ID        starts an errand straight in the table, signs for it, and prints its log
+//! polling_worker note KEY        schedules a task under this idempotency key, which has two seconds to start
 //! ```
 
 #![expect(
@@ -112,13 +113,19 @@ async fn ask(id: &str) -> std::result::Result<Vec<String>, Box<dyn std::error::E
     Ok(run.result().await?)
 }
 
+/// Schedules a task, as a program beside the deployment does.
+async fn note(key: &str) -> std::result::Result<Vec<String>, Box<dyn std::error::Error>> {
+    let client = tickover::Client::direct().await?;
+    let note = client.task::<()>("note", "remember").queue("emails").idempotency_key(key);
+    Ok(vec![note.schedule_to_start_timeout("2s").await?.id().to_string()])
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [start, id] = arguments.as_slice()
-        && start == "start"
-    {
-        return match ask(id).await {
+    if let [what @ ("start" | "note"), about] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        let done = if what == "start" { ask(about).await } else { note(about).await };
+        return match done {
             Ok(log) => {
                 println!("{}", log.join(", "));
                 ExitCode::SUCCESS
@@ -131,7 +138,7 @@ async fn main() -> ExitCode {
     }
     let spans: Vec<_> = arguments.iter().map(|text| Millis::parse(text)).collect();
     let [Ok(lease), Ok(grace)] = spans[..] else {
-        eprintln!("usage: polling_worker LEASE GRACE | start ID");
+        eprintln!("usage: polling_worker LEASE GRACE | start ID | note KEY");
         return ExitCode::from(2);
     };
     let settings = WorkerSettings { lease, grace, wait: POLL, ..WorkerSettings::default() };

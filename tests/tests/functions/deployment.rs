@@ -98,6 +98,18 @@ impl Deployment {
         received(&self.emails).await
     }
 
+    /// The same of the queue of a class of `emails`, which [`Deployment::class_queue`] has made, with its name.
+    pub(crate) async fn hints_of(&self, class: &str) -> (String, Vec<String>) {
+        (format!("{}-work-emails__{class}", self.table), received(&format!("{}__{class}", self.emails)).await)
+    }
+
+    /// Makes the queue of a class of `emails`.
+    pub(crate) async fn class_queue(&self, class: &str) {
+        let sqs = aws_sdk_sqs::Client::new(&aws_config().await);
+        let name = format!("{}-work-emails__{class}", self.table);
+        tickover_sqs::create_queue(&sqs, &name, []).await.unwrap();
+    }
+
     /// A deployment whose store and queues can't be reached.
     pub(crate) fn unreachable() -> Self {
         let url = |name| format!("http://127.0.0.1:1/000000000000/{name}");

@@ -26,6 +26,8 @@ mod permissions;
 #[cfg(test)]
 mod polling;
 #[cfg(test)]
+mod seldom;
+#[cfg(test)]
 mod tick;
 #[cfg(test)]
 mod timers;

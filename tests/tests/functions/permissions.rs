@@ -14,15 +14,15 @@ use tickover_tests::runtime_api::Function;
 use crate::deployment::{Deployment, batch, event, failed_messages, now};
 
 /// Invocations in which the worker ends the executions.
-const DELIVERIES: usize = 6;
+const DELIVERIES: usize = 12;
 
 /// Longer than what is kept in a record.
-fn long_text() -> String {
+pub(crate) fn long_text() -> String {
     "long ".repeat(20_000)
 }
 
 /// Invokes a function that must do what it is asked.
-async fn ask(function: &Function, body: Value) -> Value {
+pub(crate) async fn ask(function: &Function, body: Value) -> Value {
     let answer = function.invoke(body.clone()).await.unwrap();
     assert!(answer["code"].is_null(), "{body}: {answer}; {}", function.logs());
     answer
@@ -41,7 +41,7 @@ fn route_of(method: &str, path: &str) -> &'static str {
 }
 
 /// Calls the HTTP API by the gateway; returns the answer's body.
-async fn call(gateway: &Function, method: &str, path: &str, body: Value) -> Value {
+pub(crate) async fn call(gateway: &Function, method: &str, path: &str, body: Value) -> Value {
     let mut request = event("http_api_post_task");
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     (request["rawPath"], request["rawQueryString"]) = (json!(path), json!(query));
@@ -60,7 +60,7 @@ fn limited(id: &str) -> Value {
     json!({"id": id, "queue": "emails", "kind": "k", "concurrency": [{"key": "customer", "limit": 1}]})
 }
 
-fn envelope(kind: &str, body: &Value) -> Value {
+pub(crate) fn envelope(kind: &str, body: &Value) -> Value {
     json!({"v": 1, "type": kind, "body": body})
 }
 
@@ -119,10 +119,17 @@ async fn a_worker_takes_and_gives_on_places_of_executions_and_finds_any_queue() 
         ask(&schedule, envelope("event", &shipped)).await;
         ask(&schedule, envelope("event", &shipped)).await;
     }
-    // The first one's turn, its label, its second turn; then its place is the second one's.
+    // A turn of one of them, its label, its second turn; then its place is the other one's.
     let service = deployment.service().await;
-    let two = ExecutionId::parse("two").unwrap();
-    let has_ended = async || service.execution(&two).await.unwrap().unwrap().execution.closed().is_some();
+    let has_ended = async || {
+        for id in ["one", "two"] {
+            let id = ExecutionId::parse(id).unwrap();
+            if service.execution(&id).await.unwrap().unwrap().execution.closed().is_none() {
+                return false;
+            }
+        }
+        true
+    };
     for _ in 0..DELIVERIES {
         if !has_ended().await {
             deliver().await;

@@ -27,7 +27,13 @@ const ROLES: [(&str, &[&str]); 6] = [
 const ALL: &[Action] =
     &[Action::Get, Action::BatchGet, Action::Query, Action::Put, Action::Update, Action::Delete];
 /// What functions never do, though the store can: the function, the kinds of records, the actions.
-const NEVER: [(&str, &[&str], &[Action]); 10] = [
+const NEVER: [(&str, &[&str], &[Action]); 15] = [
+    // Only the tick keeps the idempotency key of a task that waits for months.
+    ("schedule", &["key"], &[Action::Update]),
+    ("claim", &["key"], &[Action::Update]),
+    ("complete", &["key"], &[Action::Update]),
+    ("gateway", &["key"], &[Action::Update]),
+    ("worker", &["key"], &[Action::Update]),
     // It starts work. Crons, operations on many and ticks are the tick's and the gateway's.
     ("schedule", &["cron", "op", "tick"], ALL),
     // It creates nothing, stores no payload, and reads no journal.

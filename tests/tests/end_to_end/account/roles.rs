@@ -21,7 +21,7 @@ const DECIDED_AND_GATE: &[&str] = &["task", "exec", "queue", "key", "gate"];
 const DECIDED_GATE_AND_BLOB: &[&str] = &["task", "exec", "queue", "key", "gate", "blob"];
 /// What waits at a limit is deleted when it has its place. The time to live deletes everything else.
 const DELETED: (&str, &[&str]) = ("dynamodb:DeleteItem", &["gate"]);
-const CHANGED: &[&str] = &["task", "exec", "join", "key", "blob"];
+const CHANGED: &[&str] = &["task", "exec", "join", "blob"];
 /// The secret of callbacks. A worker may read it only with `Callbacks=on`.
 const CALLBACKS: &str = "callbacks";
 /// A secret of somebody else in the account.
@@ -42,7 +42,6 @@ pub(super) const ROLES: [Role; 6] = [
             ("sqs:SendMessage", SENT),
             ("sqs:ReceiveMessage", &["ingress"]),
             ("sqs:DeleteMessage", &["work-orders", "work-emails", "ingress"]),
-            ("sqs:ChangeMessageVisibility", ALL_WORK),
             ("sqs:GetQueueAttributes", &["work-orders", "work-emails", "ingress"]),
             ("sqs:ListQueues", &["*"]),
             ("logs:CreateLogStream", &["log:schedule"]),
@@ -91,7 +90,7 @@ pub(super) const ROLES: [Role; 6] = [
             ("dynamodb:GetItem", &["task", "exec", "queue", "key", "cron", "op", "gate", "tick", "blob"]),
             ("dynamodb:BatchGetItem", LISTED),
             ("dynamodb:PutItem", &["task", "exec", "queue", "key", "cron", "op", "gate", "tick", "blob"]),
-            ("dynamodb:UpdateItem", CHANGED),
+            ("dynamodb:UpdateItem", &["task", "exec", "join", "key", "blob"]),
             DELETED,
             (
                 "dynamodb:Query",
@@ -161,7 +160,6 @@ pub(super) const ROLES: [Role; 6] = [
             ("sqs:DeleteMessage", &["work-orders"]),
             ("sqs:ChangeMessageVisibility", &["work-orders"]),
             ("sqs:GetQueueAttributes", ALL_WORK),
-            ("sqs:ListQueues", &["*"]),
             ("logs:CreateLogStream", &["log:worker-orders"]),
             ("logs:PutLogEvents", &["log:worker-orders"]),
         ],
