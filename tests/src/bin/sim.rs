@@ -1,7 +1,7 @@
 //! The simulation as a command: many seeds, or one of them step by step.
 //!
 //! ```text
-//! sim --seeds N            tries seeds 1 to N and stops at the first that fails
+//! sim --seeds N            tries seeds 1 to N and stops at the first that fails; else prints a digest of all histories
 //! sim --seeds N --flows    tries those of them that run the example workflows
 //! sim --seed S             replays one, a line a step
 //! sim ... --bug NAME       with a deliberate bug
@@ -15,13 +15,14 @@
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use tickover_tests::sim::bugs::Bug;
 use tickover_tests::sim::pairs::Pairs;
 use tickover_tests::sim::plan::Plan;
-use tickover_tests::sim::search::{first_failure_among, first_failure_seen, replay};
+use tickover_tests::sim::search::{first_failure_seen, replay};
 use tickover_tests::sim::violation::Violation;
 use tickover_tests::sim::{Run, checks, run, run_plan, trace};
 
@@ -110,10 +111,15 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
 fn search(first: u64, count: u64, bug: Option<Bug>, flows: bool) -> ExitCode {
     let began = Instant::now();
     let last = first + count.saturating_sub(1);
-    let failure = first_failure_among(first, last, bug, |plan| !flows || plan.runs_flows());
+    // The seeds end in no order, so their digests are added.
+    let digest = AtomicU64::new(0);
+    let add = |run: &Run| {
+        digest.fetch_add(trace::digest(run), Ordering::Relaxed);
+    };
+    let failure = first_failure_seen(first, last, bug, |plan| !flows || plan.runs_flows(), add);
     let seconds = began.elapsed().as_secs_f64();
     let Some(failure) = failure else {
-        println!("{count} seeds, nothing found, {seconds:.1} s");
+        println!("{count} seeds, nothing found, {seconds:.1} s, digest {:016x}", digest.into_inner());
         return ExitCode::SUCCESS;
     };
     println!("{failure}");

@@ -8,6 +8,7 @@ mod calls;
 mod executions;
 mod perform;
 mod side;
+mod stored;
 mod stores;
 mod writes;
 
