@@ -41,9 +41,6 @@ pub(super) fn check() -> Result<()> {
     let [(_, core), (_, worker), (_, queue)] = all()?;
     template::loops(CORE, &core)?;
     template::loops(WORKER, &worker)?;
-    let roles = ["ScheduleRole", "ClaimRole", "CompleteRole", "GatewayRole"];
-    template::reports(CORE, &core, &roles, "${System}-work-*")?;
-    template::reports(WORKER, &worker, &["WorkerRole"], "${System}-work-${Queue}")?;
     is_made(&core, WORKER, &worker)?;
     is_made(&core, QUEUE, &queue)?;
     is_imported(&core, &worker)

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 const FUNCTION: &str = "Type: AWS::Lambda::Function";
 const ALLOWED: &str = "RecursiveLoop: Allow";
@@ -31,26 +31,6 @@ pub(super) fn loops(file: &str, template: &str) -> Result<()> {
         ensure!(reason.trim().starts_with('#'), "{file}: {name} doesn't say why `{ALLOWED}`");
     }
     ensure!(template.contains(DROPPED), "{file} has no alarm on `{DROPPED}`");
-    Ok(())
-}
-
-/// A report that ends an attempt deletes the attempt's message or makes it visible again. So the role of each function
-/// that receives reports, and the worker's, which reports itself, must have the permission for both on the messages of
-/// these queues.
-pub(super) fn reports(file: &str, template: &str, reporting: &[&str], queues: &str) -> Result<()> {
-    let roles = blocks(template, "Resources");
-    for name in reporting {
-        let role = roles.iter().find(|block| title(block) == *name);
-        let role = role.with_context(|| format!("{file} has no {name}"))?;
-        let statements = role.split("- Effect: Allow");
-        let mut of_work = statements.filter(|statement| statement.contains(queues));
-        let may = of_work.any(|statement| {
-            ["sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
-                .iter()
-                .all(|action| statement.contains(action))
-        });
-        ensure!(may, "{file}: {name} may not delete the messages of work or change their visibility");
-    }
     Ok(())
 }
 
@@ -122,7 +102,6 @@ pub(super) fn title(block: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lint::{self, parts};
 
     const TEMPLATE: &str = "Description: x\n\nParameters:\n  Kind:\n    Type: String\n    Default: \"off\"\n    \
         AllowedValues: [\"off\", carry]\n  Size:\n    Default: 3\n\nResources:\n  # Of queues.\n  Queue:\n    \
@@ -142,16 +121,6 @@ mod tests {
         ] {
             loops(&TEMPLATE.replace(from, to)).unwrap_err();
         }
-    }
-
-    #[test]
-    fn each_role_for_reports_may_delete_their_messages() {
-        let template = lint::read(parts::CORE).unwrap();
-        let reports = |text: &str| reports(parts::CORE, text, &["ScheduleRole"], "${System}-work-*");
-        reports(&template).unwrap();
-        let (before, role) = template.split_once("  ScheduleRole:").unwrap();
-        let without = role.replacen("sqs:DeleteMessage, sqs:ChangeMessageVisibility", "sqs:SendMessage", 1);
-        reports(&format!("{before}  ScheduleRole:{without}")).unwrap_err();
     }
 
     #[test]
