@@ -13,7 +13,7 @@ use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
 
 /// Largest archive of a function. Lambda fetches it at each cold start.
-const ZIP_BYTES_MAX: u64 = 17 * 256 * 1024;
+const ZIP_BYTES_MAX: u64 = 35 * 128 * 1024;
 /// Largest archive of the gateway, which has all calls of the API.
 const GATEWAY_ZIP_BYTES_MAX: u64 = 19 * 256 * 1024;
 

@@ -161,11 +161,13 @@ impl Feature {
         )
     }
 
-    /// Whether the simulation never lets these two meet: its operator retries only tasks that clients have scheduled,
-    /// from queues that aren't paused, and calls only executions that clients have started (an operation on many finds others); and a child starts at once,
-    /// and has no children.
+    /// Whether the simulation never lets these two meet: its operator retries only tasks that clients have scheduled, and
+    /// calls only executions that clients have started (an operation on many finds others); and a child starts at once, and
+    /// has no children.
     pub const fn never_meets(self, other: Self) -> bool {
         match (self, other) {
+            // It doesn't retry from a paused queue, but somebody may pause that at the same time.
+            (Self::OperatorRetry, Self::QueuePause) | (Self::QueuePause, Self::OperatorRetry) => false,
             (Self::OperatorRetry, other) | (other, Self::OperatorRetry) => !other.is_of_tasks(),
             (Self::IsChild, other) | (other, Self::IsChild) => matches!(
                 other,
