@@ -1,5 +1,5 @@
 //! What functions do seldom, as they are deployed. It needs permissions all the same: the judge refuses what a role of the
-//! template may not do, and `cargo xtask test` fails for a permission that no test needs.
+//! template may not do, and `cargo xtask test` lists the permissions that no test needs.
 
 use std::sync::Arc;
 use std::time::Duration;
