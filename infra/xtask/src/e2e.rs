@@ -3,7 +3,8 @@
 //!
 //! By default it does so in a new emulator, with the exact commands of `localstack/README.md`, and then also with those of
 //! the guides for AWS that the emulator can take. Then it rehearses what it does in an account. With `--localstack` it uses a
-//! `LocalStack` that runs, for the first part. With `--account`, it does so in an AWS account: that is the acceptance before a release.
+//! `LocalStack` that runs, for the first part. With `--account`, it does so in an AWS account: that is the acceptance before
+//! a release.
 
 mod account;
 mod bound;

@@ -110,7 +110,7 @@ impl Service {
                     }
                     next = left.next();
                 }
-                // There is a place of its. Mostly an attempt runs, and this claim was led here by an old message.
+                // It has a place already. Mostly an attempt runs, and this claim was led here by an old message.
                 Taken::Shared => {
                     let Some(stored) = self.load(&task.id).await? else {
                         self.give_up_places(&task.id, None, places).await;

@@ -194,8 +194,8 @@ impl Records {
     }
 }
 
-/// Whether nobody begins any more with a place that was taken for this version of a task or an earlier one, and no attempt has it.
-/// A claim that is still under way is refused, or takes its place again.
+/// Whether a place is nobody's: no attempt has it, and none begins with it any more. `is_before` says that it was taken for an
+/// earlier version of the task. A claim that is still under way is refused, or takes its place again.
 fn is_over(task: &Task, is_before: bool, is_late: bool) -> bool {
     match &task.state {
         State::Ended(_) => true,
