@@ -16,6 +16,7 @@ mod operations;
 mod queues;
 mod read;
 mod report;
+mod route;
 mod schedule;
 
 pub use self::limit::{limit, release_place, reset_rate, set_limit, unset_limit};
@@ -29,6 +30,7 @@ pub use operations::{operation, operations, start_operation, stop_operation};
 pub use queues::{pause, queue, queues, resume};
 pub use read::{describe, list};
 pub use report::{complete, complete_batch, fail, heartbeat, release};
+pub use route::answer;
 pub use schedule::{schedule, schedule_batch};
 
 use tickover_core::error::Reject;

@@ -1,21 +1,18 @@
 //! Between HTTP and the calls: reads bodies, and writes answers and problems.
 
 use axum::body::{Body, HttpBody as _};
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
-use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
 use tickover_core::error::Reject;
 use tickover_core::trace::TraceContext;
+use tickover_wire::Route;
 
 use crate::answer::Answer;
-use crate::audit::Said;
-use crate::body::{self, BODY_BYTES_MAX};
-use crate::calls::Call;
+use crate::body::BODY_BYTES_MAX;
 use crate::name::excerpt;
 use crate::problem::Problem;
 
@@ -26,42 +23,37 @@ const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 const TRACEPARENT: &str = "traceparent";
 const XRAY_TRACE: &str = "x-amzn-trace-id";
 
-/// A request's body: at most [`BODY_BYTES_MAX`], and declared as JSON even if it is empty. A browser sends other media
-/// types for a page of any site without asking the server first (no CORS preflight).
-pub(crate) struct JsonBody(pub(crate) Bytes, Option<TraceContext>);
-
-impl JsonBody {
-    /// The body, with the trace from the request's headers.
-    pub(crate) fn call(&self) -> Call<'_> {
-        Call { body: &self.0, trace: self.1 }
-    }
+/// What a request says beside its route.
+pub(crate) struct Given {
+    /// The names in its path, percent-decoded.
+    pub(crate) names: Vec<String>,
+    /// Its query's names and values, percent-decoded.
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) body: Bytes,
+    /// From its headers.
+    pub(crate) trace: Option<TraceContext>,
 }
 
-impl<S: Send + Sync> FromRequest<S> for JsonBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        let (parts, body) = request.into_parts();
-        // After the body: a caller that is still sending gets this answer only if the server reads to the end.
-        let body = read(body).await?;
-        check_media_type(&parts.headers)?;
-        Ok(Self(body, trace_of(&parts.headers)))
-    }
-}
-
-/// No body, or one without fields, for a call that has no parameters in its body.
-pub(crate) struct NoBody;
-
-impl<S: Send + Sync> FromRequest<S> for NoBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        if request.body().is_end_stream() {
-            return Ok(Self);
+impl Given {
+    /// Reads a request. Its body has at most [`BODY_BYTES_MAX`] and is declared as JSON even if it is empty: a browser sends
+    /// other media types for a page of any site without asking the server first (no CORS preflight). A call that only
+    /// reads has none, and one that deletes needs none.
+    pub(crate) async fn read(route: Route, request: Request) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Ok(names) = RawPathParams::from_request_parts(&mut parts, &()).await else {
+            return Err(Reject::field("path", "expected names in percent-encoded UTF-8").into());
+        };
+        let names = names.iter().map(|(_, name)| name.to_owned()).collect();
+        let Ok(Query(query)) = Query::from_request_parts(&mut parts, &()).await else {
+            return Err(Reject::field("query", "expected names and values in percent-encoded UTF-8").into());
+        };
+        let has_body = route.changes() && !(route.method() == "DELETE" && body.is_end_stream());
+        let body = if has_body { self::read(body).await? } else { Bytes::new() };
+        if has_body {
+            // After the body: a caller that is still sending gets this answer only if the server reads to the end.
+            check_media_type(&parts.headers)?;
         }
-        let body = JsonBody::from_request(request, state).await?;
-        body::read_nothing(&body.0)?;
-        Ok(Self)
+        Ok(Self { names, query, body, trace: trace_of(&parts.headers) })
     }
 }
 
@@ -120,54 +112,6 @@ fn is_json(media_type: &HeaderValue) -> bool {
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
-/// The one name in a path, percent-decoded.
-pub(crate) struct Name(pub(crate) String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Name {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let found: Result<Path<String>, PathRejection> = Path::from_request_parts(parts, state).await;
-        match found {
-            Ok(Path(name)) => Ok(Self(name)),
-            Err(_) => Err(Reject::field("path", "expected a name in percent-encoded UTF-8").into()),
-        }
-    }
-}
-
-/// The two names in a path, percent-decoded: the owner's first.
-pub(crate) struct Names(pub(crate) String, pub(crate) String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Names {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let found: Result<Path<(String, String)>, PathRejection> =
-            Path::from_request_parts(parts, state).await;
-        match found {
-            Ok(Path((whose, which))) => Ok(Self(whose, which)),
-            Err(_) => Err(Reject::field("path", "expected names in percent-encoded UTF-8").into()),
-        }
-    }
-}
-
-/// A query's names and values, percent-decoded.
-pub(crate) struct QueryPairs(pub(crate) Vec<(String, String)>);
-
-impl<S: Send + Sync> FromRequestParts<S> for QueryPairs {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let found: Result<Query<_>, QueryRejection> = Query::from_request_parts(parts, state).await;
-        match found {
-            Ok(Query(pairs)) => Ok(Self(pairs)),
-            Err(_) => {
-                Err(Reject::field("query", "expected names and values in percent-encoded UTF-8").into())
-            }
-        }
-    }
-}
-
 fn response(status: u16, media_type: &'static str, body: String) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, [(CONTENT_TYPE, HeaderValue::from_static(media_type))], body).into_response()
@@ -175,12 +119,7 @@ fn response(status: u16, media_type: &'static str, body: String) -> Response {
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
-        let mut response =
-            response(self.status, "application/json", String::from(Box::<str>::from(self.body)));
-        if let Some(id) = self.id {
-            response.extensions_mut().insert(Said::Id(id));
-        }
-        response
+        response(self.status, "application/json", String::from(Box::<str>::from(self.body)))
     }
 }
 
@@ -189,7 +128,6 @@ impl IntoResponse for Problem {
         // Strings and numbers only: it always serialises.
         let body = serde_json::to_string(self.answer()).unwrap_or_default();
         let mut response = response(self.status(), "application/problem+json", body);
-        response.extensions_mut().insert(Said::Code(self.code()));
         if let Some(secs) = self.answer().retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
         }

@@ -7,7 +7,7 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{MatchedPath, RawPathParams, Request};
 use axum::http::{Method, StatusCode};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use tickover_core::by::Caller;
 use tickover_service::telemetry::field;
 use tickover_service::to_end::to_end;
@@ -21,7 +21,7 @@ pub(crate) fn layered(router: Router) -> Router {
     router
         .fallback(async || Problem::no_route())
         .method_not_allowed_fallback(async || Problem::wrong_method())
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(CatchPanicLayer::custom(|payload| panicked(payload).into_response()))
         .layer(middleware::from_fn(log))
         .layer(middleware::from_fn(until_the_end))
 }

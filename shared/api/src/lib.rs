@@ -21,6 +21,7 @@ mod name;
 mod openapi;
 mod problem;
 mod request;
+#[cfg(feature = "http")]
 mod routes;
 
 pub use answer::Answer;
@@ -28,6 +29,6 @@ pub use body::{BODY_BYTES_MAX, check};
 #[cfg(feature = "schema")]
 pub use openapi::document;
 pub use problem::Problem;
-pub use routes::OPERATORS_ROUTES;
+pub use tickover_wire::OPERATORS_ROUTES;
 #[cfg(feature = "http")]
 pub use routes::router;

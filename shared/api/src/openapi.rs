@@ -1,4 +1,4 @@
-//! Generates the `OpenAPI` document from the routes. Only tests and the example `openapi` need it: the server sends a
+//! Generates the `OpenAPI` document from the table of calls. Only tests and the example `openapi` need it: the server sends a
 //! file.
 
 use std::collections::BTreeMap;
@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 use tickover_core::id::Owner;
 use tickover_wire::answer::Problem;
 use tickover_wire::request::{ExecutionStatuses, TaskStatuses};
-use tickover_wire::{Cursor, FailureCode, Instant, Label, PageLimit, RunNumber, Wait};
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder};
-use utoipa::{IntoResponses, OpenApi};
-
-use crate::routes;
+use tickover_wire::{Cursor, Documented, FailureCode, Instant, Label, PageLimit, Route, RunNumber, Wait};
+use utoipa::OpenApi;
+use utoipa::openapi::{ContentBuilder, HttpMethod, Ref, RefOr, Response, ResponseBuilder};
 
 mod alternatives;
 mod nullability;
@@ -50,32 +48,27 @@ mod nullability;
 )]
 struct Base;
 
-/// The document without its routes.
-pub(crate) fn base() -> utoipa::openapi::OpenApi {
-    Base::openapi()
-}
-
 /// The document's text. `openapi.json` must be equal to it.
 pub fn document() -> String {
     // Maps with string keys only: it always serialises.
-    let mut document = routes::documented().into_openapi();
+    let mut document = Base::openapi();
+    for route in Route::ALL {
+        let Documented { mut operation, schemas } = route.documented();
+        operation.responses.responses.extend(problems(*route));
+        let method = match route.method() {
+            "GET" => HttpMethod::Get,
+            "PUT" => HttpMethod::Put,
+            "DELETE" => HttpMethod::Delete,
+            _ => HttpMethod::Post,
+        };
+        document.paths.add_path_operation(route.path(), vec![method], operation);
+        document.components.get_or_insert_default().schemas.extend(schemas);
+    }
     nullability::never_null(&mut document);
-    bodies_are_declared(&mut document);
     alternatives::may_overlap(&mut document);
     let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
-}
-
-/// A call whose fields are all optional has a body as well: without the header that declares one as JSON, it is refused.
-fn bodies_are_declared(document: &mut utoipa::openapi::OpenApi) {
-    for path in document.paths.paths.values_mut() {
-        for operation in [&mut path.post, &mut path.put].into_iter().flatten() {
-            if let Some(RefOr::T(body)) = &mut operation.request_body {
-                body.required = Some(Required::True);
-            }
-        }
-    }
 }
 
 const INVALID: (u16, &str) = (400, "`invalid_request`: `field` says what is wrong.");
@@ -98,42 +91,28 @@ const BROKEN: (u16, &str) = (500, "`internal` or `corrupt_record`.");
 const UNAVAILABLE: (u16, &str) =
     (503, "`unavailable` or `contended`: repeating it after `Retry-After` seconds is safe.");
 
-fn problems(known: &[(u16, &str)]) -> BTreeMap<String, RefOr<Response>> {
+const NOT_KEPT: (u16, &str) = (501, "`not_kept`: this deployment has no list of all executions.");
+
+/// The errors of a call that changes something, and so has a body.
+const OF_CHANGES: &[(u16, &str)] =
+    &[INVALID, FORBIDDEN, ABSENT, SLOW, CONFLICT, LIMIT, MEDIA_TYPE, THROTTLED, BROKEN, UNAVAILABLE];
+/// The errors of a call that only reads.
+const OF_READS: &[(u16, &str)] = &[INVALID, FORBIDDEN, ABSENT, THROTTLED, BROKEN, UNAVAILABLE];
+
+/// The errors of a call.
+fn problems(route: Route) -> BTreeMap<String, RefOr<Response>> {
+    let known = match route {
+        Route::Health | Route::Document => &[],
+        _ if route.changes() => OF_CHANGES,
+        _ => OF_READS,
+    };
+    let more = (route == Route::Workflows).then_some(NOT_KEPT);
     let schema = RefOr::<utoipa::openapi::Schema>::Ref(Ref::from_schema_name("Problem"));
     let problem = |description: &str| {
         let content = ContentBuilder::new().schema(Some(schema.clone())).build();
         ResponseBuilder::new().description(description).content("application/problem+json", content).build()
     };
-    known.iter().map(|(status, text)| (status.to_string(), problem(text).into())).collect()
-}
-
-/// The errors of a call that has a body.
-pub(crate) struct CallProblems;
-
-impl IntoResponses for CallProblems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems(&[
-            INVALID,
-            FORBIDDEN,
-            ABSENT,
-            SLOW,
-            CONFLICT,
-            LIMIT,
-            MEDIA_TYPE,
-            THROTTLED,
-            BROKEN,
-            UNAVAILABLE,
-        ])
-    }
-}
-
-/// The errors of a call that only reads.
-pub(crate) struct ReadProblems;
-
-impl IntoResponses for ReadProblems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems(&[INVALID, FORBIDDEN, ABSENT, THROTTLED, BROKEN, UNAVAILABLE])
-    }
+    known.iter().chain(&more).map(|(status, text)| (status.to_string(), problem(text).into())).collect()
 }
 
 #[cfg(test)]

@@ -25,7 +25,6 @@ mod outcome;
 mod request;
 mod retries;
 #[cfg(any(feature = "direct", feature = "client-local"))]
-mod route;
 mod start;
 mod task;
 

@@ -22,6 +22,7 @@ pub mod request;
 
 mod number;
 mod plain;
+mod route;
 #[cfg(feature = "schema")]
 mod schema;
 mod span;
@@ -34,6 +35,9 @@ mod word;
 pub use number::{
     Attempts, ClaimCount, ConcurrencyLimit, PageLimit, Progress, RateLimit, RunCount, RunNumber,
 };
+#[cfg(feature = "schema")]
+pub use route::Documented;
+pub use route::{OPERATORS_ROUTES, Route};
 pub use span::*;
 pub use text::{CronText, Cursor, FailureCode, IdempotencyKey, Label, Labels, LeaseToken};
 pub use verbatim::Verbatim;

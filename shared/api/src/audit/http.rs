@@ -2,17 +2,16 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 
-use axum::extract::{FromRequestParts as _, RawPathParams, Request};
-use axum::handler::Handler;
-use axum::response::{IntoResponse as _, Response};
+use axum::RequestExt as _;
+use axum::extract::{RawPathParams, Request};
 use futures::FutureExt as _;
-use http::request::Parts;
 use tickover_core::by::By;
 use tickover_service::Service;
+use tickover_wire::Route;
 
-use super::{Identity, about, line};
+use super::{Identity, noted};
+use crate::answer::Answer;
 use crate::problem::Problem;
 
 /// The key of the route by which an HTTP API of API Gateway let a request in, as an extension of the request. Without it,
@@ -20,65 +19,42 @@ use crate::problem::Problem;
 #[derive(Clone, Debug)]
 pub struct RouteKey(pub String);
 
-/// What an answer says for the audit line, as an extension of the response.
-#[derive(Clone, Debug)]
-pub(crate) enum Said {
-    /// What the call is about, if its path doesn't name it.
-    Id(String),
-    /// The code of a problem.
-    Code(&'static str),
-}
-
-/// The handler of an operator's call: it passes on whose call it is, and writes the audit line.
-#[derive(Clone, Copy)]
-pub(crate) struct Audited<H> {
-    pub(crate) route: &'static str,
-    pub(crate) handler: H,
-}
-
-impl<H, T> Handler<T, Service> for Audited<H>
-where
-    H: Handler<T, Service>,
-    T: 'static,
-{
-    type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-    fn call(self, request: Request, service: Service) -> Self::Future {
-        let Self { route, handler } = self;
-        Box::pin(async move {
-            let (mut parts, body) = request.into_parts();
-            let identity = parts.extensions.get::<Identity>().cloned();
-            let names = RawPathParams::from_request_parts(&mut parts, &()).await;
-            let about = names.ok().and_then(|names| about(&names));
-            let response = if is_foreign(&parts, route) {
-                Problem::foreign_route().into_response()
-            } else {
-                let service = match &identity {
-                    Some(identity) => service.called_by(By::caller(identity.caller.clone())),
-                    None => service,
-                };
-                let call = handler.call(Request::from_parts(parts, body), service);
-                AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(panicked)
-            };
-            let (id, code) = match response.extensions().get() {
-                Some(Said::Id(id)) => (Some(id.as_str()), None),
-                Some(Said::Code(code)) => (None, Some(*code)),
-                None => (None, None),
-            };
-            line(identity.as_ref(), route, about.as_deref().or(id), response.status().as_u16(), code);
-            response
-        })
-    }
+/// Makes an operator's call: it passes on whose call it is, and writes the audit line.
+pub(crate) async fn operate(
+    route: Route,
+    service: Service,
+    mut request: Request,
+    call: impl AsyncFnOnce(Service, Request) -> Result<Answer, Problem>,
+) -> Result<Answer, Problem> {
+    let identity = request.extensions().get::<Identity>().cloned();
+    let names: Vec<String> = match request.extract_parts::<RawPathParams>().await {
+        Ok(names) => names.iter().map(|(_, name)| name.to_owned()).collect(),
+        Err(_) => vec![],
+    };
+    let service = match &identity {
+        Some(identity) => service.called_by(By::caller(identity.caller.clone())),
+        None => service,
+    };
+    let answered = async {
+        if is_foreign(&request, route) {
+            return Err(Problem::foreign_route());
+        }
+        AssertUnwindSafe(call(service, request))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|payload| Err(panicked(payload)))
+    };
+    noted(identity, route, &names, answered).await
 }
 
 /// Whether an operator's call came by another route than its own: that route may need less of the caller.
-fn is_foreign(parts: &Parts, route: &str) -> bool {
-    parts.extensions.get::<RouteKey>().is_some_and(|RouteKey(came_by)| came_by != route)
+fn is_foreign(request: &Request, route: Route) -> bool {
+    request.extensions().get::<RouteKey>().is_some_and(|RouteKey(came_by)| came_by != route.key())
 }
 
 /// The answer after a panic in a handler.
-pub(crate) fn panicked(_payload: Box<dyn Any + Send>) -> Response {
+pub(crate) fn panicked(_payload: Box<dyn Any + Send>) -> Problem {
     // The panic message may contain parts of a payload, so it isn't logged.
     tracing::error!("a handler panicked");
-    Problem::internal().into_response()
+    Problem::internal()
 }

@@ -16,12 +16,13 @@ use serde::de::DeserializeOwned;
 use tickover_core::duration::Millis;
 use tickover_core::id::ExecutionId;
 use tickover_service::transact::Prepared;
+use tickover_wire::Route;
 use tickover_wire::answer::HealthAnswer;
 use tickover_wire::read;
 use tickover_wire::request::StartRequest;
 
 use super::ClientError;
-use super::call::{Call, Route, Transport, body_of};
+use super::call::{Call, Transport, body_of};
 
 /// The calls of the HTTP API, one method each, with the API's own requests and answers ([`wire`](crate::client::wire)).
 /// For tools, and for workers that this crate doesn't run. Programs that start executions or schedule tasks are shorter
@@ -53,7 +54,7 @@ impl Api {
     /// # }
     /// ```
     pub async fn health(&self) -> Result<HealthAnswer, ClientError> {
-        self.ask(Call::read(Route::Health)).await
+        self.ask(Call::of(Route::Health, [])).await
     }
 
     pub(super) async fn prepare(&self, request: &StartRequest) -> Result<Prepared<ExecutionId>, ClientError> {

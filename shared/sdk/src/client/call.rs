@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use serde::Serialize;
 use tickover_core::duration::Millis;
-use tickover_core::id::{CronId, EventName, ExecutionId, OperationId, QueueName, StepName, TaskId, TaskKind};
+use tickover_core::id::ExecutionId;
 use tickover_service::transact::Prepared;
+use tickover_wire::Route;
 use tickover_wire::request::pairs;
 
 use super::ClientError;
@@ -31,6 +32,8 @@ pub(super) trait Transport: Send + Sync {
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) route: Route,
+    /// Those in its path, in order.
+    pub(super) names: Vec<String>,
     /// Names and values.
     pub(super) query: Vec<(String, String)>,
     /// JSON; empty without one.
@@ -41,108 +44,35 @@ pub(super) struct Call {
     /// Whether the call is idempotent.
     #[cfg_attr(not(feature = "client-local"), expect(dead_code, reason = "only networks lose answers"))]
     pub(super) is_repeatable: bool,
-    /// Whether it changes something.
-    #[cfg_attr(not(feature = "direct"), expect(dead_code, reason = "a server sees to it"))]
-    pub(super) changes: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Route {
-    Health,
-
-    Schedule,
-    Task(TaskId),
-    Tasks,
-    CancelTask(TaskId),
-    RetryTask(TaskId),
-
-    Claim(QueueName),
-    Heartbeat(TaskId),
-    Complete(TaskId),
-    Fail(TaskId),
-    Release(TaskId),
-
-    CreateCallback(TaskId),
-    CompleteCallback(String),
-    FailCallback(String),
-    CallbackHeartbeat(String),
-
-    Queues,
-    Queue(QueueName),
-    PauseQueue(QueueName),
-    ResumeQueue(QueueName),
-    Kinds(QueueName),
-    Kind(QueueName, TaskKind),
-    SetKind(QueueName, TaskKind),
-    DeleteKind(QueueName, TaskKind),
-
-    Start,
-    Execution(ExecutionId),
-    Executions,
-    Workflows,
-    Timeline(ExecutionId),
-    Runs(ExecutionId),
-    Export(ExecutionId),
-    Cancel(ExecutionId),
-    Terminate(ExecutionId),
-    Pause(ExecutionId),
-    Resume(ExecutionId),
-    Restart(ExecutionId),
-    Rerun(ExecutionId),
-    RetryStep(ExecutionId, StepName),
-    Events(ExecutionId),
-    SendEvent(ExecutionId, EventName),
-    ClearEvents(ExecutionId, EventName),
-
-    CreateCron,
-    ReplaceCron(CronId),
-    Cron(CronId),
-    Crons,
-    PauseCron(CronId),
-    ResumeCron(CronId),
-    TriggerCron(CronId),
-    DeleteCron(CronId),
-
-    /// Of the key in this form: see [`tickover_core::id::FlowKey::to_path`].
-    Limit(String),
-    SetLimit(String),
-    UnsetLimit(String),
-    ResetRate(String),
-    /// Of the holder with this text: see [`tickover_core::id::Owner`].
-    ReleasePlace(String, String),
-
-    StartOperation,
-    Operation(OperationId),
-    Operations,
-    StopOperation(OperationId),
 }
 
 impl Call {
-    /// A call that changes nothing.
-    pub(super) const fn read(route: Route) -> Self {
+    /// A call that needs only its path.
+    pub(super) fn of<const N: usize>(route: Route, names: [&str; N]) -> Self {
+        // A body is declared as JSON, also if it has no fields.
+        let body = if ["POST", "PUT"].contains(&route.method()) { "{}" } else { "" };
         Self {
             route,
+            names: names.map(str::to_owned).into(),
             query: vec![],
-            body: String::new(),
+            body: body.to_owned(),
             wait: Millis::ZERO,
-            is_repeatable: true,
-            changes: false,
+            is_repeatable: !route.changes(),
         }
     }
 
     /// The same, with a query.
-    pub(super) fn find(route: Route, query: &impl Serialize) -> Self {
-        Self { query: pairs(query), ..Self::read(route) }
-    }
-
-    /// A call that changes something and needs only its path.
-    pub(super) fn change(route: Route) -> Self {
-        Self { body: "{}".to_owned(), is_repeatable: false, changes: true, ..Self::read(route) }
+    pub(super) fn find<const N: usize>(route: Route, names: [&str; N], query: &impl Serialize) -> Self {
+        Self { query: pairs(query), ..Self::of(route, names) }
     }
 
     /// The same, with a body.
-    pub(super) fn with(route: Route, body: &impl Serialize) -> Result<Self, ClientError> {
-        Ok(Self { body: body_of(body)?, ..Self::change(route) })
+    pub(super) fn with<const N: usize>(
+        route: Route,
+        names: [&str; N],
+        body: &impl Serialize,
+    ) -> Result<Self, ClientError> {
+        Ok(Self { body: body_of(body)?, ..Self::of(route, names) })
     }
 
     /// The same, idempotent or not.

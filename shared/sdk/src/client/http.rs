@@ -209,9 +209,9 @@ impl Http {
     }
 
     async fn send_once(&self, call: &Call) -> Result<Vec<u8>, ClientError> {
-        let (method, path) = call.route.address();
-        let method = Method::try_from(method).map_err(|problem| ClientError::invalid("method", problem))?;
-        let mut url = self.address(&path);
+        let method = Method::try_from(call.route.method())
+            .map_err(|problem| ClientError::invalid("method", problem))?;
+        let mut url = self.address(&call.route.segments(&call.names));
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);
         }

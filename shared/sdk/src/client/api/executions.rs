@@ -3,6 +3,7 @@
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::id::{EventName, ExecutionId, StepName};
+use tickover_wire::Route;
 use tickover_wire::Word;
 use tickover_wire::answer::{
     ClearEventsAnswer, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
@@ -15,7 +16,7 @@ use tickover_wire::request::{
 
 use super::Api;
 use crate::client::ClientError;
-use crate::client::call::{Call, Route};
+use crate::client::call::Call;
 
 impl Api {
     /// Starts an execution. A request with an id may be repeated, unless it refuses duplicates.
@@ -35,36 +36,37 @@ impl Api {
         // A start that refuses duplicates would be refused because of its own first try.
         let refuses = request.policy == Some(Word(StartPolicy::Reject));
         let is_repeatable = request.id.is_some() && !refuses;
-        self.ask(Call::with(Route::Start, request)?.repeatable(is_repeatable)).await
+        self.ask(Call::with(Route::Start, [], request)?.repeatable(is_repeatable)).await
     }
 
     /// An execution with its payloads and its open waits. The answer comes at its end, or after this wait of at most 20
     /// s.
     pub async fn execution(&self, id: &ExecutionId, wait: Millis) -> Result<ExecutionAnswer, ClientError> {
         let query = WaitQuery { wait: (!wait.is_zero()).then(|| wait.into()) };
-        self.ask(Call::find(Route::Execution(id.clone()), &query).wait(wait)).await
+        self.ask(Call::find(Route::DescribeExecution, [id.as_str()], &query).wait(wait)).await
     }
 
     /// A page of executions.
     pub async fn executions(&self, query: &ExecutionsQuery) -> Result<ExecutionsAnswer, ClientError> {
-        self.ask(Call::find(Route::Executions, query)).await
+        self.ask(Call::find(Route::ListExecutions, [], query)).await
     }
 
     /// All workflows, with the number of executions of each status. A deployment on AWS with
     /// `TICKOVER_LISTS=all` counts its latest 1,000 executions; without that it answers with the problem `not_kept`.
     pub async fn workflows(&self) -> Result<WorkflowsAnswer, ClientError> {
-        self.ask(Call::read(Route::Workflows)).await
+        self.ask(Call::of(Route::Workflows, [])).await
     }
 
     /// What happened to an execution: in this run, or without a number in the current one.
     pub async fn timeline(&self, id: &ExecutionId, run: Option<u32>) -> Result<TimelineAnswer, ClientError> {
-        self.ask(Call::find(Route::Timeline(id.clone()), &TimelineQuery { run: run.map(Into::into) })).await
+        self.ask(Call::find(Route::Timeline, [id.as_str()], &TimelineQuery { run: run.map(Into::into) }))
+            .await
     }
 
     /// A page of the earlier runs of an execution, latest first. They are kept for as long as the execution would have
     /// been kept if it had ended then.
     pub async fn runs(&self, id: &ExecutionId, query: &PageQuery) -> Result<RunsAnswer, ClientError> {
-        self.ask(Call::find(Route::Runs(id.clone()), query)).await
+        self.ask(Call::find(Route::Runs, [id.as_str()], query)).await
     }
 
     /// The export of a run of an execution, for [`TestEnv::replay`](crate::test::TestEnv::replay): its record and its
@@ -76,10 +78,10 @@ impl Api {
         payloads: bool,
     ) -> Result<ExportAnswer, ClientError> {
         let mut query = ExportQuery { run: run.map(Into::into), payloads: Some(payloads), cursor: None };
-        let mut whole: ExportAnswer = self.ask(Call::find(Route::Export(id.clone()), &query)).await?;
+        let mut whole: ExportAnswer = self.ask(Call::find(Route::Export, [id.as_str()], &query)).await?;
         while let Some(cursor) = whole.cursor.take() {
             query.cursor = Some(cursor);
-            let part: ExportAnswer = self.ask(Call::find(Route::Export(id.clone()), &query)).await?;
+            let part: ExportAnswer = self.ask(Call::find(Route::Export, [id.as_str()], &query)).await?;
             whole.entries.extend(part.entries);
             whole.cursor = part.cursor;
         }
@@ -88,27 +90,27 @@ impl Api {
 
     /// Asks an execution to end: its code stops at its next step, and its undo steps run.
     pub async fn cancel(&self, id: &ExecutionId) -> Result<ExecutionCancelAnswer, ClientError> {
-        self.ask(Call::change(Route::Cancel(id.clone())).repeatable(true)).await
+        self.ask(Call::of(Route::CancelExecution, [id.as_str()]).repeatable(true)).await
     }
 
     /// Ends an execution at once.
     pub async fn terminate(&self, id: &ExecutionId) -> Result<ExecutionCancelAnswer, ClientError> {
-        self.ask(Call::change(Route::Terminate(id.clone())).repeatable(true)).await
+        self.ask(Call::of(Route::Terminate, [id.as_str()]).repeatable(true)).await
     }
 
     /// Starts no new work of an execution until it is resumed. Deadlines keep running.
     pub async fn pause(&self, id: &ExecutionId) -> Result<ExecutionChangeAnswer, ClientError> {
-        self.ask(Call::change(Route::Pause(id.clone()))).await
+        self.ask(Call::of(Route::PauseExecution, [id.as_str()])).await
     }
 
     /// Continues an execution that is paused or stuck.
     pub async fn resume(&self, id: &ExecutionId) -> Result<ExecutionChangeAnswer, ClientError> {
-        self.ask(Call::change(Route::Resume(id.clone()))).await
+        self.ask(Call::of(Route::ResumeExecution, [id.as_str()])).await
     }
 
     /// Starts a new run of an execution that has ended.
     pub async fn restart(&self, id: &ExecutionId) -> Result<ExecutionAnswer, ClientError> {
-        self.ask(Call::change(Route::Restart(id.clone()))).await
+        self.ask(Call::of(Route::Restart, [id.as_str()])).await
     }
 
     /// The same, but the new run keeps results of the last run.
@@ -117,7 +119,7 @@ impl Api {
         id: &ExecutionId,
         request: &RerunRequest,
     ) -> Result<ExecutionAnswer, ClientError> {
-        self.ask(Call::with(Route::Rerun(id.clone()), request)?).await
+        self.ask(Call::with(Route::Rerun, [id.as_str()], request)?).await
     }
 
     /// Runs a failed step again in the same run.
@@ -126,12 +128,12 @@ impl Api {
         id: &ExecutionId,
         step: &StepName,
     ) -> Result<ExecutionAnswer, ClientError> {
-        self.ask(Call::change(Route::RetryStep(id.clone(), step.clone()))).await
+        self.ask(Call::of(Route::RetryStep, [id.as_str(), step.as_str()])).await
     }
 
     /// A page of the events that wait for an execution, and how many of each name there are.
     pub async fn events(&self, id: &ExecutionId, query: &PageQuery) -> Result<EventsAnswer, ClientError> {
-        self.ask(Call::find(Route::Events(id.clone()), query)).await
+        self.ask(Call::find(Route::Events, [id.as_str()], query)).await
     }
 
     /// Sends an event to an execution. A call with an event id may be repeated.
@@ -142,7 +144,7 @@ impl Api {
         request: &EventRequest,
     ) -> Result<SendEventAnswer, ClientError> {
         // Without an id, a repeated call would add a second event.
-        let call = Call::with(Route::SendEvent(id.clone(), name.clone()), request)?;
+        let call = Call::with(Route::SendEvent, [id.as_str(), name.as_str()], request)?;
         self.ask(call.repeatable(request.event_id.is_some())).await
     }
 
@@ -152,7 +154,6 @@ impl Api {
         id: &ExecutionId,
         name: &EventName,
     ) -> Result<ClearEventsAnswer, ClientError> {
-        self.ask(Call { body: String::new(), ..Call::change(Route::ClearEvents(id.clone(), name.clone())) })
-            .await
+        self.ask(Call::of(Route::ClearEvents, [id.as_str(), name.as_str()])).await
     }
 }

@@ -1,22 +1,23 @@
 //! The defaults of kinds of tasks.
 
 use tickover_core::id::{QueueName, TaskKind};
+use tickover_wire::Route;
 use tickover_wire::answer::{DeletedKindAnswer, KindAnswer, KindsAnswer};
 use tickover_wire::request::KindDefaults;
 
 use super::Api;
 use crate::client::ClientError;
-use crate::client::call::{Call, Route};
+use crate::client::call::Call;
 
 impl Api {
     /// The kinds of a queue that have defaults, by name.
     pub async fn kinds(&self, queue: &QueueName) -> Result<KindsAnswer, ClientError> {
-        self.ask(Call::read(Route::Kinds(queue.clone()))).await
+        self.ask(Call::of(Route::Kinds, [queue.as_str()])).await
     }
 
     /// The defaults of a kind. Without any, the error is `not_found`.
     pub async fn kind(&self, queue: &QueueName, kind: &TaskKind) -> Result<KindAnswer, ClientError> {
-        self.ask(Call::read(Route::Kind(queue.clone(), kind.clone()))).await
+        self.ask(Call::of(Route::Kind, [queue.as_str(), kind.as_str()])).await
     }
 
     /// Sets the defaults of a kind, instead of those that it had. They count for tasks that are scheduled afterwards,
@@ -37,7 +38,8 @@ impl Api {
         kind: &TaskKind,
         defaults: &KindDefaults,
     ) -> Result<KindAnswer, ClientError> {
-        self.ask(Call::with(Route::SetKind(queue.clone(), kind.clone()), defaults)?.repeatable(true)).await
+        self.ask(Call::with(Route::SetKind, [queue.as_str(), kind.as_str()], defaults)?.repeatable(true))
+            .await
     }
 
     /// Removes the defaults of a kind. Tasks that exist are not changed.
@@ -46,6 +48,6 @@ impl Api {
         queue: &QueueName,
         kind: &TaskKind,
     ) -> Result<DeletedKindAnswer, ClientError> {
-        self.ask(Call::change(Route::DeleteKind(queue.clone(), kind.clone())).repeatable(true)).await
+        self.ask(Call::of(Route::DeleteKind, [queue.as_str(), kind.as_str()]).repeatable(true)).await
     }
 }

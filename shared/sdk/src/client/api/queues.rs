@@ -1,11 +1,12 @@
 //! Queues.
 
 use tickover_core::id::QueueName;
+use tickover_wire::Route;
 use tickover_wire::answer::{QueueAnswer, QueuesAnswer};
 
 use super::Api;
 use crate::client::ClientError;
-use crate::client::call::{Call, Route};
+use crate::client::call::Call;
 
 impl Api {
     /// All queues, by name.
@@ -19,12 +20,12 @@ impl Api {
     /// # }
     /// ```
     pub async fn queues(&self) -> Result<QueuesAnswer, ClientError> {
-        self.ask(Call::read(Route::Queues)).await
+        self.ask(Call::of(Route::Queues, [])).await
     }
 
     /// A queue, with the age of its oldest task.
     pub async fn queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
-        self.ask(Call::read(Route::Queue(name.clone()))).await
+        self.ask(Call::of(Route::Queue, [name.as_str()])).await
     }
 
     /// Pauses a queue: its tasks aren't leased to workers until it is resumed. Deadlines keep running.
@@ -38,11 +39,11 @@ impl Api {
     /// # }
     /// ```
     pub async fn pause_queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
-        self.ask(Call::change(Route::PauseQueue(name.clone())).repeatable(true)).await
+        self.ask(Call::of(Route::Pause, [name.as_str()]).repeatable(true)).await
     }
 
     /// Resumes a queue.
     pub async fn resume_queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
-        self.ask(Call::change(Route::ResumeQueue(name.clone())).repeatable(true)).await
+        self.ask(Call::of(Route::Resume, [name.as_str()]).repeatable(true)).await
     }
 }

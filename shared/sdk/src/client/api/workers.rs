@@ -2,12 +2,13 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::id::{QueueName, TaskId};
+use tickover_wire::Route;
 use tickover_wire::answer::{ClaimAnswer, HeartbeatAnswer, TaskAnswer};
 use tickover_wire::request::{ClaimRequest, CompleteRequest, FailRequest, HeartbeatRequest, ReleaseRequest};
 
 use super::Api;
 use crate::client::ClientError;
-use crate::client::call::{Call, Route};
+use crate::client::call::Call;
 
 impl Api {
     /// Claims tasks of a queue: the caller gets a lease for each. The call is sent once, because a claim whose answer
@@ -34,7 +35,7 @@ impl Api {
     pub async fn claim(&self, queue: &QueueName, request: &ClaimRequest) -> Result<ClaimAnswer, ClientError> {
         let [wait, fill] =
             [request.wait, request.fill].map(|wait| wait.map(Millis::from).unwrap_or_default());
-        self.ask(Call::with(Route::Claim(queue.clone()), request)?.wait(wait.saturating_add(fill))).await
+        self.ask(Call::with(Route::Claim, [queue.as_str()], request)?.wait(wait.saturating_add(fill))).await
     }
 
     /// Sends a heartbeat: it extends the lease, restarts the heartbeat timeout unless it is of the worker alone, and its
@@ -55,12 +56,12 @@ impl Api {
         id: &TaskId,
         request: &HeartbeatRequest,
     ) -> Result<HeartbeatAnswer, ClientError> {
-        self.ask(Call::with(Route::Heartbeat(id.clone()), request)?.repeatable(true)).await
+        self.ask(Call::with(Route::Heartbeat, [id.as_str()], request)?.repeatable(true)).await
     }
 
     /// Ends an attempt with its result. Of several reports, the first one counts.
     pub async fn complete(&self, id: &TaskId, request: &CompleteRequest) -> Result<TaskAnswer, ClientError> {
-        self.ask(Call::with(Route::Complete(id.clone()), request)?.repeatable(true)).await
+        self.ask(Call::with(Route::Complete, [id.as_str()], request)?.repeatable(true)).await
     }
 
     /// Ends an attempt with an error. The task's retry policy decides whether another attempt follows.
@@ -76,11 +77,11 @@ impl Api {
     /// # }
     /// ```
     pub async fn fail(&self, id: &TaskId, request: &FailRequest) -> Result<TaskAnswer, ClientError> {
-        self.ask(Call::with(Route::Fail(id.clone()), request)?.repeatable(true)).await
+        self.ask(Call::with(Route::Fail, [id.as_str()], request)?.repeatable(true)).await
     }
 
     /// Releases a task without a result: another worker may claim it at once. The attempt doesn't count.
     pub async fn release(&self, id: &TaskId, request: &ReleaseRequest) -> Result<TaskAnswer, ClientError> {
-        self.ask(Call::with(Route::Release(id.clone()), request)?.repeatable(true)).await
+        self.ask(Call::with(Route::Release, [id.as_str()], request)?.repeatable(true)).await
     }
 }

@@ -4,10 +4,10 @@ use serde_json::json;
 use tickover_core::payload::Json;
 
 use super::*;
-use crate::client::call::Route;
-use crate::client::{Description, EventName, ExecutionError, ExecutionId, Outcome, StepName};
+use crate::client::{Description, EventName, ExecutionError, ExecutionId, Outcome};
 use crate::error::{Cause, Failure};
 use crate::options::Scope;
+use tickover_wire::Route;
 
 fn described(json: &str) -> Description {
     read::answer(json.as_bytes()).unwrap()
@@ -93,13 +93,13 @@ fn a_task_is_sent_with_only_the_fields_that_were_set() {
 
 #[test]
 fn a_path_of_the_endpoint_stays_and_names_are_one_segment() {
-    let (id, step) = (ExecutionId::parse("a").unwrap(), StepName::parse("label[3]").unwrap());
+    let names = ["a".to_owned(), "label[3]".to_owned()];
     for (endpoint, expected) in [
         ("http://127.0.0.1:7070", "http://127.0.0.1:7070/v1/executions/a/steps/label[3]/retry"),
         ("https://example.com/prod/", "https://example.com/prod/v1/executions/a/steps/label[3]/retry"),
     ] {
         let http = Http::new(endpoint).unwrap();
-        let url = http.address(&Route::RetryStep(id.clone(), step.clone()).address().1).to_string();
+        let url = http.address(&Route::RetryStep.segments(&names)).to_string();
         assert_eq!(url.replace("%5B", "[").replace("%5D", "]"), expected);
     }
     assert_eq!(Http::new("file:///tmp").unwrap_err().code(), Some("invalid_request"));
