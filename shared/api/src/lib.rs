@@ -29,6 +29,6 @@ pub use body::{BODY_BYTES_MAX, check};
 #[cfg(feature = "schema")]
 pub use openapi::document;
 pub use problem::Problem;
-pub use tickover_wire::OPERATORS_ROUTES;
 #[cfg(feature = "http")]
 pub use routes::router;
+pub use tickover_wire::OPERATORS_ROUTES;

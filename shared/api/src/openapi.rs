@@ -12,6 +12,7 @@ use utoipa::openapi::{ContentBuilder, HttpMethod, Ref, RefOr, Response, Response
 
 mod alternatives;
 mod nullability;
+mod spellings;
 
 /// The parts of the document that aren't of one route.
 #[derive(OpenApi)]
@@ -64,6 +65,7 @@ pub fn document() -> String {
         document.paths.add_path_operation(route.path(), vec![method], operation);
         document.components.get_or_insert_default().schemas.extend(schemas);
     }
+    spellings::as_numbers(&mut document);
     nullability::never_null(&mut document);
     alternatives::may_overlap(&mut document);
     let mut text = document.to_pretty_json().unwrap_or_default();

@@ -154,7 +154,6 @@ async fn create(args: CreateArgs, client: &Client) -> anyhow::Result<()> {
         jitter: argument::field("jitter", args.jitter.as_deref())?,
         max_runs: argument::number("max_runs", args.max_runs)?,
         paused: args.paused.then_some(true),
-        ..CronRequest::default()
     };
     let made = match &args.id {
         Some(id) if args.replace => client.api().replace_cron(id, &request).await?,

@@ -3,12 +3,15 @@
 
 mod fault;
 mod node;
+mod spelling;
 mod text;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tickover_core::error::Reject;
+
+pub use spelling::{SPELLED, UNITS};
 
 use fault::{Fault, NameKind};
 use node::{Fields, Node};

@@ -10,11 +10,11 @@ mod operation;
 mod query;
 mod report;
 mod retry;
-mod spelling;
 mod task;
 mod timeout;
 
 use serde::{Deserialize, Serialize};
+use tickover_core::error::Reject;
 
 pub use callback::{CallbackFailure, CallbackRequest, CallbackResult};
 pub use cron::CronRequest;
@@ -32,7 +32,6 @@ pub use report::{
     FailRequest, HeartbeatRequest, Nothing, ReleaseRequest,
 };
 pub use retry::{Codes, Delay, Retry, RetryObject, SteepRetries};
-pub use spelling::{Given, contradiction, one_of};
 pub use task::{ScheduleBatchRequest, ScheduleRequest};
 pub use timeout::{OnTimeout, SteepTimeout, SteepTimeoutObject, TimeoutScope};
 
@@ -44,4 +43,9 @@ use crate::Verbatim;
 pub struct Batch {
     /// The entries.
     pub tasks: Vec<Verbatim>,
+}
+
+/// The refusal of a field together with another field of the same meaning.
+pub fn contradiction(field: &str, other: &str) -> Reject {
+    Reject::instead_of(field, format_args!("expected only one of {other} and {field}"), "both")
 }

@@ -17,9 +17,8 @@ use tickover_core::limits::{LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX};
 use crate::request::{Codes, Delay, ScheduleRequest, StartRequest, Statuses, UniqueFor};
 use crate::{
     Attempts, ClaimCount, ConcurrencyLimit, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant,
-    Interval, Label, Labels, Lease, LeaseToken, Length, Milliseconds, OpenEnum, PageLimit, Progress,
-    RateLimit, RatePeriod, RunCount, RunNumber, RunTimeout, Seconds, Span, Timeout, Verbatim, Wait, Window,
-    Word, Words,
+    Interval, Label, Labels, Lease, LeaseToken, Length, OpenEnum, PageLimit, Progress, RateLimit, RatePeriod,
+    RunCount, RunNumber, RunTimeout, Span, Timeout, Verbatim, Wait, Window, Word, Words,
 };
 
 fn of(kind: Type) -> ObjectBuilder {
@@ -171,30 +170,6 @@ impl PartialSchema for Delay {
 impl ToSchema for Delay {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((Duration::name().into_owned(), Duration::schema()));
-    }
-}
-
-impl<S: Span> PartialSchema for Seconds<S> {
-    fn schema() -> RefOr<Schema> {
-        whole(ms(S::LEAST).div_ceil(1_000), ms(S::MOST) / 1_000).into()
-    }
-}
-
-impl<S: Span + ToSchema> ToSchema for Seconds<S> {
-    fn name() -> Cow<'static, str> {
-        format!("{}Seconds", S::name()).into()
-    }
-}
-
-impl<S: Span> PartialSchema for Milliseconds<S> {
-    fn schema() -> RefOr<Schema> {
-        whole(ms(S::LEAST), ms(S::MOST)).into()
-    }
-}
-
-impl<S: Span + ToSchema> ToSchema for Milliseconds<S> {
-    fn name() -> Cow<'static, str> {
-        format!("{}Milliseconds", S::name()).into()
     }
 }
 

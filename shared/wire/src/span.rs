@@ -68,39 +68,6 @@ pub trait Span: Copy + From<Millis> + Into<Millis> {
     const MOST: Millis;
 }
 
-/// A length of time as a whole number of seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seconds<S>(pub S);
-
-/// A length of time as a whole number of milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Milliseconds<S>(pub S);
-
-impl<S: Span> Serialize for Seconds<S> {
-    /// Rounds down to whole seconds.
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        serializer.serialize_u64(self.0.into().as_secs_floor())
-    }
-}
-
-impl<S: Span> Serialize for Milliseconds<S> {
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        serializer.serialize_u64(self.0.into().as_u64())
-    }
-}
-
-impl<'de, S: Span> Deserialize<'de> for Seconds<S> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u64(Count::<S> { unit_ms: 1_000, span: PhantomData }).map(Self)
-    }
-}
-
-impl<'de, S: Span> Deserialize<'de> for Milliseconds<S> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u64(Count::<S> { unit_ms: 1, span: PhantomData }).map(Self)
-    }
-}
-
 /// Defines lengths of time with a range. They are written as text. [`From<Millis>`] doesn't check the range.
 macro_rules! spans {
     ($($(#[$doc:meta])* $name:ident, $least:expr, $most:expr;)*) => {$(
@@ -160,23 +127,6 @@ spans! {
     Length, Millis::ZERO, Millis::MAX;
 }
 
-/// [`Duration`] in whole seconds.
-pub type DurationSeconds = Seconds<Duration>;
-/// [`Duration`] in whole milliseconds.
-pub type DurationMilliseconds = Milliseconds<Duration>;
-/// [`Timeout`] in whole seconds.
-pub type TimeoutSeconds = Seconds<Timeout>;
-/// [`Timeout`] in whole milliseconds.
-pub type TimeoutMilliseconds = Milliseconds<Timeout>;
-/// [`RunTimeout`] in whole seconds.
-pub type RunTimeoutSeconds = Seconds<RunTimeout>;
-/// [`RunTimeout`] in whole milliseconds.
-pub type RunTimeoutMilliseconds = Milliseconds<RunTimeout>;
-/// [`Interval`] in whole seconds.
-pub type IntervalSeconds = Seconds<Interval>;
-/// [`Interval`] in whole milliseconds.
-pub type IntervalMilliseconds = Milliseconds<Interval>;
-
 /// Text in the grammar of durations, or whole milliseconds.
 pub(crate) struct Either<S>(pub(crate) PhantomData<S>);
 
@@ -208,37 +158,6 @@ impl<S: Span> Visitor<'_> for Either<S> {
     fn visit_f64<E: Error>(self, ms: f64) -> Result<S, E> {
         let found = Unexpected::Float(ms);
         Err(if is_huge(ms) { too_long::<S, E>(found) } else { E::invalid_value(found, &self) })
-    }
-}
-
-/// A whole number of a unit.
-struct Count<S> {
-    unit_ms: u64,
-    span: PhantomData<S>,
-}
-
-impl<S: Span> Visitor<'_> for Count<S> {
-    type Value = S;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a whole number, not negative")
-    }
-
-    fn visit_u64<E: Error>(self, count: u64) -> Result<S, E> {
-        within(Millis::new(count.saturating_mul(self.unit_ms)), Unexpected::Unsigned(count))
-    }
-
-    fn visit_i64<E: Error>(self, count: i64) -> Result<S, E> {
-        let unsigned = u64::try_from(count);
-        self.visit_u64(
-            unsigned
-                .map_err(|_| E::invalid_value(Unexpected::Signed(count), &"a whole number, not negative"))?,
-        )
-    }
-
-    fn visit_f64<E: Error>(self, count: f64) -> Result<S, E> {
-        let found = Unexpected::Float(count);
-        Err(if is_huge(count) { too_long::<S, E>(found) } else { E::invalid_value(found, &self) })
     }
 }
 

@@ -13,7 +13,6 @@ use tickover_core::by::CALLER_BYTES_MAX;
 use tickover_core::id::{CAPABILITY_MAX, FLOW_KEY_MAX};
 use tickover_core::limits::*;
 
-const DAY_MS: u64 = 86_400_000;
 const AT: &str = "2026-01-31T12:00:00.250Z";
 
 fn name(length: usize) -> String {
@@ -72,12 +71,12 @@ fn retry() -> Value {
 fn task() -> Value {
     json!({
         "queue": name(QUEUE_NAME_MAX), "kind": name(KIND_MAX), "id": name(ID_MAX), "input": {"b": [1.5, null]},
-        "idempotency_key": "x".repeat(IDEMPOTENCY_KEY_MAX), "delay": "365d", "delay_seconds": 365 * 86_400,
-        "delay_ms": 0, "run_at": AT, "timeout": "1ms", "timeout_seconds": 1, "timeout_ms": 365 * DAY_MS,
-        "timeout_scope": "per_attempt", "schedule_to_start_timeout": "365d", "schedule_to_start_timeout_seconds": 1,
-        "schedule_to_start_timeout_ms": 1, "start_to_close_timeout": "1ms", "start_to_close_timeout_seconds": 1,
-        "start_to_close_timeout_ms": 1, "heartbeat_timeout": "1ms", "heartbeat_timeout_seconds": 1,
-        "heartbeat_timeout_ms": 1, "on_timeout": "terminal", "error_on_timeout": false, "retry": retry(),
+        "idempotency_key": "x".repeat(IDEMPOTENCY_KEY_MAX), "delay": "365d",
+        "run_at": AT, "timeout": "1ms",
+        "timeout_scope": "per_attempt", "schedule_to_start_timeout": "365d",
+        "start_to_close_timeout": "1ms",
+        "heartbeat_timeout": "1ms",
+        "on_timeout": "terminal", "error_on_timeout": false, "retry": retry(),
         "labels": labels(), "maxInactivity": "365d", "maxRuntime": {"timeout": "1ms", "errorOnTimeout": true},
         "deadline": {"timeout": "1s"}, "retries": "exponential(3, 1s, 1m)", "traceparent": "",
     })
@@ -108,10 +107,10 @@ fn requests() {
         Nothing = json!({});
         StartRequest = json!({
             "workflow": name(WORKFLOW_MAX), "id": name(EXECUTION_ID_MAX), "queue": name(QUEUE_NAME_MAX), "input": null,
-            "labels": labels(), "memo": [null], "execution_timeout": "365d", "execution_timeout_seconds": 1,
-            "execution_timeout_ms": 1_000, "run_timeout": "1s", "run_timeout_seconds": 365 * 86_400,
-            "run_timeout_ms": 365 * DAY_MS, "on_failure_timeout": "1s", "on_failure_timeout_seconds": 1,
-            "on_failure_timeout_ms": 1_000, "delay": "0ms", "delay_seconds": 0, "delay_ms": 0,
+            "labels": labels(), "memo": [null], "execution_timeout": "365d",
+            "run_timeout": "1s",
+            "on_failure_timeout": "1s",
+            "delay": "0ms",
             "policy": "reject_duplicate", "traceparent": "x",
         });
         StartRequest = json!({
@@ -127,9 +126,9 @@ fn requests() {
         });
         CronRequest = json!({
             "id": name(EXECUTION_ID_MAX), "cron": "0 9 * * *", "time_zone": "UTC", "every": "365d",
-            "every_seconds": 1, "every_ms": 1_000, "task": {"queue": "q", "id": "{occurrence}"},
+            "task": {"queue": "q", "id": "{occurrence}"},
             "execution": {"workflow": "w"}, "overlap": "terminate_other", "missed": "run_once", "jitter": "365d",
-            "jitter_seconds": 0, "jitter_ms": 0, "max_runs": u32::MAX, "paused": true,
+            "max_runs": u32::MAX, "paused": true,
         });
     }
 }
@@ -195,7 +194,7 @@ fn answers_about_tasks() {
         ClaimAnswer = json!({"tasks": [{
             "id": name(ID_MAX), "idempotency_key": name(ID_MAX), "kind": name(KIND_MAX), "input": null, "attempt": 1,
             "progress": 0.5, "details": {"a": 1.50},
-            "traceparent": "x", "lease": "l", "lease_expires_at": AT, "heartbeat_timeout_ms": 1, "deadline_at": AT, "remaining_ms": 7,
+            "traceparent": "x", "lease": "l", "lease_expires_at": AT, "deadline_at": AT, "remaining_ms": 7,
         }]});
         HeartbeatAnswer =
             json!({"lease_expires_at": AT, "deadline_at": AT, "remaining_ms": u64::MAX, "cancel_requested": true});
@@ -245,7 +244,7 @@ fn answers_about_executions() {
         ClearEventsAnswer = json!({"cleared": 1});
         TimelineAnswer = json!({"id": "e", "run": 1, "entries": [{
             "at": AT, "kind": "step_failed", "name": "s", "run": 1, "attempt": 1, "attempts": 2, "lost": 1,
-            "progress": 0.5, "duration_ms": 1, "until": AT, "execution_timeout": "1h", "deadline_at": AT,
+            "progress": 0.5, "until": AT, "execution_timeout": "1h", "deadline_at": AT,
             "run_timeout": "1h", "run_deadline_at": AT, "worker": "w", "task": "t", "execution": "e",
             "parent_close": "abandon", "event": "n", "event_id": "i", "count": 1, "patches": ["p"], "output": null,
             "output_bytes": 1, "error": error(), "step_error": {"a": 1}, "cause": {"category": "terminated"},

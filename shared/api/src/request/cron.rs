@@ -11,7 +11,7 @@ use tickover_core::id::CronId;
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_service::crons::{CronRequest, CronWork};
-use tickover_wire::request::{self as wire, contradiction, one_of};
+use tickover_wire::request::{self as wire, contradiction};
 use tickover_wire::{CronText, RunCount, Verbatim, Word, read};
 
 use super::execution::start;
@@ -28,12 +28,11 @@ pub(crate) fn cron(
     now: Timestamp,
 ) -> Result<CronRequest, Reject> {
     let (work, template) = work(given.task.as_ref(), given.execution.as_ref(), now)?;
-    let jitter = one_of("jitter", given.jitter, given.jitter_seconds, given.jitter_ms)?;
     let plan = Plan {
         when: when(&given)?,
         overlap: given.overlap.map(|Word(overlap)| overlap).unwrap_or_default(),
         missed: given.missed.map(|Word(missed)| missed).unwrap_or_default(),
-        jitter: jitter.map(|jitter| jitter.span).unwrap_or_default(),
+        jitter: given.jitter.map(Into::into).unwrap_or_default(),
         max_runs: given.max_runs.and_then(|RunCount(runs)| NonZeroU32::new(u32::try_from(runs).ok()?)),
     };
     Ok(CronRequest { id: id(given.id, path)?, work, template, plan, paused: given.paused })
@@ -49,8 +48,7 @@ fn id(given: Option<CronId>, path: Option<&str>) -> Result<Option<CronId>, Rejec
 }
 
 fn when(given: &wire::CronRequest) -> Result<When, Reject> {
-    let every = one_of("every", given.every, given.every_seconds, given.every_ms)?;
-    match (&given.cron, every) {
+    match (&given.cron, given.every) {
         (Some(CronText(cron)), None) => {
             let zone = given.time_zone.as_deref().unwrap_or(TIME_ZONE_DEFAULT);
             Ok(When::Cron(Box::new(CronExpression::parse(cron, zone)?)))
@@ -58,11 +56,11 @@ fn when(given: &wire::CronRequest) -> Result<When, Reject> {
         (None, Some(_)) if given.time_zone.is_some() => {
             Err(Reject::field("time_zone", "expected cron beside it: intervals have no time zone"))
         }
-        (None, Some(every)) => Interval::new(every.span).map(When::Every).map_err(|error| {
+        (None, Some(every)) => Interval::new(every.into()).map(When::Every).map_err(|error| {
             let error: Reject = error.into();
-            error.of_field(every.field)
+            error.of_field("every")
         }),
-        (Some(_), Some(every)) => Err(contradiction(&every.field, "cron")),
+        (Some(_), Some(_)) => Err(contradiction("every", "cron")),
         (None, None) => Err(Reject::field("cron", "required; expected a cron expression, or every instead")),
     }
 }

@@ -8,8 +8,8 @@ use tickover_core::payload::Json;
 use tickover_core::trace::TraceContext;
 use tickover_service::executions::StartRequest;
 use tickover_service::flow::lane;
-use tickover_wire::Word;
-use tickover_wire::request::{self as wire, one_of};
+use tickover_wire::request as wire;
+use tickover_wire::{RunTimeout, Word};
 
 use super::task::flow;
 use super::{payload, trace};
@@ -22,29 +22,19 @@ pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
     let any_queue = given.queue.is_none();
     let flow = Box::new(flow::of_start(&given)?);
     let queue = given.queue.map_or_else(default_queue, Ok)?;
-    let execution = one_of(
-        "execution_timeout",
-        given.execution_timeout,
-        given.execution_timeout_seconds,
-        given.execution_timeout_ms,
-    )?;
-    let run = one_of("run_timeout", given.run_timeout, given.run_timeout_seconds, given.run_timeout_ms)?;
-    let on_failure = one_of(
-        "on_failure_timeout",
-        given.on_failure_timeout,
-        given.on_failure_timeout_seconds,
-        given.on_failure_timeout_ms,
-    )?;
-    let delay = one_of("delay", given.delay, given.delay_seconds, given.delay_ms)?;
+    let span = |given: Option<RunTimeout>| given.map(Millis::from);
     Ok(StartRequest {
         id: given.id,
         input: payload(given.input),
         labels: given.labels.map(|labels| labels.to_json()).transpose()?.flatten(),
         // A memo of `null` is the same as no memo.
         memo: payload(given.memo).filter(|memo| memo.as_str() != "null"),
-        timeouts: ExecutionTimeouts { execution: execution.map(Millis::from), run: run.map(Millis::from) },
-        on_failure: on_failure.map(Millis::from),
-        delay: delay.map(Millis::from).unwrap_or_default(),
+        timeouts: ExecutionTimeouts {
+            execution: span(given.execution_timeout),
+            run: span(given.run_timeout),
+        },
+        on_failure: span(given.on_failure_timeout),
+        delay: given.delay.map(Millis::from).unwrap_or_default(),
         lane: lane(given.priority.map(|word| word.0).unwrap_or_default(), given.fairness_key.as_ref()),
         flow,
         policy: given.policy.map(|Word(policy)| policy).unwrap_or_default(),

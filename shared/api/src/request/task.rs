@@ -12,7 +12,7 @@ use tickover_core::retry::RetryPolicy;
 use tickover_core::task::command::Start;
 use tickover_core::time::Timestamp;
 use tickover_service::tasks::schedule::{Asked, ScheduleRequest};
-use tickover_wire::request::{self as wire, Retry, contradiction, one_of};
+use tickover_wire::request::{self as wire, Retry, contradiction};
 use tickover_wire::{IdempotencyKey, Instant, Labels};
 
 use super::execution::default_queue;
@@ -87,14 +87,13 @@ fn retry(ours: Option<Retry>, steeps: Option<Retry>) -> Result<RetryPolicy, Reje
 }
 
 fn start(given: &wire::ScheduleRequest, now: Timestamp) -> Result<Start, Reject> {
-    let delay = one_of("delay", given.delay, given.delay_seconds, given.delay_ms)?;
-    match (delay, given.run_at) {
-        (Some(delay), Some(_)) => Err(contradiction("run_at", &delay.field)),
+    match (given.delay, given.run_at) {
+        (Some(_), Some(_)) => Err(contradiction("run_at", "delay")),
         (None, Some(Instant(at))) if at > now.plus(SPAN_MAX) => {
             let found = format!("`{}`", at.to_rfc3339());
             Err(Reject::instead_of("run_at", "expected an instant at most a year ahead", found))
         }
         (None, Some(Instant(at))) => Ok(Start::At(at)),
-        (delay, None) => Ok(Start::After(delay.map(|delay| delay.span).unwrap_or_default())),
+        (delay, None) => Ok(Start::After(delay.map(Into::into).unwrap_or_default())),
     }
 }

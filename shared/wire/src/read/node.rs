@@ -10,6 +10,7 @@ use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::value::RawValue;
 
 use super::fault::{Fault, quote};
+use super::spelling::{field_and_unit, only_one_each, spelled};
 use crate::verbatim;
 
 /// Whole numbers up to this one are exact as floats.
@@ -18,11 +19,13 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 #[derive(Clone, Copy)]
 pub(super) struct Node<'de> {
     raw: &'de RawValue,
+    /// The unit of a length of time that is a whole number by the name of its field, in milliseconds.
+    unit: Option<u64>,
 }
 
 impl<'de> Node<'de> {
     pub(super) fn new(raw: &'de RawValue) -> Self {
-        Self { raw }
+        Self { raw, unit: None }
     }
 
     /// An object's names and values. A repeated name is refused.
@@ -42,6 +45,22 @@ impl<'de> Node<'de> {
 
     fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_map(Fields::new(self.fields()?))
+    }
+
+    /// A whole number of a unit, as milliseconds.
+    fn counted<V: Visitor<'de>>(self, unit: u64, visitor: V) -> Result<V::Value, Fault> {
+        let text = self.raw.get();
+        let count: Result<f64, _> = text.parse();
+        match (text.parse::<u64>(), count) {
+            (Ok(count), _) => visitor.visit_u64(count.saturating_mul(unit)),
+            // JSON's numbers have no bounds: this one is refused as a length of time.
+            (Err(_), Ok(count)) if count > EXACT => visitor.visit_f64(count),
+            (Err(_), Ok(count)) if count >= 0.0 && count.fract() == 0.0 => {
+                let count = format!("{count:.0}").parse().unwrap_or(u64::MAX);
+                visitor.visit_u64(u64::saturating_mul(count, unit))
+            }
+            (Err(_), _) => Err(Fault::custom("a whole number, not negative")),
+        }
     }
 
     fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -82,6 +101,9 @@ impl<'de> Deserializer<'de> for Node<'de> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if let Some(unit) = self.unit {
+            return self.counted(unit, visitor);
+        }
         match self.raw.get().as_bytes().first() {
             Some(b'{') => self.object(visitor),
             Some(b'[') => self.list(visitor),
@@ -125,11 +147,11 @@ impl<'de> Deserializer<'de> for Node<'de> {
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
-        _name: &'static str,
-        _fields: &'static [&'static str],
+        name: &'static str,
+        known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        self.object(visitor)
+        Fields::new(self.fields()?).deserialize_struct(name, known, visitor)
     }
 
     forward_to_deserialize_any! {
@@ -143,11 +165,13 @@ pub(super) struct Fields<'de> {
     rest: std::vec::IntoIter<(String, &'de RawValue)>,
     /// The field whose name was read, and whose value is next.
     current: Option<(String, &'de RawValue)>,
+    /// Those that have three spellings.
+    spelled: &'static [&'static str],
 }
 
 impl<'de> Fields<'de> {
     pub(super) fn new(fields: Vec<(String, &'de RawValue)>) -> Self {
-        Self { rest: fields.into_iter(), current: None }
+        Self { rest: fields.into_iter(), current: None, spelled: &[] }
     }
 }
 
@@ -157,13 +181,15 @@ impl<'de> MapAccess<'de> for Fields<'de> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
         self.current = self.rest.next();
         let Some((name, _)) = &self.current else { return Ok(None) };
-        let name: StrDeserializer<'_, Fault> = name.as_str().into_deserializer();
+        let field = field_and_unit(name, self.spelled).map_or(name.as_str(), |(field, _)| field);
+        let name: StrDeserializer<'_, Fault> = field.into_deserializer();
         seed.deserialize(name).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let (name, raw) = self.current.take().ok_or_else(|| Fault::custom("a name before its value"))?;
-        seed.deserialize(Node::new(raw)).map_err(|fault| fault.under(&name, raw))
+        let unit = field_and_unit(&name, self.spelled).map(|(_, unit)| unit);
+        seed.deserialize(Node { raw, unit }).map_err(|fault| fault.under(&name, raw))
     }
 }
 
@@ -174,9 +200,20 @@ impl<'de> Deserializer<'de> for Fields<'de> {
         visitor.visit_map(self)
     }
 
+    fn deserialize_struct<V: Visitor<'de>>(
+        mut self,
+        name: &'static str,
+        _known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.spelled = spelled(name);
+        only_one_each(self.rest.as_slice(), self.spelled)?;
+        visitor.visit_map(self)
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 

@@ -75,6 +75,49 @@ fn a_wrong_value_is_refused_with_what_belongs_there_and_its_own_text() {
 }
 
 #[test]
+fn a_length_of_time_has_three_spellings_of_which_one_is_given() {
+    let task = |fields: &str| body::<ScheduleRequest>(&format!(r#"{{"queue":"q","kind":"k",{fields}}}"#));
+    for spelling in [r#""delay":"7s""#, r#""delay":7000"#, r#""delay_seconds":7.0"#, r#""delay_ms":7000"#] {
+        let read = task(spelling).unwrap();
+        assert_eq!(
+            read.delay.map(tickover_core::duration::Millis::from).unwrap().as_u64(),
+            7_000,
+            "{spelling}"
+        );
+    }
+    for spelling in [r#""timeout_ms":null"#, r#""labels":{"timeout_ms":"x","timeout":"y"}"#] {
+        assert_eq!(task(spelling).unwrap().timeout, None, "{spelling}");
+    }
+    for (fields, expected) in [
+        (r#""delay":1,"delay_ms":1"#, "delay_ms: expected only one of delay and delay_ms, found both"),
+        (
+            r#""delay_ms":1,"delay_seconds":1"#,
+            "delay_ms: expected only one of delay_seconds and delay_ms, found both",
+        ),
+        (
+            r#""delay_seconds":"1s""#,
+            "delay_seconds: expected a whole number, not negative, found the string `1s`",
+        ),
+        (r#""timeout_ms":0"#, "timeout_ms: expected a duration longer than zero, found the number `0`"),
+        (
+            r#""delay_seconds":31536001"#,
+            "delay_seconds: expected a duration of at most a year (365d), found the number `31536001`",
+        ),
+        (
+            r#""delay_seconds":1e999"#,
+            "delay_seconds: expected a duration of at most a year (365d), found the number `1e999`",
+        ),
+        (r#""priority_ms":1"#, "priority_ms: unknown field; did you mean `priority`?"),
+        (r#""deadline":{"timeout_ms":1}"#, "deadline.timeout_ms: unknown field; did you mean `timeout`?"),
+    ] {
+        assert_eq!(task(fields).unwrap_err().to_string(), expected);
+    }
+    let raw = to_raw_value(&serde_json::json!({"workflow": "w", "run_timeout_seconds": 5})).unwrap();
+    let (read, _) = without::<StartRequest>("execution", &raw, "id").unwrap();
+    assert_eq!(read.run_timeout, Some(tickover_core::duration::Millis::from_secs(5).into()));
+}
+
+#[test]
 fn what_was_expected_has_nothing_of_what_was_sent() {
     for (field, value) in [
         ("queue", "\"hunter2 \""),

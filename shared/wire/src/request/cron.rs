@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tickover_core::id::CronId;
 
-use crate::{
-    CronText, Duration, DurationMilliseconds, DurationSeconds, Interval, IntervalMilliseconds,
-    IntervalSeconds, MissedWord, OverlapWord, RunCount, Verbatim,
-};
+use crate::{CronText, Duration, Interval, MissedWord, OverlapWord, RunCount, Verbatim};
 
 /// A request for a cron: `cron` or `every`, and `task` or `execution`.
 ///
@@ -30,12 +27,6 @@ pub struct CronRequest {
     /// Instead of `cron`: whole seconds from one occurrence to the next, counted from now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Interval>,
-    /// `every` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub every_seconds: Option<IntervalSeconds>,
-    /// `every` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub every_ms: Option<IntervalMilliseconds>,
     /// The task that each occurrence starts. In its `id`, the occurrence's instant, such as `20260131T120000Z`,
     /// replaces `{occurrence}`. The default `id` is the cron's id, a hyphen, and this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,12 +47,6 @@ pub struct CronRequest {
     /// The longest random delay of an occurrence's start. An occurrence always starts before the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Duration>,
-    /// `jitter` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter_seconds: Option<DurationSeconds>,
-    /// `jitter` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter_ms: Option<DurationMilliseconds>,
     /// How many planned occurrences start in all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_runs: Option<RunCount>,

@@ -5,10 +5,7 @@ use tickover_core::id::{EventId, EventName, ExecutionId, FlowKey, QueueName, Ste
 
 use super::flow::{Concurrency, Debounce, Rate, Unique};
 use crate::verbatim::present;
-use crate::{
-    Duration, DurationMilliseconds, DurationSeconds, Labels, PriorityWord, RunTimeout,
-    RunTimeoutMilliseconds, RunTimeoutSeconds, StartPolicyWord, Verbatim,
-};
+use crate::{Duration, Labels, PriorityWord, RunTimeout, StartPolicyWord, Verbatim};
 
 /// A request for an execution.
 ///
@@ -38,41 +35,17 @@ pub struct StartRequest {
     /// The time limit of all its runs together, from now: 1 s to a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_timeout: Option<RunTimeout>,
-    /// `execution_timeout` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub execution_timeout_seconds: Option<RunTimeoutSeconds>,
-    /// `execution_timeout` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub execution_timeout_ms: Option<RunTimeoutMilliseconds>,
     /// The time limit of each run, from its start: 1 s to a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_timeout: Option<RunTimeout>,
-    /// `run_timeout` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_timeout_seconds: Option<RunTimeoutSeconds>,
-    /// `run_timeout` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_timeout_ms: Option<RunTimeoutMilliseconds>,
     /// The time limit of the workflow's failure handler (`on_failure`), in addition to the other limits: 1 s to a year.
     /// It is only needed if no worker may start a turn in time, because a worker that starts a turn sets it too. A
     /// workflow without a handler ends with its failure when a worker has started a turn, or when this time is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure_timeout: Option<RunTimeout>,
-    /// `on_failure_timeout` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_failure_timeout_seconds: Option<RunTimeoutSeconds>,
-    /// `on_failure_timeout` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_failure_timeout_ms: Option<RunTimeoutMilliseconds>,
     /// How long from now its first turn is delayed: at most a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// `delay` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_seconds: Option<DurationSeconds>,
-    /// `delay` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_ms: Option<DurationMilliseconds>,
     /// At most 3 keys, each with how many of its tasks and executions run at once. An execution has its places from its
     /// first turn until its outcome is final, also while it waits. Of two limits for one key, the later one counts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,17 +90,9 @@ impl StartRequest {
             labels: None,
             memo: None,
             execution_timeout: None,
-            execution_timeout_seconds: None,
-            execution_timeout_ms: None,
             run_timeout: None,
-            run_timeout_seconds: None,
-            run_timeout_ms: None,
             on_failure_timeout: None,
-            on_failure_timeout_seconds: None,
-            on_failure_timeout_ms: None,
             delay: None,
-            delay_seconds: None,
-            delay_ms: None,
             concurrency: None,
             rate: None,
             priority: None,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tickover_core::id::{Capability, FlowKey, QueueName, TaskKind};
 
 use super::{Concurrency, Rate, Retry, ScheduleRequest, SteepTimeout};
-use crate::{OnTimeoutWord, PriorityWord, Timeout, TimeoutMilliseconds, TimeoutScopeWord, TimeoutSeconds};
+use crate::{OnTimeoutWord, PriorityWord, Timeout, TimeoutScopeWord};
 
 /// The defaults of a kind of task on a queue: each counts for tasks whose own request leaves it open.
 ///
@@ -16,42 +16,18 @@ pub struct KindDefaults {
     /// The time limit of the whole task, from scheduling. At this deadline the task ends, even if attempts are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Timeout>,
-    /// `timeout` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_seconds: Option<TimeoutSeconds>,
-    /// `timeout` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<TimeoutMilliseconds>,
     /// `global` (default), or `per_attempt`: then `timeout` limits each attempt, from its claim, and is final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_scope: Option<TimeoutScopeWord>,
     /// How long each attempt may wait for a worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule_to_start_timeout: Option<Timeout>,
-    /// The same in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule_to_start_timeout_seconds: Option<TimeoutSeconds>,
-    /// The same in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule_to_start_timeout_ms: Option<TimeoutMilliseconds>,
     /// How long each attempt may run, from its claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_to_close_timeout: Option<Timeout>,
-    /// The same in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_to_close_timeout_seconds: Option<TimeoutSeconds>,
-    /// The same in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_to_close_timeout_ms: Option<TimeoutMilliseconds>,
     /// The longest time between two signs of life of an attempt's work: heartbeats that aren't of the worker alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_timeout: Option<Timeout>,
-    /// The same in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heartbeat_timeout_seconds: Option<TimeoutSeconds>,
-    /// The same in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heartbeat_timeout_ms: Option<TimeoutMilliseconds>,
     /// What the timeouts of an attempt do: `retry` (default) while attempts are left, or `terminal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeoutWord>,
@@ -101,18 +77,10 @@ impl KindDefaults {
     pub fn request(self, queue: QueueName, kind: TaskKind) -> ScheduleRequest {
         let Self {
             timeout,
-            timeout_seconds,
-            timeout_ms,
             timeout_scope,
             schedule_to_start_timeout,
-            schedule_to_start_timeout_seconds,
-            schedule_to_start_timeout_ms,
             start_to_close_timeout,
-            start_to_close_timeout_seconds,
-            start_to_close_timeout_ms,
             heartbeat_timeout,
-            heartbeat_timeout_seconds,
-            heartbeat_timeout_ms,
             on_timeout,
             error_on_timeout,
             retry,
@@ -133,22 +101,12 @@ impl KindDefaults {
             id: None,
             idempotency_key: None,
             delay: None,
-            delay_seconds: None,
-            delay_ms: None,
             run_at: None,
             timeout,
-            timeout_seconds,
-            timeout_ms,
             timeout_scope,
             schedule_to_start_timeout,
-            schedule_to_start_timeout_seconds,
-            schedule_to_start_timeout_ms,
             start_to_close_timeout,
-            start_to_close_timeout_seconds,
-            start_to_close_timeout_ms,
             heartbeat_timeout,
-            heartbeat_timeout_seconds,
-            heartbeat_timeout_ms,
             on_timeout,
             error_on_timeout,
             retry,

@@ -6,8 +6,8 @@ use tickover_core::id::{Capability, FlowKey, QueueName, TaskId, TaskKind};
 use super::{Concurrency, Debounce, Rate, Retry, SteepTimeout, Unique};
 use crate::verbatim::present;
 use crate::{
-    Duration, DurationMilliseconds, DurationSeconds, IdempotencyKey, Instant, Labels, OnTimeoutWord,
-    PriorityWord, Timeout, TimeoutMilliseconds, TimeoutScopeWord, TimeoutSeconds, Verbatim,
+    Duration, IdempotencyKey, Instant, Labels, OnTimeoutWord, PriorityWord, Timeout, TimeoutScopeWord,
+    Verbatim,
 };
 
 /// A request for a task.
@@ -35,54 +35,24 @@ pub struct ScheduleRequest {
     /// How long from now its first attempt is delayed: at most a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// `delay` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_seconds: Option<DurationSeconds>,
-    /// `delay` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_ms: Option<DurationMilliseconds>,
     /// From when a worker may claim it, instead of `delay`: RFC 3339 with any offset, at most a year ahead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Instant>,
     /// The time limit of the whole task, from scheduling. At this deadline the task ends, even if attempts are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Timeout>,
-    /// `timeout` in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_seconds: Option<TimeoutSeconds>,
-    /// `timeout` in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<TimeoutMilliseconds>,
     /// `global` (default), or `per_attempt`: then `timeout` limits each attempt, from its claim, and is final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_scope: Option<TimeoutScopeWord>,
     /// How long each attempt may wait for a worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule_to_start_timeout: Option<Timeout>,
-    /// The same in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule_to_start_timeout_seconds: Option<TimeoutSeconds>,
-    /// The same in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule_to_start_timeout_ms: Option<TimeoutMilliseconds>,
     /// How long each attempt may run, from its claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_to_close_timeout: Option<Timeout>,
-    /// The same in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_to_close_timeout_seconds: Option<TimeoutSeconds>,
-    /// The same in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_to_close_timeout_ms: Option<TimeoutMilliseconds>,
     /// The longest time between two signs of life of an attempt's work: heartbeats that aren't of the worker alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_timeout: Option<Timeout>,
-    /// The same in whole seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heartbeat_timeout_seconds: Option<TimeoutSeconds>,
-    /// The same in whole milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heartbeat_timeout_ms: Option<TimeoutMilliseconds>,
     /// What the timeouts of an attempt do: `retry` (default) while attempts are left, or `terminal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeoutWord>,
@@ -146,22 +116,12 @@ impl ScheduleRequest {
             id: None,
             idempotency_key: None,
             delay: None,
-            delay_seconds: None,
-            delay_ms: None,
             run_at: None,
             timeout: None,
-            timeout_seconds: None,
-            timeout_ms: None,
             timeout_scope: None,
             schedule_to_start_timeout: None,
-            schedule_to_start_timeout_seconds: None,
-            schedule_to_start_timeout_ms: None,
             start_to_close_timeout: None,
-            start_to_close_timeout_seconds: None,
-            start_to_close_timeout_ms: None,
             heartbeat_timeout: None,
-            heartbeat_timeout_seconds: None,
-            heartbeat_timeout_ms: None,
             on_timeout: None,
             error_on_timeout: None,
             retry: None,

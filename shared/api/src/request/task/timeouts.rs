@@ -2,10 +2,8 @@
 
 use tickover_core::error::Reject;
 use tickover_core::timeout::{self, AttemptTimeout, LifeTimeout, Timeouts};
-use tickover_wire::Word;
-use tickover_wire::request::{
-    Given, OnTimeout, ScheduleRequest, SteepTimeout, TimeoutScope, contradiction, one_of,
-};
+use tickover_wire::request::{OnTimeout, ScheduleRequest, SteepTimeout, TimeoutScope, contradiction};
+use tickover_wire::{Timeout, Word};
 
 /// All timeouts of a task.
 pub(super) fn timeouts(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
@@ -41,48 +39,33 @@ fn native(given: &ScheduleRequest) -> Result<Timeouts, Reject> {
         Some(OnTimeout::Retry) | None => timeout::OnTimeout::Retry,
         Some(OnTimeout::Terminal) => timeout::OnTimeout::Terminal,
     };
-    let attempt = |given: Option<Given>| given.map(|given| AttemptTimeout { after: given.span, on_timeout });
+    let attempt =
+        |given: Option<Timeout>| given.map(|after| AttemptTimeout { after: after.into(), on_timeout });
     let mut timeouts = Timeouts {
         schedule_to_close: None,
-        schedule_to_start: attempt(one_of(
-            "schedule_to_start_timeout",
-            given.schedule_to_start_timeout,
-            given.schedule_to_start_timeout_seconds,
-            given.schedule_to_start_timeout_ms,
-        )?),
-        heartbeat: attempt(one_of(
-            "heartbeat_timeout",
-            given.heartbeat_timeout,
-            given.heartbeat_timeout_seconds,
-            given.heartbeat_timeout_ms,
-        )?),
-        start_to_close: attempt(one_of(
-            "start_to_close_timeout",
-            given.start_to_close_timeout,
-            given.start_to_close_timeout_seconds,
-            given.start_to_close_timeout_ms,
-        )?),
+        schedule_to_start: attempt(given.schedule_to_start_timeout),
+        heartbeat: attempt(given.heartbeat_timeout),
+        start_to_close: attempt(given.start_to_close_timeout),
     };
-    let whole = one_of("timeout", given.timeout, given.timeout_seconds, given.timeout_ms)?;
-    match (scope(given), whole) {
+    match (scope(given), given.timeout.map(Into::into)) {
         (TimeoutScope::Global, whole) => {
-            timeouts.schedule_to_close = whole.map(|whole| LifeTimeout { after: whole.span, is_error });
+            timeouts.schedule_to_close = whole.map(|after| LifeTimeout { after, is_error });
         }
         (TimeoutScope::PerAttempt, None) => {
             let expected = "expected a timeout beside it: \"per_attempt\" applies to timeout";
             return Err(Reject::field("timeout_scope", expected));
         }
-        (TimeoutScope::PerAttempt, Some(whole)) if timeouts.start_to_close.is_some() => {
-            return Err(contradiction(&whole.field, "start_to_close_timeout"));
+        (TimeoutScope::PerAttempt, Some(_)) if timeouts.start_to_close.is_some() => {
+            return Err(contradiction("timeout", "start_to_close_timeout"));
         }
         (TimeoutScope::PerAttempt, Some(_)) if given_on_timeout == Some(OnTimeout::Retry) => {
             let expected = "a timeout with timeout_scope \"per_attempt\" is final; \
                             for one that is retried give start_to_close_timeout instead";
             return Err(Reject::field("on_timeout", expected));
         }
-        (TimeoutScope::PerAttempt, Some(whole)) => {
+        (TimeoutScope::PerAttempt, Some(after)) => {
             let on_timeout = if is_error { timeout::OnTimeout::Terminal } else { timeout::OnTimeout::Cancel };
-            timeouts.start_to_close = Some(AttemptTimeout { after: whole.span, on_timeout });
+            timeouts.start_to_close = Some(AttemptTimeout { after, on_timeout });
         }
     }
     Ok(timeouts)

@@ -191,7 +191,6 @@ impl DefineCron {
             jitter: unless_zero(self.jitter?),
             max_runs: self.max_runs.map(|runs| RunCount(usize::try_from(runs).unwrap_or(RunCount::MOST))),
             paused: self.paused,
-            ..CronRequest::default()
         })
     }
 }
