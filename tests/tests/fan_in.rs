@@ -93,6 +93,7 @@ async fn suspend(
         seen_wakes: execution.wakes,
         until: None,
         awaits_others: true,
+        events: vec![],
         cleanup: Cleanup::default(),
     };
     match service.suspend_turn(execution, suspend).await.unwrap() {

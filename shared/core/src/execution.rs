@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::due::Due;
 use crate::duration::Millis;
 use crate::failure::Failure;
-use crate::id::{ExecutionId, Incarnation, LeaseId, Nonce, QueueName, WorkerName, WorkflowName};
+use crate::id::{EventName, ExecutionId, Incarnation, LeaseId, Nonce, QueueName, WorkerName, WorkflowName};
 use crate::lane::Lane;
 use crate::parked::Parked;
 use crate::payload::Payload;
@@ -315,6 +315,13 @@ pub struct Waiting {
     /// Whether something has happened since then that lets it continue: an event, or an operator's call.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
     pub wake_requested: bool,
+    /// The events that its code waits for without a timeout, for people: such a wait has no journal entry before it ends.
+    /// Only those that the record has space for.
+    #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventName>,
+    /// Whether it waits for more such events than the record has space for.
+    #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_more_events: bool,
 }
 
 /// A check whether remote steps and children have ended, in case their notification was lost.

@@ -22,6 +22,8 @@ export const commands = {
   events: (id) => of('execution events', [id]),
   clearEvents: (id, name) => of('execution clear-events', [id, name]),
   sendEvent: (id, name, payload) => of('event', [id, name, ...(payload ? [payload] : [])]),
+  completeCallback: (token, output) => of('callback complete', [token, ...(output ? [output] : [])]),
+  failCallback: (token, code) => of('callback fail', [token, code]),
   start: (workflow, { id, queue, input }) => of('start', [workflow], [...option('--id', id), ...option('--queue', queue), ...option('--input', input)]),
   describe: (id) => of('describe', [id]),
   listTasks: ({ queue, status } = {}) => ['list', ...option('--queue', queue), ...option('--status', status)],

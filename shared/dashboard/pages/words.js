@@ -115,22 +115,23 @@ export function wait(one) {
   switch (one.kind) {
     case 'step': return `the remote step${name}`;
     case 'child': return `the child${name}`;
-    case 'timer': return awaitedEvent(one) ? `the event ${awaitedEvent(one)}, at most for a time` : `the timer${name}`;
+  const limit = one.until ? ', at most for a time' : ', without a time limit';
+  if (one.callback) return `the callback ${one.callback}${limit}`;
+  if (one.event) return `the event ${one.event}${limit}`;
+    case 'timer': return `the timer${name}`;
     case 'attempt': return `attempt ${one.attempt} of the step${name}`;
     case 'retry': return `the next attempt of the step${name}`;
-    case 'event': return 'an event, without a time limit';
+    case 'event': return `an event whose name isn’t known${limit}`;
     default: return `${one.kind}${name}`;
   }
 }
 
-/** The event that a wait is for: its name in the run is `event:shipped`, or `event:shipped[2]` for a later one. */
-export const awaitedEvent = (one) => one.name?.match(/^event:(.+?)(\[\d+\])?$/)?.[1] ?? null;
-
-/** Which part of a workflow or a kind of task failed, and the code of its error: what failures are grouped by. */
-export function failureKey(record) {
-  const code = record.error?.code ?? record.timeout_kind ?? record.status;
-  if (!record.workflow) return { what: 'task', of: record.kind, step: null, code };
-  return { what: 'execution', of: record.workflow, step: record.cause?.step?.replace(/\[\d+\]$/, '[…]') ?? null, code };
+/** What failures are grouped by: the workflow or the kind of task, and the code of the error, or the status without one. An
+ * operation can select the same. */
+function failureKey(record) {
+  const { status, error } = record;
+  const [what, of] = record.workflow ? ['execution', record.workflow] : ['task', record.kind];
+  return { what, of, code: error?.code ?? status, status: error ? null : status };
 }
 
 /** Records in groups by what failed, the largest group first. */

@@ -89,6 +89,7 @@ pub(crate) const ASSETS: &[Asset] = assets!(
     SCRIPT "timeline/lanes.js",
     SCRIPT "timeline/scale.js",
     SCRIPT "timeline/view.js",
+    SCRIPT "views/callback.js",
     SCRIPT "views/crons.js",
     SCRIPT "views/events.js",
     SCRIPT "views/execution.js",

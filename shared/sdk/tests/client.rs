@@ -3,9 +3,11 @@
 use std::future::IntoFuture as _;
 
 use serde::{Deserialize, Serialize};
+use tickover::Either;
 use tickover::client::{ClientError, DeadlineKind, Ended, ExecutionError, ExecutionStatus, Outcome, Rerun};
 use tickover::prelude::*;
 use tickover::test::TestEnv;
+use tickover_core::duration::Millis;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Job {
@@ -232,4 +234,31 @@ async fn a_timeline_is_in_the_order_of_time() {
     assert_eq!(timeline.last().unwrap().kind, "execution_completed");
     let nobody = env.client().handle::<()>("nobody").unwrap();
     assert!(nobody.timeline().await.unwrap_err().is_not_found());
+}
+
+#[tickover::workflow("approval")]
+async fn approval(ctx: Ctx, (): ()) -> Result<bool> {
+    let (approved, denied) =
+        (ctx.wait_for_event::<()>("approved", forever()), ctx.wait_for_event::<()>("denied", forever()));
+    let answer = ctx.race("answer", approved, denied);
+    let expired = ctx.sleep("expiry", "2d");
+    Ok(matches!(ctx.race("decision", answer, expired).await, Either::Left(Either::Left(_))))
+}
+
+#[tokio::test]
+async fn what_a_race_waits_for_is_all_of_it_with_the_names_of_its_events() {
+    let env = TestEnv::new().workflow(approval);
+    let run = env.start(&approval, ()).await.unwrap();
+    env.advance("1m").await.unwrap();
+    let waits = async || {
+        let waits = env.client().api().execution(run.id(), Millis::ZERO).await.unwrap().execution.waits_for;
+        let name = |wait: &tickover::client::Wait| {
+            wait.event.as_ref().map_or_else(|| wait.name.as_ref().unwrap().to_string(), ToString::to_string)
+        };
+        waits.iter().flatten().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(waits().await, ["expiry", "approved", "denied"]);
+    run.send_event("approved", ()).await.unwrap();
+    assert!(run.result().await.unwrap());
+    assert!(waits().await.is_empty());
 }

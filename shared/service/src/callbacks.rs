@@ -72,6 +72,11 @@ fn prefix(run: u32) -> String {
     format!("{RESERVED}{run}.")
 }
 
+/// The name of the callback that sends an event, if only one does.
+pub fn callback_of(event: &EventName) -> Option<&str> {
+    event.as_str().strip_prefix(RESERVED)?.split_once('.').map(|(_, name)| name)
+}
+
 /// Whether events of this name are sent with tokens only.
 pub(crate) fn is_reserved(event: &EventName) -> bool {
     event.as_str().starts_with(RESERVED)

@@ -169,6 +169,8 @@ impl To {
                 hint_later: false,
                 recheck: None,
                 wake_requested: false,
+                events: vec![],
+                has_more_events: false,
             }),
             Self::Closing => ExecutionState::Closing(closed),
             Self::Ended => ExecutionState::Ended(closed),

@@ -110,6 +110,7 @@ fn asleep(
         seen_wakes: 0,
         until,
         awaits_others,
+        events: vec![],
         cleanup: Cleanup::default(),
     }
 }

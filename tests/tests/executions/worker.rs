@@ -165,6 +165,7 @@ impl Worker {
             seen_wakes: turn.execution.wakes,
             until,
             awaits_others,
+            events: vec![],
             cleanup: Cleanup::default(),
         };
         self.caller.scene.service.suspend_turn(&turn.execution, suspend).await

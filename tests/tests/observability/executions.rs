@@ -99,6 +99,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         seen_wakes: turn.execution.wakes,
         until: None,
         awaits_others: true,
+        events: vec![],
         cleanup: Cleanup::default(),
     };
     assert!(matches!(service.suspend_turn(&turn.execution, suspend).await.unwrap(), Suspended::Done));

@@ -190,6 +190,7 @@ impl Busy {
             seen_wakes: turn.execution.wakes,
             until,
             awaits_others: others,
+            events: vec![],
             cleanup: Cleanup::default(),
         };
         let suspended = self.service().suspend_turn(&turn.execution, suspend).await.unwrap();

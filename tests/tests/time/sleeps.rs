@@ -52,6 +52,7 @@ async fn sleeps(service: &Service, name: &str, until: Timestamp) {
         seen_wakes: turn.execution.wakes,
         until: Some(until),
         awaits_others: false,
+        events: vec![],
         cleanup: Cleanup::default(),
     };
     let answer = service.suspend_turn(&turn.execution, suspend).await.unwrap();

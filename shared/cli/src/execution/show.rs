@@ -155,6 +155,12 @@ pub(crate) fn waited(wait: &WaitView) -> String {
     let is = wait.task.as_ref().map(|id| format!(" (task {id})"));
     let is = is.or_else(|| wait.execution.as_ref().map(|id| format!(" (execution {id})")));
     let until = wait.until.map(|at| format!(" until {}", at.to_rfc3339())).unwrap_or_default();
+    if let Some(callback) = &wait.callback {
+        return format!("callback {callback}{until}");
+    }
+    if let Some(event) = &wait.event {
+        return format!("event {event}{until}");
+    }
     match wait.attempt {
         Some(attempt) => format!("{} {attempt} of step {name}{until}", wait.kind),
         None => format!("{} {name}{}{until}", wait.kind, is.unwrap_or_default()),

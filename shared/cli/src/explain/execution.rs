@@ -321,7 +321,10 @@ mod tests {
             &json!({"status": "waiting", "waiting_since": "2026-01-31T11:00:00.000Z",
                 "deadline_at": "2026-01-31T13:00:00.000Z", "waits_for": [
                     {"kind": "step", "name": "label[0]", "task": "s-1"},
-                    {"kind": "timer", "name": "settle", "until": "2026-01-31T12:30:00.000Z"}],
+                    {"kind": "timer", "name": "settle", "until": "2026-01-31T12:30:00.000Z"},
+                    {"kind": "event", "event": "approved"},
+                    {"kind": "timer", "name": "event:tickover.cb.1.bank", "event": "tickover.cb.1.bank", "callback": "bank",
+                        "until": "2026-01-31T12:30:00.000Z"}],
                 "next": {"what": "wakes_up", "at": "2026-01-31T12:30:00.000Z"}}),
             &[
                 "Execution order-7 (workflow orders, queue workflows) is waiting in its run 2: nothing runs",
@@ -330,6 +333,8 @@ mod tests {
                 "Next: it goes on by itself 2026-01-31T12:30:00.000Z (in 30m).",
                 "(in 1h): all its runs together must have ended",
             ],
+                "open: event approved\n",
+                "open: callback bank until 2026-01-31T12:30:00.000Z\n",
         );
     }
 

@@ -276,6 +276,8 @@ pub struct Suspend {
     pub until: Option<Timestamp>,
     /// Whether the code waits for remote steps or children.
     pub awaits_others: bool,
+    /// The events that the code waits for without a timeout, each once.
+    pub events: Vec<EventName>,
     /// See [`Record::cleanup`].
     pub cleanup: Cleanup,
 }

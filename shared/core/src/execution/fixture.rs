@@ -176,6 +176,8 @@ pub fn waiting(now: Timestamp, seen_wakes: u64) -> ExecutionState {
         hint_later: true,
         recheck: Some(Recheck { at: later(now, 60), after: Millis::from_secs(60) }),
         wake_requested: true,
+        events: vec![name(EventName::parse("approved"))],
+        has_more_events: true,
     })
 }
 

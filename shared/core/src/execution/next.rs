@@ -172,6 +172,8 @@ mod tests {
             hint_later: false,
             recheck: None,
             wake_requested: false,
+            events: vec![],
+            has_more_events: false,
         }))
     }
 

@@ -20,6 +20,13 @@ const WORKER: &str = "worker-with-a-name-of-32-letters";
 
 /// Reduces the record to its budget. Returns the segments that its entries were moved into, all but the last `stay`.
 pub(super) fn fit(execution: &mut Execution, stay: u32, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
+    let segments = fit_turn(execution, stay, context);
+    drop_events(execution);
+    segments
+}
+
+/// The same for what is still there once the next turn has started.
+fn fit_turn(execution: &mut Execution, stay: u32, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
     cut_errors(execution, ERROR_BYTES);
     if fits(execution) {
         return vec![];
@@ -59,14 +66,40 @@ pub(super) fn note_if_it_fits(execution: &mut Execution, kind: &str, context: &C
     }
 }
 
-/// The record at the largest size that it can reach without a decision, or by the start of a turn.
-fn largest_form(execution: &Execution) -> Execution {
+/// Drops the names of awaited events that don't fit into a record that waits. They are gone when the next turn starts, so
+/// they move no entries into segments.
+fn drop_events(execution: &mut Execution) {
+    while size::of(&grown(execution)) > CONTROL_RECORD_BYTES {
+        let ExecutionState::Waiting(waiting) = &mut execution.state else { return };
+        if waiting.events.pop().is_none() {
+            return;
+        }
+        waiting.has_more_events = true;
+    }
+}
+
+/// The record at the largest size that it can reach in this state before the next decision measures it.
+fn grown(execution: &Execution) -> Execution {
     let instant = Timestamp::from_millis(9_999_999_999_999);
-    let mut largest = execution.clone();
-    largest.wakes = largest.wakes.max(WAKES);
-    if let Some(admission) = largest.admission.as_mut().filter(|admission| !admission.gates.is_empty()) {
+    let mut grown = execution.clone();
+    grown.wakes = grown.wakes.max(WAKES);
+    if let Some(admission) = grown.admission.as_mut().filter(|admission| !admission.gates.is_empty()) {
         admission.held = Some(Held { mark: u32::MAX, until_day: 99_999 });
     }
+    if let ExecutionState::Ended(_) = &grown.state {
+        return grown;
+    }
+    grown.hinted_at = Some(instant);
+    grown.kept = Some(instant);
+    grown.parked = Parked::InLine(crate::gate::Position { since: instant, version: u64::MAX });
+    grown.due = Some(Due { at: instant, kind: DueKind::Backstop, shard: u16::MAX });
+    grown
+}
+
+/// The same, or by the start of a turn.
+fn largest_form(execution: &Execution) -> Execution {
+    let instant = Timestamp::from_millis(9_999_999_999_999);
+    let mut largest = grown(execution);
     match &largest.state {
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) => {
             largest.state = ExecutionState::Running(Turn {
@@ -80,13 +113,8 @@ fn largest_form(execution: &Execution) -> Execution {
                 timed_attempts: vec![],
             });
         }
-        ExecutionState::Running(_) | ExecutionState::Closing(_) => {}
-        ExecutionState::Ended(_) => return largest,
+        ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => {}
     }
-    largest.hinted_at = Some(instant);
-    largest.kept = Some(instant);
-    largest.parked = Parked::InLine(crate::gate::Position { since: instant, version: u64::MAX });
-    largest.due = Some(Due { at: instant, kind: DueKind::Backstop, shard: u16::MAX });
     largest
 }
 

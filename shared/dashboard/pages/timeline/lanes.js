@@ -40,7 +40,7 @@ function laneOf(entry, lane) {
   if (/^step_/.test(kind)) return lane('step', name);
   if (kind === 'event_sent' || kind === 'events_cleared') return lane('event', entry.event);
   if (/^(timer|wait)_/.test(kind)) return lane('timer', name);
-  if (kind === 'event_awaited') return lane('timer', 'an event');
+  if (kind === 'event_awaited') return lane('timer', entry.event ? `event ${entry.event}` : 'an event');
   if (kind === 'captured') return lane('value', name);
   if (kind === 'turn_started' || kind === 'turn_lost') return lane('turns', 'turns');
   if (kind === 'on_failure_started' || kind === 'on_cancel_started') return lane('handler', kind.replace('_started', ''));

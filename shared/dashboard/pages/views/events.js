@@ -7,7 +7,11 @@ import { badge, h, link, notify, replace, section, table } from '../dom.js';
 import { jsonField, payload, textField } from '../payload.js';
 import { problem } from '../problem.js';
 import { at, near } from '../time.js';
-import { awaitedEvent, wait } from '../words.js';
+import { wait } from '../words.js';
+import { callbackForm } from './callback.js';
+
+/** How the names of the events begin that only callbacks send. The system refuses them from anybody else. */
+const OF_CALLBACKS = 'tickover.cb.';
 
 export function show(page) {
   const id = page.query.id ?? '';
@@ -25,6 +29,7 @@ export function show(page) {
 
   const waits = h('div');
   const pending = h('div');
+  const callback = callbackForm(() => refresh());
   const answer = h('div');
   const name = textField('event-name', 'Event', { required: true, list: [], hint: 'The name that the workflow’s code waits for' });
   const body = jsonField('event-payload', 'Payload (JSON)', { hint: 'Without one, the event has no payload' });
@@ -46,7 +51,8 @@ export function show(page) {
   const form = h('form', { class: 'form', onsubmit: send, oninput: () => shellCommand() }, name.element, body.element, eventId.element,
     h('div', { class: 'buttons' }, h('button', { id: 'send-event', class: 'primary', disabled: settings.read_only }, 'Send the event')), shell, answer);
   const shellCommand = () => replace(shell, command(commands.sendEvent(id, name.value() || 'NAME', body.value())));
-  replace(known, waits, section('Send an event', form), pending);
+  callback.hidden = true;
+  replace(known, waits, callback, section('Send an event', form), pending);
   shellCommand();
 
   const load = async (signal) => {
@@ -61,15 +67,16 @@ export function show(page) {
       return;
     }
     const { execution, events } = data;
-    const awaited = (execution.waits_for ?? []).filter((one) => awaitedEvent(one) || one.kind === 'event');
-    const names = [...new Set([...awaited.map(awaitedEvent).filter(Boolean), ...Object.keys(events.counts)])];
-    name.element.querySelector('datalist').replaceChildren(...names.map((one) => h('option', { value: one })));
+    const awaited = (execution.waits_for ?? []).filter((one) => one.event || one.kind === 'event');
+    const open = awaited.filter((one) => !one.callback).map((one) => one.event);
+    const names = new Set([...open, ...Object.keys(events.counts)].filter((one) => one && !one.startsWith(OF_CALLBACKS)));
+    name.element.querySelector('datalist').replaceChildren(...[...names].map((one) => h('option', { value: one })));
+    const choice = (one) => h('button', { type: 'button', class: 'linkish', 'data-key': `wait ${one.event}`, onclick: () => { name.input.value = one.event; shellCommand(); } }, wait(one));
+    callback.hidden = !awaited.some((one) => one.callback);
     replace(waits, h('p', {}, link(['executions', id]), ' of ', execution.workflow, ' ', badge(execution.status)),
       execution.ended_at ? h('p', { class: 'problem' }, 'It has ended: it takes no more events.') : null,
-      awaited.length > 0 ? h('div', {}, h('p', {}, 'It waits for:'), h('ul', {}, awaited.map((one) => h('li', {}, awaitedEvent(one) ? h('button', {
-        type: 'button', class: 'linkish', 'data-key': `wait ${one.name}`, onclick: () => { name.input.value = awaitedEvent(one); shellCommand(); },
-      }, wait(one)) : wait(one), one.until ? [', ', near(one.until)] : null)))) : null,
-      h('p', { class: 'quiet' }, 'Of a wait without a time limit the API doesn’t know the event’s name. An event that the code doesn’t wait for yet is kept until it does.'));
+      awaited.length > 0 ? h('div', {}, h('p', {}, 'It waits for:'), h('ul', {}, awaited.map((one) => h('li', {}, one.event && !one.callback ? choice(one) : wait(one), one.until ? [', ', near(one.until)] : null)))) : null,
+      h('p', { class: 'quiet' }, 'An event that the code doesn’t wait for yet is kept until it does.'));
     replace(pending, section('Events that wait for it', events.events.length === 0 ? h('p', { class: 'quiet' }, 'None.') : [
       table('Events that wait for it', ['Name', 'Id', 'Sent', 'Payload'], events.events.map((event) => [event.name, event.event_id ?? '', at(event.sent_at), payload('Payload', event.payload, event.name, false) ?? ''])),
       h('ul', { class: 'actions' }, Object.entries(events.counts).map(([one, count]) => h('li', {},

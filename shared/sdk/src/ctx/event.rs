@@ -8,7 +8,7 @@ use std::any::type_name;
 use std::marker::PhantomData;
 
 use tickover_core::duration::{DurationError, Millis, ZeroRule};
-use tickover_core::execution::journal::Happened;
+use tickover_core::execution::journal::{EVENT_PREFIX, Happened};
 use tickover_core::execution::replay::{NameState, WaitOutcome};
 use tickover_core::id::{EventName, StepName};
 use tickover_core::payload::{Json, Payload};
@@ -88,7 +88,7 @@ impl EventError {
 
 /// The name of the next operation of this kind on an event: numbered from the second one on.
 fn next_event_name(state: &mut State, what: &str, event: &str) -> String {
-    let text = format!("{what}:{event}");
+    let text = format!("{what}{event}");
     match state.count(&text) {
         0 => text,
         number => format!("{text}[{number}]"),
@@ -118,7 +118,7 @@ impl<T> Wait<T> {
         if let Some(Err(error)) = &self.within.0 {
             return Err(FirstPoll::Ready(self.invalid(error.to_string())));
         }
-        let text = next_event_name(state, "event", &self.event);
+        let text = next_event_name(state, EVENT_PREFIX, &self.event);
         let name = claim(state, &text).map_err(|poll| poll.map(|error| self.invalid(error.message())))?;
         Ok((name, event))
     }
@@ -190,8 +190,8 @@ impl Operation for CountEvents {
             Err(error) => return FirstPoll::Ready(Err(invalid(&self.event, &format!("the name {error}")))),
         };
         let what = match self.query {
-            EventQuery::Count => "count",
-            EventQuery::ClearEvents => "drain", // Part of names that are stored: it must not change.
+            EventQuery::Count => "count:",
+            EventQuery::ClearEvents => "drain:", // Part of names that are stored: it must not change.
         };
         let text = next_event_name(state, what, &self.event);
         let name = match claim(state, &text) {
@@ -239,7 +239,7 @@ impl<T> Peek<T> {
     fn names(&self, state: &mut State) -> Result<(StepName, EventName), FirstPoll<Error>> {
         let event = EventName::parse(self.event.as_str())
             .map_err(|error| FirstPoll::Ready(invalid(&self.event, &format!("the name {error}"))))?;
-        let text = next_event_name(state, "peek", &self.event);
+        let text = next_event_name(state, "peek:", &self.event);
         let name = claim(state, &text)?;
         Ok((name, event))
     }

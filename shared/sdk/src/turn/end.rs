@@ -1,5 +1,7 @@
 //! The ends of a turn: suspended, closed, released, parked, lost.
 
+use std::collections::BTreeSet;
+
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Close, Ending, ReleaseReason, Suspend};
@@ -93,10 +95,11 @@ impl Driver {
     pub(super) async fn suspend(&mut self, now: Timestamp) -> Result<Option<TurnEnd>, Halt> {
         self.note_retries();
         let until = self.until(now);
-        let (entries, awaits_others) = {
+        let (entries, awaits_others, events) = {
             let mut state = self.shared.lock();
             let awaits = state.open().any(|need| matches!(need, Need::Outcome { .. }));
-            (state.replay.take_fresh(), awaits)
+            let events: BTreeSet<_> = state.open().filter_map(Need::event_without_end).cloned().collect();
+            (state.replay.take_fresh(), awaits, events)
         };
         let suspend = Suspend {
             lease: self.lease,
@@ -105,6 +108,7 @@ impl Driver {
             seen_wakes: self.seen_wakes,
             until,
             awaits_others,
+            events: events.into_iter().collect(),
             cleanup: self.cleanup(),
         };
         match self.service.suspend_turn(&self.record, suspend).await? {

@@ -102,6 +102,21 @@ impl Need {
         }
     }
 
+    /// The event, if it waits for one without a timeout.
+    pub(crate) const fn event_without_end(&self) -> Option<&EventName> {
+        match self {
+            Self::Event { event, until: None, .. } => Some(event),
+            Self::Keep { .. }
+            | Self::Inline(_)
+            | Self::Remote(_)
+            | Self::Child { .. }
+            | Self::Outcome { .. }
+            | Self::Elsewhere { .. }
+            | Self::Timer { .. }
+            | Self::Event { until: Some(_), .. } => None,
+        }
+    }
+
     /// The instant at which it ends by itself, or at which the driver has to act.
     pub(crate) const fn instant(&self) -> Option<Timestamp> {
         match self {

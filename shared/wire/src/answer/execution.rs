@@ -29,7 +29,7 @@ words! {
         Attempt = "attempt",
         /// A step's next attempt.
         Retry = "retry",
-        /// An event, if the execution waits for nothing else.
+        /// An event, without a timeout.
         Event = "event",
     }
 
@@ -189,11 +189,17 @@ pub struct ParentView {
 pub struct WaitView {
     /// `step`, a remote one; `child`; `timer`, of a sleep or of a wait with a timeout; `attempt`, a running attempt of
     /// an inline step that was recorded before it started (with a `timeout` or a `heartbeat`, or `at_most_once`);
-    /// `retry`, a step's next attempt; or `event`, if the execution waits for nothing else.
+    /// `retry`, a step's next attempt; or `event`, a wait for an event without a timeout.
     pub kind: OpenWaitKind,
-    /// Its name in the run.
+    /// Its name in the run; absent for `event`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<StepName>,
+    /// `event`, `timer`: the event that ends the wait. An `event` has none if the record had no space for its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<EventName>,
+    /// The same, if only a callback sends that event: the callback's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback: Option<String>,
     /// `step`: its task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,

@@ -301,6 +301,7 @@ impl ExecutionProtocol {
             seen_wakes: turn.seen_wakes,
             until: None,
             awaits_others: self.waits == Waits::ForSteps,
+            events: vec![],
             cleanup: Cleanup::default(),
         }))
     }

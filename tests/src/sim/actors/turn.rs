@@ -333,6 +333,7 @@ impl RunningTurn<'_> {
             seen_wakes: self.seen_wakes,
             until: block.until,
             awaits_others: block.others,
+            events: vec![],
             cleanup: self.cleanup(),
         };
         // Before the write: if the process dies just after it, the operator still sends the event.

@@ -10,6 +10,7 @@ use tickover_core::id::{EventName, ExecutionId, Incarnation, QueueName, StepName
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Failure;
 
+use serde_json::json;
 use tickover_service::executions::Run;
 use tickover_wire::answer::TimelineEntryView;
 
@@ -50,6 +51,8 @@ fn waiting(until: Option<Timestamp>) -> Execution {
         hint_later: false,
         recheck: None,
         wake_requested: false,
+        events: vec![],
+        has_more_events: false,
     }))
 }
 
@@ -175,6 +178,31 @@ fn current(execution: Execution, journal: &[Entry], now: Timestamp) -> Vec<Timel
 fn kinds(execution: Execution, journal: &[Entry], now: Timestamp) -> Vec<String> {
     let entries = current(execution, journal, now);
     entries.into_iter().map(|entry| entry.kind).collect()
+}
+
+#[test]
+fn a_parked_run_waits_for_its_events_beside_all_else_and_they_have_names() {
+    let mut parked = waiting(Some(later(60)));
+    let ExecutionState::Waiting(state) = &mut parked.state else { panic!("{parked:?}") };
+    state.events = ["approved", "tickover.cb.1.bank"].map(|name| EventName::parse(name).unwrap()).to_vec();
+    let journal = [until(1, "expiry", 60), until(1, "event:shipped[1]", 50)];
+    let expiry = json!({"kind": "timer", "name": "expiry", "until": Instant(later(60))});
+    let shipped =
+        json!({"kind": "timer", "name": "event:shipped[1]", "event": "shipped", "until": Instant(later(50))});
+    let approved = json!({"kind": "event", "event": "approved"});
+    let bank = json!({"kind": "event", "event": "tickover.cb.1.bank", "callback": "bank"});
+    let mut expected = vec![shipped, expiry, approved, bank];
+    assert_eq!(seen(parked.clone(), Some(&journal))["waits_for"], json!(expected));
+    let entries = current(parked.clone(), &journal, later(20));
+    let awaited = entries.iter().filter(|entry| entry.kind == "event_awaited");
+    assert_eq!(
+        awaited.map(|entry| entry.event.as_ref().unwrap().as_str()).collect::<Vec<_>>(),
+        ["approved", "tickover.cb.1.bank"]
+    );
+    let ExecutionState::Waiting(state) = &mut parked.state else { panic!("{parked:?}") };
+    state.has_more_events = true;
+    expected.push(json!({"kind": "event"}));
+    assert_eq!(seen(parked, Some(&journal))["waits_for"], json!(expected));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::{Described, Run};
 
-use tickover_wire::answer::{TimelineEntryView, WaitKind};
+use tickover_wire::answer::{TimelineEntryView, WaitKind, WaitView};
 use tickover_wire::{Instant, OpenEnum, Verbatim};
 
 use super::{outcome, waits};
@@ -104,16 +104,16 @@ fn follows_an_end(journal: &[Entry]) -> bool {
     journal.iter().any(|entry| matches!(&entry.what, Happened::Note { kind, .. } if is_said(kind)))
 }
 
-/// A wait without a timeout has no journal entry before it ends.
-fn awaited(
-    execution: &Execution,
-    journal: &[Entry],
-    now: Timestamp,
-) -> Option<(Timestamp, TimelineEntryView)> {
-    let ExecutionState::Waiting(waiting) = &execution.state else { return None };
-    let is_awaited =
-        waits::of(execution, journal, now).iter().any(|wait| wait.kind == OpenEnum::Known(WaitKind::Event));
-    is_awaited.then(|| (waiting.since, new(waiting.since, "event_awaited")))
+/// Waits for events without a timeout have no journal entry before they end.
+fn awaited(execution: &Execution, journal: &[Entry], now: Timestamp) -> Vec<(Timestamp, TimelineEntryView)> {
+    let ExecutionState::Waiting(waiting) = &execution.state else { return vec![] };
+    let since = waiting.since;
+    let entry = |wait: WaitView| TimelineEntryView { event: wait.event, ..new(since, "event_awaited") };
+    let waits = waits::of(execution, journal, now).into_iter();
+    waits
+        .filter(|wait| wait.kind == OpenEnum::Known(WaitKind::Event))
+        .map(|wait| (since, entry(wait)))
+        .collect()
 }
 
 /// The current turn, the handling of a failure, and the outcome.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::journal::{Entry, Happened, awaited_event};
 use tickover_core::execution::{Execution, ExecutionState};
-use tickover_core::id::StepName;
+use tickover_core::id::{EventName, StepName};
 use tickover_core::natural;
 use tickover_core::time::Timestamp;
+use tickover_service::callbacks::callback_of;
 use tickover_service::executions::remote_id;
 use tickover_wire::OpenEnum;
 use tickover_wire::answer::{WaitKind, WaitView};
@@ -21,6 +22,8 @@ const fn of_kind(kind: WaitKind) -> WaitView {
     WaitView {
         kind: OpenEnum::Known(kind),
         name: None,
+        event: None,
+        callback: None,
         task: None,
         execution: None,
         attempt: None,
@@ -30,6 +33,11 @@ const fn of_kind(kind: WaitKind) -> WaitView {
 
 fn until(kind: WaitKind, name: &StepName, until: Timestamp) -> WaitView {
     WaitView { until: Some(until.into()), ..named(kind, name) }
+}
+
+fn with_event(wait: WaitView, event: Option<EventName>) -> WaitView {
+    let callback = event.as_ref().and_then(callback_of).map(str::to_owned);
+    WaitView { event, callback, ..wait }
 }
 
 fn name(wait: &WaitView) -> &str {
@@ -56,7 +64,7 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
             }
             // A timer whose instant has passed is over: its execution is about to be woken, or has dropped the timer.
             Happened::Until { name, until: at } if *at > now => {
-                open.insert(name, until(WaitKind::Timer, name, *at));
+                open.insert(name, with_event(until(WaitKind::Timer, name, *at), awaited_event(name)));
             }
             Happened::Attempt { name, .. }
             | Happened::Step { name, .. }
@@ -80,19 +88,22 @@ pub(super) fn of(execution: &Execution, journal: &[Entry], now: Timestamp) -> Ve
     });
     let mut waits: Vec<_> = open.into_values().chain(running).collect();
     waits.sort_by(|one, other| natural::compare(name(one), name(other)));
-    if waits.is_empty() && waits_without_end(execution) {
-        waits.push(of_kind(WaitKind::Event));
-    }
+    waits.extend(events(execution, waits.is_empty()));
     waits
 }
 
-/// Whether it waits for an event without a timeout. Such a wait has no journal entry before it ends.
-fn waits_without_end(execution: &Execution) -> bool {
-    match &execution.state {
-        ExecutionState::Waiting(waiting) => waiting.until.is_none() && waiting.recheck.is_none(),
+/// The events that it waits for without a timeout: such waits have no journal entry before they end.
+fn events(execution: &Execution, is_all: bool) -> Vec<WaitView> {
+    let waiting = match &execution.state {
+        ExecutionState::Waiting(waiting) => waiting,
         ExecutionState::Pending(_)
         | ExecutionState::Running(_)
         | ExecutionState::Closing(_)
-        | ExecutionState::Ended(_) => false,
-    }
+        | ExecutionState::Ended(_) => return vec![],
+    };
+    let named = waiting.events.iter().map(|event| with_event(of_kind(WaitKind::Event), Some(event.clone())));
+    // Older versions of the system wrote no names.
+    let is_unnamed = is_all && named.len() == 0 && waiting.until.is_none() && waiting.recheck.is_none();
+    let unnamed = (is_unnamed || waiting.has_more_events).then(|| of_kind(WaitKind::Event));
+    named.chain(unnamed).collect()
 }

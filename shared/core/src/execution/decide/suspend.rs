@@ -72,6 +72,8 @@ fn wait(execution: &mut Execution, suspend: &Suspend, context: &Context<'_>) {
         hint_later: suspend.until.is_some_and(|until| is_far(until, now)),
         recheck,
         wake_requested: false,
+        events: suspend.events.clone(),
+        has_more_events: false,
     });
 }
 

@@ -1,6 +1,6 @@
 //! What the names in a journal say: whose code used them, and for what.
 
-use crate::id::StepName;
+use crate::id::{EventName, StepName};
 
 /// The prefix of the names of steps that undo others after a run's code has failed: `undo:refund`.
 pub const UNDO_PREFIX: &str = "undo:";
@@ -9,6 +9,8 @@ pub const UNDO_PREFIX: &str = "undo:";
 pub const ON_FAILURE_PREFIX: &str = "on_failure";
 /// The prefix of the names that the code after a cancellation uses.
 pub const ON_CANCEL_PREFIX: &str = "on_cancel";
+/// The prefix of the names of waits for an event: `event:shipped`, or `event:shipped[2]` for a later one.
+pub const EVENT_PREFIX: &str = "event:";
 /// The prefix of the names of children: `child:` and the execution's id, or its name.
 pub const CHILD_PREFIX: &str = "child:";
 /// The prefix before [`CHILD_PREFIX`] of the name under which only the child's start is awaited. People know it by the
@@ -32,6 +34,12 @@ pub fn own_part(name: &StepName) -> &str {
 /// Whether a name is that of code that ran after a failure or a cancellation, or that undid a step.
 pub fn is_after_failure(name: &StepName) -> bool {
     name.as_str().starts_with(UNDO_PREFIX) || own_part(name) != name.as_str()
+}
+
+/// The event that is awaited under this name.
+pub fn awaited_event(name: &StepName) -> Option<EventName> {
+    let event = own_part(name).strip_prefix(EVENT_PREFIX)?;
+    EventName::parse(event.split_once('[').map_or(event, |(event, _)| event)).ok()
 }
 
 /// Whether a name is that of a child.
@@ -74,6 +82,10 @@ mod tests {
             assert_eq!(is_after_failure(&name(text)), own != text, "{text}");
         }
         assert!(is_after_failure(&name("undo:charge")));
+        for text in ["event:shipped", "event:shipped[2]", "on_failure.1:event:shipped"] {
+            assert_eq!(awaited_event(&name(text)), EventName::parse("shipped").ok());
+        }
+        assert_eq!(awaited_event(&name("shipped")), None);
         assert_eq!(child_of_start(&name("on_failure:start:child:a")), Some("child:a"));
         assert!(is_page(&name("child:map:items[0]")) && !is_page(&name("child:a")));
         assert!(is_own_child(&name("on_failure:child:a")) && !is_own_child(&name("execution:child:a")));

@@ -370,6 +370,7 @@ impl Scene {
             seen_wakes: turn.execution.wakes,
             until: None,
             awaits_others,
+            events: vec![],
             cleanup: Cleanup::default(),
         };
         self.service.suspend_turn(&turn.execution, suspend).await.unwrap();

@@ -186,6 +186,7 @@ impl Life {
                 seen_wakes: wakes,
                 until: until.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms)),
                 awaits_others: *awaits_others,
+                events: vec![],
                 cleanup: cleanup(entries.len()),
             }),
             Step::Close(whose, entries, outcome) => Command::Close(Close {

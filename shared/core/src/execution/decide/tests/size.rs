@@ -111,6 +111,9 @@ fn through_every_state(begin: impl Fn() -> Scene) {
         working().suspend("a", |suspend| {
             suspend.until = Some(suspend_until());
             suspend.awaits_others = true;
+            suspend.events = (0..30)
+                .map(|number| event(&format!("{number:e>width$}", width = limits::EVENT_NAME_MAX)))
+                .collect();
         })
     };
     let note_progress = |record: &mut Execution| {
@@ -177,6 +180,19 @@ fn everything_at_its_maximum_at_once_stays_within_the_budget_in_every_state() {
         (plan.start.given.input, plan.start.given.details) = (None, None);
         aged(plan)
     });
+}
+
+#[test]
+fn a_record_that_waits_has_the_names_of_events_as_far_as_there_is_space_and_says_if_there_are_more() {
+    let wait = |scene: Scene, names: usize| {
+        let names: Vec<_> = (0..names).map(|number| event(&format!("event-{number}"))).collect();
+        let scene = take(scene, "a").suspend("a", |suspend| suspend.events.clone_from(&names));
+        let waiting = scene.waiting().clone();
+        (waiting.events == names, names.starts_with(&waiting.events), waiting.has_more_events)
+    };
+    assert_eq!(wait(execution().started(), 5), (true, true, false));
+    assert_eq!(wait(execution().started(), 500), (false, true, true));
+    assert_eq!(wait(aged(largest()), 0), (true, true, false));
 }
 
 #[test]
