@@ -12,8 +12,11 @@ mod task;
 
 pub(crate) use by::by;
 pub use crons::cron;
-pub use execution::{event, events, execution, run, timeline};
+pub use execution::{event, events, execution, execution_of_run, run, timeline};
 pub use limit::limit;
 pub use operation::operation;
 pub use queue::queue;
 pub use task::{claimed, task};
+
+/// What happens next to what waits in a paused queue: nothing.
+const QUEUE_PAUSED: &str = "queue_paused";

@@ -68,6 +68,9 @@ pub(crate) struct ShowArgs {
     /// The execution's id
     #[arg(value_parser = name(ExecutionId::parse))]
     id: ExecutionId,
+    /// An earlier run: show the execution as it was at the end of that
+    #[arg(long, value_name = "NUMBER")]
+    run: Option<u32>,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -182,7 +185,10 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
     let api = client.api();
     match command {
         ExecutionCommand::Show(args) => {
-            let found = find(&args.id, client).await?;
+            let found = match args.run {
+                Some(run) => api.execution_in_run(&args.id, run).await?.execution,
+                None => find(&args.id, client).await?,
+            };
             if args.json { answer(&found) } else { shown(&found) }
         }
         ExecutionCommand::List(args) => list(args, client).await,

@@ -183,7 +183,8 @@ pub(crate) fn next(next: &NextView) -> String {
     let names: Vec<_> = next.unprovided.iter().map(Capability::as_str).collect();
     let unprovided =
         if names.is_empty() { String::new() } else { format!("; nobody provides {}", names.join(", ")) };
-    format!("{}{at}{unprovided}", words(&next.what))
+    let paused = if next.paused && next.what != "queue_paused" { "; its queue is paused" } else { "" };
+    format!("{}{at}{unprovided}{paused}", words(&next.what))
 }
 
 /// A name of the API as words.

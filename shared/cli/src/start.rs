@@ -135,6 +135,8 @@ fn untaken(execution: &ExecutionView) {
     let ExecutionView { workflow, queue, .. } = execution;
     if let Some(stuck) = &execution.stuck {
         show::say(&format!("no worker can continue it: {}: {}", stuck.code, stuck.message));
+    } else if execution.next.paused {
+        show::say(&format!("its queue {queue} is paused: no worker takes it"));
     } else if execution.next.what == "waits_for_worker"
         && execution.completed_steps.is_none_or(|steps| steps == 0)
     {

@@ -4,7 +4,7 @@ import { settings } from './api.js';
 
 /** By their names, the arguments of `tickover` for each call. */
 export const commands = {
-  showExecution: (id) => of('execution show', [id]),
+  showExecution: (id, run) => of('execution show', [id], option('--run', run)),
   listExecutions: (workflow, { status, label, error, from } = {}) => of('execution list', workflow ? [workflow] : [], [
     ...option('--status', status), ...option('--label', label), ...option('--error', error), ...option('--started-from', from),
   ]),

@@ -36,6 +36,7 @@ export function reason(record) {
   }
   if (status === 'failed') return record.workflow ? 'Its code returned an error.' : 'Its last attempt failed.';
   if (status === 'cancelled' && cause?.category === 'terminated') return 'It was terminated.';
+  if (status === 'pending' && record.next.paused) return `Its queue ${record.queue} is paused: no worker gets it.`;
   if (status === 'running' && record.worker) return `The worker ${record.worker} has it.`;
   return REASONS[status] ?? '';
 }
@@ -75,6 +76,7 @@ export function next(record) {
     case 'waits_for_rate': return [`From `, when, ` on, the rate of the key ${record.next.key} lets it start. It needs ${workers}.`];
     case 'waits_for_worker': if (unprovided) return [`No worker of the queue ${record.queue} has said that it provides ${unprovided.join(', ')}.`];
       return [`The first of its workers that asks takes it. It needs ${workers}.`];
+    case 'queue_paused': return [`Nothing, until the queue ${record.queue} is resumed.`];
     case 'waits_for_place': return held(record.waits_at);
     case 'lease_expires': return ['Its worker must report or send a heartbeat by ', when, '; otherwise another worker takes over.'];
     case 'step_times_out': return ['The time of a step’s attempt is over ', when, '. If its worker doesn’t report that, another one takes over.'];
@@ -106,7 +108,8 @@ function held({ limit, position }) {
 export function nextShort(record) {
   const { what, at } = record.next;
   if (what === 'deleted') return record.ended_at ? ['ended ', near(record.ended_at)] : '';
-  return [what.replaceAll('_', ' '), at ? [' ', near(at)] : ''];
+  const held = record.next.paused && what !== 'queue_paused' ? ', its queue is paused' : '';
+  return [what.replaceAll('_', ' '), at ? [' ', near(at)] : '', held];
 }
 
 /** What an execution waits for, one of its waits. */

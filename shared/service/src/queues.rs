@@ -170,12 +170,20 @@ impl Service {
         Ok(self.with_retries(|| self.ports.store.queues()).await?)
     }
 
-    pub(crate) async fn is_paused(&self, name: &QueueName) -> Result<bool, ServiceError> {
+    /// Whether a queue is paused; the answer may be a few seconds old, so many calls cost one read.
+    pub async fn is_paused(&self, name: &QueueName) -> Result<bool, ServiceError> {
         Ok(self.record(name).await?.is_some_and(|record| record.paused))
     }
 
     /// The class queue in which a message waited that was received; the normal one if its receipt isn't known.
     pub(crate) fn class_of(&self, receipt: Option<&str>) -> Priority {
+    /// The same without a read: what this process has read within the last seconds. If it has read nothing, the queue
+    /// counts as not paused.
+    pub fn is_known_as_paused(&self, name: &QueueName) -> bool {
+        let known = self.queues.lookup(name, self.now()).and_then(|known| known.record);
+        known.is_some_and(|record| record.paused)
+    }
+
         receipt.map_or(Priority::Normal, |receipt| self.ports.queue.class_of(receipt))
     }
 

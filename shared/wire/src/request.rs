@@ -24,8 +24,8 @@ pub use kind::KindDefaults;
 pub use limit::LimitRequest;
 pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{
-    ExecutionStatuses, ExecutionsQuery, ExportQuery, PageQuery, Statuses, TaskStatuses, TasksQuery,
-    TimelineQuery, WaitQuery, pairs,
+    DescribeQuery, ExecutionStatuses, ExecutionsQuery, ExportQuery, PageQuery, Statuses, TaskStatuses,
+    TasksQuery, TimelineQuery, pairs,
 };
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,

@@ -145,7 +145,7 @@ fn queries() {
             "workflow": name(WORKFLOW_MAX), "status": "waiting", "include_timed_out": false, "limit": 1, "cursor": "c",
         });
         PageQuery = json!({"limit": 1, "cursor": "c"});
-        WaitQuery = json!({"wait": "20s"});
+        DescribeQuery = json!({"wait": "20s", "run": 1});
     }
 }
 

@@ -85,3 +85,46 @@ async fn a_task_can_be_claimed_by_id_once() {
     api.post("/v1/tasks/t/claim", json!({})).await.problem(409, "already_terminal");
     api.post("/v1/tasks/absent/claim", json!({})).await.problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn what_waits_in_a_paused_queue_says_so_in_every_answer_until_it_is_resumed() {
+    let api = Api::start().await;
+    api.schedule("ready", json!({})).await;
+    api.schedule("late", json!({"delay": "10s"})).await;
+    api.schedule("bound", json!({"timeout": "1h"})).await;
+    api.post("/v1/executions", json!({"workflow": "orders", "queue": "q", "id": "e"})).await.ok(201);
+    let next = async || {
+        let mut all = vec![];
+        for id in ["ready", "late", "bound"] {
+            all.push(api.task(id).await["next"].clone());
+        }
+        all.push(api.get("/v1/executions/e").await.ok(200)["execution"]["next"].clone());
+        let tasks = api.get("/v1/tasks?status=pending").await.ok(200);
+        let executions = api.get("/v1/executions?workflow=orders").await.ok(200);
+        let lists = [&tasks["tasks"], &executions["executions"]];
+        for one in lists.into_iter().flat_map(|list| list.as_array().unwrap()) {
+            let position = ["ready", "late", "bound", "e"].iter().position(|id| one["id"] == *id);
+            assert!(position.is_none_or(|position| one["next"] == all[position]), "{one} in the list");
+        }
+        all
+    };
+    let (at, deadline) = ("2026-01-01T00:00:10.000Z", "2026-01-01T01:00:00.000Z");
+    let running = [
+        json!({"what": "waits_for_worker"}),
+        json!({"what": "becomes_available", "at": at}),
+        json!({"what": "schedule_to_close_timeout", "at": deadline}),
+        json!({"what": "waits_for_worker"}),
+    ];
+    assert_eq!(next().await, running);
+    api.post("/v1/queues/q/pause", json!({})).await.ok(200);
+    let paused = [
+        json!({"what": "queue_paused", "paused": true}),
+        json!({"what": "queue_paused", "at": at, "paused": true}),
+        json!({"what": "schedule_to_close_timeout", "at": deadline, "paused": true}),
+        json!({"what": "queue_paused", "paused": true}),
+    ];
+    assert_eq!(next().await, paused);
+    assert_eq!(api.schedule("new", json!({})).await["next"], paused[0]);
+    api.post("/v1/queues/q/resume", json!({})).await.ok(200);
+    assert_eq!(next().await[..4], running);
+}

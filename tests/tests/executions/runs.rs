@@ -208,3 +208,29 @@ async fn the_end_of_a_refused_write_isnt_the_end_of_the_run() {
     told.sort_unstable();
     assert_eq!(told, ["event_sent", "run_continued", "started", "step_completed", "turn_started"]);
 }
+
+#[tokio::test]
+async fn an_earlier_run_is_described_with_its_own_state_input_and_output() {
+    let worker = in_its_fourth_run().await;
+    let of_run =
+        async |run: u32| worker.get(&format!("/v1/executions/e?run={run}")).await["execution"].take();
+    let first = of_run(1).await;
+    assert_eq!(
+        (&first["status"], &first["input"], &first["run"]),
+        (&json!("continued"), &json!(1), &json!(1))
+    );
+    assert_eq!(first["ended_at"], worker.get("/v1/executions/e/runs").await["runs"][2]["ended_at"]);
+    assert_eq!(first["next"], json!({"what": "next_run"}));
+    for gone in ["worker", "lease_expires_at", "waits_for", "output", "error"] {
+        assert_eq!(first.get(gone), None, "{gone}");
+    }
+    let second = of_run(2).await;
+    assert_eq!((&second["status"], &second["input"]), (&json!("failed"), &json!(2)));
+    assert_eq!(second["cause"]["step"], "charge");
+    let third = of_run(3).await;
+    assert_eq!((&third["status"], &third["output"]), (&json!("completed"), &json!("done")));
+    // The current one is described as without a number.
+    assert_eq!(of_run(4).await, worker.seen("e").await);
+    assert_eq!(worker.refused("/v1/executions/e?run=5").await["field"], "run");
+    assert_eq!(worker.refused("/v1/executions/e?run=1&wait=1s").await["field"], "wait");
+}

@@ -23,7 +23,7 @@ use tickover_wire::answer::{
     EXPORT_FORMAT, ExecutionAnswer, ExecutionView, ExecutionsAnswer, ExportAnswer, RunsAnswer,
     TimelineAnswer, WorkflowView, WorkflowsAnswer,
 };
-use tickover_wire::request::{ExportQuery, TimelineQuery, WaitQuery};
+use tickover_wire::request::{DescribeQuery, ExportQuery, TimelineQuery};
 use tickover_wire::{Cursor, Verbatim, read};
 
 use crate::answer::Answer;
@@ -42,7 +42,7 @@ pub async fn start(service: &Service, call: impl Into<Call<'_>>) -> Result<Answe
     let described = if existed {
         service.execution_with_payloads(execution).await?
     } else {
-        Described { execution, input, labels, memo, output: None, waits_at: None }
+        Described { input, labels, memo, output: None, ..Described::inline(execution) }
     };
     let execution = view::execution(&described, None, service.now());
     Answer::new(if existed { 200 } else { 201 }, &ExecutionAnswer { execution })
@@ -55,10 +55,21 @@ pub async fn prepare(service: &Service, body: &[u8]) -> Result<Prepared<Executio
 }
 
 /// An execution with its payloads, what it waits for, and what happens next. With `wait` in the query, the call answers
-/// when the execution has ended or when that time has passed. The status is 202 if it hasn't ended.
+/// when the execution has ended or when that time has passed. The status is 202 if it hasn't ended. With the `run` of an
+/// earlier run, the answer is as the execution was at the end of that.
 pub async fn describe(service: &Service, id: &str, query: &[(String, String)]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
-    let WaitQuery { wait } = read::query(query)?;
+    let DescribeQuery { wait, run } = read::query(query)?;
+    if let Some(run) = run {
+        if wait.is_some() {
+            return Err(Reject::field("wait", "expected none together with `run`").into());
+        }
+        let found = service.execution_in_run(&id, run.into()).await?;
+        let (described, end) = found.ok_or(Reject::NoExecution)?;
+        if let Some(end) = end {
+            return Answer::ok(&ExecutionAnswer { execution: view::execution_of_run(&described, &end) });
+        }
+    }
     let described = match wait {
         Some(wait) => service.wait_for_execution(&id, wait.into()).await?,
         None => service.execution(&id).await?,
@@ -74,7 +85,13 @@ pub async fn describe(service: &Service, id: &str, query: &[(String, String)]) -
 pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
     let query = request::executions(read::query(query)?);
     let page = service.executions(&query.of, query.limit, query.cursor.as_deref()).await?;
-    let executions = page.items.into_iter().map(|execution| inline(service, execution)).collect();
+    let mut executions = Vec::with_capacity(page.items.len());
+    for execution in page.items {
+        // Each queue is read once in some seconds.
+        let in_paused_queue = service.is_held_by_queue(&execution).await?;
+        let described = Described { in_paused_queue, ..Described::inline(execution) };
+        executions.push(view::execution(&described, None, service.now()));
+    }
     Answer::ok(&ExecutionsAnswer { executions, cursor: page.next.map(Cursor) })
 }
 

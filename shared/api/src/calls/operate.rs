@@ -1,6 +1,6 @@
 //! The calls of operators on tasks.
 
-use tickover_core::task::Task;
+use tickover_core::task::{Status, Task};
 use tickover_service::Service;
 use tickover_service::tasks::describe::Described;
 use tickover_service::tasks::operate::CancelReply;
@@ -42,5 +42,6 @@ pub(super) const fn outcome(reply: CancelReply) -> CancelOutcome {
 /// Shows only the payloads that are inline in the record: a call that has taken effect must not fail because a payload
 /// can't be read.
 fn inline(service: &Service, task: Task) -> TaskView {
-    view::task(&Described::inline(task), service.now())
+    let in_paused_queue = task.status() == Status::Pending && service.is_known_as_paused(&task.queue);
+    view::task(&Described { in_paused_queue, ..Described::inline(task) }, service.now())
 }

@@ -1,5 +1,6 @@
 //! Reading tasks.
 
+use tickover_core::task::Status;
 use tickover_service::Service;
 use tickover_service::tasks::describe::Described;
 
@@ -24,7 +25,10 @@ pub async fn list(service: &Service, query: &[(String, String)]) -> Result<Answe
     let page = service.list(&query.of, query.limit, query.cursor.as_deref()).await?;
     let mut tasks = Vec::with_capacity(page.items.len());
     for task in page.items {
-        tasks.push(waiting(service, &Described::inline(task)).await?);
+        // Each queue is read once in some seconds.
+        let in_paused_queue = task.status() == Status::Pending && service.is_paused(&task.queue).await?;
+        let described = Described { in_paused_queue, ..Described::inline(task) };
+        tasks.push(waiting(service, &described).await?);
     }
     Answer::ok(&ListAnswer { tasks, cursor: page.next.map(Cursor) })
 }

@@ -1,6 +1,7 @@
 //! Scheduling tasks.
 
 use tickover_core::error::Reject;
+use tickover_core::task::Status;
 use tickover_core::trace::TraceContext;
 use tickover_service::tasks::describe::Described;
 use tickover_service::tasks::schedule::{ScheduleRequest, Scheduled};
@@ -65,7 +66,9 @@ async fn scheduled(service: &Service, scheduled: Scheduled) -> Result<(u16, Task
     let described = if existed && task.ended().is_some() {
         service.with_payloads(task).await?
     } else {
-        Described { input, labels, ..Described::inline(task) }
+        // A call that schedules reads nothing to say it.
+        let in_paused_queue = task.status() == Status::Pending && service.is_known_as_paused(&task.queue);
+        Described { input, labels, in_paused_queue, ..Described::inline(task) }
     };
     let task = waiting(service, &described).await?;
     Ok((if existed { 200 } else { 201 }, TaskAnswer { task, duplicate: None }))

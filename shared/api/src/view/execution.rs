@@ -14,9 +14,9 @@ use tickover_core::time::Timestamp;
 use tickover_service::executions::Described;
 
 use tickover_wire::answer::{EarlierRunView, ErrorView, ExecutionView, NextView, ParentView};
-use tickover_wire::{Attempts, Instant, Verbatim};
+use tickover_wire::{Attempts, Instant, OpenEnum, Verbatim};
 
-use super::attempt;
+use super::{QUEUE_PAUSED, attempt};
 
 pub use events::{event, events};
 pub use timeline::timeline;
@@ -30,7 +30,9 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
     let outcome = closed.map(|closed| &closed.outcome);
     let next = next(execution, now);
     let key = rate_waited_for(execution, now).map(|paced| paced.text.clone());
+    let paused = described.in_paused_queue;
     let what = match next.what {
+        NextStep::Turn | NextStep::Available | NextStep::Retry | NextStep::Rate if paused => QUEUE_PAUSED,
         // A worker that asks doesn't get it. Lists read no keys, but a record knows that it is in a line.
         NextStep::Turn if described.waits_at.is_some() || execution.parked.in_line().is_some() => {
             "waits_for_place"
@@ -83,9 +85,34 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         labels: described.labels.clone().map(Verbatim),
         memo: described.memo.clone().map(Verbatim),
         traceparent: execution.trace.map(|trace| trace.traceparent()),
-        next: NextView { what: what.to_owned(), at: at(next.at), key, unprovided: vec![] },
+        next: NextView { what: what.to_owned(), at: at(next.at), key, unprovided: vec![], paused },
     }
 }
+
+/// The view of an execution as it was at the end of an earlier run.
+pub fn execution_of_run(described: &Described, end: &RunEnd) -> ExecutionView {
+    let view = execution(described, None, end.record.run_started_at);
+    ExecutionView {
+        status: end.continued_at.map_or(view.status, |_| OpenEnum::Other(CONTINUED.to_owned())),
+        ended_at: end.continued_at.map(Instant).or(view.ended_at),
+        // What the record says of the turn that ended the run, and of what was to follow.
+        worker: None,
+        claimed_at: None,
+        lease_expires_at: None,
+        closing: None,
+        next: NextView {
+            what: "next_run".to_owned(),
+            at: None,
+            key: None,
+            unprovided: vec![],
+            paused: false,
+        },
+        ..view
+    }
+}
+
+/// The status of a run whose code went on in the next one.
+const CONTINUED: &str = "continued";
 
 /// The view of an earlier run.
 pub fn run(end: &RunEnd) -> EarlierRunView {
@@ -93,7 +120,7 @@ pub fn run(end: &RunEnd) -> EarlierRunView {
     let closed = record.closed();
     EarlierRunView {
         run: record.run,
-        status: continued_at.map_or_else(|| record.status().as_str(), |_| "continued").to_owned(),
+        status: continued_at.map_or_else(|| record.status().as_str(), |_| CONTINUED).to_owned(),
         started_at: record.run_started_at.into(),
         ended_at: continued_at
             .or_else(|| closed.map(|closed| closed.ended_at))

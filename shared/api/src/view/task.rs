@@ -13,7 +13,7 @@ use tickover_wire::answer::{ClaimedView, ErrorView, NextView, TaskView};
 use tickover_wire::{Attempts, Instant, LeaseToken, Verbatim};
 
 use super::attempt::{self, attempts};
-use super::policy;
+use super::{QUEUE_PAUSED, policy};
 
 /// The view of a task. Only `next` depends on `now`.
 pub fn task(described: &Described, now: Timestamp) -> TaskView {
@@ -21,7 +21,9 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
     let at = |instant: Option<Timestamp>| instant.map(Instant);
     let (pending, running) = (pending(task), task.running());
     let next = next(task, now);
+    let paused = described.in_paused_queue;
     let what = match next.what {
+        NextStep::Claim | NextStep::Available | NextStep::Rate if paused => QUEUE_PAUSED,
         // A worker that asks doesn't get it. Lists read no keys, but a record knows that it is in a line.
         NextStep::Claim if described.waits_at.is_some() || task.parked.in_line().is_some() => {
             "waits_for_place"
@@ -61,7 +63,7 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         fairness_key: task.flow.as_ref().map(|flow| flow.fairness_text.clone()).filter(|key| !key.is_empty()),
         by: task.by.as_deref().map(super::by),
         waits_at: described.waits_at.clone().map(super::limit::waits_at),
-        next: NextView { what: what.to_owned(), at: at(next.at), key, unprovided: vec![] },
+        next: NextView { what: what.to_owned(), at: at(next.at), key, unprovided: vec![], paused },
     }
 }
 

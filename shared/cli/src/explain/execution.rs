@@ -10,7 +10,7 @@ use tickover_core::time::Timestamp;
 use tickover_wire::answer::{CauseCategory, ExecutionView};
 use tickover_wire::{Attempts, Instant, Length, OpenEnum};
 
-use super::task::held_back;
+use super::task::{held_back, paused, resumed};
 use super::{command, moment};
 use crate::execution::show::waited;
 use crate::show::{error_line, words};
@@ -90,6 +90,9 @@ fn reason(execution: &ExecutionView, now: Timestamp) -> String {
 }
 
 fn pending_reason(execution: &ExecutionView, now: Timestamp) -> String {
+    if execution.next.paused {
+        return paused(&execution.queue);
+    }
     let Some(at) = execution.available_at else {
         return format!("it waits for a worker of queue {}", execution.queue);
     };
@@ -183,6 +186,7 @@ fn next(execution: &ExecutionView, now: Timestamp) -> String {
     match next.what.as_str() {
         "becomes_available" => format!("Next: from {at} on a worker of queue {queue} may take it."),
         "run_starts" => format!("Next: run {} starts {at}{}.", execution.run, attempt(execution)),
+        "queue_paused" => resumed(queue),
         "waits_for_worker" => {
             format!("Next: the first worker of queue {queue} that asks takes its next turn.")
         }
@@ -329,12 +333,12 @@ mod tests {
             &[
                 "Execution order-7 (workflow orders, queue workflows) is waiting in its run 2: nothing runs",
                 "open: step label[0] (task s-1): pending, as kind label: nobody knows it\n",
+                "open: event approved\n",
+                "open: callback bank until 2026-01-31T12:30:00.000Z\n",
                 "open: timer settle until 2026-01-31T12:30:00.000Z",
                 "Next: it goes on by itself 2026-01-31T12:30:00.000Z (in 30m).",
                 "(in 1h): all its runs together must have ended",
             ],
-                "open: event approved\n",
-                "open: callback bank until 2026-01-31T12:30:00.000Z\n",
         );
     }
 

@@ -1,6 +1,6 @@
 //! Why a task is in its state, what happens next, and when.
 
-use tickover_core::id::{Capability, WorkerName};
+use tickover_core::id::{Capability, QueueName, WorkerName};
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
@@ -80,6 +80,9 @@ pub(crate) fn reason(task: &TaskView, now: Timestamp) -> String {
 }
 
 fn pending_reason(task: &TaskView, now: Timestamp) -> String {
+    if task.next.paused {
+        return paused(&task.queue);
+    }
     let missing: Vec<_> = task.next.unprovided.iter().map(Capability::as_str).collect();
     if !missing.is_empty() {
         return format!("no worker of queue {} has said that it provides {}", task.queue, missing.join(", "));
@@ -112,6 +115,16 @@ fn pending_reason(task: &TaskView, now: Timestamp) -> String {
         Some((_, AttemptOutcome::Released)) => format!("{waits}; the worker that had it last gave it back"),
         Some(_) | None => waits,
     }
+}
+
+/// Why nothing of a queue starts.
+pub(super) fn paused(queue: &QueueName) -> String {
+    format!("its queue {queue} is paused: no worker gets it")
+}
+
+/// What ends the pause of a queue.
+pub(super) fn resumed(queue: &QueueName) -> String {
+    format!("Next: nothing, until {}.", command("queue resume", &[queue]))
 }
 
 /// The limit that holds it back, who has the places, and its position.
@@ -170,6 +183,7 @@ fn next(task: &TaskView, now: Timestamp) -> String {
         "waits_for_place" => {
             "Next: it is called when it is its turn for a place; nothing limits the wait.".to_owned()
         }
+        "queue_paused" => resumed(&task.queue),
         "waits_for_worker" => "Next: the first worker that asks gets it; nothing limits the wait.".to_owned(),
         "schedule_to_close_timeout" => format!("Next: unless it has ended by {at}, it times out for good."),
         "schedule_to_start_timeout" => {

@@ -29,17 +29,19 @@ export function show(page) {
   const load = async (signal) => {
     const { execution } = await get(['executions', id], {}, signal);
     const isKept = known && (run || (isSame(known, execution) && known.entries.length > LONG));
-    const [{ entries, unread }, events, runs] = await Promise.all([
+    const [earlier, { entries, unread }, events, runs] = await Promise.all([
+      known?.earlier ?? (run ? get(['executions', id], { run }, signal).then((answer) => answer.execution) : null),
       isKept ? known : get(['executions', id, 'timeline'], { run }, signal),
       execution.pending_events > 0 ? get(['executions', id, 'events'], {}, signal).then((answer) => answer.counts) : {},
       execution.run === (known?.execution.run ?? 1) ? known?.runs : get(['executions', id, 'runs'], { limit: RUNS }, signal),
     ]);
-    return { execution, entries, unread, events, runs };
+    return { execution, earlier, entries, unread, events, runs };
   };
 
   const draw = (data) => {
     if (data instanceof Problem) return refused(data);
-    const { execution, entries, unread, events, runs } = data;
+    const { execution, earlier, entries, unread, events, runs } = data;
+    const shown = earlier ?? execution;
     const isFirst = known === null;
     known = data;
     if (isFirst) {
@@ -49,14 +51,14 @@ export function show(page) {
       parts.export.replaceChildren(exporting(id, run));
     }
     parts.gone.replaceChildren();
-    replace(parts.state, state(execution));
-    replace(parts.next, section('What happens next', h('p', { class: 'next' }, next(execution), execution.waits_at ? [' ', keyLink(execution.waits_at.limit.key, 'Who has the places')] : null), waits(execution), pending(execution, events)));
-    replace(parts.actions, section('Calls', panel('execution', execution, refresh)));
+    replace(parts.state, earlier ? notCurrent(execution, earlier) : null, state(shown));
+    replace(parts.next, earlier ? null : section('What happens next', h('p', { class: 'next' }, next(execution), execution.waits_at ? [' ', keyLink(execution.waits_at.limit.key, 'Who has the places')] : null), waits(execution), pending(execution, events)));
+    replace(parts.actions, section(earlier ? 'Calls on the execution' : 'Calls', panel('execution', execution, refresh)));
     replace(parts.unread, unread ? h('p', { class: 'quiet' }, `${unread.toLocaleString()} more open steps and children weren’t read: some of them may have ended.`) : null);
     timeline.update(run ? { created_at: entries[0].at, ended_at: entries.at(-1).at } : execution, entries);
     replace(parts.runs, runs ? runsOf(execution, runs, run) : null);
-    replace(parts.payloads, payloads(execution));
-    replace(parts.more, section('In a shell', [commands.explain(id), commands.timeline(id, run)].map((args) => h('p', {}, command(args)))));
+    replace(parts.payloads, payloads(shown, execution.id));
+    replace(parts.more, section('In a shell', [run ? commands.showExecution(id, run) : commands.explain(id), commands.timeline(id, run)].map((args) => h('p', {}, command(args)))));
   };
 
   /** The execution isn't there: it never was, it was deleted, or the id is that of something else. */
@@ -78,6 +80,12 @@ export function show(page) {
   }
 
   const refresh = page.live(load, draw, 2000);
+}
+
+/** Says that all below is of an earlier run. */
+function notCurrent(execution, earlier) {
+  if (earlier.run === execution.run) return null;
+  return h('p', { class: 'banner' }, `This is run ${earlier.run} as it was at its end. The current one is `, link(['executions', execution.id], `run ${execution.run}`), ', which is ', badge(execution.status), '.');
 }
 
 /** The runs of an execution, as links to their timelines. */
@@ -189,8 +197,8 @@ function pending(execution, counts) {
   return [h('p', {}, 'Events that its code hasn’t taken: ', names.map(([name, count]) => h('span', { class: 'label' }, `${name} × ${count}`))), send];
 }
 
-function payloads(execution) {
-  const all = [payload('Input', execution.input, execution.id), payload('Output', execution.output, execution.id), payload('Memo', execution.memo, execution.id)];
+function payloads({ input, output, memo }, id) {
+  const all = [payload('Input', input, id), payload('Output', output, id), payload('Memo', memo, id)];
   return section('Input and output', all.some(Boolean) ? all : h('p', { class: 'quiet' }, 'It has none.'));
 }
 

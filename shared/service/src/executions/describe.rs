@@ -8,11 +8,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::journal::RunEnd;
 use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::id::ExecutionId;
 use tickover_core::limits::WAIT_MAX;
 use tickover_core::payload::{Json, Payload};
 
+use super::Run;
 use crate::cursor::{asked, continued};
 use crate::error::ServiceError;
 use crate::gates::WaitsAt;
@@ -43,6 +45,8 @@ pub struct Described {
     pub output: Option<Json>,
     /// The key that holds it back; only looked up for one execution.
     pub waits_at: Option<Box<WaitsAt>>,
+    /// Whether its next turn waits for a queue that is paused, as far as that was looked up.
+    pub in_paused_queue: bool,
 }
 
 impl Described {
@@ -63,6 +67,7 @@ impl Described {
             memo: memo.map(Json::from),
             output,
             waits_at: None,
+            in_paused_queue: false,
         }
     }
 }
@@ -87,10 +92,42 @@ impl Service {
         match self.load_execution(id).await? {
             Some(execution) => {
                 let waits_at = self.turn_waits_at(&execution).await?.map(Box::new);
-                Ok(Some(Described { waits_at, ..self.execution_with_payloads(execution).await? }))
+                let in_paused_queue = self.is_held_by_queue(&execution).await?;
+                let described = self.execution_with_payloads(execution).await?;
+                Ok(Some(Described { waits_at, in_paused_queue, ..described }))
             }
             None => Ok(None),
         }
+    }
+
+    /// Whether no turn of an execution can start because its queue is paused; the answer may be a few seconds old.
+    pub async fn is_held_by_queue(&self, execution: &Execution) -> Result<bool, ServiceError> {
+        let may_start = execution.closed().is_none() && execution.turn().is_none();
+        Ok(may_start && self.is_paused(&execution.queue).await?)
+    }
+
+    /// An execution with its payloads as it was at the end of a run, and how that ended; or as it is, if it is the
+    /// current run. A payload of an earlier run that has an item of its own is left out once that is deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Reject`] for the field `run` if there is no such run, or it isn't kept any more.
+    pub async fn execution_in_run(
+        &self,
+        id: &ExecutionId,
+        run: u32,
+    ) -> Result<Option<(Described, Option<RunEnd>)>, ServiceError> {
+        let Some(execution) = self.load_execution(id).await? else { return Ok(None) };
+        if execution.run == run {
+            return Ok(self.execution(id).await?.map(|described| (described, None)));
+        }
+        let (record, Run { end, .. }) = self.run(execution, Some(run)).await?;
+        let kept = async |payload: Option<&Payload>| match payload {
+            Some(payload) => self.payload_if_kept(payload).await,
+            None => Ok(None),
+        };
+        let (input, output) = (kept(record.input.as_ref()).await?, kept(output_of(&record)).await?);
+        Ok(Some((Described { input, output, ..Described::inline(record) }, end)))
     }
 
     /// Loads the payloads of a record.
@@ -107,7 +144,7 @@ impl Service {
             None => Details::default(),
         };
         let (labels, memo) = (details.labels.map(Json::from), details.memo.map(Json::from));
-        Ok(Described { execution, input, labels, memo, output, waits_at: None })
+        Ok(Described { input, labels, memo, output, ..Described::inline(execution) })
     }
 
     /// Reads an execution once it has its outcome, or after `wait` (at most 20 s), whichever comes first.

@@ -35,6 +35,8 @@ pub struct Described {
     pub error_message: Option<Json>,
     /// The key that holds it back, if it was asked for.
     pub waits_at: Option<WaitsAt>,
+    /// Whether it waits in a queue that is paused, as far as that was looked up.
+    pub in_paused_queue: bool,
 }
 
 impl Described {
@@ -46,7 +48,16 @@ impl Described {
         };
         let (input, labels) = (json(task.input.as_ref()), json(task.labels.as_ref()));
         let (details, output) = (json(task.details.as_ref()), json(output(&task)));
-        Self { task, input, labels, details, output, error_message: None, waits_at: None }
+        Self {
+            task,
+            input,
+            labels,
+            details,
+            output,
+            error_message: None,
+            waits_at: None,
+            in_paused_queue: false,
+        }
     }
 }
 
@@ -84,7 +95,8 @@ impl Service {
     pub async fn describe(&self, id: &TaskId) -> Result<Described, ServiceError> {
         let Some(task) = self.load(id).await? else { return Err(Reject::NotFound.into()) };
         let waits_at = self.waits_at(&task).await?;
-        Ok(Described { waits_at, ..self.with_payloads(task).await? })
+        let in_paused_queue = task.status() == Status::Pending && self.is_paused(&task.queue).await?;
+        Ok(Described { waits_at, in_paused_queue, ..self.with_payloads(task).await? })
     }
 
     /// Loads the payloads of a record.
@@ -103,7 +115,7 @@ impl Service {
             self.payload(output(&task)),
             self.payload(message.as_ref()),
         )?;
-        Ok(Described { task, input, labels, details, output, error_message, waits_at: None })
+        Ok(Described { input, labels, details, output, error_message, ..Described::inline(task) })
     }
 
     /// Tasks that match a filter, a page at a time. Where a task is in the list doesn't depend on what changes: so a walk

@@ -71,8 +71,9 @@ impl From<Ending> for AttemptOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NextView {
-    /// `becomes_available`, `waits_for_rate`, `waits_for_worker`, `waits_for_place`, `lease_expires`, `deleted`, or a
-    /// timeout such as `schedule_to_close_timeout`.
+    /// `becomes_available`, `waits_for_rate`, `waits_for_worker`, `waits_for_place`, `queue_paused` (nothing, until its
+    /// queue is resumed, and not before `at`), `lease_expires`, `next_run` (of an earlier run), `deleted`, or a timeout
+    /// such as `schedule_to_close_timeout`.
     pub what: String,
     /// When; absent if it depends on workers or callers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,6 +84,10 @@ pub struct NextView {
     /// What a waiting task requires and no worker of its queue has said that it provides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unprovided: Vec<Capability>,
+    /// `true` while it waits in a queue that is paused: no worker gets it, whatever comes first. An answer about a pause
+    /// may be 5 s old; answers to calls that schedule or start may not know of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 /// A task. Instants are RFC 3339 in UTC with milliseconds. A field that doesn't apply is absent.

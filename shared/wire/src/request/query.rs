@@ -123,14 +123,17 @@ pub struct TimelineQuery {
     pub run: Option<RunNumber>,
 }
 
-/// How long an answer may wait for the execution's end.
+/// How an execution is described.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-pub struct WaitQuery {
+pub struct DescribeQuery {
     /// How long to wait for the outcome: at most 20 s, not at all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
+    /// An earlier run: the execution as it was at the end of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunNumber>,
 }
 
 /// Statuses of tasks.

@@ -295,7 +295,7 @@ routes! {
     ///
     /// The answer has its payloads, all its instants, what it waits for, what happens next without any call, and when. With
     /// `wait`, the call answers when the execution has its outcome or when that time has passed.
-    DescribeExecution: GET "/v1/executions/{id}" in executions finds WaitQuery {
+    DescribeExecution: GET "/v1/executions/{id}" in executions finds DescribeQuery {
         200 ExecutionAnswer = "The execution.",
         202 ExecutionAnswer = "It was waited for and hasn't ended yet.",
     }

@@ -3,7 +3,7 @@ use tickover_core::execution::command::StartPolicy;
 use tickover_core::limits::{PAGE_DEFAULT, WAIT_MAX};
 use tickover_service::ports::ExecutionFilter;
 use tickover_wire::read;
-use tickover_wire::request::WaitQuery;
+use tickover_wire::request::DescribeQuery;
 
 use super::*;
 use crate::body::{self, read_or_empty};
@@ -108,7 +108,7 @@ fn pairs(query: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn a_wait_is_a_duration_of_at_most_twenty_seconds() {
     let wait = |query: &[(&str, &str)]| {
-        read::query::<WaitQuery>(&pairs(query)).map(|query| query.wait.map(Millis::from))
+        read::query::<DescribeQuery>(&pairs(query)).map(|query| query.wait.map(Millis::from))
     };
     assert_eq!(wait(&[]), Ok(None));
     assert_eq!(wait(&[("wait", "0")]), Ok(Some(Millis::ZERO)));

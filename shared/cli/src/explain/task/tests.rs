@@ -38,6 +38,23 @@ fn a_task_that_nobody_claims_waits_for_a_worker() {
 }
 
 #[test]
+fn a_task_of_a_paused_queue_waits_for_whoever_resumes_it() {
+    assert_says(
+        &json!({"status": "pending", "next": {"what": "queue_paused", "paused": true}}),
+        &[
+            "its queue emails is paused: no worker gets it",
+            "Next: nothing, until `tickover queue resume emails`.",
+        ],
+    );
+    let bound = json!({"status": "pending", "deadline_at": "2026-01-31T13:00:00.000Z",
+        "next": {"what": "schedule_to_close_timeout", "at": "2026-01-31T13:00:00.000Z", "paused": true}});
+    assert_says(
+        &bound,
+        &["its queue emails is paused", "Next: unless it has ended by 2026-01-31T13:00:00.000Z"],
+    );
+}
+
+#[test]
 fn a_task_that_waits_for_a_place_names_the_key_the_holders_and_its_position() {
     let holder = |task: &str| json!({"task": task, "until": NOW, "called": false});
     let limit = json!({"key": "customer-7", "limit": 2, "pinned": false, "taken": 2,

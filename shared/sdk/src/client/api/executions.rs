@@ -10,8 +10,8 @@ use tickover_wire::answer::{
     ExecutionsAnswer, ExportAnswer, RunsAnswer, SendEventAnswer, TimelineAnswer, WorkflowsAnswer,
 };
 use tickover_wire::request::{
-    EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, StartRequest, TimelineQuery,
-    WaitQuery,
+    DescribeQuery, EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, StartRequest,
+    TimelineQuery,
 };
 
 use super::Api;
@@ -42,8 +42,14 @@ impl Api {
     /// An execution with its payloads and its open waits. The answer comes at its end, or after this wait of at most 20
     /// s.
     pub async fn execution(&self, id: &ExecutionId, wait: Millis) -> Result<ExecutionAnswer, ClientError> {
-        let query = WaitQuery { wait: (!wait.is_zero()).then(|| wait.into()) };
+        let query = DescribeQuery { wait: (!wait.is_zero()).then(|| wait.into()), run: None };
         self.ask(Call::find(Route::DescribeExecution, [id.as_str()], &query).wait(wait)).await
+    }
+
+    /// An execution as it was at the end of this run, or as it is, if that is the current one.
+    pub async fn execution_in_run(&self, id: &ExecutionId, run: u32) -> Result<ExecutionAnswer, ClientError> {
+        let query = DescribeQuery { wait: None, run: Some(run.into()) };
+        self.ask(Call::find(Route::DescribeExecution, [id.as_str()], &query)).await
     }
 
     /// A page of executions.
