@@ -9,6 +9,7 @@ mod report;
 mod request;
 mod runs;
 
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::cron::plan::Plan;
 use tickover_core::cron::run::{IdTemplate, Occurrence, RunState};
 use tickover_core::cron::{Command, Cron, Reply};
@@ -23,6 +24,11 @@ use crate::service::Service;
 use crate::tasks::schedule::ScheduleRequest;
 
 pub(crate) use report::report;
+
+/// Of how many runs of each cron a list has the statuses: the last one may be open, and then the one before has ended.
+pub const LISTED: usize = 2;
+/// Of how many crons the runs are read at the same time.
+const AT_ONCE: usize = 8;
 
 /// A parsed request for a cron.
 #[derive(Clone, Debug)]
@@ -70,7 +76,7 @@ pub struct DescribedRun {
     pub id: String,
     /// Its state by the cron's record.
     pub state: RunState,
-    /// The status of its task or execution; absent in lists, and if there is no task or execution.
+    /// The status of its task or execution. Absent if there is none; lists have it for the last [`LISTED`] runs.
     pub status: Option<&'static str>,
 }
 
@@ -122,11 +128,12 @@ impl Service {
         let record = self.load_cron(id).await?.filter(|record| !record.is_deleted());
         let record = record.ok_or(Reject::NoCron)?;
         let given = self.request_of(&record).await?.given;
-        let runs = self.describe_runs(&record).await?;
+        let runs = self.describe_runs(&record, record.runs.len()).await?;
         Ok(DescribedCron { given: Some(given), runs, record })
     }
 
-    /// A page of crons, in the order of their creation. Contains only the data of their records.
+    /// A page of crons, in the order of their creation: the data of their records, and the statuses of the last runs of
+    /// each, which cost at most [`LISTED`] reads a cron.
     pub async fn list_crons(
         &self,
         limit: usize,
@@ -134,7 +141,12 @@ impl Service {
     ) -> Result<Page<DescribedCron>, ServiceError> {
         let page = self.with_retries(|| self.ports.store.crons(limit, cursor)).await?;
         let live = page.items.into_iter().filter(|record| !record.is_deleted());
-        Ok(Page { items: live.map(DescribedCron::inline).collect(), next: page.next })
+        let described = live.map(async |record| {
+            let runs = self.describe_runs(&record, LISTED).await?;
+            Ok::<_, ServiceError>(DescribedCron { runs, ..DescribedCron::inline(record) })
+        });
+        let items = stream::iter(described).buffered(AT_ONCE).try_collect().await?;
+        Ok(Page { items, next: page.next })
     }
 }
 

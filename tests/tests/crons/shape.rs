@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use axum::http::Method;
 use serde_json::{Value, json};
 use tickover_tests::http::Caller;
 
@@ -35,4 +36,25 @@ async fn a_run_is_shown_with_its_task_and_the_tasks_status() {
     let run = json!({"at": "2026-01-01T01:00:00.000Z", "id": "s-20260101T010000Z", "manual": false,
         "state": "open", "status": "pending"});
     assert_eq!(cron(&caller, "s").await["runs"], json!([run]));
+}
+
+#[tokio::test]
+async fn a_list_has_the_statuses_of_each_crons_last_two_runs() {
+    let caller = Caller::default();
+    make(&caller, "s", json!({"every": "1h"})).await;
+    make(&caller, "quiet", json!({"every": "1d"})).await;
+    for hour in 1..=3 {
+        until(&caller, &format!("2026-01-01T0{hour}:00:00Z")).await;
+        caller.ok(&format!("/v1/tasks/s-20260101T0{hour}0000Z/cancel"), json!({})).await;
+    }
+    let listed = caller.send(Method::GET, "/v1/crons", None).await.1;
+    let statuses = |id: &str| {
+        let crons = listed["crons"].as_array().unwrap();
+        let one = crons.iter().find(|one| one["id"] == id).unwrap();
+        let runs = one["runs"].as_array().unwrap().iter();
+        runs.map(|run| run.get("status").cloned()).collect::<Vec<_>>()
+    };
+    let cancelled = Some(json!("cancelled"));
+    assert_eq!(statuses("s"), [None, cancelled.clone(), cancelled]);
+    assert_eq!(statuses("quiet"), []);
 }

@@ -10,6 +10,8 @@ import { refused } from '../problem.js';
 import { at, both, near } from '../time.js';
 import { who } from '../words.js';
 
+const BAD = ['failed', 'timed_out', 'refused'];
+const ENDED = [...BAD, 'completed', 'cancelled', 'skipped'];
 const EXAMPLE = ['cron', 'create', '--id', 'nightly', '--cron', '0 3 * * *', '--time-zone', 'Europe/Berlin', '--task', '{"queue": "reports", "kind": "daily"}'];
 
 export function show(page) {
@@ -25,7 +27,7 @@ function all(page) {
       return;
     }
     replace(page.root, table('Crons', ['Cron', 'Status', 'When', 'Starts', 'Next', 'Started', 'Last run'], data.crons.map((cron) => [
-      link(['crons', cron.id], cron.id, { class: 'id', 'data-key': `cron ${cron.id}` }), badge(cron.status), plan(cron), work(cron), near(cron.next_start_at) ?? '', String(cron.started), lastRun(cron),
+      link(['crons', cron.id], cron.id, { class: 'id', 'data-key': `cron ${cron.id}` }), state(cron), plan(cron), work(cron), near(cron.next_start_at) ?? '', String(cron.started), lastRun(cron),
     ])), pages(page, data.cursor), h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listCrons())));
   };
   page.live(load, draw, 3000);
@@ -37,7 +39,7 @@ function one(page) {
     if (refused(page.root, data, h('p', {}, link(['crons'], 'All crons')))) return;
     const { cron } = data;
     replace(page.root,
-      h('div', { class: 'state' }, h('p', {}, badge(cron.status), ` It starts ${work(cron)}, ${plan(cron)}.`), facts([
+      h('div', { class: 'state' }, h('p', {}, state(cron), ` It starts ${work(cron)}, ${plan(cron)}.`), facts([
         ['Next occurrence', both(cron.next_at)],
         ['It starts', cron.next_start_at === cron.next_at ? null : both(cron.next_start_at)],
         ['Paused', both(cron.paused_at)],
@@ -67,7 +69,16 @@ function work(cron) {
   return cron.execution ? `the workflow ${cron.execution.workflow}` : 'its work';
 }
 
+/** The end of a run, if it has one: its status, or that it was refused. */
+const end = (run) => (run.state === 'refused' ? run.state : ENDED.includes(run.status) ? run.status : null);
+
+/** The status of a cron, and whether the last of its runs that has ended failed. */
+function state(cron) {
+  const last = cron.runs.map(end).filter(Boolean).at(-1);
+  return BAD.includes(last) ? h('span', { class: 'badge failed' }, `${cron.status}, last run ${last.replaceAll('_', ' ')}`) : badge(cron.status);
+}
+
 function lastRun(cron) {
   const run = cron.runs.at(-1);
-  return run ? [link([cron.execution === undefined ? 'tasks' : 'executions', run.id], run.id), ' ', badge(run.state), ' ', near(run.at)] : '';
+  return run ? [link([cron.execution === undefined ? 'tasks' : 'executions', run.id], run.id), ' ', badge(run.status ?? run.state), ' ', near(run.at)] : '';
 }

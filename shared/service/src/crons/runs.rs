@@ -92,10 +92,15 @@ impl Service {
         Ok(open.into_iter().filter(|run| !is_open(run)).collect())
     }
 
-    /// The runs in a cron's record, with their status.
-    pub(super) async fn describe_runs(&self, record: &Cron) -> Result<Vec<DescribedRun>, ServiceError> {
+    /// The runs in a cron's record, the last so many of them with their status.
+    pub(super) async fn describe_runs(
+        &self,
+        record: &Cron,
+        last: usize,
+    ) -> Result<Vec<DescribedRun>, ServiceError> {
         let all: Vec<Occurrence> = record.runs.iter().map(|run| run.occurrence).collect();
-        let run_statuses = self.run_statuses(record, &all).await?;
+        let asked = &all[all.len().saturating_sub(last)..];
+        let run_statuses = self.run_statuses(record, asked).await?;
         let status =
             |run: &DescribedRun| run_statuses.get(&run.occurrence).map(|run_status| run_status.status);
         let runs = DescribedCron::inline(record.clone()).runs.into_iter();
@@ -108,6 +113,9 @@ impl Service {
         runs: &[Occurrence],
     ) -> Result<BTreeMap<Occurrence, RunStatus>, ServiceError> {
         let mut by_id = BTreeMap::new();
+        if runs.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let ids: Vec<String> = runs.iter().map(|run| record.run_id(run)).collect();
         match &record.target {
             Target::Task { .. } => {
@@ -122,7 +130,7 @@ impl Service {
             }
             Target::Execution { .. } => {
                 let ids: Vec<ExecutionId> = ids.iter().filter_map(|id| ExecutionId::parse(id).ok()).collect();
-                let found = self.with_retries(|| self.ports.store.executions(&ids)).await?;
+                let found = self.executions_of(&ids).await?.0;
                 let now = self.now();
                 for execution in found.into_iter().filter(|execution| !execution.is_gone(now)) {
                     let status = execution.status();

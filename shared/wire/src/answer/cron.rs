@@ -114,7 +114,7 @@ pub struct RunView {
     /// Why it was skipped (`overlap`, `missed`, `buffer_full`, `dropped`), or the code of its refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The status of its task or execution. Lists leave it out.
+    /// The status of its task or execution. Lists have it for the last two runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
