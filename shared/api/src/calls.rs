@@ -19,7 +19,7 @@ mod report;
 mod route;
 mod schedule;
 
-pub use self::limit::{limit, release_place, reset_rate, set_limit, unset_limit};
+pub use self::limit::{limit, limits, release_place, reset_rate, set_limit, unset_limit};
 pub use callbacks::{callback_heartbeat, callback_of_attempt, complete_callback, fail_callback};
 pub use claim::{claim, claim_by_id};
 pub use crons::{create_cron, cron, crons, delete_cron, pause_cron, replace_cron, resume_cron, trigger_cron};

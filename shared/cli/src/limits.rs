@@ -7,15 +7,17 @@ use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::id::{FlowKey, Owner};
 use tickover_wire::ConcurrencyLimit;
-use tickover_wire::answer::{LimitView, RateView};
+use tickover_wire::answer::{LimitView, LimitsAnswer, RateView};
 use tickover_wire::request::LimitRequest;
 
 use crate::argument::name;
-use crate::show::{answer, print};
+use crate::show::{answer, count, print};
 
 /// The calls on limits.
 #[derive(Subcommand, Debug)]
 pub(crate) enum LimitsCommand {
+    /// List the keys at which tasks or executions wait, at most 50
+    List(ListArgs),
     /// Show a key's limit: who has its places, and who waits
     Show(OneArgs),
     /// Set a key's limit, whatever requests ask for; a lower limit takes no place away
@@ -26,6 +28,14 @@ pub(crate) enum LimitsCommand {
     Reset(OneArgs),
     /// Take its place from a task or an execution: the next one gets it, and the one that had it goes on
     Release(ReleaseArgs),
+}
+
+/// Options of `tickover limits list`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Print the server's answer
+    #[arg(long)]
+    json: bool,
 }
 
 /// Options of calls on one key.
@@ -62,6 +72,10 @@ pub(crate) struct ReleaseArgs {
 pub(crate) async fn run(command: LimitsCommand, client: &Client) -> anyhow::Result<()> {
     let api = client.api();
     let (found, json) = match command {
+        LimitsCommand::List(ListArgs { json }) => {
+            let found = api.limits().await?;
+            return if json { answer(&found) } else { print(&list(&found)) };
+        }
         LimitsCommand::Show(args) => (api.limit(&args.key).await?, args.json),
         LimitsCommand::Set(SetArgs { one, limit }) => {
             let request = LimitRequest { limit: ConcurrencyLimit(limit.into()) };
@@ -76,18 +90,17 @@ pub(crate) async fn run(command: LimitsCommand, client: &Client) -> anyhow::Resu
     if json { answer(&found.limit) } else { print(&text(&found.limit)) }
 }
 
+/// A line for each key, and how many there are.
+fn list(LimitsAnswer { limits, more }: &LimitsAnswer) -> String {
+    let mut text: String = limits.iter().map(headline).collect();
+    let more = if *more { "; there are more" } else { "" };
+    let _ = writeln!(text, "Something waits at {}{more}.", count(limits.len(), "key"));
+    text
+}
+
 /// A limit in a few lines.
 fn text(limit: &LimitView) -> String {
-    let most = match limit.limit {
-        Some(most) if limit.pinned => match &limit.pinned_by {
-            Some(by) => format!("{most}, set by {by}"),
-            None => format!("{most}, set by an operator"),
-        },
-        Some(most) => most.to_string(),
-        None => "nothing has asked for one lately".to_owned(),
-    };
-    let mut text =
-        format!("Key {:?}: limit {most}; {} taken, {} waiting.\n", limit.key, limit.taken, waiting(limit));
+    let mut text = headline(limit);
     if let Some(rate) = &limit.rate {
         let RateView { limit, per, burst, next_start_at } = rate;
         let per = Millis::from(*per);
@@ -106,6 +119,19 @@ fn text(limit: &LimitView) -> String {
         let _ = writeln!(text, "  {owner} waits, number {}", nth + 1);
     }
     text
+}
+
+/// A limit in a line: how many run and wait.
+fn headline(limit: &LimitView) -> String {
+    let most = match limit.limit {
+        Some(most) if limit.pinned => match &limit.pinned_by {
+            Some(by) => format!("{most}, set by {by}"),
+            None => format!("{most}, set by an operator"),
+        },
+        Some(most) => most.to_string(),
+        None => "nothing has asked for one lately".to_owned(),
+    };
+    format!("Key {:?}: limit {most}; {} taken, {} waiting.\n", limit.key, limit.taken, waiting(limit))
 }
 
 /// How many wait, as a word.

@@ -29,6 +29,7 @@ export const commands = {
   listTasks: ({ queue, status } = {}) => ['list', ...option('--queue', queue), ...option('--status', status)],
   schedule: (queue, kind, { id, input, timeout, retry }) => of('task', [queue, kind, ...(input ? [input] : [])], [...option('--id', id), ...option('--timeout', timeout), ...option('--retry', retry)]),
   scheduleLimited: (queue, kind, limit) => of('task', [queue, kind], option('--concurrency', limit)),
+  listLimits: () => ['limits', 'list'],
   showLimit: (key) => of('limits show', [key]),
   setLimit: (key, limit) => of('limits set', [key, limit]),
   resetRate: (key) => of('limits reset', [key]),

@@ -2,15 +2,13 @@
 
 const LATENESS = 'tickover_deadline_lateness_seconds_bucket';
 const ENDED = 'tickover_tasks_ended_total';
-const LIMITS = { tickover_limit_taken: 'taken', tickover_limit_waiting: 'waiting' };
 const SHARES = [50, 99];
 
-/** The tasks that ended by queue, how late deadlines fired, and the keys of limits; `null` without metrics. */
+/** The tasks that ended by queue, and how late deadlines fired; `null` without metrics. */
 export function metrics(scraped) {
   if (!scraped) return null;
   const endedByQueue = new Map();
   const buckets = new Map();
-  const limits = new Map();
   for (const row of scraped.split('\n')) {
     const [, name, labels, value] = row.match(/^(\w+)\{(.*)\} ([0-9.e+-]+)$/) ?? [];
     const label = (key) => labels.match(new RegExp(`(?:^|,)${key}="((?:[^"\\\\]|\\\\.)*)"`))?.[1];
@@ -20,16 +18,10 @@ export function metrics(scraped) {
     } else if (name === LATENESS) {
       const bound = label('le') === '+Inf' ? Infinity : Number(label('le'));
       buckets.set(bound, (buckets.get(bound) ?? 0) + Number(value));
-    } else if (Object.hasOwn(LIMITS, name ?? '')) {
-      const key = text(label('key'));
-      limits.set(key, { key, taken: 0, waiting: 0, ...limits.get(key), [LIMITS[name]]: Number(value) });
     }
   }
   const bounds = [...buckets].sort(([one], [other]) => one - other);
   const count = bounds.at(-1)?.[1] ?? 0;
   const within = SHARES.map((share) => [share, bounds.find(([, below]) => below >= (count * share) / 100)?.[0]]);
-  return { endedByQueue, late: { count, within }, limits: [...limits.values()] };
+  return { endedByQueue, late: { count, within } };
 }
-
-/** A label's value, whose quotes, backslashes and ends of lines are escaped. */
-const text = (escaped) => escaped.replaceAll(/\\(.)/g, (_, one) => (one === 'n' ? '\n' : one));

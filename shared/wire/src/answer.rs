@@ -22,7 +22,9 @@ pub use execution::{
     ExportAnswer, FailingView, ParentView, RunsAnswer, SendEventAnswer, TimelineAnswer, WaitKind, WaitView,
     WorkflowView, WorkflowsAnswer,
 };
-pub use limit::{LimitAnswer, LimitHolderView, LimitOwnerView, LimitView, RateView, WaitsAtView};
+pub use limit::{
+    LimitAnswer, LimitHolderView, LimitOwnerView, LimitView, LimitsAnswer, RateView, WaitsAtView,
+};
 pub use operation::{OperationAnswer, OperationStatus, OperationStopAnswer, OperationView, OperationsAnswer};
 pub use problem::Problem;
 pub use task::{

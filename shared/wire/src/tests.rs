@@ -264,6 +264,7 @@ fn answers_about_crons() {
     });
     all! {
         answer:
+        LimitsAnswer = json!({"limits": [], "more": true});
         LimitAnswer = json!({"limit": {
             "key": "customer-7", "limit": 1_000, "pinned": true, "pinned_by": by(), "taken": 2,
             "holders": [

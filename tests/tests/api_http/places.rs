@@ -136,3 +136,31 @@ async fn a_key_that_nobody_has_used_has_no_limit_and_bad_ones_are_refused_by_fie
         assert!(problem["detail"].as_str().unwrap().contains("limit") || body["more"] == 1, "{problem}");
     }
 }
+
+#[tokio::test]
+async fn the_keys_at_which_something_waits_are_listed_each_as_by_itself() {
+    let api = Api::start().await;
+    assert_eq!(api.get("/v1/limits").await.ok(200), json!({"limits": [], "more": false}));
+    for key in ["b", "a", "free"] {
+        api.schedule(&format!("{key}-1"), limited(key, 1)).await;
+        api.claim().await;
+    }
+    for key in ["b", "a"] {
+        api.schedule(&format!("{key}-2"), limited(key, 1)).await;
+        let claimed = api.post("/v1/queues/q/claim", json!({"worker": "w1"})).await.ok(200);
+        assert_eq!(claimed["tasks"], json!([]));
+    }
+    let listed = api.get("/v1/limits").await.ok(200);
+    assert_eq!(listed, json!({"limits": [api.limit("a").await, api.limit("b").await], "more": false}));
+    assert_eq!((&listed["limits"][0]["taken"], &listed["limits"][0]["waiting"]), (&json!(1), &json!(1)));
+    // Half of a listing is told from all of it.
+    for key in 0..50 {
+        let id = format!("c-{key:02}");
+        api.schedule(&format!("{id}-1"), limited(&id, 1)).await;
+        api.claim().await;
+        api.schedule(&format!("{id}-2"), limited(&id, 1)).await;
+        api.post("/v1/queues/q/claim", json!({})).await.ok(200);
+    }
+    let listed = api.get("/v1/limits").await.ok(200);
+    assert_eq!((listed["limits"].as_array().unwrap().len(), &listed["more"]), (50, &json!(true)));
+}

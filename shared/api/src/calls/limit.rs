@@ -7,7 +7,7 @@ use tickover_core::id::FlowKey;
 use tickover_service::Service;
 
 use tickover_wire::ConcurrencyLimit;
-use tickover_wire::answer::LimitAnswer;
+use tickover_wire::answer::{LimitAnswer, LimitsAnswer};
 use tickover_wire::request::LimitRequest;
 
 use crate::answer::Answer;
@@ -17,6 +17,12 @@ use crate::{body, name, view};
 /// A key's limit, who has its places and who waits.
 pub async fn limit(service: &Service, key: &str) -> Result<Answer, Problem> {
     answer(service.limit(&parsed(key)?).await?)
+}
+
+/// The keys at which something waits.
+pub async fn limits(service: &Service) -> Result<Answer, Problem> {
+    let (found, more) = service.full_keys().await?;
+    Answer::ok(&LimitsAnswer { limits: found.into_iter().map(view::limit).collect(), more })
 }
 
 /// Sets a key's limit, whatever requests ask for.

@@ -48,6 +48,7 @@ pub async fn answer(
         Route::Kind => calls::kind(service, id, which).await,
         Route::SetKind => calls::set_kind(service, id, which, body).await,
         Route::DeleteKind => calls::delete_kind(service, id, which).await,
+        Route::Limits => calls::limits(service).await,
         Route::Limit => calls::limit(service, id).await,
         Route::SetLimit => calls::set_limit(service, id, body).await,
         Route::UnsetLimit => calls::unset_limit(service, id).await,

@@ -1,10 +1,9 @@
 // Limits by key: who has a key's places, who waits, and what operators change.
 
-import { get, keyPart, put, scrape, settings } from '../api.js';
+import { get, keyPart, put, settings } from '../api.js';
 import { RELEASE, button, command, panel, refusal } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, facts, h, link, notify, replace, section, table } from '../dom.js';
-import { metrics } from '../metrics.js';
 import { textField } from '../payload.js';
 import { refused } from '../problem.js';
 import { near } from '../time.js';
@@ -32,17 +31,16 @@ function all(page) {
     if (key.value()) page.go(['limits', key.value()]);
   };
   replace(page.root, h('form', { class: 'form', onsubmit: chosen }, key.element, h('div', { class: 'buttons' }, h('button', {}, 'Show the key'))), list);
-  const load = async (signal) => metrics(await scrape(signal))?.limits ?? null;
-  const draw = (limits) => {
-    if (limits === null) {
-      replace(list, h('p', { class: 'quiet' }, 'This system keeps no list of its keys, which would cost a write for each change. What waits for a place says its key.'));
-    } else if (limits.length === 0) {
-      replace(list, empty('Nothing has waited for a place since this server started. A task with a limit:', command(commands.scheduleLimited('emails', 'welcome', 'customer-7=5'))));
-    } else {
-      replace(list, table('Keys', ['Key', 'Running', 'Waiting'], limits.map(({ key: text, taken, waiting }) => [keyLink(text), String(taken), String(waiting)])));
-    }
+  const draw = (data) => {
+    if (refused(list, data)) return;
+    const rows = data.limits.map((one) => [keyLink(one.key), String(one.taken), one.more ? `more than ${one.waiting}` : String(one.waiting)]);
+    replace(list,
+      rows.length === 0
+        ? empty('Nothing waits for a place. A task with a limit:', command(commands.scheduleLimited('emails', 'welcome', 'customer-7=5')))
+        : table('Keys at which something waits', ['Key', 'Running', 'Waiting'], rows),
+      h('p', { class: 'quiet' }, data.more ? `Something waits at more keys than these ${rows.length}. ` : '', 'Keys with free places aren’t listed. The same in a shell: ', command(commands.listLimits())));
   };
-  page.live(load, draw, 3000);
+  page.live((signal) => get(['limits'], {}, signal), draw, 5000);
 }
 
 /** How fast its work starts, if some has asked for a rate. */

@@ -5,6 +5,7 @@ use std::num::NonZeroU16;
 use tickover_core::by::By;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::flow::{Gated, Pace};
+use tickover_core::gate::line::PARTS;
 use tickover_core::gate::{self, Waiter};
 use tickover_core::id::{FlowKey, GateId, Owner};
 use tickover_core::task::{State, Task};
@@ -17,6 +18,9 @@ use crate::service::Service;
 
 /// Most waiting tasks that are counted.
 const COUNTED_MAX: usize = 100;
+
+/// Most keys that are listed.
+const LISTED_MAX: usize = 50;
 
 /// A limit as it stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +65,27 @@ impl Service {
     pub async fn limit(&self, key: &FlowKey) -> Result<LimitView, ServiceError> {
         let found = self.view_of(&GateId::from(&gate_digest(key))).await?.unwrap_or_default();
         Ok(LimitView { key: key.as_str().to_owned(), ..found })
+    }
+
+    /// The keys at which tasks or executions wait, each as by itself, and whether there are more than 50. Each costs three
+    /// reads.
+    pub async fn full_keys(&self) -> Result<(Vec<LimitView>, bool), ServiceError> {
+        let mut found = vec![];
+        for part in 0..PARTS {
+            let mut last: Option<GateId> = None;
+            while let Some(gate) =
+                self.with_retries(|| self.ports.store.next_line(part, last.as_ref())).await?
+            {
+                if found.len() >= LISTED_MAX {
+                    return Ok((found, true));
+                }
+                // A line may still be listed for a moment after the last one has left it.
+                found.extend(self.view_of(&gate).await?.filter(|limit| !limit.waiting.is_empty()));
+                last = Some(gate);
+            }
+        }
+        found.sort_by(|one, other| one.key.cmp(&other.key));
+        Ok((found, false))
     }
 
     /// Sets a key's limit, whatever tasks ask for; `None` gives it back to them. A lower limit takes no place away.

@@ -130,3 +130,14 @@ pub struct LimitAnswer {
     /// The limit.
     pub limit: LimitView,
 }
+
+/// The keys at which something waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LimitsAnswer {
+    /// The limits, by key: at most 50.
+    #[cfg_attr(feature = "schema", schema(max_items = 50))]
+    pub limits: Vec<LimitView>,
+    /// Whether something waits at more keys than these.
+    pub more: bool,
+}

@@ -235,6 +235,13 @@ routes! {
         200 DeletedKindAnswer = "The kind has no defaults.",
     }
 
+    /// List the keys at which tasks or executions wait for a place.
+    ///
+    /// At most 50, each with its numbers. It costs some reads for each of them. A key with free places isn't listed.
+    Limits: GET "/v1/limits" in limits {
+        200 LimitsAnswer = "The limits.",
+    }
+
     /// Show a key's limit: who has its places, and who waits.
     ///
     /// A key that no task has needed for an hour has no limit and nobody who waits.

@@ -2,7 +2,7 @@
 
 use tickover_core::id::{FlowKey, Owner};
 use tickover_wire::Route;
-use tickover_wire::answer::LimitAnswer;
+use tickover_wire::answer::{LimitAnswer, LimitsAnswer};
 use tickover_wire::request::LimitRequest;
 
 use super::Api;
@@ -10,6 +10,11 @@ use crate::client::ClientError;
 use crate::client::call::Call;
 
 impl Api {
+    /// The keys at which tasks or executions wait for a place: at most 50.
+    pub async fn limits(&self) -> Result<LimitsAnswer, ClientError> {
+        self.ask(Call::of(Route::Limits, [])).await
+    }
+
     /// A key's limit, who has its places and who waits.
     pub async fn limit(&self, key: &FlowKey) -> Result<LimitAnswer, ClientError> {
         self.ask(Call::of(Route::Limit, [&key.to_path()])).await
