@@ -36,6 +36,8 @@ const NO_DEFAULTS_TTL: Millis = Millis::from_secs(60);
 const WAIT: Millis = Millis::new(10);
 /// How many live tasks are read to find a queue's oldest one.
 const OLDEST_READ_MAX: usize = 1_000;
+/// How many leased tasks of a queue an index counts.
+const LEASED_READ_MAX: usize = 1_000;
 
 /// The queues' records that this process has read.
 #[derive(Debug, Default)]
@@ -175,8 +177,6 @@ impl Service {
         Ok(self.record(name).await?.is_some_and(|record| record.paused))
     }
 
-    /// The class queue in which a message waited that was received; the normal one if its receipt isn't known.
-    pub(crate) fn class_of(&self, receipt: Option<&str>) -> Priority {
     /// The same without a read: what this process has read within the last seconds. If it has read nothing, the queue
     /// counts as not paused.
     pub fn is_known_as_paused(&self, name: &QueueName) -> bool {
@@ -184,6 +184,8 @@ impl Service {
         known.is_some_and(|record| record.paused)
     }
 
+    /// The class queue in which a message waited that was received; the normal one if its receipt isn't known.
+    pub(crate) fn class_of(&self, receipt: Option<&str>) -> Priority {
         receipt.map_or(Priority::Normal, |receipt| self.ports.queue.class_of(receipt))
     }
 
@@ -307,7 +309,8 @@ impl Service {
     }
 
     async fn info(&self, name: QueueName, oldest_at: Option<Timestamp>) -> Result<QueueInfo, ServiceError> {
-        let depth = self.ports.queue.depth(&name).await?;
+        let mut depth = self.ports.queue.depth(&name).await?;
+        depth.in_flight = depth.in_flight.max(self.leased(&name)?);
         let record = self.record(&name).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
         let by = record.as_ref().and_then(|record| record.by.clone());
@@ -315,6 +318,18 @@ impl Service {
             .map(|record| (record.workflows.into_keys().collect(), record.provides.into_keys().collect()))
             .unwrap_or_default();
         Ok(QueueInfo { name, paused, depth, workflows, provides, oldest_at, by })
+    }
+
+    /// How many tasks of a queue are leased by the store's index, which counts up to [`LEASED_READ_MAX`]. The queue itself
+    /// knows no leases from before its process started. Without an index it is 0: there the queue outlives its readers.
+    fn leased(&self, name: &QueueName) -> Result<u64, ServiceError> {
+        let Some(index) = self.ports.store.traits().tasks else { return Ok(0) };
+        let filter = TaskFilter {
+            queue: Some(name.clone()),
+            statuses: vec![Status::Running],
+            ..TaskFilter::default()
+        };
+        Ok(index.find(&filter, LEASED_READ_MAX, None)?.items.len() as u64)
     }
 
     async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {

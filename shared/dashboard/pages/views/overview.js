@@ -25,9 +25,12 @@ export function show(page) {
   let before = null;
 
   const load = async (signal) => {
-    const [{ queues }, open, failed, scraped] = await Promise.all([
+    const lateBefore = new Date(now() - LATE).toISOString();
+    const [{ queues }, pending, old, running, failed, scraped] = await Promise.all([
       get(['queues'], {}, signal),
-      get(['tasks'], { status: 'pending,running', limit: COUNTED }, signal),
+      get(['tasks'], { status: 'pending', limit: COUNTED }, signal),
+      get(['tasks'], { status: 'pending', created_before: lateBefore, limit: COUNTED }, signal),
+      get(['tasks'], { status: 'running', limit: COUNTED }, signal),
       get(['tasks'], { status: FAILED, limit: COUNTED }, signal),
       scrape(signal),
     ]);
@@ -37,7 +40,7 @@ export function show(page) {
       latest(names, { status: OPEN.join(), limit: 200 }, signal),
       latest(names, { status: FAILED, limit: 100 }, signal),
     ]);
-    return { queues: [...asked, ...queues.slice(QUEUES_ASKED)], open, failed, live, lost, names, scraped, at: Math.floor(now() / 1000) };
+    return { queues: [...asked, ...queues.slice(QUEUES_ASKED)], pending, old, running, failed, live, lost, names, scraped, at: Math.floor(now() / 1000) };
   };
 
   const draw = (data) => {
@@ -59,20 +62,20 @@ function first() {
 }
 
 /** The numbers at the top, each a link to its records. */
-function numbers({ open, failed, live, lost, names }) {
+function numbers({ pending, old, running, failed, live, lost, names }) {
   const whole = counted && count.complete;
   const plus = (count, list) => `${count}${list.cursor || list.hasMore ? '+' : ''}`;
-  const tasks = (status) => open.tasks.filter((task) => task.status === status).length;
-  const late = open.tasks.filter(isLate).length + live.executions.filter(isLate).length;
-  const stuck = live.executions.filter((one) => one.stuck || one.status === 'paused').length;
+  const late = old.tasks.filter(isLate).length + live.executions.filter(isLate).length;
+  const paused = whole ? total(['paused']) : live.executions.filter((one) => one.status === 'paused').length;
+  const stuck = live.executions.filter((one) => one.stuck && one.status !== 'paused').length;
   const tile = (count, label, href, tone = '') => h('a', { class: `tile ${count === '0' ? '' : tone}`, href }, h('span', { class: 'number' }, count), h('span', {}, label));
   const workflowNote = names.length === 0 && !listed ? ' (no workflow is known)' : '';
   return h('div', { class: 'tiles' },
-    tile(plus(tasks('pending'), open), 'tasks wait', '#/tasks?status=pending'),
-    tile(plus(tasks('running'), open), 'tasks run', '#/tasks?status=running', 'good'),
+    tile(plus(pending.tasks.length, pending), 'tasks wait', '#/tasks?status=pending'),
+    tile(plus(running.tasks.length, running), 'tasks run', '#/tasks?status=running', 'good'),
     tile(totalText(OPEN) ?? plus(live.executions.length, live), `executions are open${workflowNote}`, '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'good'),
-    tile(plus(late, open), 'are late', '#/tasks?status=pending', 'warn'),
-    tile(plus(stuck, live), 'wait for an operator', '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'warn'),
+    tile(plus(late, { cursor: old.cursor, hasMore: live.hasMore }), 'are late', '#/tasks?status=pending', 'warn'),
+    tile(plus(paused + stuck, live), 'wait for an operator', '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'warn'),
     tile(plus(failed.tasks.length + (whole ? total(FAILED.split(',')) : lost.executions.length), { cursor: failed.cursor, hasMore: !whole && lost.hasMore }), 'failed', '#/failures', 'bad'));
 }
 
@@ -83,6 +86,7 @@ function isLate(record) {
 
 function failures({ failed, lost }) {
   const groups = grouped([...failed.tasks, ...lost.executions]).slice(0, 6);
+  const plus = failed.cursor || lost.hasMore ? '+' : '';
   if (groups.length === 0) return section('Last failures', h('p', { class: 'quiet' }, 'Nothing that is kept has failed.'));
   return section('Last failures', table('Last failures', ['What', 'Error', 'Count', 'Last', 'Message'], groups.map((group) => {
     const last = [...group.records].sort(byEnd)[0];
@@ -90,18 +94,18 @@ function failures({ failed, lost }) {
   })));
 }
 
-function queueTable({ queues, open }, depths, rates) {
+function queueTable({ queues, running, live }, depths, rates) {
   if (queues.length === 0) return section('Queues', h('p', { class: 'quiet' }, 'A queue exists after its first task or execution.'));
   const workers = new Map();
-  for (const task of open.tasks) {
-    const running = task.attempts.find((attempt) => !attempt.ended_at)?.worker;
-    if (running) workers.set(task.queue, (workers.get(task.queue) ?? new Set()).add(running));
+  for (const one of [...running.tasks, ...live.executions]) {
+    const worker = one.worker ?? one.attempts?.find((attempt) => !attempt.ended_at)?.worker;
+    if (worker) workers.set(one.queue, (workers.get(one.queue) ?? new Set()).add(worker));
   }
   return section('Queues', table('Queues', ['Queue', 'Waiting', 'Depth while this page is open', 'Oldest waits since', 'With workers', 'Later', 'Ended', 'Workers seen'], queues.map((queue) => [
     [link(['queues'], queue.name, { 'data-key': `queue ${queue.name}` }), queue.paused ? [' ', badge('paused')] : null], String(queue.depth), line(depths.get(queue.name) ?? [], queue.name),
     queue.oldest_at ? near(queue.oldest_at) : '', String(queue.in_flight), String(queue.delayed), rates?.get(queue.name) ?? '',
     workers.has(queue.name) ? [...workers.get(queue.name)].slice(0, 3).join(', ') + (workers.get(queue.name).size > 3 ? ` and ${workers.get(queue.name).size - 3} more` : '') : '',
-  ])), h('p', { class: 'quiet' }, 'Workers are those that have a task now. A queue’s numbers count messages, and are approximate.'));
+  ])), h('p', { class: 'quiet' }, running.cursor || live.hasMore ? `Workers are those that have one of the ${COUNTED} tasks or of the executions that were read. ` : 'Workers are those that have a task or an execution now. ', 'A queue’s numbers count messages, and are approximate.'));
 }
 
 /** A line of a queue's depth, one column for each time it was read. */
