@@ -25,7 +25,7 @@ export function many(page, what, selection, { live = null, step = true } = {}) {
     pressed.disabled = true;
     const request = { action: one.action, [what]: selection, ...more };
     try {
-      const count = selection.ids?.length ?? await counted(request);
+      const count = await counted(request);
       const texts = [one.says, `Found now: ${count}. It can be stopped.`, one.final].filter(Boolean);
       if (count === 0) notify('Nothing matches now.');
       else if (await confirmed(one.name, `(${count})`, texts)) page.go(['operations', (await post(['operations'], request)).operation.id]);

@@ -115,12 +115,12 @@ export function nextShort(record) {
 /** What an execution waits for, one of its waits. */
 export function wait(one) {
   const name = one.name ? ` ${one.name}` : '';
-  switch (one.kind) {
-    case 'step': return `the remote step${name}`;
-    case 'child': return `the child${name}`;
   const limit = one.until ? ', at most for a time' : ', without a time limit';
   if (one.callback) return `the callback ${one.callback}${limit}`;
   if (one.event) return `the event ${one.event}${limit}`;
+  switch (one.kind) {
+    case 'step': return `the remote step${name}`;
+    case 'child': return `the child${name}`;
     case 'timer': return `the timer${name}`;
     case 'attempt': return `attempt ${one.attempt} of the step${name}`;
     case 'retry': return `the next attempt of the step${name}`;
@@ -137,14 +137,20 @@ function failureKey(record) {
   return { what, of, code: error?.code ?? status, status: error ? null : status };
 }
 
-/** Records in groups by what failed, the largest group first. */
+/** The step because of which an execution failed; steps of a fan-out are one. */
+const failedStep = (record) => record.cause?.step?.replace(/\[\d+\]$/, '[…]');
+
+/** Records in groups by what failed, the largest group first, each with the steps that failed. */
 export function grouped(records) {
   const groups = new Map();
   for (const record of records) {
     const key = failureKey(record);
-    const id = [key.what, key.of, key.step ?? '', key.code].join(' ');
-    if (!groups.has(id)) groups.set(id, { ...key, id, records: [] });
-    groups.get(id).records.push(record);
+    const id = [key.what, key.of, key.code].join(' ');
+    if (!groups.has(id)) groups.set(id, { ...key, id, steps: new Set(), records: [] });
+    const group = groups.get(id);
+    group.records.push(record);
+    const step = failedStep(record);
+    if (step) group.steps.add(step);
   }
   return [...groups.values()].sort((one, other) => other.records.length - one.records.length || one.id.localeCompare(other.id));
 }

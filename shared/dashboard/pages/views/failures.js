@@ -1,4 +1,4 @@
-// Failures, grouped by workflow or kind, step and error; a whole group can be retried.
+// Failures, grouped by workflow or kind and error; a whole group can be retried.
 
 import { get } from '../api.js';
 import { address, badge, empty, h, link, replace, section, table } from '../dom.js';
@@ -9,51 +9,90 @@ import { refused } from '../problem.js';
 import { near } from '../time.js';
 import { byEnd, errorText, grouped } from '../words.js';
 
-/** How many failures are read from each list. */
-const READ = 500;
+/** How many failures are read at once. */
+const PAGE = 500;
+/** How many failures of each list are grouped at most: the page says so if there are more. */
+const READ_MAX = 5000;
+/** With more than a page of failures, they are read again after this time, in milliseconds. */
+const READ_EVERY_MS = 60_000;
 /** How many records of a group are shown. */
 const SHOWN = 100;
+/** How many steps are named in a group's name. */
+const STEPS_NAMED = 3;
 
-export const groupName = (group) => `${group.what === 'task' ? 'task' : 'workflow'} ${group.of}${group.step ? `, step ${group.step}` : ''}`;
 export const groupAddress = (group) => address(['failures'], { group: group.id });
+
+/** `workflow order, step charge`, or all the steps that failed with this error. */
+export function groupName({ what, of, steps }) {
+  const names = [...steps].slice(0, STEPS_NAMED);
+  const more = steps.size > names.length ? ` and ${steps.size - names.length} more` : '';
+  return `${what === 'task' ? 'task' : 'workflow'} ${of}${names.length > 0 ? `, step${steps.size > 1 ? 's' : ''} ${names.join(', ')}${more}` : ''}`;
+}
+
+/** What selects a group's records for an operation. */
+function selection({ what, of, code, status }) {
+  const all = what === 'task' ? { kind: of } : { workflow: of };
+  return { ...all, ...(status ? {} : { error: code }), status: status ? [status] : FAILED.split(',') };
+}
+
+/** The records of all pages, up to the most that are read. `load` loads a page. */
+async function all(load) {
+  const records = [];
+  let cursor;
+  do {
+    const page = await load({ status: FAILED, limit: PAGE, cursor });
+    records.push(...page.records);
+    cursor = page.cursor;
+  } while (cursor && records.length < READ_MAX);
+  return { records, hasMore: Boolean(cursor) };
+}
 
 export function show(page) {
   const body = page.root;
+  let known = null;
+  let readAt = 0;
 
   const load = async (signal) => {
-    const query = { status: FAILED, limit: READ };
-    const [tasks, executions] = await Promise.all([get(['tasks'], query, signal), latest([], query, signal)]);
-    return { records: [...tasks.tasks, ...executions.executions], hasMore: Boolean(tasks.cursor || executions.hasMore) };
+    if (known?.records.length > PAGE && performance.now() < readAt + READ_EVERY_MS) return known;
+    const [tasks, executions] = await Promise.all([
+      all(async (query) => { const { tasks: records, cursor } = await get(['tasks'], query, signal); return { records, cursor }; }),
+      all(async (query) => { const { executions: records, cursor } = await latest([], query, signal); return { records, cursor }; }),
+    ]);
+    known = { records: [...tasks.records, ...executions.records], hasMore: tasks.hasMore || executions.hasMore };
+    readAt = performance.now();
+    return known;
   };
 
   const draw = (data) => {
     if (refused(body, data)) return;
     const groups = grouped(data.records);
+    const plus = data.hasMore ? '+' : '';
     const chosen = page.query.group ? groups.find((group) => group.id === page.query.group) : null;
-    const more = data.hasMore ? `Only the latest ${READ} of each list are grouped. ` : '';
-    const note = h('p', { class: 'quiet' }, more);
+    const most = data.hasMore ? `There are more failures: only ${READ_MAX.toLocaleString()} of each list are counted here. The calls on all of a group take the others too. ` : '';
+    const slow = data.records.length > PAGE ? 'So many failures are counted once a minute.' : '';
+    const note = h('p', { class: 'quiet' }, most, slow);
     if (page.query.group && !chosen) {
       replace(body, empty('Nothing of this group has failed any more.', h('p', {}, link(['failures'], 'All failures'))));
     } else if (chosen) {
-      replace(body, one(chosen), note);
+      replace(body, one(chosen, plus), note);
     } else if (groups.length === 0) {
       replace(body, empty('Nothing that is kept has failed.', h('p', {}, 'Failures are shown here until the retention has deleted them.')), note);
     } else {
       replace(body, table('Groups of failures', ['What failed', 'Error', 'Count', 'Last', 'Message of the last'], groups.map((group) => {
         const last = [...group.records].sort(byEnd)[0];
-        return [h('a', { href: groupAddress(group), 'data-key': group.id }, groupName(group)), group.code, String(group.records.length), near(last.ended_at), h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
+        return [h('a', { href: groupAddress(group), 'data-key': group.id }, groupName(group)), group.code, `${group.records.length}${plus}`, near(last.ended_at), h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
       })), note);
     }
   };
 
-  function one(group) {
+  function one(group, plus) {
     const records = [...group.records].sort(byEnd);
     return [
-      h('p', {}, link(['failures'], 'All failures'), ` / ${groupName(group)}, error `, h('code', {}, group.code), `: ${records.length}`),
-      section('Calls on all of them', many(page, `${group.what}s`, { ids: records.map((record) => record.id) }, { live: false, step: group.step !== null })),
+      h('p', {}, link(['failures'], 'All failures'), ` / ${groupName(group)}, error `, h('code', {}, group.code), `: ${records.length}${plus}`),
+      section('Calls on all of them', many(page, `${group.what}s`, selection(group), { live: false, step: group.steps.size > 0 })),
       section('Records', table('Records', ['Id', 'Status', 'Started', 'Ended', 'Error'], records.slice(0, SHOWN).map((record) => [
         idCell(record), badge(record.status), startedCell(record), near(record.ended_at), h('span', { class: 'error' }, record.error ? errorText(record.error) : ''),
-      ])), records.length > SHOWN ? h('p', { class: 'quiet' }, `The latest ${SHOWN} of ${records.length}.`) : null),
+      ])), records.length > SHOWN ? h('p', { class: 'quiet' }, `The latest ${SHOWN} of ${records.length}${plus}.`) : null),
     ];
   }
 

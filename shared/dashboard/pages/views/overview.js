@@ -90,7 +90,7 @@ function failures({ failed, lost }) {
   if (groups.length === 0) return section('Last failures', h('p', { class: 'quiet' }, 'Nothing that is kept has failed.'));
   return section('Last failures', table('Last failures', ['What', 'Error', 'Count', 'Last', 'Message'], groups.map((group) => {
     const last = [...group.records].sort(byEnd)[0];
-    return [h('a', { href: groupAddress(group) }, groupName(group)), group.code, String(group.records.length), near(last.ended_at), h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
+    return [h('a', { href: groupAddress(group) }, groupName(group)), group.code, `${group.records.length}${plus}`, near(last.ended_at), h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
   })));
 }
 
