@@ -58,7 +58,8 @@ async function answer(method, url, body, signal) {
     if (response.ok) throw new Problem(response.status, { title: 'Not an answer of Tickover', detail: text.slice(0, 200), code: 'not_json' });
     json = { detail: text.slice(0, 200) };
   }
-  if (!response.ok) throw new Problem(response.status, json);
+  // A gateway or a proxy before the system has its own form.
+  if (!response.ok) throw new Problem(response.status, json.title || json.detail ? json : { ...json, detail: json.message ?? json.Message ?? text.slice(0, 200) });
   return json;
 }
 

@@ -2,6 +2,7 @@
 
 import { Problem, Unreachable, loadSettings, settings } from './api.js';
 import { address, h, link, replace } from './dom.js';
+import { meaning } from './problem.js';
 import { length, refresh, skew } from './time.js';
 import * as crons from './views/crons.js';
 import * as events from './views/events.js';
@@ -130,9 +131,9 @@ function live(load, draw, everyMs, signal) {
 /** Shows why there is nothing new: beside the last data if the API doesn't answer, instead of it if it refuses. */
 function complain(error, draw, failures) {
   const seconds = Math.min(2 ** (failures - 1), PAUSE_MAX / 1000);
+  const text = [error.title, error.detail].filter(Boolean).join(': ');
   if (error instanceof Unreachable || (error instanceof Problem && error.isTransient)) {
-    const why = error instanceof Unreachable ? 'The API doesn’t answer.' : `The API can’t answer: ${error.title}. ${error.detail}`;
-    connection.replaceChildren(h('p', { class: 'banner wrong' }, `${why} What you see may be old. Trying again in ${seconds} s.`));
+    connection.replaceChildren(h('p', { class: 'banner wrong' }, `${meaning(error)} ${text ? `It says: ${text} ` : ''}What you see may be old. Trying again in ${seconds} s.`));
   } else if (error instanceof Problem) {
     connection.replaceChildren();
     draw(error);

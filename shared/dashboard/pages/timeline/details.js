@@ -1,9 +1,9 @@
 // The details of a lane: its entries in words, its errors and results, and the task or the child behind it.
 
-import { Problem, get } from '../api.js';
+import { get } from '../api.js';
 import { badge, facts, h, link, replace, table } from '../dom.js';
 import { payload } from '../payload.js';
-import { problem } from '../problem.js';
+import { isMissing, problem } from '../problem.js';
 import { at, length, millis, near } from '../time.js';
 import { errorText, who } from '../words.js';
 
@@ -64,7 +64,7 @@ async function fetched(root, path, draw) {
   try {
     replace(root, draw(await get(path)));
   } catch (error) {
-    replace(root, error instanceof Problem && error.status === 404 ? h('p', { class: 'quiet' }, 'Its own record has been deleted.') : problem(error));
+    replace(root, isMissing(error) ? h('p', { class: 'quiet' }, 'Its own record has been deleted.') : problem(error));
   }
 }
 

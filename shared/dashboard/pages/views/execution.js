@@ -7,7 +7,7 @@ import { address, badge, facts, h, link, notify, replace, section, table, trace 
 import { errorCell } from '../lists.js';
 import { remember } from '../known.js';
 import { payload, save } from '../payload.js';
-import { problem } from '../problem.js';
+import { isMissing, outdated, problem } from '../problem.js';
 import { at, both, length, millis, near, now } from '../time.js';
 import { Timeline } from '../timeline/view.js';
 import { errorText, next, reason, wait } from '../words.js';
@@ -64,17 +64,17 @@ export function show(page) {
   /** The execution isn't there: it never was, it was deleted, or the id is that of something else. */
   async function refused(refusal) {
     if (known) {
-      replace(parts.gone, problem(refusal), h('p', {}, 'It was deleted meanwhile. What follows is its last known state.'));
-      replace(parts.actions);
+      replace(parts.gone, outdated(refusal));
+      if (isMissing(refusal)) replace(parts.actions);
       return;
     }
-    if (refusal.status === 404 && page.query.find) {
+    if (isMissing(refusal) && page.query.find) {
       for (const kind of ['tasks', 'crons']) {
         const found = await get([kind, id], {}, page.signal).catch(() => null);
         if (found) return location.replace(`#/${kind}/${encodeURIComponent(id)}`);
       }
     }
-    replace(root, problem(refusal), h('p', {}, page.query.find
+    replace(root, problem(refusal), !isMissing(refusal) ? null : h('p', {}, page.query.find
       ? 'No execution, task or cron has this id. It may have been deleted after its retention.'
       : 'It may have been deleted after its retention, or it is the id of a task: ', page.query.find ? null : link(['tasks', id], `look for the task ${id}`)));
   }

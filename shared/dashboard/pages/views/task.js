@@ -5,7 +5,7 @@ import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, facts, h, link, replace, section, trace } from '../dom.js';
 import { payload } from '../payload.js';
-import { problem, refused } from '../problem.js';
+import { outdated, refused } from '../problem.js';
 import { both, length, millis } from '../time.js';
 import { attempts } from '../timeline/details.js';
 import { next, reason, retries, timeouts, who } from '../words.js';
@@ -14,17 +14,19 @@ import { keyLink } from './limits.js';
 
 export function show(page) {
   const { root, id } = page;
+  const gone = h('div');
   let isKnown = false;
 
   const draw = (data) => {
     if (data instanceof Problem && isKnown) {
-      root.prepend(problem(data), h('p', {}, 'It was deleted meanwhile. What follows is its last known state.'));
+      replace(gone, outdated(data));
       return;
     }
+    gone.replaceChildren();
     if (refused(root, data, h('p', {}, 'It may have been deleted after its retention, or it is the id of an execution: ', link(['executions', id], `look for the execution ${id}`)))) return;
     isKnown = true;
     const { task } = data;
-    replace(root, state(task),
+    replace(root, gone, state(task),
       section('What happens next', h('p', { class: 'next' }, next(task), task.waits_at ? [' ', keyLink(task.waits_at.limit.key, 'Who has the places')] : null)),
       section('Calls', panel('task', task, refresh)),
       section('Attempts', attempts(task)),
