@@ -208,7 +208,11 @@ async fn a_group_of_failures_is_retried_as_an_operation() {
         browser.open("#/failures").await;
         browser.press("task welcome").await;
         browser.sees("lost-29").await;
+        // The call is for all that failed so, not for those that are shown.
+        browser.sees("operation on-tasks retry --kind welcome --error no_such_address --status failed --status timed_out").await;
         browser.press("Retry all").await;
+        site.operations(1).await;
+        site.env.advance("1s").await.unwrap();
         browser.sees("Found now: 30.").await;
         browser.press("Yes, retry all").await;
         browser.sees("What was asked for").await;
@@ -220,14 +224,16 @@ async fn a_group_of_failures_is_retried_as_an_operation() {
         browser.open("#/failures").await;
         browser.press("workflow order, step charge").await;
         browser.press("Retry the step of all").await;
+        site.operations(3).await;
+        site.env.advance("1s").await.unwrap();
         browser.sees("Found now: 1.").await;
         // Meanwhile the execution is restarted elsewhere: it has no failed step any more, and nobody runs it.
         site.post("queues/workflows/pause", json!({})).await;
         site.post("executions/order-13/restart", json!({})).await;
         browser.press("Yes, retry the step of all").await;
-        site.operations(2).await;
+        site.operations(4).await;
         site.env.advance("1s").await.unwrap();
-        browser.sees("1 found, 0 changed.").await;
+        browser.sees("0 found, 0 changed.").await;
 
         let nobody = json!({"id": "lost", "action": "cancel", "executions": {"ids": ["nobody"]}});
         site.post("operations", nobody).await;
@@ -305,8 +311,17 @@ async fn an_operation_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_local_server_lists_the_keys_at_which_tasks_have_waited() {
-    let dev = Process::tickover(&["dev", "--listen", "127.0.0.1:0"]).unwrap();
+async fn a_local_server_lists_the_keys_at_which_tasks_wait_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let args = |listen| {
+        ["dev".to_owned(), "--data".to_owned(), data.display().to_string(), "--listen".to_owned(), listen]
+    };
+    let start = |listen: String| {
+        let args = args(listen);
+        Process::tickover(&args.each_ref().map(String::as_str)).unwrap()
+    };
+    let dev = start("127.0.0.1:0".to_owned());
     let address = dev.address().await.unwrap();
     let post = async |path: &str, body: Value| {
         let sent = reqwest::Client::new().post(format!("{address}/v1/{path}")).json(&body).send();
@@ -314,15 +329,26 @@ async fn a_local_server_lists_the_keys_at_which_tasks_have_waited() {
     };
     browse(&address, async |browser| {
         browser.open("#/limits").await;
-        browser.sees("Nothing has waited for a place since this server started").await;
+        browser.sees("Nothing waits for a place").await;
         for id in ["first", "second", "third"] {
             let limits = json!([{"key": "a \"key\"", "limit": 1}]);
             post("tasks", json!({"queue": "pages", "kind": "ocr", "id": id, "concurrency": limits})).await;
-            post(&format!("tasks/{id}/claim"), json!({})).await;
+            post(&format!("tasks/{id}/claim"), json!({"lease": "1h"})).await;
         }
-        browser.until("[...document.querySelectorAll('tbody td')].map((cell) => cell.textContent).join() === 'a \"key\",1,2'").await;
+        let rows = "[...document.querySelectorAll('tbody td')].map((cell) => cell.textContent).join() === 'a \"key\",1,2'";
+        browser.until(rows).await;
+        dev.kill().await.unwrap();
+        let again = start(address.trim_start_matches("http://").to_owned());
+        again.address().await.unwrap();
+        browser.reload().await;
+        browser.until(rows).await;
         browser.press_on("tbody a").await;
         browser.sees("third").await;
+        let number = "[...document.querySelectorAll('.facts div')].map((one) => one.textContent).join()";
+        browser.until(&format!("{number}.includes('Running1,Waiting2')")).await;
+        // What runs in the queue, and who has it, is known without having seen the claim.
+        browser.open("#/queues").await;
+        browser.until(&format!("{number}.includes('With workers1')")).await;
     })
     .await;
 }
@@ -343,7 +369,7 @@ async fn each_command_of_the_page_is_one_of_the_tool() {
                         const sample = {
                             start: ['order', {id, queue: 'q', input: '{\"a\": 1}'}],
                             schedule: ['q', 'k', {id, input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
-                            sendEvent: [id, 'shipped', '{}'], retryStep: [id, 'label[3]'], exportRun: [id, '3'], timeline: [id, '3'],
+                            sendEvent: [id, 'shipped', '{}'], retryStep: [id, 'label[3]'], showExecution: [id, '3'], exportRun: [id, '3'], timeline: [id, '3'],
                             scheduleLimited: ['q', 'k', 'customer-7=5'], setLimit: [id, '3'],
                             many: ['executions', 'retry', {workflow: 'order', ids: [id], status: ['failed']}],
                         };

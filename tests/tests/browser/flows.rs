@@ -1,6 +1,7 @@
 //! Workflows for the pages.
 
 use serde::{Deserialize, Serialize};
+use tickover::Either;
 use tickover::prelude::*;
 
 /// The order that the bank always declines.
@@ -43,4 +44,34 @@ pub(crate) async fn order(ctx: Ctx, placed: Order) -> Result<String> {
     ctx.sleep("settle", "3d").await?;
     let carrier: String = ctx.wait_for_event("shipped", within("20d")).await?;
     Ok(format!("{charge} with {carrier} and a note of {length}"))
+}
+
+/// Waits for a person or a bank, at most for two days.
+#[tickover::workflow("approval")]
+pub(crate) async fn approval(ctx: Ctx, (): ()) -> Result<bool> {
+    let approved = ctx.wait_for_event::<bool>("approved", forever());
+    let bank = ctx.callback("bank", within("1d")).await?;
+    ctx.step(hand_over(bank.token().to_owned())).await?;
+    let answer = ctx.race("answer", approved, bank.result::<bool>());
+    let expired = ctx.sleep("expiry", "2d");
+    Ok(match ctx.race("decision", answer, expired).await {
+        Either::Left(Either::Left(approved)) => approved?,
+        Either::Left(Either::Right(approved)) => approved?,
+        Either::Right(_) => false,
+    })
+}
+
+/// Its result is the token: a test plays the bank.
+#[tickover::step]
+async fn hand_over(token: String) -> Result<String, Failure> {
+    Ok(token)
+}
+
+/// Runs twice: the second run has another input.
+#[tickover::workflow("relay")]
+pub(crate) async fn relay(ctx: Ctx, leg: u32) -> Result<String> {
+    if leg == 1 {
+        return ctx.continue_as_new(2_u32).await;
+    }
+    Ok(format!("leg {leg}"))
 }

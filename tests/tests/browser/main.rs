@@ -24,6 +24,7 @@ mod sigv4;
 mod site;
 mod timeline;
 mod trouble;
+mod truth;
 mod views;
 
 /// The keys of the caller of a deployment, and its region.

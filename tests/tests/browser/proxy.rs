@@ -108,7 +108,9 @@ async fn a_system_that_does_not_answer_its_dashboard_is_named() {
         browser.open("#/tasks").await;
         browser.sees("mail-1").await;
         dev.kill().await.unwrap();
-        browser.sees("The API can’t answer: No answer from the system").await;
+        browser
+            .sees("The server has failed, whatever is asked for. It says: No answer from the system")
+            .await;
     })
     .await;
 }
