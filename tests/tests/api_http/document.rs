@@ -155,6 +155,7 @@ async fn answers_of_a_whole_life_are_as_the_document_says() {
     call("/v1/queues/l/claim", "/v1/queues/{queue}/claim", Some(json!({"max": 2}))).await;
     call("/v1/tasks/l2", "/v1/tasks/{id}", None).await;
     call("/v1/limits/c", "/v1/limits/{key}", None).await;
+    call("/v1/limits", "/v1/limits", None).await;
     call("/v1/queues", "/v1/queues", None).await;
     call("/v1/queues/q", "/v1/queues/{queue}", None).await;
     call("/v1/queues/q/pause", "/v1/queues/{queue}/pause", Some(json!({}))).await;
