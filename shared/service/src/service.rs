@@ -9,11 +9,13 @@ use tickover_core::command::Context;
 use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::CodeTerms;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::replay::what_holds;
 use tickover_core::execution::{self, Execution};
 use tickover_core::flow::FlowRequest;
 use tickover_core::gate;
 use tickover_core::id::{
-    BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, Owner, TaskId, WorkflowName,
+    BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, Owner, StepName, TaskId, WorkflowName,
 };
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
@@ -73,6 +75,18 @@ pub trait Rules: Send + Sync {
     /// As [`Task::batch_key`].
     fn batch_key(&self, task: &Task) -> BatchKey {
         task.batch_key()
+    }
+
+    /// Whether what a turn writes is overtaken by the entries of its journal from the place `seen` on, as [`what_holds`]
+    /// says.
+    fn is_overtaken(&self, entries: &[Entry], journal: &[Entry], seen: usize) -> bool {
+        let until_of = |of: &StepName| {
+            journal.iter().chain(entries).rev().find_map(|entry| match &entry.what {
+                Happened::Until { name, until } if name == of => Some(*until),
+                _ => None,
+            })
+        };
+        what_holds(entries, until_of, journal.get(seen..).unwrap_or_default()).is_some()
     }
 
     /// As [`gate::clear`].

@@ -12,6 +12,7 @@ mod events;
 mod merge;
 mod name_state;
 mod order;
+mod overtaken;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ pub use attempt::{AfterFailure, Bounds, EndedAttempt, Next, StepPolicy, timed_ou
 pub use events::UntakenEvent;
 pub use merge::Merged;
 pub use name_state::{NameState, WaitOutcome};
+pub use overtaken::what_holds;
 
 /// Why the code can't use a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +76,8 @@ pub struct Replay {
     begun: BTreeSet<StepName>,
     /// The largest fan-out since the turn started.
     widest: usize,
+    /// When sleeps, timeouts and waits end by themselves.
+    instants: BTreeMap<StepName, Timestamp>,
     /// How many entries are stored.
     stored: usize,
     /// Entries since the last write, oldest first.
@@ -101,6 +105,7 @@ impl Replay {
             left: BTreeMap::new(),
             begun: BTreeSet::new(),
             widest: 0,
+            instants: BTreeMap::new(),
             stored: 0,
             fresh: vec![],
             in_flight: vec![],
@@ -210,8 +215,8 @@ impl Replay {
         limits::check("fan_out", steps, self.limits.fan_out)
     }
 
-    /// Whether the code has an event that another caller has cleared before the end of its wait was written. The journal
-    /// would give another event to this wait in each replay, so the turn must not write any more.
+    /// Whether the code has got something of this turn that others' entries have overtaken, see [`what_holds`]. The turn must
+    /// end, with the entries that are still [fresh](Replay::take_fresh).
     pub const fn is_overtaken(&self) -> bool {
         self.overtaken
     }
@@ -317,6 +322,9 @@ impl Replay {
             | Happened::Captured { .. }
             | Happened::Until { .. }
             | Happened::Fired { .. }) => {
+                if let Happened::Until { name, until } = what {
+                    self.instants.insert(name.clone(), *until);
+                }
                 if let Some((name, name_state)) = NameState::after(what) {
                     if name_state == NameState::Remote {
                         self.begun.insert(name.clone());

@@ -140,6 +140,7 @@ impl Driver {
                     | Done::Aborted
                     | Done::Stored(_)
                     | Done::Heartbeat(_)
+                    | Done::Looked(..)
                     | Done::Reread(_)
                     | Done::OutcomesRead(_)
                     | Done::Read(..)

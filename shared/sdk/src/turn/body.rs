@@ -121,13 +121,21 @@ impl Driver {
             return Progress::Again;
         }
         let is_stopping = self.is_stopping();
-        let delivered = {
-            let mut state = self.shared.lock();
-            match state.deliver() {
-                Delivered::Nothing if !is_stopping && state.record_next_end(now) => state.deliver(),
-                delivered => delivered,
+        let mut state = self.shared.lock();
+        let delivered = match state.deliver() {
+            Delivered::Nothing if !is_stopping => {
+                // Something may have arrived before, and the turn doesn't know it.
+                let is_unknown = |at| at > self.looked_at || self.busy.reading_outcomes;
+                if state.next_end_by_time(now).is_some_and(is_unknown) {
+                    drop(state);
+                    self.look(now);
+                    return Progress::Reads;
+                }
+                if state.record_next_end(now) { state.deliver() } else { Delivered::Nothing }
             }
+            delivered => delivered,
         };
+        drop(state);
         match delivered {
             Delivered::Something => {
                 self.rest = PollState::to_poll();

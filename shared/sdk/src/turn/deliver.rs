@@ -121,10 +121,19 @@ impl State {
     /// Records the end of the sleep, timeout or wait that ends first: its instant has passed, or its event has arrived.
     /// Returns whether there was one.
     pub(super) fn record_next_end(&mut self, now: Timestamp) -> bool {
-        let next = self.open().filter_map(|need| self.end_of(need, now)).min_by_key(|(at, _)| *at);
-        let Some((_, what)) = next else { return false };
+        let Some((_, what)) = self.next_end(now) else { return false };
         self.replay.push(now, what);
         true
+    }
+
+    /// The instant of the next end if its time has passed, rather than an event has arrived.
+    pub(super) fn next_end_by_time(&self, now: Timestamp) -> Option<Timestamp> {
+        let (at, what) = self.next_end(now)?;
+        (!matches!(what, Happened::Waited { event: Some(_), .. })).then_some(at)
+    }
+
+    fn next_end(&self, now: Timestamp) -> Option<(Timestamp, Happened)> {
+        self.open().filter_map(|need| self.end_of(need, now)).min_by_key(|(at, _)| *at)
     }
 
     /// The instant at which a sleep or wait has ended, and its journal entry. `None` if it hasn't ended.

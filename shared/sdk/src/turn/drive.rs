@@ -62,6 +62,8 @@ pub(super) struct Driver {
     pub(super) is_short_of_time: bool,
     /// Whether this turn has started any step or child.
     pub(super) has_worked: bool,
+    /// What others had written until this instant is known.
+    pub(super) looked_at: Timestamp,
     /// Instants up to this one were handled.
     pub(super) handled_until: Timestamp,
     /// Large results that are being read.
@@ -95,6 +97,8 @@ pub(super) enum Done {
     Aborted,
     Stored(Result<Box<Execution>, ServiceError>),
     Heartbeat(Result<Box<Execution>, ServiceError>),
+    /// The record, as it is at an instant.
+    Looked(Timestamp, Result<Box<Execution>, ServiceError>),
     /// The whole journal of the latest known record.
     Reread(Result<Vec<Entry>, ServiceError>),
     Started(StartedWork),
@@ -110,6 +114,8 @@ pub(super) enum Halt {
     Lost,
     /// The service failed.
     Broken(ServiceError),
+    /// Others have written before what the code has got, and it isn't so.
+    Overtaken,
     /// The service failed to start some of what the code needs. What it has started is noted.
     HalfStarted(ServiceError),
     /// The code panicked: its message and position.
@@ -161,6 +167,7 @@ impl Driver {
             lease,
             receipt,
             seen_wakes: record.wakes,
+            looked_at: record.turn().map_or(Timestamp::EPOCH, |turn| turn.claimed_at),
             record,
             shared,
             workflow,
@@ -345,6 +352,10 @@ impl Driver {
             Done::Stored(stored) => {
                 // If it failed, nobody knows whether it was written, and nothing may be written after it.
                 self.stored(*stored?)?;
+            }
+            Done::Looked(at, record) => {
+                self.busy.writing = false;
+                self.looked(at, *record?)?;
             }
             Done::Reread(journal) => {
                 self.busy.writing = false;

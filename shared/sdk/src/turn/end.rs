@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures::StreamExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Close, Ending, ReleaseReason, Suspend};
@@ -238,6 +239,7 @@ impl Driver {
                 tracing::info!({ field::EXECUTION_ID } = %id, "another worker has the execution");
                 TurnEnd::Lost
             }
+            Halt::Broken(ServiceError::Contended) | Halt::Overtaken => self.stop_overtaken().await,
             Halt::Broken(error) => {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %id, %error, "the turn stopped because of an error");
                 self.release(RETRY_MIN, error.undone()).await
@@ -284,6 +286,23 @@ impl Driver {
             return TurnEnd::Lost;
         }
         self.release(after, undone).await
+    }
+
+    /// Ends a turn beside which others have written. What holds of its entries is written, and the next turn continues with
+    /// that.
+    async fn stop_overtaken(&mut self) -> TurnEnd {
+        while let Some(done) = self.jobs.next().await {
+            // The turn ends anyway.
+            let _: Result<(), Halt> = self.apply(done);
+        }
+        let written = async {
+            self.look_again().await?;
+            self.write_fresh().await
+        };
+        if let Err(Halt::Lost) = written.await {
+            return TurnEnd::Lost;
+        }
+        self.release(RETRY_MIN, ReleaseReason::ByWorker).await
     }
 
     /// Fails a run that exceeds a limit. Its new entries are written.

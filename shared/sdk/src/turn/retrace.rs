@@ -98,7 +98,7 @@ impl Driver {
                 Err(Halt::Broken(error) | Halt::HalfStarted(error)) => {
                     return Retraced::Broken(error.to_string());
                 }
-                Err(Halt::Lost) => return Retraced::Broken("the turn was lost".to_owned()),
+                Err(Halt::Lost | Halt::Overtaken) => return Retraced::Broken("the turn was lost".to_owned()),
             }
             let verdict = self.shared.lock().verdict.take();
             match verdict {

@@ -65,10 +65,50 @@ impl Driver {
         self.check_overtaken()
     }
 
-    /// Ends the turn if its code has an event that was cleared. The next one begins with what is stored.
+    /// Ends the turn if its code has got something that isn't so.
     pub(super) fn check_overtaken(&self) -> Result<(), Halt> {
-        let is_overtaken = self.shared.lock().replay.is_overtaken();
-        if is_overtaken { Err(Halt::Broken(ServiceError::Contended)) } else { Ok(()) }
+        if self.shared.lock().replay.is_overtaken() { Err(Halt::Overtaken) } else { Ok(()) }
+    }
+
+    /// Starts to read the record: what others have written until now counts before the time that has passed.
+    pub(super) fn look(&mut self, now: Timestamp) {
+        if self.busy.writing || self.busy.reading_outcomes {
+            return;
+        }
+        // Entries that are written meanwhile could be in the record or not.
+        self.busy.writing = true;
+        let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
+        self.jobs.push(Box::pin(async move {
+            let looked = service.record_of_turn(&record, lease).await;
+            Done::Looked(now, looked.map(Box::new))
+        }));
+    }
+
+    /// Applies the record as it was at this instant, and reads the outcomes that somebody has notified the execution of.
+    pub(super) fn looked(&mut self, at: Timestamp, record: Execution) -> Result<(), Halt> {
+        self.stored(record)?;
+        // Otherwise the journal is read, and this looks again.
+        if !self.busy.writing {
+            self.looked_at = at;
+            if self.record.wakes > self.seen_wakes {
+                self.start_reading_outcomes();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the record and the journal again, and withdraws what others have overtaken of the entries that aren't written.
+    /// No job may be in progress.
+    pub(super) async fn look_again(&mut self) -> Result<(), Halt> {
+        let record = self.service.record_of_turn(&self.record, self.lease).await?;
+        let journal = self.service.journal_of(&record).await?;
+        let mut state = self.shared.lock();
+        state.facts.update(&record);
+        state.replay.put_back();
+        state.replay.rebuild(&journal);
+        drop(state);
+        self.record = record;
+        Ok(())
     }
 
     /// When the next heartbeat is due.

@@ -1,10 +1,12 @@
 //! Events: buffered, typed, first in, first out.
 
 use tickover::prelude::*;
-use tickover::{EventError, Registry, forever, within};
+use tickover::{EventError, Registry, forever, remote, within};
 use tickover_core::duration::Millis;
+use tickover_core::payload::Json;
+use tickover_service::executions::Work;
 
-use crate::scene::Scene;
+use crate::scene::{Count, Scene};
 
 #[tickover::workflow("in-order")]
 async fn in_order(ctx: Ctx, (): ()) -> Result<Vec<u32>> {
@@ -158,4 +160,45 @@ async fn an_event_that_comes_just_before_the_next_run_is_not_lost() {
     };
     scene.inside(scene.until(&worker, offer)).await;
     assert_eq!(scene.inside(scene.finish(&worker, "busy")).await.output::<u32>(), 107);
+}
+
+static RUNS: Count = Count::new();
+
+#[tickover::step]
+async fn counted(seconds: u64) -> Result<u64, tickover::Failure> {
+    RUNS.add();
+    crate::scene::clock().after(Millis::from_secs(seconds)).await;
+    Ok(seconds)
+}
+
+/// Waits while a step runs: what arrives meanwhile doesn't tell its turn.
+#[tickover::workflow("beside-a-step")]
+async fn beside_a_step(ctx: Ctx, (): ()) -> Result<(u64, Option<u32>, Option<u32>, Option<u32>)> {
+    let own = ctx.wait_for_event::<u32>("own", within("10s"));
+    let limited = ctx.timeout("limit", "10s", ctx.wait_for_event::<u32>("limited", forever()));
+    let far = ctx.timeout("far-limit", "10s", ctx.step(remote::<u32>("far", ()).on_queue("printers")));
+    let (slow, own, limited, far) = futures::join!(ctx.step(counted(15)), own, limited, far);
+    Ok((slow?, own.ok(), limited.ok().transpose()?, far.ok().transpose()?))
+}
+
+#[tokio::test]
+async fn what_arrives_in_time_while_a_turn_runs_counts_before_the_time_that_passes_in_it() {
+    let scene = Scene::new();
+    let worker = scene.worker(Registry::new().with(beside_a_step));
+    scene.start(&beside_a_step, "busy", &()).await;
+    let arrives = async {
+        scene.after(Millis::from_secs(5)).await;
+        scene.send_event("busy", "own", 1).await;
+        scene.send_event("busy", "limited", 2).await;
+        let Some(Work::Task(task)) = scene.work("printers", Millis::from_secs(60)).await.pop() else {
+            unreachable!("the remote step waits for a worker")
+        };
+        scene.service.complete(&task.task.id, &task.token, Json::parse("3")).await.unwrap();
+    };
+    let (ended, ()) = scene.inside(futures::future::join(scene.finish(&worker, "busy"), arrives)).await;
+    assert_eq!(
+        ended.output::<(u64, Option<u32>, Option<u32>, Option<u32>)>(),
+        (15, Some(1), Some(2), Some(3))
+    );
+    assert_eq!(RUNS.get(), 1);
 }

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickover_core::execution::Execution;
-use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::journal::{Entry, Happened, is_wait_for};
 use tickover_core::id::{EventName, Nonce};
 
-use super::wait::is_wait_for;
 use crate::error::ServiceError;
 use crate::service::Service;
 

@@ -4,8 +4,8 @@ use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Bound, Command, SendEvent};
 use tickover_core::execution::decision::Reply;
-use tickover_core::execution::journal::{Entry, Happened, own_part, pending_events};
-use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, StepName};
+use tickover_core::execution::journal::{Entry, Happened, is_wait_for, pending_events};
+use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation};
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 
@@ -133,12 +133,6 @@ fn last_wait(journal: &[Entry], event: &EventName) -> Option<(Timestamp, Timesta
         }
     }
     last
-}
-
-/// The SDK names a wait after its event, and numbers the further ones: `event:name`, `event:name[1]`.
-pub(super) fn is_wait_for(wait: &StepName, event: &EventName) -> bool {
-    let rest = own_part(wait).strip_prefix("event:").and_then(|name| name.strip_prefix(event.as_str()));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
 /// Whether the event is one of the execution's current run, or of the run whose work that repeats.

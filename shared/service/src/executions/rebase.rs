@@ -1,14 +1,13 @@
 //! A turn's report, decided again because others have written meanwhile.
 //!
 //! The answer to the first try may have been lost, and another write may have followed it: then its entries are in the
-//! journal already, and must not be there twice. An event that a wait took may have been cleared. And the next run also
-//! takes the events that have arrived since.
+//! journal already, and must not be there twice. A wait may have ended without an event that somebody had sent in time. And
+//! the next run also takes the events that have arrived since.
 
-use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Command, Ending};
-use tickover_core::execution::journal::{Entry, Happened, pending_events};
-use tickover_core::id::{EventName, LeaseId};
+use tickover_core::execution::journal::{Happened, pending_events};
+use tickover_core::id::LeaseId;
 
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -57,10 +56,10 @@ impl Service {
         let mut journal = self.journal_of(current).await?;
         entries.retain(|entry| !journal.contains(entry));
         if seen.run == current.run
-            && takes_cleared_event(entries, &journal[entries_of(seen).min(journal.len())..])
+            && self.rules.is_overtaken(entries, &journal, entries_of(seen).min(journal.len()))
         {
-            // Another turn continues from the current journal.
-            return Err(Reject::TurnLost.into());
+            // The turn looks at the journal again.
+            return Err(ServiceError::Contended);
         }
         if let Some(carried) = carried {
             journal.extend(entries.iter().cloned());
@@ -75,16 +74,6 @@ impl Service {
 fn entries_of(execution: &Execution) -> usize {
     let sealed = execution.sealed.map_or(0, |sealed| sealed.entries);
     usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(execution.journal.len())
-}
-
-/// Whether a wait took an event that may have been cleared meanwhile.
-fn takes_cleared_event(entries: &[Entry], since: &[Entry]) -> bool {
-    let is_gone = |of: &EventName| {
-        since.iter().any(|entry| matches!(&entry.what, Happened::EventsCleared { name, .. } if name == of))
-    };
-    entries
-        .iter()
-        .any(|entry| matches!(&entry.what, Happened::Waited { event: Some(name), .. } if is_gone(name)))
 }
 
 fn is_held(execution: &Execution, lease: LeaseId) -> bool {

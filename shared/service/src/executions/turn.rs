@@ -281,6 +281,17 @@ impl Service {
         self.delete_message(queue, receipt).await;
     }
 
+    /// The record as it is now, for the worker that has its turn.
+    pub async fn record_of_turn(
+        &self,
+        execution: &Execution,
+        lease: LeaseId,
+    ) -> Result<Execution, ServiceError> {
+        let current = self.load_execution(&execution.id).await?;
+        let held = current.filter(|current| current.turn().is_some_and(|turn| turn.lease == lease));
+        held.ok_or_else(|| Reject::TurnLost.into())
+    }
+
     async fn drive_turn(&self, execution: &Execution, command: &Command) -> Result<Execution, ServiceError> {
         let known = Known::Record(Box::new(execution.clone()));
         Ok(self.drive_execution(&execution.id, known, command).await?.outcome?.0)

@@ -62,6 +62,13 @@ pub fn child_of_start(name: &StepName) -> Option<&str> {
     own_part(name).strip_prefix(START_PREFIX).filter(|child| child.starts_with(CHILD_PREFIX))
 }
 
+/// Whether a wait is for this event. The SDK names a wait after its event, and numbers the further ones: `event:name`,
+/// `event:name[1]`.
+pub fn is_wait_for(wait: &StepName, event: &EventName) -> bool {
+    let rest = own_part(wait).strip_prefix("event:").and_then(|name| name.strip_prefix(event.as_str()));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,9 @@
 //! returned.
 
 use super::Replay;
+use super::overtaken::what_holds;
 use crate::execution::Execution;
-use crate::execution::journal::{Entry, Happened};
+use crate::execution::journal::Entry;
 
 /// The result of merging a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Replay {
         let mut ours = std::mem::take(&mut self.in_flight).into_iter().peekable();
         for entry in record.journal.iter().skip(from) {
             if ours.next_if(|own| own == entry).is_none() {
-                self.note_cleared(entry);
+                self.note_overtaken(std::slice::from_ref(entry));
                 self.apply_entry(entry);
             }
         }
@@ -40,11 +41,12 @@ impl Replay {
         Merged::Known
     }
 
-    /// Notes an entry of another caller that clears an event which the code has and whose wait isn't written.
-    fn note_cleared(&mut self, entry: &Entry) {
-        let Happened::EventsCleared { name, .. } = &entry.what else { return };
-        let takes = |own: &Entry| matches!(&own.what, Happened::Waited { event: Some(of), .. } if of == name);
-        self.overtaken |= self.fresh.iter().any(takes);
+    /// Withdraws what the code has got from this turn and isn't written, if others' entries have overtaken it.
+    fn note_overtaken(&mut self, since: &[Entry]) {
+        if let Some(holds) = what_holds(&self.fresh, |name| self.instants.get(name).copied(), since) {
+            self.fresh = holds;
+            self.overtaken = true;
+        }
     }
 
     fn mark_stored(&mut self, total: usize) {
@@ -55,9 +57,8 @@ impl Replay {
     /// Starts again from the whole journal as it is stored now. Claimed names stay claimed, and entries not yet written
     /// still count.
     pub fn rebuild(&mut self, journal: &[Entry]) {
-        for entry in journal.iter().skip(self.stored) {
-            self.note_cleared(entry);
-        }
+        self.fresh.retain(|entry| !journal.contains(entry));
+        self.note_overtaken(journal.get(self.stored..).unwrap_or_default());
         self.name_states.clear();
         self.events.clear();
         self.order.restart_replay();
@@ -65,6 +66,7 @@ impl Replay {
         self.untouched = true;
         self.reopened.clear();
         self.left.clear();
+        self.instants.clear();
         self.begun.clear();
         self.stored = journal.len();
         self.in_flight.clear();

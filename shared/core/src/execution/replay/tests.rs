@@ -334,6 +334,70 @@ fn a_turn_whose_event_is_cleared_before_its_wait_is_written_is_overtaken() {
 }
 
 #[test]
+fn an_end_by_time_that_an_event_had_come_before_is_withdrawn_with_what_followed_from_it() {
+    let until = NOW.plus(Millis::from_secs(10));
+    let begun = |text: &str| Happened::Until { name: name(text), until };
+    let ended = |text: &str| Happened::Waited { name: name(text), event: None };
+    let fresh = |end: Happened| {
+        let skipped = Happened::Step {
+            name: name("skipped"),
+            outcome: StepOutcome::Cancelled,
+            attempts: Some(0),
+            expired: None,
+            errors: vec![],
+        };
+        [completed("before"), end, captured("since", 1), skipped, completed("beside")]
+    };
+    let before = [begun("event:paid"), begun("event:paid[1]"), begun("nap")];
+    let event = |at| Entry { at, ..journal([sent("paid", "5")]).remove(0) };
+    let (last, late) = (event(until.minus(Millis::new(1))), event(until));
+    let cases = [
+        (ended("event:paid"), &last, true),
+        (ended("event:paid[1]"), &last, true),
+        (ended("on_failure:event:paid"), &last, false),
+        (ended("event:paid"), &late, false),
+        (ended("event:other"), &last, false),
+        // A look for an event has no time.
+        (ended("peek:paid"), &last, false),
+        (fired("nap"), &last, true),
+        (fired("nap"), &late, false),
+        (fired("start:child:a"), &last, false),
+    ];
+    for (end, other, is_overtaken) in cases {
+        let mut replay = replay(before.clone());
+        for what in fresh(end.clone()) {
+            replay.push(until, what);
+        }
+        let all = replay.entries();
+        let mut now = journal(before.clone());
+        now.push(other.clone());
+        let mut merged = replay.clone();
+        merged.merge(&Execution { sealed: None, journal: now.clone(), ..fixture::full(NOW) });
+        replay.rebuild(&now);
+        for mut replay in [merged, replay] {
+            assert_eq!(replay.is_overtaken(), is_overtaken, "{end:?}");
+            if is_overtaken {
+                let holds: Vec<_> = replay.take_fresh().into_iter().map(|entry| entry.what).collect();
+                assert_eq!(holds, [completed("before"), completed("beside")]);
+            } else {
+                assert_eq!(replay.entries(), all + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn entries_that_are_stored_are_not_fresh_when_the_journal_is_read_again() {
+    let mut replay = replay([]);
+    replay.push(NOW, completed("a"));
+    replay.take_fresh();
+    replay.push(NOW, completed("b"));
+    replay.put_back();
+    replay.rebuild(&journal([sent("paid", "5"), completed("a")]));
+    assert_eq!(replay.take_fresh(), journal([completed("b")]));
+}
+
+#[test]
 fn an_outcome_keeps_its_place_among_those_that_were_passed() {
     let mut replay = replay([completed("b"), completed("a")]);
     assert_eq!(replay.position(&name("a")), None);
