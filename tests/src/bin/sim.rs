@@ -20,6 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use tickover_tests::sim::bugs::Bug;
+use tickover_tests::sim::deaths::dies_after;
 use tickover_tests::sim::pairs::Pairs;
 use tickover_tests::sim::plan::Plan;
 use tickover_tests::sim::search::{first_failure_seen, replay};
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         Ok(Arguments::Seeds { first, count, bug, flows }) => search(first, count, bug, flows),
         Ok(Arguments::Pairs { first, count }) => pairs(first, count),
         Ok(Arguments::Death { seed, write }) => {
-            let run = run_plan(seed, Plan::calm(seed, Some(write)), None);
+            let run = run_plan(seed, Plan::calm(seed, dies_after(write)), None);
             let violations = checks::check(&run);
             let _ = print(&run, &violations, None);
             ExitCode::SUCCESS

@@ -1,5 +1,6 @@
-//! One death: a process dies right after one write, everything else is in order, and nothing ends later than without it
-//! but by the lease of a worker and a moment.
+//! One thing goes wrong, everything else is in order, and two runs are compared. If a process dies right after one write,
+//! nothing ends later than without that but by the lease of a worker and a moment. If a caller leaves, nothing ends later
+//! at all.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +9,9 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionState;
 use tickover_core::time::Timestamp;
 
+use super::bugs::Bug;
 use super::dice::Dice;
+use super::hardship::Hardship;
 use super::history::{Actor, Fault, What};
 use super::plan::Plan;
 use super::violation::Violation;
@@ -59,43 +62,64 @@ fn allowed(run: &Run) -> Millis {
     LATER.saturating_add(extra.max().unwrap_or(Millis::ZERO))
 }
 
-/// What one death has done.
+/// What one death, or one caller that left, has done.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub seed: u64,
-    /// After which write the process died.
-    pub write: u64,
-    /// What ended too late: its id, when it ended without the death, and when with it.
+    /// After which write the process died, or at which request or answer the caller left.
+    pub number: u64,
+    /// What ended too late: its id, when it ended undisturbed, and when it did here.
     pub late: Vec<(String, Timestamp, Option<Timestamp>)>,
     pub violations: Vec<Violation>,
 }
 
-/// How many writes an undisturbed run of a seed has, and when everything ends in it.
-pub fn undisturbed(seed: u64) -> (u64, BTreeMap<String, Timestamp>) {
-    let run = run_plan(seed, Plan::calm(seed, None), None);
-    (run.world.writes(), ends(&run))
+/// The run of a seed in which nothing goes wrong.
+pub fn undisturbed(seed: u64) -> Run {
+    run_plan(seed, Plan::calm(seed, Hardship::default()), None)
+}
+
+/// The condition that a process dies after this write.
+pub fn dies_after(write: u64) -> Hardship {
+    Hardship { dies_after: Some(write), ..Hardship::default() }
 }
 
 /// Runs a seed with a death after a write, and compares.
-pub fn with_death(seed: u64, write: u64, undisturbed: &BTreeMap<String, Timestamp>) -> Option<Found> {
-    let run = run_plan(seed, Plan::calm(seed, Some(write)), None);
-    let (ends, allowed) = (ends(&run), allowed(&run));
-    let mut late = Vec::new();
-    for (id, at) in undisturbed {
-        let end = ends.get(id).copied();
-        if end.is_none_or(|end| end > at.plus(allowed)) {
-            late.push((id.clone(), *at, end));
-        }
-    }
-    let violations = checks::check(&run);
-    (!late.is_empty() || !violations.is_empty()).then_some(Found { seed, write, late, violations })
+pub fn with_death(seed: u64, write: u64, undisturbed: &Run) -> Option<Found> {
+    let run = run_plan(seed, Plan::calm(seed, dies_after(write)), None);
+    compare(undisturbed, &run, write, allowed(&run))
+}
+
+/// Runs a seed in which a caller leaves at this request or answer, and compares.
+pub fn with_leaver(seed: u64, leg: u64, undisturbed: &Run, bug: Option<Bug>) -> Option<Found> {
+    let leaves = Hardship { leaves_at: Some(leg), ..Hardship::default() };
+    let run = run_plan(seed, Plan::calm(seed, leaves), bug);
+    compare(undisturbed, &run, leg, Millis::ZERO)
+}
+
+fn compare(undisturbed: &Run, run: &Run, number: u64, allowed: Millis) -> Option<Found> {
+    let ends_here = ends(run);
+    let is_late = |(id, at): (String, Timestamp)| {
+        let end = ends_here.get(&id).copied();
+        end.is_none_or(|end| end > at.plus(allowed)).then_some((id, at, end))
+    };
+    let late: Vec<_> = ends(undisturbed).into_iter().filter_map(is_late).collect();
+    let violations = checks::check(run);
+    (!late.is_empty() || !violations.is_empty()).then_some(Found { seed: run.seed, number, late, violations })
 }
 
 /// Some deaths of a seed, at random writes.
 pub fn check(seed: u64, deaths: u64) -> Vec<Found> {
-    let (writes, ends) = undisturbed(seed);
+    let undisturbed = undisturbed(seed);
     let dice = Dice::new(seed, "deaths");
-    (0..deaths).filter_map(|_| with_death(seed, dice.between(1, writes.max(1)), &ends)).collect()
+    let write = || dice.between(1, undisturbed.world.writes().max(1));
+    (0..deaths).filter_map(|_| with_death(seed, write(), &undisturbed)).collect()
+}
+
+/// Each of a seed's callers that leaves, at each of its requests and answers.
+pub fn check_leavers(seed: u64, bug: Option<Bug>) -> Vec<Found> {
+    let undisturbed = undisturbed(seed);
+    let legs = 1..=undisturbed.world.legs();
+    legs.filter_map(|leg| with_leaver(seed, leg, &undisturbed, bug)).collect()
 }
 
 /// When each of the clients' tasks and executions ended.
@@ -124,10 +148,10 @@ fn ends(run: &Run) -> BTreeMap<String, Timestamp> {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {}, a death after write {}:", self.seed, self.write)?;
+        writeln!(f, "seed {}, what goes wrong is number {}:", self.seed, self.number)?;
         for (id, at, end) in &self.late {
             let end = end.map_or_else(|| "never".to_owned(), clock);
-            writeln!(f, "  {id} ended at {end}, and without the death at {}", clock(*at))?;
+            writeln!(f, "  {id} ended at {end}, and undisturbed at {}", clock(*at))?;
         }
         self.violations.iter().try_for_each(|violation| writeln!(f, "  {violation}"))
     }

@@ -48,6 +48,10 @@ pub struct Gate {
     /// The process's random numbers.
     pub dice: Dice,
     crashed: Notify,
+    is_dead: AtomicBool,
+    /// Whether a call is in progress whose caller may leave.
+    is_called: AtomicBool,
+    left: Notify,
     /// The executions that it is closing, as far as its calls show.
     closing: Mutex<BTreeSet<ExecutionId>>,
     /// Whether it has sent timers and not yet recorded that, or has recorded that it passes a shard on and not yet sent
@@ -63,12 +67,24 @@ impl Gate {
         let ahead =
             bugs::ahead(world.bug, actor).unwrap_or_else(|| ahead(&dice, world.faults().ahead_max_ms));
         let clock = Arc::new(SimClock::new(Arc::clone(&world.clock), ahead));
-        let (crashed, closing, handing_over) = (Notify::new(), Mutex::default(), AtomicBool::new(false));
-        Self { world, actor, clock, dice, crashed, closing, handing_over }
+        let no = || AtomicBool::new(false);
+        Self {
+            world,
+            actor,
+            clock,
+            dice,
+            crashed: Notify::new(),
+            is_dead: no(),
+            is_called: no(),
+            left: Notify::new(),
+            closing: Mutex::default(),
+            handing_over: no(),
+        }
     }
 
     /// The way of a request out, or of an answer back. If the process dies on it, it never arrives.
     pub async fn pass(&self) {
+        self.stop_if_dead().await;
         let faults = self.world.faults();
         if self.dice.chance(faults.jump) {
             let ahead = ahead(&self.dice, faults.ahead_max_ms);
@@ -93,6 +109,32 @@ impl Gate {
             self.world.fault(self.actor, Fault::DiedMidway(midst));
             self.die().await;
         }
+        self.stop_if_dead().await;
+        if self.is_called.load(Ordering::Relaxed) && self.world.leaves_now(&self.dice) {
+            self.is_called.store(false, Ordering::Relaxed);
+            self.world.fault(self.actor, Fault::CallerLeft);
+            self.left.notify_one();
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// A call may go on whose caller is gone. In a dead process nothing does.
+    async fn stop_if_dead(&self) {
+        if self.is_dead.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits for a call whose caller may leave. `None` if it has left.
+    pub async fn until_left<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+        self.is_called.store(true, Ordering::Relaxed);
+        let answer = tokio::select! {
+            biased;
+            () = self.left.notified() => None,
+            answer = call => Some(answer),
+        };
+        self.is_called.store(false, Ordering::Relaxed);
+        answer
     }
 
     /// The unfinished operation of the process, where deaths are aimed at those.
@@ -217,6 +259,7 @@ impl Gate {
 
     /// The process dies, with all its calls in flight.
     pub async fn die(&self) {
+        self.is_dead.store(true, Ordering::Relaxed);
         self.crashed.notify_one();
         std::future::pending::<()>().await;
     }

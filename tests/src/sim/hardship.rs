@@ -17,6 +17,9 @@ pub const RECEIVES_MAX: u32 = 40;
 /// Of a thousand seeds, so many deploy wrong code.
 const DEPLOYED: u64 = 150;
 
+/// Of a thousand seeds, in so many callers leave.
+const LEAVERS: u64 = 150;
+
 /// Of a thousand cases: all.
 pub const ALWAYS: u64 = 1_000;
 
@@ -70,6 +73,10 @@ pub struct Hardship {
     pub wrong_build: Option<Span>,
     /// After which write of the run its process dies, if that is all that goes wrong.
     pub dies_after: Option<u64>,
+    /// At which request or answer of all callers' one of them leaves, if that is all that goes wrong.
+    pub leaves_at: Option<u64>,
+    /// Whether callers leave before they have an answer.
+    pub has_leavers: bool,
     /// Whether nothing is random that could be, so that two runs can be compared.
     pub is_calm: bool,
     /// Whether each hint is lost that a tick sends for the end of a long sleep.
@@ -91,7 +98,8 @@ impl Hardship {
             let from = start.plus(deployed.secs(30, 900));
             Span { from, until: from.plus(deployed.secs(20, 300)) }
         });
-        let none = Self { wrong_build, ..none };
+        let has_leavers = Dice::new(seed, "leavers").chance(LEAVERS);
+        let none = Self { wrong_build, has_leavers, ..none };
         match dice.between(0, 49) {
             0 | 1 => Self { queues_away: span(3_600, 3_600), ..none },
             2 => Self { table_away: span(3_600, 3_600), ..none },

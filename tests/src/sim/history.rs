@@ -315,6 +315,8 @@ pub enum MultiWrite {
 pub enum Fault {
     /// The process died; it restarts after this span.
     Crashed(Millis),
+    /// A caller left before it had an answer. What it called goes on.
+    CallerLeft,
     /// The process is frozen for this span.
     Frozen(Millis),
     /// The process's clock is ahead by so many milliseconds from now on.

@@ -6,11 +6,13 @@ pub mod execution;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use tickover_core::batch::BatchKey;
 use tickover_core::command::Context;
 use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::journal::Entry;
 use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
 use tickover_core::gate;
 use tickover_core::id::{Incarnation, Owner, QueueName, TaskId};
@@ -23,9 +25,10 @@ use tickover_service::ports::{Clock as _, Received};
 use tickover_service::tasks::schedule::{ScheduleRequest, Scheduled};
 use tickover_service::tasks::work::Beat;
 use tickover_service::tick::TickReport;
+use tickover_service::to_end::to_end;
 use tickover_service::{Ports, Rules, Service, ServiceError};
 
-use super::bugs;
+use super::bugs::{self, Bug};
 use super::classes::Classes;
 use super::gate::Gate;
 use super::history::execution::{Happening, Ruling};
@@ -51,6 +54,7 @@ impl SecretKeeper for Deployed {
 }
 
 /// A process, from its start to its end or death.
+#[derive(Clone)]
 pub struct Process {
     pub world: Arc<World>,
     pub gate: Arc<Gate>,
@@ -221,6 +225,16 @@ impl Process {
         matches!(answer, Ok(Answer::Fired(_)))
     }
 
+    /// Makes a call whose caller may leave: as in a deployment, the call runs to its end all the same. `None` if the caller
+    /// has left.
+    pub async fn until_left<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let call = if self.world.bug == Some(Bug::CallsCut) { call.boxed() } else { to_end(call).boxed() };
+        self.gate.until_left(call).await
+    }
+
     /// The service itself, for an engine that makes its own calls. All decisions in them are recorded under one call,
     /// whose number is returned as well.
     pub fn observed(&self) -> (Service, u64) {
@@ -314,6 +328,10 @@ impl Rules for Observed {
         context: &Context<'_>,
     ) -> cron::Decision {
         bugs::decide_cron(self.world.bug, cron, command, context)
+    }
+
+    fn is_overtaken(&self, entries: &[Entry], journal: &[Entry], seen: usize) -> bool {
+        bugs::is_overtaken(self.world.bug, entries, journal, seen)
     }
 
     fn batch_key(&self, task: &Task) -> BatchKey {

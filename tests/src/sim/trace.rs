@@ -318,6 +318,7 @@ impl fmt::Display for Fault {
             Self::Crashed(restart) => write!(f, "dies, restarts in {restart}"),
             Self::Frozen(span) => write!(f, "is frozen for {span}"),
             Self::ClockJumped(ahead_ms) => write!(f, "its clock is {ahead_ms} ms ahead now"),
+            Self::CallerLeft => write!(f, "its caller leaves"),
             Self::LostAnswer => write!(f, "an answer is lost"),
             Self::LateWrite(after) => write!(f, "no answer, and the write is applied in {after}"),
             Self::Unavailable => write!(f, "no answer"),

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::aws::{Aws, Invocation};
 use super::bugs::{self, Bug};
+use super::dice::Dice;
 use super::fault_plan::FaultPlan;
 use super::flows::FLOW_QUEUES;
 use super::flows::story::Story;
@@ -29,6 +30,9 @@ use crate::class_queue::class_queue;
 
 /// A run without a bug never has more events than this.
 pub const EVENTS_MAX: usize = 200_000;
+
+/// Of a thousand requests and answers, so many are a caller's last, where callers leave.
+const LEAVES: u64 = 50;
 
 /// How long queues stay busy after the fault phase: longer than it takes to find a lost hint.
 const BUSY_AFTER: Millis = Millis::from_secs(20 * 60);
@@ -74,6 +78,7 @@ pub struct World {
     background: UnboundedSender<Background>,
     calls: AtomicU64,
     writes: AtomicU64,
+    legs: AtomicU64,
     awaiting_events: Mutex<BTreeSet<ExecutionId>>,
     struck: AtomicBool,
     /// What has left the system.
@@ -119,6 +124,7 @@ impl World {
             background,
             calls,
             writes: AtomicU64::new(0),
+            legs: AtomicU64::new(0),
             awaiting_events: Mutex::default(),
             struck: AtomicBool::new(false),
             outside: Outside::default(),
@@ -227,6 +233,18 @@ impl World {
         let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
         // What somebody outside does after a death is not the system's.
         self.hardship.dies_after == Some(number) && actor != Actor::Outsider
+    }
+
+    /// Counts a request or an answer of a call. Returns whether its caller leaves now.
+    pub fn leaves_now(&self, dice: &Dice) -> bool {
+        let number = self.legs.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_hasty = self.hardship.has_leavers && self.in_fault_phase() && dice.chance(LEAVES);
+        is_hasty || self.hardship.leaves_at == Some(number)
+    }
+
+    /// How many requests and answers the calls had whose callers may leave.
+    pub fn legs(&self) -> u64 {
+        self.legs.load(Ordering::Relaxed)
     }
 
     /// How many writes there were.

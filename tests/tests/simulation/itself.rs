@@ -307,6 +307,7 @@ const fn fault_name(fault: Fault) -> Option<&'static str> {
         Fault::Crashed(_) => "crashed",
         Fault::Frozen(_) => "frozen",
         Fault::ClockJumped(_) => "clock jumped",
+        Fault::CallerLeft => "caller left",
         Fault::LostAnswer => "lost answer",
         Fault::LateWrite(_) => "late write",
         Fault::Unavailable => "unavailable",

@@ -229,7 +229,7 @@ impl Driver {
             if let Some(kind) = self.overdue(now) {
                 return self.close_overdue(kind).await;
             }
-            if self.is_out_of_time(now) {
+            if self.settings.limit_at.is_some_and(|at| at <= now) {
                 return self.break_off().await;
             }
             self.poll_body()?;
@@ -406,10 +406,6 @@ impl Driver {
             Some(failing) => self.close(Ending::Outcome(failing.outcome.clone())).await,
             None => self.close_failed(ExecutionOutcome::TimedOut { kind }).await,
         }
-    }
-
-    fn is_out_of_time(&self, now: Timestamp) -> bool {
-        self.settings.limit_at.is_some_and(|at| at <= now)
     }
 
     async fn apply_verdict(&mut self, verdict: Verdict) -> Result<TurnEnd, Halt> {

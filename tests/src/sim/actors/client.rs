@@ -1,6 +1,7 @@
 //! Sends the requests of the plan, and repeats those without an answer.
 
 use futures::future::join_all;
+use tickover_core::id::{ExecutionId, TaskId};
 use tickover_core::payload::Json;
 use tickover_service::ServiceError;
 
@@ -16,7 +17,12 @@ pub async fn client(process: Process, jobs: &[Job], progress: &Progress) {
         process.gate.sleep(job.at.since(process.world.now())).await;
         let mut left = job.repeats + 1;
         while left > 0 {
-            match carry_out(&process, &job.request, progress).await {
+            let call = carry_out(process.clone(), job.request.clone());
+            // A caller that has left doesn't come back.
+            let (made, answer) = process.until_left(call).await.unwrap_or_else(|| (Told::default(), Ok(())));
+            progress.remember(made.tasks);
+            made.executions.into_iter().for_each(|id| progress.remember_execution(id));
+            match answer {
                 // Another request has the id, or no open execution has it: that is an answer.
                 Ok(()) | Err(ServiceError::Rejected(_)) => left -= 1,
                 Err(
@@ -34,23 +40,32 @@ pub async fn client(process: Process, jobs: &[Job], progress: &Progress) {
     }
 }
 
-async fn carry_out(process: &Process, request: &JobRequest, progress: &Progress) -> Result<(), ServiceError> {
+/// What a call has told its caller.
+#[derive(Default)]
+struct Told {
+    tasks: Vec<TaskId>,
+    executions: Vec<ExecutionId>,
+}
+
+async fn carry_out(process: Process, request: JobRequest) -> (Told, Result<(), ServiceError>) {
+    let mut told = Told::default();
+    let answer = ask(&process, request, &mut told).await;
+    (told, answer)
+}
+
+async fn ask(process: &Process, request: JobRequest, told: &mut Told) -> Result<(), ServiceError> {
     match request {
         JobRequest::Schedule(requests) => {
-            let made = process.schedule(requests.clone()).await?;
-            progress.remember(made.into_iter().map(|made| made.task));
+            let made = process.schedule(requests).await?;
+            told.tasks.extend(made.into_iter().map(|made| made.task));
         }
-        JobRequest::Start(request) => {
-            let id = process.start((**request).clone()).await?;
-            progress.remember_execution(id);
-        }
+        JobRequest::Start(request) => told.executions.push(process.start(*request).await?),
         JobRequest::StartTogether(requests) => {
-            let started = join_all(requests.iter().map(|request| process.start(request.clone()))).await;
-            for id in started {
-                progress.remember_execution(id?);
+            for id in join_all(requests.into_iter().map(|request| process.start(request))).await {
+                told.executions.push(id?);
             }
         }
-        JobRequest::Cron(request) => drop(process.observed().0.create_cron((**request).clone()).await?),
+        JobRequest::Cron(request) => drop(process.observed().0.create_cron(*request).await?),
         JobRequest::SendEvent(offering) => {
             let event = (event_name(offering.event), offering.id.clone());
             let payload = match &offering.content {

@@ -73,9 +73,11 @@ fn result(dice: &Dice) -> Report {
 /// Reports, and repeats that while there is no answer.
 async fn report(process: &Process, given: &Given, report: Report) {
     for _ in 0..4 {
-        match process.call_back(given, report.clone()).await {
-            Ok(()) | Err(ServiceError::Rejected(_)) => return,
-            Err(_) => process.sleep(process.gate.dice.millis(50, 4_000)).await,
+        let (caller, given, report) = (process.clone(), given.clone(), report.clone());
+        let call = async move { caller.call_back(&given, report).await };
+        match process.until_left(call).await {
+            None | Some(Ok(()) | Err(ServiceError::Rejected(_))) => return,
+            Some(Err(_)) => process.sleep(process.gate.dice.millis(50, 4_000)).await,
         }
     }
 }

@@ -62,6 +62,8 @@ pub fn decide_execution(
         Bug::ClosedBeforehand => close_beforehand(core(command, context)),
         Bug::TimeoutsInPauses
         | Bug::LateReportCounts
+        | Bug::ReportMissed
+        | Bug::CallsCut
         | Bug::EventIdsPerRun
         | Bug::ReportsNotKept
         | Bug::NewKeyForSameWork

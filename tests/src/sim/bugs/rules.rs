@@ -84,6 +84,8 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         Bug::LateStartCounts => core(&before.with_any_start(), context),
         Bug::TickNeedsQueues
         | Bug::LateReportCounts
+        | Bug::ReportMissed
+        | Bug::CallsCut
         | Bug::EventIdsPerRun
         | Bug::ReportsNotKept
         | Bug::NewKeyForSameWork

@@ -21,8 +21,8 @@ const WITHIN: u64 = 120_000;
 const TRIES: u32 = 200;
 
 impl Plan {
-    /// A seed's plan without faults. If there is a number, the process dies that makes the write of this number.
-    pub fn calm(seed: u64, dies_after: Option<u64>) -> Self {
+    /// A seed's plan without faults, but with the one of these conditions.
+    pub fn calm(seed: u64, one: Hardship) -> Self {
         let dice = Dice::new(seed, "calm");
         let mut jobs = Vec::new();
         for number in 0..dice.between(1, 6) {
@@ -53,7 +53,7 @@ impl Plan {
         jobs.sort_by_key(|job| job.at);
         Self {
             faults: FaultPlan::default(),
-            hardship: Hardship { dies_after, is_calm: true, ..Hardship::default() },
+            hardship: Hardship { is_calm: true, ..one },
             faults_until: START,
             limits: Limits { retention: Millis::from_days(1), ..Limits::default() },
             workers: 6,

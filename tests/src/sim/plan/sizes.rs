@@ -34,7 +34,7 @@ impl Plan {
         jobs.extend(to.iter().flat_map(|to| (0..SENT).map(|number| event(&dice, to, number))));
         jobs.sort_by_key(|job| job.at);
         let hardship = Hardship { is_calm: true, ..Hardship::default() };
-        Self { hardship, jobs, ..Self::calm(seed, None) }
+        Self { hardship, jobs, ..Self::calm(seed, Hardship::default()) }
     }
 }
 

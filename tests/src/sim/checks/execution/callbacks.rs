@@ -11,7 +11,6 @@ use super::found;
 use super::journals::rerun_of;
 use super::story::{Step, Stories};
 use crate::sim::Run;
-use crate::sim::fault_plan::SKEW;
 use crate::sim::history::execution::Asked;
 use crate::sim::history::{Answer, Request, What};
 use crate::sim::violation::{Invariant, Violation};
@@ -52,8 +51,6 @@ pub(in crate::sim) fn awaited(what: &Happened) -> Option<&str> {
 #[derive(Default)]
 struct Waits {
     until: Option<Timestamp>,
-    /// When the last wait was recorded.
-    since: Option<Timestamp>,
     is_over: bool,
     /// When the reports came that no wait has taken.
     pending: Vec<Timestamp>,
@@ -76,7 +73,6 @@ fn reports_fit_their_waits(step: &Step<'_>) -> Vec<Violation> {
                 if let Some(event) = awaited(&entry.what) {
                     let waits = all.entry(event).or_default();
                     waits.until = Some(*until);
-                    waits.since = Some(entry.at);
                 }
             }
             Happened::Waited { event, .. } => {
@@ -88,12 +84,7 @@ fn reports_fit_their_waits(step: &Step<'_>) -> Vec<Violation> {
                     continue;
                 }
                 waits.is_over = true;
-                // By the clocks of two processes, one may come at the last moment that is too late for the other.
-                // A turn that starts after the end records the wait and its end at once. Whoever reports while it runs is
-                // accepted, and too late all the same: an open race.
-                let is_at_once = waits.since == Some(entry.at);
-                let in_time =
-                    |at: &&Timestamp| !is_at_once && until.is_some_and(|until| at.plus(SKEW) < until);
+                let in_time = |at: &&Timestamp| until.is_some_and(|until| **at < until);
                 if let Some(at) = waits.pending.iter().find(in_time) {
                     wrong.push(format!("{name} was reported at {at:?}, and its wait ended without it"));
                 }
