@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use tickover_core::execution::journal::{Entry, Happened};
 
 use super::*;
-use crate::executions::tests::scene::{Scene, event, id};
+use crate::executions::tests::scene::{Scene, event, id, name};
 
 const DAY: Millis = Millis::from_secs(86_400);
 
@@ -101,6 +102,19 @@ async fn the_first_result_of_a_token_counts_and_every_later_report_is_refused() 
     refused(&scene.service, &token, Report::Fail { error, retryable: true }).await;
     refused(&scene.service, &token, Report::Heartbeat).await;
     assert_eq!(arrived(&scene).await, [r#"{"output":7}"#]);
+}
+
+#[tokio::test]
+async fn a_report_by_a_clock_that_is_behind_is_refused_once_its_wait_has_ended() {
+    let scene = Scene::new();
+    let turn = scene.started("e", None).await;
+    let token = token(&scene.service, &scene).await;
+    let (wait, until) = (name("event:tickover.cb.1.approval"), scene.now().plus(Millis::from_secs(1)));
+    let begun = Happened::Until { name: wait.clone(), until };
+    let ended = Happened::Waited { name: wait, event: None };
+    let entries = [begun, ended].map(|what| Entry { at: until, what }).to_vec();
+    scene.suspend(&turn, entries).await;
+    refused(&scene.service, &token, complete()).await;
 }
 
 #[tokio::test]

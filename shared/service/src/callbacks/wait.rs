@@ -105,9 +105,13 @@ fn is_result(entry: &Entry, event: &EventName) -> bool {
 fn found(journal: &[Entry], event: &EventName, is_heartbeat: bool, now: Timestamp) -> Found {
     let is_this = |entry: &Entry| matches!(&entry.what, Happened::Event { name, .. } if name == event);
     let taken_next = pending_events(journal).into_iter().find(|entry| is_this(entry)).map(|entry| entry.at);
-    let Some((begun_at, until)) = last_wait(journal, event) else {
+    let Some(Wait { begun_at, until, has_ended }) = last_wait(journal, event) else {
         return if is_heartbeat && taken_next.is_some() { Found::Fresh } else { Found::Open(None) };
     };
+    if has_ended {
+        // By the clock of the worker that has recorded it. This one may be behind.
+        return Found::Over;
+    }
     match taken_next.filter(|at| *at < until) {
         // The wait takes the one before, and another wait follows.
         Some(_) if is_heartbeat => Found::Fresh,
@@ -118,18 +122,26 @@ fn found(journal: &[Entry], event: &EventName, is_heartbeat: bool, now: Timestam
     }
 }
 
-/// When the last wait for this event began, and until when it lasts. `None` if the next one hasn't begun.
-fn last_wait(journal: &[Entry], event: &EventName) -> Option<(Timestamp, Timestamp)> {
+/// A wait that hasn't taken an event.
+struct Wait {
+    begun_at: Timestamp,
+    until: Timestamp,
+    /// Whether it has ended without one.
+    has_ended: bool,
+}
+
+/// The last wait for this event. `None` if it has taken one, and the next one hasn't begun.
+fn last_wait(journal: &[Entry], event: &EventName) -> Option<Wait> {
     let (mut last, mut name) = (None, None);
     for entry in journal {
         if let Happened::Until { name: wait, until } = &entry.what
             && is_wait_for(wait, event)
         {
-            (last, name) = (Some((entry.at, *until)), Some(wait));
-        } else if let Happened::Waited { name: wait, event: Some(_) } = &entry.what
+            (last, name) = (Some(Wait { begun_at: entry.at, until: *until, has_ended: false }), Some(wait));
+        } else if let Happened::Waited { name: wait, event } = &entry.what
             && name == Some(wait)
         {
-            last = None;
+            last = last.filter(|_| event.is_none()).map(|wait| Wait { has_ended: true, ..wait });
         }
     }
     last
