@@ -295,7 +295,10 @@ impl RunningTurn<'_> {
         policy: ParentClosePolicy,
         awaited: bool,
     ) -> Result<Flow, Stop> {
-        if self.last(&name).is_none() {
+        let is_reopened =
+            |entry: &&Entry| matches!(&entry.what, Happened::Reopened { name: of, .. } if *of == name);
+        let again = u32::try_from(self.journal.iter().filter(is_reopened).count()).unwrap_or(u32::MAX);
+        if matches!(self.last(&name), None | Some(Happened::Reopened { .. })) {
             if let Some(held) = self.held() {
                 return Ok(held);
             }
@@ -310,7 +313,7 @@ impl RunningTurn<'_> {
                 execution: self.execution.id.clone(),
                 incarnation: self.execution.incarnation,
                 run: self.execution.run,
-                again: 0,
+                again,
                 slot: None,
                 step: None,
                 work: None,
@@ -334,7 +337,8 @@ impl RunningTurn<'_> {
                 flow: Box::new(flow),
                 ..StartRequest::new(workflow(), self.execution.queue.clone())
             };
-            self.process.start_child(request, self.execution.repeats.is_some()).await?;
+            let is_same_work = self.execution.repeats.is_some() || again > 0;
+            self.process.start_child(request, is_same_work).await?;
             self.push(Happened::Child { name, execution: id, policy, left: false });
             // It hasn't ended as far as this turn knows.
         } else if self.has_ended(&name) {

@@ -4,10 +4,12 @@
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::{Execution, ExecutionState, ParentClosePolicy};
 use tickover_core::id::ExecutionId;
+use tickover_core::time::Timestamp;
 use tickover_service::executions::remote_id;
 
 use super::found;
 use super::story::{Step, Stories};
+use crate::sim::fault_plan::SKEW;
 use crate::sim::violation::{Invariant, Violation};
 
 pub(super) fn of_step(step: &Step<'_>, stories: &Stories<'_>) -> Vec<Violation> {
@@ -23,8 +25,14 @@ pub(super) fn of_step(step: &Step<'_>, stories: &Stories<'_>) -> Vec<Violation> 
         }
         let Happened::Remote { name } = &entry.what else { return None };
         let id = remote_id(step.after, name);
-        let last = stories.tasks.get(id.as_str())?.iter().rfind(|(number, ..)| *number < step.number)?;
-        (!last.2).then(|| format!("the remote step {name} is still running"))
+        let changes = stories.tasks.get(id.as_str())?.iter();
+        let mut latest_first = changes.rev().filter(|(number, ..)| *number < step.number);
+        let (last, before) = (latest_first.next()?, latest_first.next());
+        // An operator retries it after it has been ended: its claim finds that it is part of nothing any more.
+        let is_closing =
+            |at: Timestamp| step.after.closed().is_some_and(|closed| at.plus(SKEW) >= closed.ended_at);
+        let is_retried = before.is_some_and(|before| before.2) && is_closing(last.1);
+        (!last.2 && !is_retried).then(|| format!("the remote step {name} is still running"))
     });
     wrong.map(|what| found(Invariant::Policies, step, what)).collect()
 }
