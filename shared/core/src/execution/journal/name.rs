@@ -65,8 +65,7 @@ pub fn child_of_start(name: &StepName) -> Option<&str> {
 /// Whether a wait is for this event. The SDK names a wait after its event, and numbers the further ones: `event:name`,
 /// `event:name[1]`.
 pub fn is_wait_for(wait: &StepName, event: &EventName) -> bool {
-    let rest = own_part(wait).strip_prefix("event:").and_then(|name| name.strip_prefix(event.as_str()));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+    awaited_event(wait).as_ref() == Some(event)
 }
 
 #[cfg(test)]
