@@ -4,22 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
-use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
-    WorkflowName,
-};
-use tickover_core::operation::Operation;
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::gate::Waiter;
+use tickover_core::id::{BlobId, ExecutionId, GateId, Incarnation, RecordId, TaskId, WorkflowName};
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
+use tickover_service::ports::{
+    Collection, Consistency, DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits,
+};
 
 /// Applies every write. From a chosen write on, it loses a number of answers.
 pub struct LosesAnswers {
@@ -52,12 +47,21 @@ impl LosesAnswers {
 
 #[async_trait]
 impl Store for LosesAnswers {
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        self.inner.task(id).await
+    async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
+        self.inner.record(id, consistency).await
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        self.inner.tasks(ids).await
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
+        self.inner.records(ids).await
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.inner.collection(of, limit, cursor).await
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
@@ -90,18 +94,6 @@ impl Store for LosesAnswers {
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
         self.inner.list(listing, limit, cursor).await
-    }
-
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.inner.execution(id).await
-    }
-
-    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.inner.peek_execution(id).await
-    }
-
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        self.inner.executions(ids).await
     }
 
     async fn list_executions(
@@ -138,48 +130,12 @@ impl Store for LosesAnswers {
         self.answer(answer)
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.inner.cron(id).await
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        self.inner.crons(limit, cursor).await
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
-        self.inner.gate(id).await
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.inner.waiters(gate, after, limit).await
     }
 
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
         self.inner.next_line(part, after).await
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        self.inner.operation(id).await
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        self.inner.operations(limit, cursor).await
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.inner.queue(name).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        self.inner.queues().await
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        self.inner.tick_record().await
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        self.inner.key(digest).await
     }
 
     fn traits(&self) -> StoreTraits<'_> {

@@ -301,47 +301,35 @@ name!(
     CAPABILITY_MAX
 );
 
-/// The id of a record in the due index.
+/// The id of a record, of whichever kind. The order is that of listings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordId {
     Task(TaskId),
     Execution(ExecutionId),
     Cron(CronId),
-    /// A resumed queue, while hints of parked records are still to be sent.
     Queue(QueueName),
-    /// An operation that isn't over.
     Operation(OperationId),
+    Gate(GateId),
+    /// All ticks share one record.
+    Tick,
+    /// An idempotency key, by its digest.
+    Key(Fingerprint),
 }
 
-impl From<TaskId> for RecordId {
-    fn from(id: TaskId) -> Self {
-        Self::Task(id)
-    }
-}
-
-impl From<ExecutionId> for RecordId {
-    fn from(id: ExecutionId) -> Self {
-        Self::Execution(id)
-    }
-}
-
-impl RecordId {
-    /// The id as text, without its kind.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Task(id) => id.as_str(),
-            Self::Execution(id) => id.as_str(),
-            Self::Cron(id) => id.as_str(),
-            Self::Queue(name) => name.as_str(),
-            Self::Operation(id) => id.as_str(),
-        }
-    }
-}
-
+/// The id as text, without its kind. The record of the ticks has none.
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        match self {
+            Self::Task(id) => id.fmt(f),
+            Self::Execution(id) => id.fmt(f),
+            Self::Cron(id) => id.fmt(f),
+            Self::Queue(name) => name.fmt(f),
+            Self::Operation(id) => id.fmt(f),
+            Self::Gate(id) => id.fmt(f),
+            Self::Tick => Ok(()),
+            Self::Key(digest) => digest.fmt(f),
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub mod parked;
 pub mod payload;
 pub mod policy;
 pub mod queue;
+pub mod record;
 pub mod reported;
 pub mod retry;
 pub mod size;

@@ -12,9 +12,14 @@ pub(crate) mod row;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::Display;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tickover_core::due::{Due, DueKind};
+use tickover_core::id::{RecordId, TaskId};
+use tickover_core::record::{Head, Record};
 use tickover_core::task::{FORMAT, Outcome, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
@@ -22,7 +27,12 @@ use tickover_service::ports::StoreError;
 use crate::attribute::{self, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field};
 use crate::key::{self, Key};
 use crate::page::list::List;
+use cron::to_cron;
+use execution::to_execution;
+use gate::to_gate;
+use operation::to_operation;
 use record::{from_item, to_item};
+use row::{to_key, to_queue, to_tick};
 
 /// An item as the SDK has it.
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -32,32 +42,21 @@ pub(crate) type Item = HashMap<String, AttributeValue>;
 const LARGEST_FLOAT: f64 = 1e30;
 const SMALLEST_FLOAT: f64 = 1e-30;
 
-/// The fields of a task that its item has elsewhere.
+/// The fields of a record that its item has elsewhere.
 const IN_KEYS: [&str; 2] = [field::ID, field::DUE];
 
 pub(crate) fn of_task(task: &Task) -> Result<Item, StoreError> {
-    let mut item = to_item(storable(task).as_ref())
-        .map_err(|_| corrupt(format!("the record of task {} can't be serialised", task.id)))?;
-    for known in IN_KEYS {
-        item.remove(known);
-    }
-    item.extend(Key::task(&task.id).attributes());
+    let mut item = of_whole(storable(task).as_ref(), &task.id.clone().into(), "task")?;
     item.extend(added(task));
     Ok(item)
 }
 
 /// What a task's item has instead of the fields that lie in its keys.
 fn added(task: &Task) -> Item {
-    let mut item = Item::new();
-    if let Some(due) = task.due {
-        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
-    }
-    if let Some(ended) = task.ended() {
-        item.insert(TTL.to_owned(), seconds(ended.expires_at));
-        if is_dead(&ended.outcome) {
-            item.insert(LIST_KEY.to_owned(), AttributeValue::S(List::Dead.key_of(task.id.as_str())));
-            item.insert(LIST_AT.to_owned(), millis(task.created_at));
-        }
+    let mut item = head_attributes(&task.into());
+    if task.ended().is_some_and(|ended| is_dead(&ended.outcome)) {
+        item.insert(LIST_KEY.to_owned(), AttributeValue::S(List::Dead.key_of(task.id.as_str())));
+        item.insert(LIST_AT.to_owned(), millis(task.created_at));
     }
     item
 }
@@ -90,19 +89,73 @@ pub(crate) fn kind_named(name: &AttributeValue) -> Option<DueKind> {
     DueKind::of_letter(name.as_s().ok()?)
 }
 
-/// Reads a task. The format is checked before anything else is looked at.
-pub(crate) fn to_task(mut item: Item) -> Result<Task, StoreError> {
-    let id = string(&item, PK).and_then(key::task_id);
-    let id =
-        id.ok_or_else(|| corrupt("an item that should be a task has another record's key".to_owned()))?;
-    check_format(&item, FORMAT, &format!("task {id}"))?;
-    let due = read_due(&item, &format!("task {id}"))?;
+/// Reads the record of this id.
+pub(crate) fn to_record(id: &RecordId, item: Item) -> Result<Record, StoreError> {
+    Ok(match id {
+        RecordId::Task(_) => to_task(item)?.into(),
+        RecordId::Execution(_) => to_execution(item)?.into(),
+        RecordId::Cron(_) => to_cron(item)?.into(),
+        RecordId::Queue(_) => to_queue(item)?.into(),
+        RecordId::Operation(_) => to_operation(item)?.into(),
+        RecordId::Gate(_) => to_gate(item)?.into(),
+        RecordId::Tick => to_tick(item)?.into(),
+        RecordId::Key(digest) => to_key(digest, item)?.into(),
+    })
+}
+
+/// The id in the key of an item that should be the record of such a thing.
+pub(crate) fn own_id<T: TryFrom<RecordId>>(item: &Item, what: &str) -> Result<T, StoreError> {
+    let id = string(item, PK).and_then(key::record_id).and_then(|id| T::try_from(id).ok());
+    id.ok_or_else(|| corrupt(format!("an item that should be that of a record ({what}) has another key")))
+}
+
+/// The item of a record in its own serialised form, without its entries in lists.
+pub(crate) fn of_whole<'a, T: Serialize>(record: &'a T, id: &RecordId, what: &str) -> Result<Item, StoreError>
+where
+    Head: From<&'a T>,
+{
+    let mut item =
+        to_item(record).map_err(|_| corrupt(format!("the record of {what} {id} can't be serialised")))?;
+    for known in IN_KEYS {
+        item.remove(known);
+    }
+    item.extend(Key::of(id).attributes());
+    item.extend(head_attributes(&Head::from(record)));
+    Ok(item)
+}
+
+/// The attributes of a record's due slot and expiry.
+pub(crate) fn head_attributes(head: &Head) -> Item {
+    let mut item = Item::new();
+    if let Some(due) = head.due {
+        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
+    }
+    if let Some(expires_at) = head.expires_at {
+        item.insert(TTL.to_owned(), seconds(expires_at));
+    }
+    item
+}
+
+/// Reads a record from an item in its own serialised form, and its due slot. The format is checked before anything else.
+pub(crate) fn to_whole<I, T>(mut item: Item, format: u8, what: &str) -> Result<(T, Option<Due>), StoreError>
+where
+    I: TryFrom<RecordId> + Display,
+    T: DeserializeOwned,
+{
+    let id: I = own_id(&item, what)?;
+    let name = format!("{what} {id}");
+    check_format(&item, format, &name)?;
+    let due = read_due(&item, &name)?;
     item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
     // What serde has to say of a value it can't read quotes the value, and that may be a payload.
-    let mut task: Task =
-        from_item(item).map_err(|_| corrupt(format!("the item of task {id} isn't of its own format")))?;
-    task.due = due;
-    Ok(task)
+    let record =
+        from_item(item).map_err(|_| corrupt(format!("the item of {name} isn't of its own format")))?;
+    Ok((record, due))
+}
+
+pub(crate) fn to_task(item: Item) -> Result<Task, StoreError> {
+    let (task, due) = to_whole::<TaskId, Task>(item, FORMAT, "task")?;
+    Ok(Task { due, ..task })
 }
 
 /// Refuses an item of any other format than this one.

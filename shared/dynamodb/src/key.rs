@@ -1,11 +1,14 @@
 //! Builds and parses every key of the table.
 
+use std::fmt::Display;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::execution::{Parent, Slot};
 use tickover_core::gate::{Waiter, line};
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, Nonce, OperationId, QueueName, TaskId,
+    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, Nonce, OperationId, QueueName, RecordId,
+    TaskId,
 };
 
 use crate::attribute::{PK, SK};
@@ -19,6 +22,8 @@ const BLOB: &str = "blob";
 const QUEUE: &str = "queue";
 const KEY: &str = "key";
 const TICK: &str = "tick";
+/// All ticks share one record.
+const ALL_TICKS: &str = "all";
 const CRON: &str = "cron";
 const OPERATION: &str = "op";
 const GATE: &str = "gate";
@@ -33,12 +38,21 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn task(id: &TaskId) -> Self {
-        Self::of(TASK, id.as_str())
+    pub(crate) fn of(record: &RecordId) -> Self {
+        match record {
+            RecordId::Task(id) => Self::named(TASK, id),
+            RecordId::Execution(id) => Self::execution(id),
+            RecordId::Cron(id) => Self::named(CRON, id),
+            RecordId::Queue(name) => Self::named(QUEUE, name),
+            RecordId::Operation(id) => Self::named(OPERATION, id),
+            RecordId::Gate(id) => Self::named(GATE, id),
+            RecordId::Tick => Self::named(TICK, ALL_TICKS),
+            RecordId::Key(digest) => Self::named(KEY, digest),
+        }
     }
 
     pub(crate) fn execution(id: &ExecutionId) -> Self {
-        Self::of(EXECUTION, id.as_str())
+        Self::named(EXECUTION, id)
     }
 
     /// A segment has the partition key of its execution's record. The numbers are padded, so that the order of the keys
@@ -57,27 +71,7 @@ impl Key {
     }
 
     pub(crate) fn blob(id: &BlobId) -> Self {
-        Self::of(BLOB, &id.to_string())
-    }
-
-    pub(crate) fn queue(name: &QueueName) -> Self {
-        Self::of(QUEUE, name.as_str())
-    }
-
-    pub(crate) fn idempotency(digest: &Fingerprint) -> Self {
-        Self::of(KEY, &digest.to_string())
-    }
-
-    pub(crate) fn cron(id: &CronId) -> Self {
-        Self::of(CRON, id.as_str())
-    }
-
-    pub(crate) fn operation(id: &OperationId) -> Self {
-        Self::of(OPERATION, id.as_str())
-    }
-
-    pub(crate) fn gate(id: &GateId) -> Self {
-        Self::of(GATE, id.as_str())
+        Self::named(BLOB, id)
     }
 
     /// Those that wait share a few partitions. There, those of a key lie together, in the order of their line.
@@ -90,12 +84,7 @@ impl Key {
         Self { sk: format!("{gate}#{}", waiter.sort_key()), ..Self::in_line(gate, "") }
     }
 
-    /// All ticks share one record.
-    pub(crate) fn tick() -> Self {
-        Self::of(TICK, "all")
-    }
-
-    fn of(what: &str, id: &str) -> Self {
+    fn named(what: &str, id: impl Display) -> Self {
         Self { pk: format!("{what}#{id}"), sk: what.to_owned() }
     }
 
@@ -104,14 +93,20 @@ impl Key {
     }
 }
 
-/// The id in a task's partition key; `None` if it is another record's key.
-pub(crate) fn task_id(pk: &str) -> Option<TaskId> {
-    TaskId::parse(suffix(pk, TASK)?).ok()
-}
-
-/// The id in an execution's partition key, which its segments share; `None` if it is another record's key.
-pub(crate) fn execution_id(pk: &str) -> Option<ExecutionId> {
-    ExecutionId::parse(suffix(pk, EXECUTION)?).ok()
+/// The id in a record's partition key, which an execution's segments share; `None` if it is no record's.
+pub(crate) fn record_id(pk: &str) -> Option<RecordId> {
+    let (what, id) = pk.split_once('#')?;
+    match what {
+        TASK => TaskId::parse(id).ok().map(RecordId::Task),
+        EXECUTION => ExecutionId::parse(id).ok().map(RecordId::Execution),
+        CRON => CronId::parse(id).ok().map(RecordId::Cron),
+        QUEUE => QueueName::parse(id).ok().map(RecordId::Queue),
+        OPERATION => OperationId::parse(id).ok().map(RecordId::Operation),
+        GATE => GateId::parse(id).ok().map(RecordId::Gate),
+        TICK => (id == ALL_TICKS).then_some(RecordId::Tick),
+        KEY => Fingerprint::try_from(id.to_owned()).ok().map(RecordId::Key),
+        _ => None,
+    }
 }
 
 /// The prefix of the sort keys of an incarnation's segments.
@@ -132,26 +127,6 @@ pub(crate) fn segment_key(sk: &str, incarnation: Incarnation, run: u32) -> Optio
     Some(SegmentKey { incarnation, run, number, mark })
 }
 
-/// The name in a queue's partition key; `None` if it is another record's key.
-pub(crate) fn queue_name(pk: &str) -> Option<QueueName> {
-    QueueName::parse(suffix(pk, QUEUE)?).ok()
-}
-
-/// The id in a cron's partition key; `None` if it is another record's key.
-pub(crate) fn cron_id(pk: &str) -> Option<CronId> {
-    CronId::parse(suffix(pk, CRON)?).ok()
-}
-
-/// The id in an operation's partition key; `None` if it is another record's key.
-pub(crate) fn operation_id(pk: &str) -> Option<OperationId> {
-    OperationId::parse(suffix(pk, OPERATION)?).ok()
-}
-
-/// The id of a key with a limit, in its partition key; `None` if it is another record's key.
-pub(crate) fn gate_id(pk: &str) -> Option<GateId> {
-    GateId::parse(suffix(pk, GATE)?).ok()
-}
-
 /// The partition of a part of all lines.
 pub(crate) fn line_pk(part: u8) -> String {
     format!("{GATE}#line#{part}")
@@ -167,10 +142,6 @@ pub(crate) fn line_gate(sk: &str) -> Option<GateId> {
     GateId::parse(sk.split('#').next()?).ok()
 }
 
-fn suffix<'a>(pk: &'a str, what: &str) -> Option<&'a str> {
-    pk.strip_prefix(what)?.strip_prefix('#')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,27 +149,30 @@ mod tests {
     #[test]
     fn keys_name_the_record_and_are_read_back() {
         let id = TaskId::parse("a:b").unwrap();
-        let key = Key::task(&id);
-        assert_eq!((key.pk.as_str(), key.sk.as_str()), ("task#a:b", "task"));
-        assert_eq!(task_id(&key.pk), Some(id));
-        let mail = QueueName::parse("mail").unwrap();
-        assert_eq!(Key::queue(&mail), Key { pk: "queue#mail".into(), sk: "queue".into() });
-        assert_eq!(queue_name("queue#mail"), Some(mail));
-        assert_eq!(Key::blob(&BlobId::from_bytes([0; 16])).pk, "blob#AAAAAAAAAAAAAAAAAAAAAA");
-        assert_eq!(Key::idempotency(&Fingerprint::from_bytes([0; 16])).sk, "key");
+        let digest = Fingerprint::from_bytes([0; 16]);
+        let zeros = "AAAAAAAAAAAAAAAAAAAAAA";
+        for (id, pk, sk) in [
+            (RecordId::Task(id), "task#a:b".to_owned(), "task"),
+            (RecordId::Execution(ExecutionId::parse("e").unwrap()), "exec#e".to_owned(), "exec"),
+            (RecordId::Cron(CronId::parse("c").unwrap()), "cron#c".to_owned(), "cron"),
+            (RecordId::Queue(QueueName::parse("mail").unwrap()), "queue#mail".to_owned(), "queue"),
+            (RecordId::Operation(OperationId::parse("o").unwrap()), "op#o".to_owned(), "op"),
+            (RecordId::Gate(GateId::from(&digest)), format!("gate#{zeros}"), "gate"),
+            (RecordId::Tick, "tick#all".to_owned(), "tick"),
+            (RecordId::Key(digest), format!("key#{zeros}"), "key"),
+        ] {
+            assert_eq!(record_id(&pk), Some(id.clone()));
+            assert_eq!(Key::of(&id), Key { pk, sk: sk.into() });
+        }
+        assert_eq!(Key::blob(&BlobId::from_bytes([0; 16])).pk, format!("blob#{zeros}"));
     }
 
     #[test]
-    fn another_records_key_is_no_tasks() {
-        for pk in ["queue#mail", "task", "task#", "tasks#a", "task#a b", "exec#a"] {
-            assert_eq!(task_id(pk), None, "{pk}");
-        }
-        let gate = GateId::from(&Fingerprint::from_bytes([0; 16]));
-        let key = Key::gate(&gate);
-        assert_eq!(key, Key { pk: "gate#AAAAAAAAAAAAAAAAAAAAAA".into(), sk: "gate".into() });
-        assert_eq!((gate_id(&key.pk), gate_id("task#a")), (Some(gate), None));
-        for pk in ["task#a", "exec", "exec#", "join#a"] {
-            assert_eq!(execution_id(pk), None, "{pk}");
+    fn another_items_key_is_no_records() {
+        for pk in
+            ["queue", "task", "task#", "tasks#a", "task#a b", "exec", "exec#", "join#a", "tick#one", "key#a"]
+        {
+            assert_eq!(record_id(pk), None, "{pk}");
         }
     }
 
@@ -217,7 +191,7 @@ mod tests {
         }
         // The partition of a line is no key's.
         for part in 0..line::PARTS {
-            assert_eq!(gate_id(&line_pk(part)), None);
+            assert_eq!(record_id(&line_pk(part)), None);
         }
         for sk in ["", "#mail", "a b#mail"] {
             assert_eq!(line_gate(sk), None, "{sk}");
@@ -235,7 +209,7 @@ mod tests {
             Key { pk: "exec#order:7".into(), sk: "seg#AQEBAQEBAQE#00000001#000001#AgICAgICAgI".into() }
         );
         assert!(keys.is_sorted_by_key(|key| &key.sk) && Key::execution(&id).sk < keys[0].sk);
-        assert_eq!(execution_id(&keys[0].pk), Some(id));
+        assert_eq!(record_id(&keys[0].pk), Some(id.into()));
         assert_eq!(segment_key(&keys[2].sk, incarnation, 1), Some(of(1, 10)));
         for sk in
             ["exec", &keys[3].sk, "seg#AQEBAQEBAQE#00000001#000001", "seg#AQEBAQEBAQE#00000001##AgICAgICAgI"]

@@ -3,28 +3,28 @@
 pub(crate) mod cursor;
 pub(crate) mod list;
 
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use serde::Deserialize;
 use tickover_core::due::DueKind;
 use tickover_core::execution::FORMAT;
 use tickover_core::execution::message::{HintedTurn, TurnHint};
-use tickover_core::id::{
-    CronId, ExecutionId, GateId, Incarnation, OperationId, QueueName, RecordId, TaskId, WorkflowName,
-};
+use tickover_core::id::{ExecutionId, GateId, Incarnation, QueueName, RecordId, TaskId, WorkflowName};
 use tickover_core::lane::Lane;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
-use tickover_service::cursor::{self as position, Position};
-use tickover_service::ports::{DueEntry, DueRange, Listed, Listing, Page, Sleeper, StoreError};
+use tickover_service::cursor as position;
+use tickover_service::ports::{
+    Collection, Consistency, DueEntry, DueRange, Listed, Listing, Page, Sleeper, Store as _, StoreError,
+};
 
 use crate::attribute::{DUE_AT, DUE_INDEX, DUE_KIND, DUE_SHARD, PK, SK};
 use crate::error::Failure;
 use crate::item::record::from_item;
 use crate::item::{Item, kind_named, millis, number, shard_value, string};
-use crate::key::{
-    Key, TASK_SK, cron_id, execution_id, line_gate, line_pk, line_range, operation_id, queue_name, task_id,
-};
-use crate::read::Consistency;
+use crate::key::{Key, TASK_SK, line_gate, line_pk, line_range, record_id};
 use crate::store::DynamoStore;
 use cursor::Walk;
 use list::List;
@@ -59,11 +59,10 @@ impl DynamoStore {
     ) -> Result<Page<TaskId>, StoreError> {
         match listing {
             Listing::Live { shard } => self.live_page(shard, limit, cursor).await,
-            Listing::Dead => self.list_ids(List::Dead, limit, cursor, task_id).await,
+            Listing::Dead => self.list_ids(List::Dead, limit, cursor).await,
             Listing::All => {
                 let (items, next) = self.walk(limit, cursor).await?;
-                let ids = items.iter().filter_map(|item| string(item, PK).and_then(task_id));
-                Ok(Page { items: ids.collect(), next })
+                Ok(Page { items: items.iter().filter_map(record_of).collect(), next }.only())
             }
         }
     }
@@ -84,7 +83,7 @@ impl DynamoStore {
             .expression_attribute_names("#shard", DUE_SHARD)
             .expression_attribute_values(":shard", shard_value(shard));
         let entries = self.all_pages(query).await?;
-        let ids = entries.iter().filter_map(|entry| string(entry, PK).and_then(task_id));
+        let ids = entries.iter().filter_map(|entry| TaskId::try_from(record_of(entry)?).ok());
         let mut places: Vec<_> = ids.map(position::live_position).collect();
         places.retain(|place| behind.as_ref().is_none_or(|behind| place > behind));
         places.sort_unstable();
@@ -93,11 +92,7 @@ impl DynamoStore {
         let has_more = places.len() > limit;
         places.truncate(limit);
         let next = places.last().filter(|_| has_more).map(|last| position::encode(&name, last));
-        let task = |place: Position| match place.record {
-            RecordId::Task(id) => Some(id),
-            RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
-        };
-        Ok(Page { items: places.into_iter().filter_map(task).collect(), next })
+        Ok(Page { items: places.into_iter().map(|place| place.record).collect(), next }.only())
     }
 
     /// Executions, latest start first.
@@ -107,7 +102,7 @@ impl DynamoStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError> {
-        self.list_ids(List::Executions(workflow), limit, cursor, execution_id).await
+        self.list_ids(List::Executions(workflow), limit, cursor).await
     }
 
     /// Executions of all workflows, latest start first.
@@ -121,25 +116,29 @@ impl DynamoStore {
             Listed::Failed => List::Failed,
             Listed::All => List::All,
         };
-        self.list_ids(list, limit, cursor, execution_id).await
+        self.list_ids(list, limit, cursor).await
     }
 
-    /// Ids of crons, in the order of their creation.
-    pub(crate) async fn cron_page(
+    /// Records of a kind of which there are few.
+    pub(crate) async fn collection_page(
         &self,
+        of: Collection,
         limit: usize,
         cursor: Option<&str>,
-    ) -> Result<Page<CronId>, StoreError> {
-        self.list_ids(List::Crons, limit, cursor, cron_id).await
-    }
-
-    /// Ids of operations, latest first.
-    pub(crate) async fn operation_page(
-        &self,
-        limit: usize,
-        cursor: Option<&str>,
-    ) -> Result<Page<OperationId>, StoreError> {
-        self.list_ids(List::Operations, limit, cursor, operation_id).await
+    ) -> Result<Page<Record>, StoreError> {
+        let (keys, next) = match of {
+            Collection::Crons => self.listed(List::Crons, limit, cursor).await?,
+            Collection::Operations => self.listed(List::Operations, limit, cursor).await?,
+            Collection::Queues => {
+                let mut keys = self.all_listed(List::Queues).await?;
+                keys.sort_unstable();
+                (keys, None)
+            }
+        };
+        let ids: Vec<RecordId> = keys.iter().filter_map(|pk| record_id(pk)).collect();
+        let found = self.records(&ids).await?.into_iter();
+        let mut found: HashMap<RecordId, Record> = found.map(|record| (record.id(), record)).collect();
+        Ok(Page { items: ids.iter().filter_map(|id| found.remove(id)).collect(), next })
     }
 
     /// The items of the first that wait in the line of a key, from behind this sort key on, read consistently.
@@ -191,19 +190,14 @@ impl DynamoStore {
         Ok(output.items.unwrap_or_default())
     }
 
-    pub(crate) async fn queue_names(&self) -> Result<Vec<QueueName>, StoreError> {
-        Ok(self.all_listed(List::Queues).await?.iter().filter_map(|pk| queue_name(pk)).collect())
-    }
-
-    async fn list_ids<T>(
+    async fn list_ids<T: TryFrom<RecordId>>(
         &self,
         list: List<'_>,
         limit: usize,
         cursor: Option<&str>,
-        id: fn(&str) -> Option<T>,
     ) -> Result<Page<T>, StoreError> {
         let (keys, next) = self.listed(list, limit, cursor).await?;
-        Ok(Page { items: keys.iter().filter_map(|pk| id(pk)).collect(), next })
+        Ok(Page { items: keys.iter().filter_map(|pk| record_id(pk)).collect(), next }.only())
     }
 
     /// All items of a query, over as many pages as needed.
@@ -283,19 +277,17 @@ impl DynamoStore {
 
 /// An entry of the due index; `None` for kinds of records that this build doesn't know.
 fn due_entry(item: &Item) -> Option<DueEntry> {
-    let pk = string(item, PK)?;
-    let task = || task_id(pk).map(RecordId::from);
-    let execution = || execution_id(pk).map(RecordId::from);
-    let cron = || cron_id(pk).map(RecordId::Cron);
-    let queue = || queue_name(pk).map(RecordId::Queue);
-    let operation = || operation_id(pk).map(RecordId::Operation);
-    let record = task().or_else(execution).or_else(cron).or_else(queue).or_else(operation)?;
+    let record = record_of(item)?;
     let due_at = Timestamp::from_millis(number(item, DUE_AT)?);
     // A kind that only a newer build knows must not hide the entry, or other entries of the shard: to read the record
     // shows the error.
     let kind = item.get(DUE_KIND).and_then(kind_named).unwrap_or(DueKind::Instant);
     let sleeper = if kind == DueKind::Asleep { sleeper(item, &record) } else { None };
     Some(DueEntry { record, due_at, kind, sleeper })
+}
+
+fn record_of(item: &Item) -> Option<RecordId> {
+    string(item, PK).and_then(record_id)
 }
 
 /// What the hint of an execution that sleeps needs; `None` if the index of an older table lacks it.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
-use tickover_service::ports::StoreError;
+use tickover_service::ports::{Consistency, StoreError};
 
 use crate::error::{Failure, unbuildable};
 use crate::item::Item;
@@ -16,13 +16,6 @@ const BATCH_MAX: usize = 100;
 /// How often the rest of a batch is requested again without any progress.
 const FRUITLESS_MAX: u32 = 5;
 const FIRST_WAIT_MS: u64 = 10;
-
-/// Whether a read must see every write acknowledged before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Consistency {
-    Strong,
-    Eventual,
-}
 
 impl DynamoStore {
     pub(crate) async fn read(&self, key: Key, consistency: Consistency) -> Result<Option<Item>, StoreError> {

@@ -3,34 +3,24 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, TransactWriteItem};
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
-use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
-    WorkflowName,
-};
-use tickover_core::operation::Operation;
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::gate::Waiter;
+use tickover_core::id::{BlobId, ExecutionId, GateId, Incarnation, RecordId, TaskId, WorkflowName};
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{
-    DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Store, StoreError, StoreTraits,
+    Collection, Consistency, DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Store, StoreError,
+    StoreTraits,
 };
 
 use crate::error::{Failure, unbuildable};
-use crate::item::cron::to_cron;
-use crate::item::execution::to_execution;
-use crate::item::gate::{to_gate, to_waiter};
-use crate::item::operation::to_operation;
-use crate::item::row::{of_blob, to_blob, to_key, to_queue, to_tick};
-use crate::item::{Item, to_task};
+use crate::item::gate::to_waiter;
+use crate::item::row::{of_blob, to_blob};
+use crate::item::{Item, own_id, to_record};
 use crate::key::Key;
-use crate::read::Consistency;
 use crate::usage::{Meter, Usage};
 use crate::write::statement;
 
@@ -102,12 +92,22 @@ impl DynamoStore {
 
 #[async_trait]
 impl Store for DynamoStore {
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        self.read(Key::task(id), Consistency::Strong).await?.map(to_task).transpose()
+    async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
+        self.read(Key::of(id), consistency).await?.map(|item| to_record(id, item)).transpose()
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        self.read_all(ids.iter().map(Key::task)).await?.into_iter().map(to_task).collect()
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
+        let items = self.read_all(ids.iter().map(Key::of)).await?;
+        items.into_iter().map(|item| to_record(&own_id(&item, "of any kind")?, item)).collect()
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.collection_page(of, limit, cursor).await
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
@@ -147,18 +147,6 @@ impl Store for DynamoStore {
         self.list_page(listing, limit, cursor).await
     }
 
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.read(Key::execution(id), Consistency::Strong).await?.map(to_execution).transpose()
-    }
-
-    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.read(Key::execution(id), Consistency::Eventual).await?.map(to_execution).transpose()
-    }
-
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        self.read_all(ids.iter().map(Key::execution)).await?.into_iter().map(to_execution).collect()
-    }
-
     async fn list_executions(
         &self,
         workflow: &WorkflowName,
@@ -191,50 +179,6 @@ impl Store for DynamoStore {
         self.mark_slot(parent, slot, expires_at).await
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.read(Key::cron(id), Consistency::Strong).await?.map(to_cron).transpose()
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        let Page { items: ids, next } = self.cron_page(limit, cursor).await?;
-        let items = self.read_all(ids.iter().map(Key::cron)).await?;
-        let mut found: Vec<Cron> = items.into_iter().map(to_cron).collect::<Result<_, _>>()?;
-        found.sort_unstable_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
-        Ok(Page { items: found, next })
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.read(Key::queue(name), Consistency::Strong).await?.map(to_queue).transpose()
-    }
-
-    async fn recent_queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.read(Key::queue(name), Consistency::Eventual).await?.map(to_queue).transpose()
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        let names = self.queue_names().await?;
-        let items = self.read_all(names.iter().map(Key::queue)).await?;
-        let mut queues: Vec<QueueRecord> = items.into_iter().map(to_queue).collect::<Result<_, _>>()?;
-        queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        Ok(queues)
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        self.read(Key::operation(id), Consistency::Strong).await?.map(to_operation).transpose()
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        let Page { items: ids, next } = self.operation_page(limit, cursor).await?;
-        let items = self.read_all(ids.iter().map(Key::operation)).await?;
-        let mut found: Vec<Operation> = items.into_iter().map(to_operation).collect::<Result<_, _>>()?;
-        found.sort_unstable_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
-        Ok(Page { items: found, next })
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
-        self.read(Key::gate(id), Consistency::Strong).await?.map(to_gate).transpose()
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.waiters_page(gate, after, limit).await?.iter().map(to_waiter).collect()
     }
@@ -243,18 +187,8 @@ impl Store for DynamoStore {
         self.line_after(part, after).await
     }
 
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        // A stale answer only causes a repeated handover.
-        self.read(Key::tick(), Consistency::Eventual).await?.map(to_tick).transpose()
-    }
-
     fn traits(&self) -> StoreTraits<'_> {
         StoreTraits { lists: Some(self), ..StoreTraits::default() }
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        let item = self.read(Key::idempotency(digest), Consistency::Strong).await?;
-        item.map(|item| to_key(digest, item)).transpose()
     }
 }
 

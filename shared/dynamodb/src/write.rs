@@ -9,12 +9,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::gate::{Gate, Waiter};
-use tickover_core::id::{Fingerprint, GateId, Nonce};
+use tickover_core::id::{Fingerprint, GateId, Nonce, RecordId};
 use tickover_core::operation::Operation;
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::record::Record;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Current, Listed, StoreError};
+use tickover_service::ports::{Listed, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_KIND, PK, TTL, row, task as field};
 use crate::expression::{Placeholders, Statement, assignment};
@@ -121,16 +122,16 @@ pub(crate) fn nonce(write: &Write) -> Option<Nonce> {
 
 /// The record in the item on which a write's condition failed; `None` if the write isn't of a record, or there was no
 /// record. (Some emulators return an empty item then.)
-pub(crate) fn current(write: &Write, old: Option<&Item>) -> Option<Result<Current, StoreError>> {
+pub(crate) fn current(write: &Write, old: Option<&Item>) -> Option<Result<Record, StoreError>> {
     let old = || old.filter(|old| !old.is_empty()).cloned();
     match write {
         Write::CreateTask { .. } | Write::UpdateTask { .. } | Write::Rearm { .. } => {
-            old().map(|old| Ok(Current::Task(Box::new(to_task(old)?))))
+            old().map(|old| Ok(to_task(old)?.into()))
         }
         Write::CreateExecution { .. }
         | Write::UpdateExecution { .. }
         | Write::RearmExecution { .. }
-        | Write::Wake { .. } => old().map(|old| Ok(Current::Execution(Box::new(to_execution(old)?)))),
+        | Write::Wake { .. } => old().map(|old| Ok(to_execution(old)?.into())),
         Write::PutKey { .. }
         | Write::PutQueue { .. }
         | Write::PutOperation { .. }
@@ -251,7 +252,7 @@ fn extend_key(key: &Fingerprint, expires_at: Timestamp) -> Statement {
         assignment(TTL, seconds(expires_at), &mut with),
         assignment(row::EXPIRES_AT, millis(expires_at), &mut with),
     );
-    Statement::update(Key::idempotency(key), expression, condition, with)
+    Statement::update(Key::of(&RecordId::Key(*key)), expression, condition, with)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::ExecutionId;
 use tickover_core::time::Timestamp;
 use tickover_service::Service;
-use tickover_service::ports::{Clock as _, Store as _};
+use tickover_service::ports::Clock as _;
 
 pub use death::Death;
 pub use each_death::with_each_death;

@@ -1,96 +1,11 @@
 //! The conditions of writes, for stores that read a record before they write it. `DynamoDB` gets the same conditions as
 //! expressions, from its own adapter.
 
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::due::Due;
-use tickover_core::execution::{Execution, ExecutionState};
-use tickover_core::gate::Gate;
 use tickover_core::id::{Incarnation, Nonce};
-use tickover_core::operation::Operation;
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Head;
 use tickover_core::time::Timestamp;
-
-/// What conditions ask of a stored record, whatever its kind. Records that have no such field have its default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// `None` for records that are never made anew under the same name.
-    pub incarnation: Option<Incarnation>,
-    pub version: u64,
-    /// The decision that wrote it.
-    pub nonce: Nonce,
-    pub due: Option<Due>,
-    /// How often an execution has been woken.
-    pub wakes: u64,
-    /// From when on the record counts as deleted.
-    pub expires_at: Option<Timestamp>,
-}
-
-impl From<&Task> for Stored {
-    fn from(task: &Task) -> Self {
-        let Task { incarnation, version, nonce, due, .. } = *task;
-        let expires_at = task.ended().map(|ended| ended.expires_at);
-        Self { incarnation: Some(incarnation), version, nonce, due, wakes: 0, expires_at }
-    }
-}
-
-impl From<&Execution> for Stored {
-    fn from(execution: &Execution) -> Self {
-        let Execution { incarnation, version, nonce, due, wakes, .. } = *execution;
-        let expires_at = match &execution.state {
-            ExecutionState::Ended(ended) => Some(ended.expires_at),
-            ExecutionState::Pending(_)
-            | ExecutionState::Running(_)
-            | ExecutionState::Waiting(_)
-            | ExecutionState::Closing(_) => None,
-        };
-        Self { incarnation: Some(incarnation), version, nonce, due, wakes, expires_at }
-    }
-}
-
-impl From<&Cron> for Stored {
-    fn from(cron: &Cron) -> Self {
-        let (incarnation, expires_at) = (Some(cron.incarnation), cron.expires_at());
-        Self { incarnation, version: 0, nonce: cron.nonce, due: cron.due, wakes: 0, expires_at }
-    }
-}
-
-impl From<&KeyRecord> for Stored {
-    fn from(key: &KeyRecord) -> Self {
-        let expires_at = Some(key.expires_at);
-        Self { incarnation: None, version: 0, nonce: key.nonce, due: None, wakes: 0, expires_at }
-    }
-}
-
-impl From<&QueueRecord> for Stored {
-    fn from(queue: &QueueRecord) -> Self {
-        let QueueRecord { version, nonce, .. } = *queue;
-        Self { incarnation: None, version, nonce, due: queue.due(), wakes: 0, expires_at: None }
-    }
-}
-
-impl From<&Operation> for Stored {
-    fn from(operation: &Operation) -> Self {
-        let Operation { version, nonce, due, .. } = *operation;
-        Self { incarnation: None, version, nonce, due, wakes: 0, expires_at: operation.expires_at() }
-    }
-}
-
-impl From<&Gate> for Stored {
-    fn from(gate: &Gate) -> Self {
-        let Gate { version, nonce, .. } = *gate;
-        Self { incarnation: None, version, nonce, due: None, wakes: 0, expires_at: gate.expires_at() }
-    }
-}
-
-impl From<&TickRecord> for Stored {
-    fn from(tick: &TickRecord) -> Self {
-        let TickRecord { version, nonce, .. } = *tick;
-        Self { incarnation: None, version, nonce, due: None, wakes: 0, expires_at: None }
-    }
-}
 
 /// The condition of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,12 +108,12 @@ impl Condition {
         }
     }
 
-    const fn in_slot(before: Stored, incarnation: Incarnation, to: Due) -> Self {
+    const fn in_slot(before: Head, incarnation: Incarnation, to: Due) -> Self {
         Self::InSlot { incarnation, version: before.version, from: before.due, to }
     }
 
     /// What it comes to for the record that is stored.
-    pub fn verdict(&self, stored: Option<&Stored>) -> Verdict {
+    pub fn verdict(&self, stored: Option<&Head>) -> Verdict {
         let written_by = stored.map(|stored| stored.nonce);
         let marked = |holds: bool, nonce: Nonce| match (holds, written_by == Some(nonce)) {
             (true, _) => Verdict::Holds,
@@ -207,7 +122,7 @@ impl Condition {
         };
         match *self {
             Self::Free { now, nonce } => {
-                let is_gone = |stored: &Stored| stored.expires_at.is_some_and(|at| at <= now);
+                let is_gone = |stored: &Head| stored.expires_at.is_some_and(|at| at <= now);
                 marked(stored.is_none_or(is_gone), nonce)
             }
             Self::Unchanged { incarnation, version, due_by, wakes, nonce } => {

@@ -19,8 +19,9 @@ use tickover_core::command::Context;
 use tickover_core::decision::{Decision, Effect, NewItem};
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
-use tickover_core::id::{QueueName, TaskId};
+use tickover_core::id::{QueueName, RecordId, TaskId};
 use tickover_core::limits::QUEUE_DELAY_MAX;
+use tickover_core::record::Record;
 use tickover_core::task::Task;
 use tickover_core::task::hint::Hint;
 use tickover_core::time::Timestamp;
@@ -29,7 +30,7 @@ use tickover_core::timer::Wake;
 use crate::contention::Tries;
 use crate::error::ServiceError;
 use crate::metric;
-use crate::ports::{Current, Outgoing, Store, StoreError};
+use crate::ports::{Consistency, Outgoing, StoreError};
 use crate::service::{Rules, Service};
 use crate::telemetry::field;
 use crate::tick::outgoing;
@@ -65,11 +66,11 @@ pub(crate) type TryOf<C> = Try<<C as Drive>::Record, <C as Drive>::Reply>;
 /// A command that the loop carries out, and what is specific to its kind of record.
 pub(crate) trait Drive: Sized + Sync {
     /// The kind of record that it changes.
-    type Record: Send + Sync;
+    type Record: TryFrom<Record> + Send + Sync;
     /// The data of a successful answer.
     type Reply: Send;
     /// The id of its record.
-    type Id: PartialEq + Display + Sync;
+    type Id: PartialEq + Display + Clone + Into<RecordId> + Send + Sync;
     /// What it is, in the name of a record of this kind.
     const KIND: &'static str;
     /// Whether the parent of this record is notified of its end before the commit.
@@ -82,15 +83,6 @@ pub(crate) trait Drive: Sized + Sync {
         record: Option<&Self::Record>,
         context: &Context<'_>,
     ) -> Decision<Self::Record, Self::Reply>;
-
-    /// Reads a record. Its retention may have passed: the rules check.
-    fn read(
-        store: &dyn Store,
-        id: &Self::Id,
-    ) -> impl Future<Output = Result<Option<Self::Record>, StoreError>> + Send;
-
-    /// The record of a conflict, if it is of this kind.
-    fn current(current: Current) -> Option<Box<Self::Record>>;
 
     fn id(record: &Self::Record) -> &Self::Id;
 
@@ -136,9 +128,10 @@ impl Service {
         known: Known<C::Record>,
         command: &C,
     ) -> Result<Box<Decision<C::Record, C::Reply>>, ServiceError> {
-        // Boxed, because the future of each caller contains them.
+        // Boxed, because the future of each caller contains them. Its retention may have passed: the rules check.
         let read = async || {
-            let record = self.with_retries(|| C::read(&*self.ports.store, id)).await?;
+            let store = &self.ports.store;
+            let record = self.with_retries(|| store.read(id.clone(), Consistency::Strong)).await?;
             Ok::<_, ServiceError>(record.map(Box::new))
         };
         let mut record = match known {
@@ -204,7 +197,8 @@ impl Service {
                 Ok(()) => self.notify(&decision.writes, now),
                 Err(StoreError::Conflict { current }) => {
                     metric::store_conflict();
-                    return Ok(Try::Conflict(current.and_then(C::current)));
+                    let current = current.and_then(|current| C::Record::try_from(current).ok());
+                    return Ok(Try::Conflict(current.map(Box::new)));
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -2,27 +2,21 @@
 
 mod filter;
 mod queue;
+mod reads;
 
 use async_trait::async_trait;
-use tickover_core::cron::Cron;
-use tickover_core::decision::{NewItem, Write};
+use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionStatus, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
+use tickover_core::gate::Waiter;
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, RecordId, TaskId,
-    WorkflowName,
+    BlobId, ExecutionId, GateId, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
 };
-use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
-
-use crate::executions::blob_of_event;
 
 pub use filter::{ExecutionFilter, Listed, TaskFilter};
 pub use queue::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
@@ -34,7 +28,7 @@ pub enum StoreError {
     #[error("the record has changed")]
     Conflict {
         /// The current record, if the store returns it: saves a read.
-        current: Option<Current>,
+        current: Option<Record>,
     },
     /// Too many calls at once, or another write of the same item in progress. Nothing was written; the same call will
     /// succeed later.
@@ -64,29 +58,6 @@ impl StoreError {
     /// Whether the store has logged the cause. See [`warn_unless_logged!`](crate::warn_unless_logged).
     pub const fn is_logged(&self) -> bool {
         matches!(self, Self::Unavailable { is_logged: true, .. })
-    }
-}
-
-/// The record that a refused write found.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Current {
-    Task(Box<Task>),
-    Execution(Box<Execution>),
-}
-
-impl Current {
-    pub fn task(self) -> Option<Box<Task>> {
-        match self {
-            Self::Task(task) => Some(task),
-            Self::Execution(_) => None,
-        }
-    }
-
-    pub fn execution(self) -> Option<Box<Execution>> {
-        match self {
-            Self::Task(_) => None,
-            Self::Execution(execution) => Some(execution),
-        }
     }
 }
 
@@ -138,6 +109,15 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
+impl<T> Page<T> {
+    /// The page with those items that are of another type, such as the ids of one kind of record.
+    #[must_use]
+    pub fn only<U: TryFrom<T>>(self) -> Page<U> {
+        let Self { items, next } = self;
+        Page { items: items.into_iter().filter_map(|item| U::try_from(item).ok()).collect(), next }
+    }
+}
+
 /// Which tasks to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
@@ -149,34 +129,46 @@ pub enum Listing {
     All,
 }
 
-/// The storage of records. Every method is one call to the store, or as few as the store's limits allow.
+/// A kind of record of which there are few: they are listed whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collection {
+    /// Crons that aren't deleted, in the order of their creation.
+    Crons,
+    /// Queues that have a record, by name. They come in one page, whatever its limit.
+    Queues,
+    /// Operations, latest first.
+    Operations,
+}
+
+/// Whether a read must see every write acknowledged before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consistency {
+    Strong,
+    /// The answer may be out of date by a moment, or lack a new record. A store for which that is cheaper answers so.
+    Eventual,
+}
+
+/// The storage of records. Every method is one call to the store, or as few as the store's limits allow. No method has
+/// a default, so that no decorator forgets to pass one on. The methods of `dyn Store` that read one kind of record are in `ports/reads.rs`.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// A task by id, read consistently. Its retention may have passed: the caller checks.
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError>;
+    /// A record by id. Its retention may have passed, or it may be marked as deleted: the caller checks.
+    async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError>;
 
-    /// Tasks by id, in any order, absent ones left out. At most 100 ids.
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError>;
+    /// Records by id, read consistently, in any order, absent ones left out. At most 100 ids.
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError>;
+
+    /// Records of a kind of which there are few.
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError>;
 
     /// Commits these writes together or not at all. A write that is already applied, which its nonce shows, counts as
     /// done. So every commit can be repeated after a lost answer.
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError>;
-
-    /// Writes an item that a record will point to.
-    async fn put_item(&self, part: &NewItem) -> Result<(), StoreError> {
-        match part {
-            NewItem::Blob { at, body } => self.put_blob(at, body).await,
-            NewItem::Segment { of, key, segment, expires_at } => {
-                self.put_segment(of, key, segment, *expires_at).await
-            }
-            NewItem::Event { of, incarnation, id, expires_at } => {
-                let body = Json::string("sent");
-                let id = blob_of_event(of, *incarnation, id);
-                let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-                self.put_blob(&BlobRef { id, bytes, expires_at: *expires_at }, &body).await
-            }
-        }
-    }
 
     /// Writes a payload under a key that no other item has.
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError>;
@@ -199,18 +191,6 @@ pub trait Store: Send + Sync {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError>;
-
-    /// An execution by id, read consistently. Its retention may have passed: the caller checks.
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError>;
-
-    /// An execution by id, read at half the price: the answer may be out of date by a moment, or lack a new execution.
-    /// Stores without such a read answer consistently.
-    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.execution(id).await
-    }
-
-    /// Executions by id, in any order, absent ones left out. At most 100 ids.
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError>;
 
     /// Executions of a workflow, latest start first.
     async fn list_executions(
@@ -242,31 +222,6 @@ pub trait Store: Send + Sync {
     /// Creates the item if there is none; it may be deleted from `expires_at` on.
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError>;
 
-    /// A cron by id, read consistently. It may be marked as deleted: the caller checks.
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError>;
-
-    /// Crons, in the order of their creation.
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError>;
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError>;
-
-    /// The same, but it may be a second old. A store for which that is cheaper answers so.
-    async fn recent_queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.queue(name).await
-    }
-
-    /// All queues that have a record, by name.
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError>;
-
-    /// An operation by id, read consistently. Its retention may have passed: the caller checks.
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError>;
-
-    /// Operations, latest first.
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError>;
-
-    /// The record of a key with a limit, read consistently. Its retention may have passed.
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError>;
-
     /// Those that wait in the line of a key: the first whose sort keys come after this text, in the order of these (see
     /// [`Waiter::sort_key`]), read consistently.
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError>;
@@ -275,11 +230,7 @@ pub trait Store: Send + Sync {
     /// second ago. A store may have all lines in part 0; there are [`tickover_core::gate::line::PARTS`] parts.
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError>;
 
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError>;
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError>;
-
-    /// What its callers must know of it. There is no default, so that no decorator forgets to pass it on.
+    /// What its callers must know of it.
     fn traits(&self) -> StoreTraits<'_>;
 }
 

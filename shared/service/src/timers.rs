@@ -244,6 +244,7 @@ impl Service {
             RecordId::Cron(id) => Box::pin(service.process_cron(id)).await?,
             RecordId::Queue(name) => Box::pin(service.restart_walks(name, stop_at)).await?,
             RecordId::Operation(id) => Box::pin(service.carry_out_operation(id, stop_at)).await?,
+            RecordId::Gate(_) | RecordId::Tick | RecordId::Key(_) => DueReply::Nothing,
         };
         Ok(match reply {
             DueReply::TimedOut => Fired::TimedOut,

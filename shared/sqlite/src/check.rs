@@ -226,43 +226,13 @@ fn labels(connection: &Connection, findings: &mut Findings) -> Result<(), rusqli
 
 /// The id in a record's body, and the columns that belong to that body.
 fn expected(kind: Kind, read: &Read<'_>) -> Result<(String, NewRecord), StoreError> {
-    Ok(match kind {
-        Kind::Task => {
-            let task = read.task()?;
-            (task.id.to_string(), NewRecord::task(&task)?)
-        }
-        Kind::Execution => {
-            let execution = read.execution()?;
-            (execution.id.to_string(), NewRecord::execution(&execution)?)
-        }
-        Kind::Cron => {
-            let cron = read.cron()?;
-            (cron.id.to_string(), NewRecord::cron(&cron)?)
-        }
-        Kind::Operation => {
-            let operation = read.operation()?;
-            (operation.id.to_string(), NewRecord::operation(&operation)?)
-        }
-        Kind::Gate => {
-            let gate = read.gate()?;
-            (gate.id.to_string(), NewRecord::gate(&gate)?)
-        }
-        Kind::Waiter => {
-            let waiter = read.waiter()?;
-            let gate = read.id.split_once('#').map_or(read.id, |(gate, _)| gate);
-            let expires_at = read.stored.expires_at.unwrap_or(Timestamp::EPOCH);
-            (format!("{gate}#{}", waiter.sort_key()), NewRecord::waiter(&waiter, expires_at)?)
-        }
-        Kind::Queue => {
-            let queue = read.queue()?;
-            (queue.name.to_string(), NewRecord::queue(&queue)?)
-        }
-        Kind::Key => {
-            let key = read.key()?;
-            (key.key.to_string(), NewRecord::key(&key)?)
-        }
-        Kind::Tick => (String::new(), NewRecord::tick(&read.tick()?)?),
-    })
+    if let Some(record) = read.record(kind)? {
+        return Ok((record.id().to_string(), NewRecord::of(&record)?));
+    }
+    let waiter = read.waiter()?;
+    let gate = read.id.split_once('#').map_or(read.id, |(gate, _)| gate);
+    let expires_at = read.stored.expires_at.unwrap_or(Timestamp::EPOCH);
+    Ok((format!("{gate}#{}", waiter.sort_key()), NewRecord::waiter(&waiter, expires_at)?))
 }
 
 fn payloads(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {

@@ -8,9 +8,10 @@ use tickover_core::decision::Write;
 use tickover_core::due::Due;
 use tickover_core::execution::journal::SegmentKey;
 use tickover_core::id::{BlobId, ExecutionId, Incarnation};
+use tickover_core::record::{Head, Record};
 use tickover_core::time::Timestamp;
-use tickover_service::condition::{Condition, Ruling, Stored, Verdict};
-use tickover_service::ports::{Current, StoreError};
+use tickover_service::condition::{Condition, Ruling, Verdict};
+use tickover_service::ports::StoreError;
 
 use crate::error::Failure;
 use crate::read::record as read;
@@ -153,7 +154,7 @@ impl Commit {
         for decided in &self.decided {
             found.push(find(connection, decided.kind, &decided.id)?);
         }
-        let verdict = |(decided, found): (&Decided, &Option<(i64, Stored)>)| {
+        let verdict = |(decided, found): (&Decided, &Option<(i64, Head)>)| {
             decided.condition.verdict(found.as_ref().map(|(_, stored)| stored))
         };
         let verdicts: Vec<Verdict> = self.decided.iter().zip(&found).map(verdict).collect();
@@ -181,7 +182,7 @@ impl Commit {
 }
 
 /// The row of a record, and what conditions ask of it.
-fn find(connection: &Connection, kind: Kind, id: &str) -> Result<Option<(i64, Stored)>, rusqlite::Error> {
+fn find(connection: &Connection, kind: Kind, id: &str) -> Result<Option<(i64, Head)>, rusqlite::Error> {
     let mut statement = connection.prepare_cached(
         "SELECT row, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at
          FROM record WHERE kind = ?1 AND id = ?2",
@@ -203,17 +204,10 @@ impl Decided {
         }
     }
 
-    /// The record, for a caller whose write was refused.
-    fn current(&self, connection: &Connection) -> Result<Option<Current>, Failure> {
+    /// The record, for a caller whose write was refused, if it is a task's or an execution's.
+    fn current(&self, connection: &Connection) -> Result<Option<Record>, Failure> {
         match self.kind {
-            Kind::Task => {
-                let task = read(connection, Kind::Task, &self.id, |read| read.task())?;
-                Ok(task.map(|task| Current::Task(Box::new(task))))
-            }
-            Kind::Execution => {
-                let execution = read(connection, Kind::Execution, &self.id, |read| read.execution())?;
-                Ok(execution.map(|execution| Current::Execution(Box::new(execution))))
-            }
+            Kind::Task | Kind::Execution => read(connection, self.kind, &self.id),
             Kind::Cron
             | Kind::Queue
             | Kind::Key

@@ -3,14 +3,13 @@
 pub(crate) mod executions;
 
 use rusqlite::{Connection, ToSql, params};
-use tickover_core::id::{QueueName, RecordId, TaskId};
+use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
-use tickover_service::cursor::Position;
 use tickover_service::ports::{Page, TaskFilter};
 
 use crate::error::Failure;
-use crate::read::{before, page, positions};
+use crate::read::{before, page_of_ids, positions};
 
 /// The name of the list of tasks, in its cursors.
 const TASKS: &str = "tasks";
@@ -38,12 +37,7 @@ pub(crate) fn tasks(
         )?);
     }
     found.sort_unstable_by(|one, other| other.cmp(one));
-    let page = page(found, limit, TASKS, Position::clone);
-    let task = |position: Position| match position.record {
-        RecordId::Task(id) => Some(id),
-        RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
-    };
-    Ok(Page { items: page.items.into_iter().filter_map(task).collect(), next: page.next })
+    Ok(page_of_ids(found, limit, TASKS))
 }
 
 /// From when on a worker could have had the oldest task that is ready.

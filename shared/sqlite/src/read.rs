@@ -1,15 +1,16 @@
 //! Reading records, the due index and lists.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
-use tickover_core::cron::Cron;
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, Rows, ToSql, params};
 use tickover_core::due::DueKind;
 use tickover_core::gate::Waiter;
 use tickover_core::id::{ExecutionId, GateId, RecordId, TaskId, WorkflowName};
-use tickover_core::operation::Operation;
+use tickover_core::record::Record;
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_service::cursor::{self, Position};
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Sleeper, StoreError};
+use tickover_service::ports::{Collection, DueEntry, DueRange, Listing, Page, Sleeper, StoreError};
 
 use crate::error::Failure;
 use crate::record::{CRONS, Kind, OPERATIONS, Read, due, list_of, stored};
@@ -18,23 +19,18 @@ use crate::record::{CRONS, Kind, OPERATIONS, Read, due, list_of, stored};
 macro_rules! select_records {
     ($which:literal) => {
         concat!(
-            "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at, id FROM record ",
+            "SELECT body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at, id, list_at FROM record ",
             $which
         )
     };
 }
 
 /// One record.
-pub(crate) fn record<T>(
-    connection: &Connection,
-    kind: Kind,
-    id: &str,
-    parse: impl FnOnce(Read<'_>) -> Result<T, StoreError>,
-) -> Result<Option<T>, Failure> {
+pub(crate) fn record(connection: &Connection, kind: Kind, id: &str) -> Result<Option<Record>, Failure> {
     let mut statement = connection.prepare_cached(select_records!("WHERE kind = ?1 AND id = ?2"))?;
     let mut rows = statement.query(params![kind as i64, id])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(parse_row(row, parse)?))
+    parse_row(row, |read| read.record(kind))
 }
 
 fn parse_row<T>(row: &Row<'_>, parse: impl FnOnce(Read<'_>) -> Result<T, StoreError>) -> Result<T, Failure> {
@@ -43,34 +39,12 @@ fn parse_row<T>(row: &Row<'_>, parse: impl FnOnce(Read<'_>) -> Result<T, StoreEr
     Ok(parse(Read { id, body, stored: stored(row, 1)? })?)
 }
 
-/// Several records of a kind; absent ones are left out, and one that is asked for twice comes once.
-pub(crate) fn records<'a, T>(
-    connection: &Connection,
-    kind: Kind,
-    ids: impl Iterator<Item = &'a str>,
-    parse: impl Fn(Read<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, Failure> {
-    let mut ids: Vec<&str> = ids.collect();
-    ids.sort_unstable();
-    ids.dedup();
+/// Several records; absent ones are left out, and one that is asked for twice comes once.
+pub(crate) fn records(connection: &Connection, ids: &[RecordId]) -> Result<Vec<Record>, Failure> {
+    let ids: BTreeSet<&RecordId> = ids.iter().collect();
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
-        found.extend(record(connection, kind, id, &parse)?);
-    }
-    Ok(found)
-}
-
-/// All records of a kind, by id.
-pub(crate) fn all<T>(
-    connection: &Connection,
-    kind: Kind,
-    parse: impl Fn(Read<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, Failure> {
-    let mut statement = connection.prepare_cached(select_records!("WHERE kind = ?1 ORDER BY id"))?;
-    let mut rows = statement.query([kind as i64])?;
-    let mut found = vec![];
-    while let Some(row) = rows.next()? {
-        found.push(parse_row(row, &parse)?);
+        found.extend(record(connection, Kind::of(id), &id.to_string())?);
     }
     Ok(found)
 }
@@ -136,10 +110,12 @@ pub(crate) fn due_entries(
     }
     for entry in found.iter_mut().filter(|entry| entry.kind == DueKind::Asleep) {
         if let RecordId::Execution(id) = &entry.record {
-            // One that can't be read shows the error when the tick reads its record.
-            let read = |read: Read<'_>| Ok(read.execution().ok());
-            let execution = self::record(connection, Kind::Execution, id.as_str(), read)?.flatten();
-            entry.sleeper = execution.map(|execution| Box::new(Sleeper::of(&execution)));
+            entry.sleeper = match record(connection, Kind::Execution, id.as_str()) {
+                Ok(Some(Record::Execution(execution))) => Some(Box::new(Sleeper::of(&execution))),
+                // One that can't be read shows the error when the tick reads its record.
+                Ok(_) | Err(Failure::Refused(_)) => None,
+                Err(error) => return Err(error),
+            };
         }
     }
     Ok(page(found, limit, &listing, |entry| Position { at: entry.due_at, record: entry.record.clone() }))
@@ -186,12 +162,7 @@ pub(crate) fn tasks(
             )?
         }
     };
-    let page = page(positions, limit, &name, Position::clone);
-    let task = |position: Position| match position.record {
-        RecordId::Task(id) => Some(id),
-        RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
-    };
-    Ok(Page { items: page.items.into_iter().filter_map(task).collect(), next: page.next })
+    Ok(page_of_ids(positions, limit, &name))
 }
 
 /// Ids of a workflow's executions, latest first.
@@ -202,51 +173,59 @@ pub(crate) fn executions(
     cursor: Option<&str>,
 ) -> Result<Page<ExecutionId>, Failure> {
     let name = list_of(workflow);
-    let page = page(list(connection, &name, &before(&name, cursor)?, limit)?, limit, &name, Position::clone);
-    let execution = |position: Position| match position.record {
-        RecordId::Execution(id) => Some(id),
-        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
+    Ok(page_of_ids(list(connection, &name, &before(&name, cursor)?, limit)?, limit, &name))
+}
+
+/// Records of a kind of which there are few.
+pub(crate) fn collection(
+    connection: &Connection,
+    of: Collection,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Page<Record>, Failure> {
+    let (kind, list, start, sql) = match of {
+        Collection::Crons => {
+            let sql =
+                select_records!("WHERE list = ?1 AND (list_at, id) > (?2, ?3) ORDER BY list_at, id LIMIT ?4");
+            (Kind::Cron, CRONS, after(CRONS, cursor)?, sql)
+        }
+        Collection::Operations => {
+            let sql = select_records!(
+                "WHERE list = ?1 AND (list_at, id) < (?2, ?3) ORDER BY list_at DESC, id DESC LIMIT ?4"
+            );
+            (Kind::Operation, OPERATIONS, before(OPERATIONS, cursor)?, sql)
+        }
+        Collection::Queues => {
+            let mut statement = connection.prepare_cached(select_records!("WHERE kind = ?1 ORDER BY id"))?;
+            let found = placed(statement.query([Kind::Queue as i64])?, Kind::Queue)?;
+            return Ok(Page { items: found.into_iter().map(|(_, record)| record).collect(), next: None });
+        }
     };
-    Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = placed(statement.query(params![list, start.at, start.id, limit + 1])?, kind)?;
+    let Page { items, next } = page(found, limit, list, |(position, _)| position.clone());
+    Ok(Page { items: items.into_iter().map(|(_, record)| record).collect(), next })
 }
 
-/// Crons that aren't deleted, in the order in which they were made.
-pub(crate) fn crons(
-    connection: &Connection,
-    limit: usize,
-    cursor: Option<&str>,
-) -> Result<Page<Cron>, Failure> {
-    let after = after(CRONS, cursor)?;
-    let mut statement = connection.prepare_cached(select_records!(
-        "WHERE list = ?1 AND (list_at, id) > (?2, ?3) ORDER BY list_at, id LIMIT ?4"
-    ))?;
-    let mut rows = statement.query(params![CRONS, after.at, after.id, limit + 1])?;
+/// Records of a kind with their positions in its list.
+fn placed(mut rows: Rows<'_>, kind: Kind) -> Result<Vec<(Position, Record)>, Failure> {
     let mut found = vec![];
     while let Some(row) = rows.next()? {
-        found.push(parse_row(row, |read| read.cron())?);
+        let at = Timestamp::from_millis(row.get::<_, Option<i64>>(10)?.unwrap_or_default());
+        let record = parse_row(row, |read| read.record(kind))?;
+        found.extend(record.map(|record| (Position { at, record: record.id() }, record)));
     }
-    let position = |cron: &Cron| Position { at: cron.created_at, record: RecordId::Cron(cron.id.clone()) };
-    Ok(page(found, limit, CRONS, position))
+    Ok(found)
 }
 
-/// Operations, latest first.
-pub(crate) fn operations(
-    connection: &Connection,
+/// A page of the ids of one kind.
+pub(crate) fn page_of_ids<T: TryFrom<RecordId>>(
+    found: Vec<Position>,
     limit: usize,
-    cursor: Option<&str>,
-) -> Result<Page<Operation>, Failure> {
-    let before = before(OPERATIONS, cursor)?;
-    let mut statement = connection.prepare_cached(select_records!(
-        "WHERE list = ?1 AND (list_at, id) < (?2, ?3) ORDER BY list_at DESC, id DESC LIMIT ?4"
-    ))?;
-    let mut rows = statement.query(params![OPERATIONS, before.at, before.id, limit + 1])?;
-    let mut found = vec![];
-    while let Some(row) = rows.next()? {
-        found.push(parse_row(row, |read| read.operation())?);
-    }
-    let position =
-        |one: &Operation| Position { at: one.created_at, record: RecordId::Operation(one.id.clone()) };
-    Ok(page(found, limit, OPERATIONS, position))
+    listing: &str,
+) -> Page<T> {
+    let Page { items, next } = page(found, limit, listing, Position::clone);
+    Page { items: items.into_iter().map(|position| position.record).collect(), next }.only()
 }
 
 /// A position as columns are compared with it.
@@ -267,7 +246,7 @@ impl Bound {
 
     fn of(position: &Position) -> Self {
         let kind = Kind::of(&position.record) as i64;
-        Self { at: position.at.as_millis(), kind, id: position.record.as_str().to_owned() }
+        Self { at: position.at.as_millis(), kind, id: position.record.to_string() }
     }
 }
 

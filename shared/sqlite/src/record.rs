@@ -17,10 +17,10 @@ use tickover_core::id::{
 use tickover_core::operation::{self, Operation};
 use tickover_core::payload::Payload;
 use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::record::{Head, Record};
 use tickover_core::task::{self, State, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::condition::Stored;
 use tickover_service::ports::StoreError;
 
 use crate::backlog::stored_lane;
@@ -121,6 +121,9 @@ impl Kind {
             RecordId::Cron(_) => Self::Cron,
             RecordId::Queue(_) => Self::Queue,
             RecordId::Operation(_) => Self::Operation,
+            RecordId::Gate(_) => Self::Gate,
+            RecordId::Tick => Self::Tick,
+            RecordId::Key(_) => Self::Key,
         }
     }
 }
@@ -177,7 +180,7 @@ pub(crate) fn waiter_id(gate: &GateId, waiter: &Waiter) -> String {
 /// A record that is to be written.
 #[derive(Debug)]
 pub(crate) struct NewRecord {
-    pub(crate) stored: Stored,
+    pub(crate) stored: Head,
     pub(crate) list: Option<(String, Timestamp)>,
     pub(crate) queue: Option<String>,
     pub(crate) status: Option<&'static str>,
@@ -196,6 +199,19 @@ pub(crate) struct NewRecord {
 }
 
 impl NewRecord {
+    pub(crate) fn of(record: &Record) -> Result<Self, StoreError> {
+        match record {
+            Record::Task(task) => Self::task(task),
+            Record::Execution(execution) => Self::execution(execution),
+            Record::Cron(cron) => Self::cron(cron),
+            Record::Queue(queue) => Self::queue(queue),
+            Record::Operation(operation) => Self::operation(operation),
+            Record::Gate(gate) => Self::gate(gate),
+            Record::Tick(tick) => Self::tick(tick),
+            Record::Key(key) => Self::key(key),
+        }
+    }
+
     pub(crate) fn task(task: &Task) -> Result<Self, StoreError> {
         // In the list of its status, at a place that never changes.
         let status = task.status().as_str();
@@ -240,7 +256,7 @@ impl NewRecord {
 
     /// What waits has no version of its own: nothing is conditional on it.
     pub(crate) fn waiter(waiter: &Waiter, expires_at: Timestamp) -> Result<Self, StoreError> {
-        let stored = Stored {
+        let stored = Head {
             incarnation: Some(waiter.incarnation),
             version: 0,
             nonce: Nonce::from_bytes([0; 8]),
@@ -259,7 +275,7 @@ impl NewRecord {
         Ok(Self::plain(tick.into(), body(tick)?))
     }
 
-    fn plain(stored: Stored, body: String) -> Self {
+    fn plain(stored: Head, body: String) -> Self {
         Self {
             stored,
             list: None,
@@ -278,8 +294,8 @@ impl NewRecord {
 
 /// Reads what conditions ask for, from these columns: incarnation, version, nonce, the three of the due slot, wakes and
 /// expiry. The first of them is at `first`.
-pub(crate) fn stored(row: &Row<'_>, first: usize) -> Result<Stored, rusqlite::Error> {
-    Ok(Stored {
+pub(crate) fn stored(row: &Row<'_>, first: usize) -> Result<Head, rusqlite::Error> {
+    Ok(Head {
         incarnation: row
             .get::<_, Option<i64>>(first)?
             .map(|bits| Incarnation::from_bytes(bits.to_be_bytes())),
@@ -311,52 +327,38 @@ pub(crate) const fn bits(bytes: [u8; 8]) -> i64 {
 pub(crate) struct Read<'a> {
     pub(crate) id: &'a str,
     pub(crate) body: &'a str,
-    pub(crate) stored: Stored,
+    pub(crate) stored: Head,
 }
 
 impl Read<'_> {
-    pub(crate) fn task(&self) -> Result<Task, StoreError> {
-        let task: Task = self.parse("task", |task: &Task| task.format == task::FORMAT)?;
-        Ok(Task { due: self.stored.due, ..task })
-    }
-
-    pub(crate) fn execution(&self) -> Result<Execution, StoreError> {
-        let execution: Execution =
-            self.parse("execution", |execution: &Execution| execution.format == execution::FORMAT)?;
-        Ok(Execution { due: self.stored.due, wakes: self.stored.wakes, ..execution })
-    }
-
-    pub(crate) fn cron(&self) -> Result<Cron, StoreError> {
-        let cron: Cron = self.parse("cron", |cron: &Cron| cron.format == cron::FORMAT)?;
-        Ok(Cron { due: self.stored.due, ..cron })
-    }
-
-    pub(crate) fn operation(&self) -> Result<Operation, StoreError> {
-        let operation: Operation =
-            self.parse("operation", |operation: &Operation| operation.format == operation::FORMAT)?;
-        Ok(Operation { due: self.stored.due, ..operation })
-    }
-
-    pub(crate) fn gate(&self) -> Result<Gate, StoreError> {
-        let gate: Gate = self.parse("key with a limit", |gate: &Gate| gate.format == gate::FORMAT)?;
-        Ok(gate)
+    /// The record of this kind; `None` for what waits at a key, which is no record.
+    pub(crate) fn record(&self, kind: Kind) -> Result<Option<Record>, StoreError> {
+        let Head { due, wakes, expires_at, .. } = self.stored;
+        let name = kind.name();
+        Ok(Some(match kind {
+            Kind::Task => Task { due, ..self.parse(name, |task: &Task| task.format == task::FORMAT)? }.into(),
+            Kind::Execution => {
+                let execution = self.parse(name, |one: &Execution| one.format == execution::FORMAT)?;
+                Execution { due, wakes, ..execution }.into()
+            }
+            Kind::Cron => Cron { due, ..self.parse(name, |cron: &Cron| cron.format == cron::FORMAT)? }.into(),
+            Kind::Operation => {
+                let operation = self.parse(name, |one: &Operation| one.format == operation::FORMAT)?;
+                Operation { due, ..operation }.into()
+            }
+            Kind::Gate => self.parse(name, |gate: &Gate| gate.format == gate::FORMAT)?.into(),
+            Kind::Queue => self.parse(name, |_: &QueueRecord| true)?.into(),
+            Kind::Key => {
+                let key: KeyRecord = self.parse(name, |_| true)?;
+                KeyRecord { expires_at: expires_at.unwrap_or(key.expires_at), ..key }.into()
+            }
+            Kind::Tick => self.parse(name, |_: &TickRecord| true)?.into(),
+            Kind::Waiter => return Ok(None),
+        }))
     }
 
     pub(crate) fn waiter(&self) -> Result<Waiter, StoreError> {
-        self.parse("item of a line", |_| true)
-    }
-
-    pub(crate) fn queue(&self) -> Result<QueueRecord, StoreError> {
-        self.parse("queue", |_| true)
-    }
-
-    pub(crate) fn key(&self) -> Result<KeyRecord, StoreError> {
-        let key: KeyRecord = self.parse("idempotency key", |_| true)?;
-        Ok(KeyRecord { expires_at: self.stored.expires_at.unwrap_or(key.expires_at), ..key })
-    }
-
-    pub(crate) fn tick(&self) -> Result<TickRecord, StoreError> {
-        self.parse("tick", |_| true)
+        self.parse(Kind::Waiter.name(), |_| true)
     }
 
     /// What serde has to say of a body it can't read would quote it, and that may be a payload.

@@ -199,8 +199,10 @@ fn find_executions(connection: &Connection) -> Result<(), rusqlite::Error> {
     while let Some(row) = rows.next()? {
         let (number, id) = (row.get(0)?, row.get_ref(1)?.as_str()?);
         let read = Read { id, body: row.get_ref(2)?.as_str()?, stored: stored(row, 3)? };
-        let record = read.execution().and_then(|execution| NewRecord::execution(&execution));
-        let Ok(NewRecord { list: Some((_, at)), error, labels, .. }) = record else { continue };
+        let Ok(Some(record)) = read.record(Kind::Execution) else { continue };
+        let Ok(NewRecord { list: Some((_, at)), error, labels, .. }) = NewRecord::of(&record) else {
+            continue;
+        };
         connection.execute("UPDATE record SET error = ?2 WHERE row = ?1", params![number, error])?;
         commit::label(connection, id, at, &labels, number)?;
     }

@@ -7,26 +7,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use rusqlite::Connection;
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::gate::Waiter;
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
-    WorkflowName,
+    BlobId, ExecutionId, GateId, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
 };
 use tickover_core::lane::Lane;
-use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{Backlog, Choice, Ready};
 use tickover_service::ports::{
-    DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, Listing, Page, Store, StoreError,
-    StoreTraits, TaskFilter, TaskIndex,
+    Collection, Consistency, DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, Listing,
+    Page, Store, StoreError, StoreTraits, TaskFilter, TaskIndex,
 };
 
 use crate::commit::Commit;
@@ -206,13 +201,21 @@ impl ExecutionIndex for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        self.read(|connection| read::record(connection, Kind::Task, id.as_str(), |read| read.task()))
+    async fn record(&self, id: &RecordId, _: Consistency) -> Result<Option<Record>, StoreError> {
+        self.read(|connection| read::record(connection, Kind::of(id), &id.to_string()))
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        let ids = ids.iter().map(TaskId::as_str);
-        self.read(|connection| read::records(connection, Kind::Task, ids, |read| read.task()))
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
+        self.read(|connection| read::records(connection, ids))
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.read(|connection| read::collection(connection, of, limit, cursor))
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
@@ -243,17 +246,6 @@ impl Store for SqliteStore {
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
         self.read(|connection| read::tasks(connection, listing, limit, cursor))
-    }
-
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.read(|connection| {
-            read::record(connection, Kind::Execution, id.as_str(), |read| read.execution())
-        })
-    }
-
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        let ids = ids.iter().map(ExecutionId::as_str);
-        self.read(|connection| read::records(connection, Kind::Execution, ids, |read| read.execution()))
     }
 
     async fn list_executions(
@@ -290,36 +282,6 @@ impl Store for SqliteStore {
         Ok(u16::try_from(marked).unwrap_or(u16::MAX))
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.read(|connection| read::record(connection, Kind::Cron, id.as_str(), |read| read.cron()))
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        self.read(|connection| read::crons(connection, limit, cursor))
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.read(|connection| read::record(connection, Kind::Queue, name.as_str(), |read| read.queue()))
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        self.read(|connection| read::all(connection, Kind::Queue, |read| read.queue()))
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        self.read(|connection| {
-            read::record(connection, Kind::Operation, id.as_str(), |read| read.operation())
-        })
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        self.read(|connection| read::operations(connection, limit, cursor))
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
-        self.read(|connection| read::record(connection, Kind::Gate, id.as_str(), |read| read.gate()))
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.read(|connection| read::waiters(connection, gate, after, limit))
     }
@@ -329,14 +291,6 @@ impl Store for SqliteStore {
             return Ok(None);
         }
         self.read(|connection| read::next_line(connection, after))
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        self.read(|connection| read::record(connection, Kind::Tick, "", |read| read.tick()))
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        self.read(|connection| read::record(connection, Kind::Key, &digest.to_string(), |read| read.key()))
     }
 
     fn traits(&self) -> StoreTraits<'_> {

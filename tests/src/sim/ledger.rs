@@ -15,11 +15,15 @@ use tickover_core::gate::{Gate, Waiter};
 use tickover_core::id::{BlobId, CronId, ExecutionId, GateId, OperationId, QueueName, RecordId, TaskId};
 use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::QueueRecord;
+use tickover_core::record::Record;
 use tickover_core::task::Task;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::ManualClock;
-use tickover_service::ports::{Clock as _, DueEntry, DueRange, Page, Sleeper, Store, StoreError};
+use tickover_service::ports::{
+    Clock as _, Consistency, DueEntry, DueRange, Page, Sleeper, Store, StoreError,
+};
 
 use super::dice::Dice;
 use super::history::execution::{Change, Happening};
@@ -99,14 +103,20 @@ impl Ledger {
         }
     }
 
+    /// A record as it is now.
+    pub fn read<R: TryFrom<Record>>(&self, id: impl Into<RecordId>) -> Option<R> {
+        let found = self.store.record(&id.into(), Consistency::Strong).now_or_never()?;
+        R::try_from(found.ok()??).ok()
+    }
+
     /// The current record of a task.
     pub fn task(&self, id: &TaskId) -> Option<Task> {
-        self.store.task(id).now_or_never()?.ok()?
+        self.read(id.clone())
     }
 
     /// The current record of an execution.
     pub fn execution(&self, id: &ExecutionId) -> Option<Execution> {
-        self.store.execution(id).now_or_never()?.ok()?
+        self.read(id.clone())
     }
 
     /// A payload as it was written.
@@ -136,7 +146,7 @@ impl Ledger {
 
     /// The current record of a cron.
     pub fn cron(&self, id: &CronId) -> Option<Cron> {
-        self.store.cron(id).now_or_never()?.ok()?
+        self.read(id.clone())
     }
 
     /// The records of gates, in the order in which they were written. A refused write notes its record again.
@@ -155,12 +165,12 @@ impl Ledger {
 
     /// The current record of an operation.
     pub fn operation(&self, id: &OperationId) -> Option<Operation> {
-        self.store.operation(id).now_or_never()?.ok()?
+        self.read(id.clone())
     }
 
     /// The current record of a gate.
     pub fn gate(&self, id: &GateId) -> Option<Gate> {
-        self.store.gate(id).now_or_never()?.ok()?
+        self.read(id.clone())
     }
 
     /// Executions that haven't ended.
@@ -180,7 +190,7 @@ impl Ledger {
     /// Applies a commit at once; the index follows within `lag_ms`.
     pub fn commit(&self, actor: Actor, writes: &[Write], lag_ms: u64) -> Result<(), StoreError> {
         let ids: BTreeSet<RecordId> = writes.iter().filter_map(record_of).collect();
-        let before: Vec<Known> = ids.into_iter().map(|id| self.known(id)).collect();
+        let before: Vec<Known> = ids.into_iter().filter_map(|id| self.known(id)).collect();
         let unanswered =
             || StoreError::Unavailable { reason: "the memory store waited".to_owned(), is_logged: false };
         let answer = self.store.commit(writes).now_or_never().ok_or_else(unanswered)?;
@@ -266,8 +276,8 @@ impl Ledger {
         }
     }
 
-    fn known(&self, id: RecordId) -> Known {
-        match id {
+    fn known(&self, id: RecordId) -> Option<Known> {
+        Some(match id {
             RecordId::Task(id) => {
                 let before = self.task(&id);
                 Known::Task(id, before)
@@ -288,12 +298,13 @@ impl Ledger {
                 let before = self.cron(&id);
                 Known::Cron(id, before)
             }
-        }
+            RecordId::Gate(_) | RecordId::Tick | RecordId::Key(_) => return None,
+        })
     }
 
     /// The current due slot of a queue's record.
     fn queue_due(&self, name: &QueueName) -> Option<Due> {
-        self.store.queue(name).now_or_never()?.ok()??.due()
+        self.read::<QueueRecord>(name.clone())?.due()
     }
 
     fn note_open(&self, after: &Execution) {
@@ -353,11 +364,7 @@ impl Ledger {
             RecordId::Execution(id) if after.is_some_and(|due| due.kind == DueKind::Asleep) => {
                 self.execution(id).map(|execution| Box::new(Sleeper::of(&execution)))
             }
-            RecordId::Execution(_)
-            | RecordId::Task(_)
-            | RecordId::Cron(_)
-            | RecordId::Queue(_)
-            | RecordId::Operation(_) => None,
+            _ => None,
         };
         let now = self.clock.now();
         let mut index = self.index();
@@ -409,6 +416,8 @@ fn name(at: Timestamp, id: &RecordId) -> String {
         RecordId::Queue(_) => 'q',
         RecordId::Cron(_) => 'r',
         RecordId::Task(_) => 't',
+        // They have no due slot.
+        RecordId::Gate(_) | RecordId::Tick | RecordId::Key(_) => 'z',
     };
     format!("{:020}/{sort}/{id}", at.as_millis())
 }

@@ -3,22 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{self, Waiter};
-use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, RecordId, TaskId,
-    WorkflowName,
-};
-use tickover_core::operation::Operation;
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::gate::Waiter;
+use tickover_core::id::{BlobId, ExecutionId, GateId, Incarnation, RecordId, TaskId, WorkflowName};
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
+use tickover_service::ports::{
+    Collection, Consistency, DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits,
+};
 
 use super::aws::Admission;
 use super::bugs::{self, Bug};
@@ -137,14 +132,44 @@ const fn phase_of(write: &Write) -> usize {
 
 #[async_trait]
 impl Store for SimStore {
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        self.readable(&id.clone().into())?;
-        self.read(self.0.world.ledger.store.task(id)).await
+    async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
+        if consistency == Consistency::Strong {
+            self.readable(id)?;
+        }
+        let found = self.read(self.0.world.ledger.store.record(id, consistency)).await?;
+        Ok(match found {
+            // The replica that answers may be behind.
+            Some(Record::Execution(_))
+                if consistency == Consistency::Eventual && self.0.fault_happens(|faults| faults.conflict) =>
+            {
+                None
+            }
+            Some(Record::Execution(execution)) => {
+                // Other actors only read it. A tick or a timer that finds an execution closing continues the close.
+                if consistency == Consistency::Strong
+                    && matches!(self.0.actor, Actor::Ticker(_) | Actor::Timers(_))
+                {
+                    self.0.saw(&execution);
+                }
+                Some(Record::Execution(execution))
+            }
+            Some(Record::Operation(operation)) => Some(bugs::read_operation(&self.0, *operation).into()),
+            found => found,
+        })
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        ids.iter().try_for_each(|id| self.readable(&id.clone().into()))?;
-        self.read(self.0.world.ledger.store.tasks(ids)).await
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
+        ids.iter().try_for_each(|id| self.readable(id))?;
+        self.read(self.0.world.ledger.store.records(ids)).await
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.read(self.0.world.ledger.store.collection(of, limit, cursor)).await
     }
 
     /// Commits as the `DynamoDB` adapter does: items of lines before the rest, and their deletions after it. The process may
@@ -197,29 +222,6 @@ impl Store for SimStore {
         self.read(self.0.world.ledger.store.list(listing, limit, cursor)).await
     }
 
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.readable(&id.clone().into())?;
-        let found = self.read(self.0.world.ledger.store.execution(id)).await?;
-        // Other actors only read it. A tick or a timer that finds an execution closing continues the close.
-        if let Some(execution) = &found
-            && matches!(self.0.actor, Actor::Ticker(_) | Actor::Timers(_))
-        {
-            self.0.saw(execution);
-        }
-        Ok(found)
-    }
-
-    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        let found = self.read(self.0.world.ledger.store.execution(id)).await?;
-        // The replica that answers may be behind.
-        Ok(found.filter(|_| !self.0.fault_happens(|faults| faults.conflict)))
-    }
-
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        ids.iter().try_for_each(|id| self.readable(&id.clone().into()))?;
-        self.read(self.0.world.ledger.store.executions(ids)).await
-    }
-
     async fn list_executions(
         &self,
         workflow: &WorkflowName,
@@ -264,49 +266,12 @@ impl Store for SimStore {
         if self.0.loses_answer() { Err(unavailable()) } else { Ok(marked) }
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.read(self.0.world.ledger.store.cron(id)).await
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        self.read(self.0.world.ledger.store.crons(limit, cursor)).await
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<gate::Gate>, StoreError> {
-        self.read(self.0.world.ledger.store.gate(id)).await
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.read(self.0.world.ledger.store.waiters(gate, after, limit)).await
     }
 
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
         self.read(self.0.world.ledger.store.next_line(part, after)).await
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        let found = self.read(self.0.world.ledger.store.operation(id)).await?;
-        Ok(found.map(|operation| bugs::read_operation(&self.0, operation)))
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        self.read(self.0.world.ledger.store.operations(limit, cursor)).await
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.read(self.0.world.ledger.store.queue(name)).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        self.read(self.0.world.ledger.store.queues()).await
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        self.read(self.0.world.ledger.store.tick_record()).await
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        self.read(self.0.world.ledger.store.key(digest)).await
     }
 
     fn traits(&self) -> StoreTraits<'_> {

@@ -7,24 +7,19 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use futures::FutureExt as _;
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
-use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
-    WorkflowName,
-};
-use tickover_core::operation::Operation;
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::gate::Waiter;
+use tickover_core::id::{BlobId, ExecutionId, GateId, Incarnation, RecordId, TaskId, WorkflowName};
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryStore;
 use tickover_service::memory::store::Item;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
+use tickover_service::ports::{
+    Collection, Consistency, DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits,
+};
 use tickover_sqlite::SqliteStore;
 
 /// Both stores, or one.
@@ -93,12 +88,21 @@ fn is_same<T: PartialEq>(one: &Result<T, StoreError>, other: &Result<T, StoreErr
 
 #[async_trait]
 impl Store for Table {
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        self.both(|store| store.task(id)).await
+    async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
+        self.both(|store| store.record(id, consistency)).await
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        self.both(|store| store.tasks(ids)).await
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
+        self.both(|store| store.records(ids)).await
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.both(|store| store.collection(of, limit, cursor)).await
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
@@ -129,14 +133,6 @@ impl Store for Table {
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
         self.both(|store| store.list(listing, limit, cursor)).await
-    }
-
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.both(|store| store.execution(id)).await
-    }
-
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        self.both(|store| store.executions(ids)).await
     }
 
     async fn list_executions(
@@ -176,48 +172,12 @@ impl Store for Table {
         self.both(|store| store.join(parent, slot, expires_at)).await
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.both(|store| store.cron(id)).await
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        self.both(|store| store.crons(limit, cursor)).await
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
-        self.both(|store| store.gate(id)).await
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.both(|store| store.waiters(gate, after, limit)).await
     }
 
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
         self.both(|store| store.next_line(part, after)).await
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        self.both(|store| store.operation(id)).await
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        self.both(|store| store.operations(limit, cursor)).await
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.both(|store| store.queue(name)).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        self.both(|store| store.queues()).await
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        self.both(|store| store.tick_record()).await
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        self.both(|store| store.key(digest)).await
     }
 
     fn traits(&self) -> StoreTraits<'_> {
@@ -228,18 +188,19 @@ impl Store for Table {
 #[cfg(test)]
 mod tests {
     use tickover_core::id::Nonce;
+    use tickover_core::tick::TickRecord;
 
     use super::*;
 
     #[tokio::test]
-    #[should_panic(expected = "seed 7: memory Ok(Some(TickRecord { version: 2")]
+    #[should_panic(expected = "seed 7: memory Ok(Some(Tick(TickRecord { version: 2")]
     async fn a_run_ends_where_the_stores_differ() {
         let table = Table::new(7, true);
         let record = TickRecord { version: 1, ..TickRecord::new(Nonce::from_bytes([1; Nonce::LEN])) };
         table.commit(&[Write::PutTick { record: record.clone() }]).await.unwrap();
-        assert_eq!(table.tick_record().await.unwrap().as_ref(), Some(&record));
+        assert_eq!((&table as &dyn Store).tick_record().await.unwrap().as_ref(), Some(&record));
         let only_here = [Write::PutTick { record: TickRecord { version: 2, ..record } }];
         table.memory.commit(&only_here).await.unwrap();
-        let _ = table.tick_record().await;
+        let _ = (&table as &dyn Store).tick_record().await;
     }
 }

@@ -21,7 +21,7 @@ use tickover_core::task::decide;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryStore;
-use tickover_service::ports::{Current, DueEntry, DueRange, Store, StoreError};
+use tickover_service::ports::{DueEntry, DueRange, Store, StoreError};
 use tickover_sqlite::SqliteStore;
 use tickover_tests::model::{Change, Record, Verdict, write};
 use tickover_tests::scene::{START, queue_name, task_id};
@@ -66,7 +66,7 @@ struct Contents {
 #[derive(Debug, PartialEq)]
 enum Fate {
     Written,
-    Conflict(Option<Current>),
+    Conflict(Option<tickover_core::record::Record>),
 }
 
 impl Stores {
@@ -319,9 +319,7 @@ fn compare_model(writes: &[Write], before: &Contents, left: &Contents, fate: &Fa
     let (model, expected) = match write(stored.clone().map(Record::new).as_ref(), &change, false) {
         Verdict::Written(record) => (Fate::Written, Some((*record).clone())),
         Verdict::Done => (Fate::Written, stored),
-        Verdict::Conflict => {
-            (Fate::Conflict(stored.clone().map(|task| Current::Task(Box::new(task)))), stored)
-        }
+        Verdict::Conflict => (Fate::Conflict(stored.clone().map(|task| task.into())), stored),
     };
     let real = find(left);
     if model == *fate && expected == real {

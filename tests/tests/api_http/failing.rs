@@ -4,22 +4,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
-use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
-    WorkflowName,
-};
-use tickover_core::operation::Operation;
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::gate::Waiter;
+use tickover_core::id::{BlobId, ExecutionId, GateId, Incarnation, RecordId, TaskId, WorkflowName};
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
+use tickover_service::ports::{
+    Collection, Consistency, DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits,
+};
 use tickover_tests::scene::Scene;
 
 use crate::support::Api;
@@ -29,11 +24,15 @@ struct Failing(StoreError);
 
 #[async_trait]
 impl Store for Failing {
-    async fn task(&self, _: &TaskId) -> Result<Option<Task>, StoreError> {
+    async fn record(&self, _: &RecordId, _: Consistency) -> Result<Option<Record>, StoreError> {
         Err(self.0.clone())
     }
 
-    async fn tasks(&self, _: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+    async fn records(&self, _: &[RecordId]) -> Result<Vec<Record>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn collection(&self, _: Collection, _: usize, _: Option<&str>) -> Result<Page<Record>, StoreError> {
         Err(self.0.clone())
     }
 
@@ -54,14 +53,6 @@ impl Store for Failing {
     }
 
     async fn list(&self, _: Listing, _: usize, _: Option<&str>) -> Result<Page<TaskId>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn execution(&self, _: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn executions(&self, _: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
         Err(self.0.clone())
     }
 
@@ -97,47 +88,11 @@ impl Store for Failing {
         Err(self.0.clone())
     }
 
-    async fn cron(&self, _: &CronId) -> Result<Option<Cron>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn crons(&self, _: usize, _: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn gate(&self, _: &GateId) -> Result<Option<Gate>, StoreError> {
-        Err(self.0.clone())
-    }
-
     async fn waiters(&self, _: &GateId, _: &str, _: usize) -> Result<Vec<Waiter>, StoreError> {
         Err(self.0.clone())
     }
 
     async fn next_line(&self, _: u8, _: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn operation(&self, _: &OperationId) -> Result<Option<Operation>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn operations(&self, _: usize, _: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn queue(&self, _: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        Err(self.0.clone())
-    }
-
-    async fn key(&self, _: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
         Err(self.0.clone())
     }
 

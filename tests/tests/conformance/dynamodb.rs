@@ -12,7 +12,9 @@ use tickover_core::command::{Context, Isolation};
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
-use tickover_core::id::{BlobId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, TaskId, TaskKind};
+use tickover_core::id::{
+    BlobId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, RecordId, TaskId, TaskKind,
+};
 use tickover_core::limits::Limits;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Task;
@@ -22,7 +24,7 @@ use tickover_core::task::decision::Decision;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Timeouts;
 use tickover_dynamodb::{DynamoStore, Table, TableError, Usage};
-use tickover_service::ports::{Listed, Store, StoreError};
+use tickover_service::ports::{Consistency, Listed, Store, StoreError};
 use tickover_tests::dynamodb::LocalDynamo;
 use tickover_tests::emulator;
 
@@ -179,7 +181,7 @@ async fn every_read_and_write_refuses_a_newer_builds_record_and_leaves_it_unchan
     let newer = one.item().await;
     let to = Due { at: NOW, kind: DueKind::Recheck, shard: 0 };
     let rearm = [Write::Rearm { task: Box::new(one.task.clone()), to }];
-    let ids = [one.task.id.clone()];
+    let ids = [RecordId::from(one.task.id.clone())];
     let other = Decision { writes: scheduled(None).writes, ..decided(None, &Command::Retry, 9) };
     let create: Vec<Write> = other
         .writes
@@ -193,8 +195,8 @@ async fn every_read_and_write_refuses_a_newer_builds_record_and_leaves_it_unchan
         })
         .collect();
     for refused in [
-        one.store.task(&one.task.id).await.map(drop),
-        one.store.tasks(&ids).await.map(drop),
+        one.store.record(&ids[0], Consistency::Strong).await.map(drop),
+        one.store.records(&ids).await.map(drop),
         one.store.commit(&claimed(&one.task, 2).writes).await,
         one.store.commit(&rearm).await,
         one.store.commit(&create).await,
@@ -224,7 +226,7 @@ async fn usage_is_what_the_table_reports_including_failed_conditions() {
     assert!((lost.failed_condition_units - 1.0).abs() < f64::EPSILON, "{lost:?}");
 
     let before = one.store.usage();
-    one.store.task(&one.task.id).await.expect("it is read");
+    one.store.record(&one.task.id.clone().into(), Consistency::Strong).await.expect("it is read");
     let read = one.store.usage().since(before);
     assert!((read.read_units - 1.0).abs() < f64::EPSILON, "{read:?}");
 }
@@ -253,7 +255,8 @@ async fn a_transaction_repeated_within_ten_minutes_costs_no_write() {
 async fn a_store_without_its_table_says_what_to_check() {
     let client = LocalDynamo::memory().expect("a database in memory").client();
     let store = DynamoStore::new(client, "nowhere");
-    let error = store.task(&TaskId::parse("a").expect("an id")).await.expect_err("there is no table");
+    let id = TaskId::parse("a").expect("an id").into();
+    let error = store.record(&id, Consistency::Strong).await.expect_err("there is no table");
     assert!(
         matches!(&error, StoreError::Unavailable { reason, .. } if reason.contains("correct TICKOVER_TABLE")),
         "{error}"

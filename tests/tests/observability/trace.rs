@@ -121,7 +121,7 @@ async fn an_invalid_trace_is_ignored() {
 
 #[tokio::test]
 async fn by_default_no_trace_is_stored_or_passed_on_even_if_a_record_has_one() {
-    let store = Arc::new(MemoryStore::default());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let caller = of(Caller::over(store.clone())).await;
     assert_eq!(post(&caller, "/v1/tasks", TRACE, task("off")).await, 201);
     let kept = store.task(&tickover_tests::scene::task_id("off")).await.unwrap().unwrap();

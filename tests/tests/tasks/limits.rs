@@ -31,12 +31,12 @@ fn limited(id: &str, keys: &[(&str, u16)]) -> ScheduleRequest {
 
 struct World {
     scene: Scene,
-    store: Arc<MemoryStore>,
+    store: Arc<dyn Store>,
 }
 
 impl World {
     async fn with(requests: impl IntoIterator<Item = ScheduleRequest>) -> Self {
-        let store = Arc::new(MemoryStore::default());
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let scene = Scene::over(store.clone());
         let world = Self { scene, store };
         for request in requests {

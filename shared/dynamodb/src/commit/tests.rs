@@ -7,9 +7,10 @@ use tickover_core::execution::Execution;
 use tickover_core::id::{Fingerprint, Nonce, TaskId};
 use tickover_core::payload::BlobRef;
 use tickover_core::queue::KeyRecord;
+use tickover_core::record::Record;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Current, Listed, Store as _, StoreError};
+use tickover_service::ports::{Listed, Store as _, StoreError};
 
 use crate::item::execution::of_execution;
 use crate::item::execution::tests::pending as execution;
@@ -78,7 +79,7 @@ async fn a_failed_condition_is_counted_at_what_it_costs_at_least() {
     let (single, _) = store([failed_on(&wire(&of_task(&current).unwrap()))]);
     let refused = single.commit(&[update(&task())]).await;
     assert!(
-        matches!(refused, Err(StoreError::Conflict { current: Some(Current::Task(found)) }) if *found == current)
+        matches!(refused, Err(StoreError::Conflict { current: Some(Record::Task(found)) }) if *found == current)
     );
     let usage = single.usage();
     assert_eq!((usage.requests, usage.failed_conditions), (1, 1));
@@ -201,7 +202,7 @@ async fn a_refused_decision_on_an_execution_comes_with_it() {
     };
     let refused = store.commit(&[update(after.nonce)]).await;
     assert!(
-        matches!(refused, Err(StoreError::Conflict { current: Some(Current::Execution(found)) }) if *found == stored)
+        matches!(refused, Err(StoreError::Conflict { current: Some(Record::Execution(found)) }) if *found == stored)
     );
     // The same decision, whose answer was lost.
     store.commit(&[update(NONCE)]).await.unwrap();

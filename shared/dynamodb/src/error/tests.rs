@@ -1,13 +1,13 @@
 use serde_json::{Value, json};
 use tickover_core::id::TaskId;
-use tickover_service::ports::{Store as _, StoreError};
+use tickover_service::ports::{Consistency, Store as _, StoreError};
 
 use crate::scripted::{Answer, store};
 
 /// The result of a read that is refused with this code.
 async fn refused(status: u16, code: &'static str) -> Result<(), StoreError> {
     let (store, _) = store([Answer::Refused(status, code, json!({"message": "a text that nobody reads"}))]);
-    store.task(&TaskId::parse("t").unwrap()).await.map(drop)
+    store.record(&TaskId::parse("t").unwrap().into(), Consistency::Strong).await.map(drop)
 }
 
 #[tokio::test]
@@ -41,7 +41,9 @@ async fn a_temporary_error_has_no_advice() {
 async fn a_record_of_another_format_says_which_and_which_is_read_here() {
     let item: Value = json!({"pk": {"S": "task#t"}, "sk": {"S": "task"}, "v": {"N": "9"}});
     let (store, _) = store([Answer::Done(json!({"Item": item}))]);
-    let Err(StoreError::Corrupt { reason }) = store.task(&TaskId::parse("t").unwrap()).await else {
+    let Err(StoreError::Corrupt { reason }) =
+        store.record(&TaskId::parse("t").unwrap().into(), Consistency::Strong).await
+    else {
         panic!()
     };
     assert_eq!(reason, "task t is stored in format 9, where this build reads 1");

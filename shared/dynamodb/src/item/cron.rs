@@ -1,30 +1,17 @@
-//! A cron's record as an item, and back.
-//!
-//! As with tasks, an item is the record's own serialised form, except that the id is in the key, and the due slot has
-//! its own attributes. All crons that aren't deleted are in one list.
+//! A cron's record as an item, and back. All crons that aren't deleted are in one list.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tickover_core::cron::{Cron, FORMAT};
+use tickover_core::id::CronId;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{LIST_AT, LIST_KEY, PK, TTL, task as field};
-use crate::item::record::{from_item, to_item};
-use crate::item::{Item, check_format, corrupt, due_attributes, millis, read_due, seconds, string};
-use crate::key::{self, Key};
+use crate::attribute::{LIST_AT, LIST_KEY};
+use crate::item::{Item, millis, of_whole, to_whole};
 use crate::page::list::List;
 
 pub(crate) fn of_cron(record: &Cron) -> Result<Item, StoreError> {
-    let mut item = to_item(record)
-        .map_err(|_| corrupt(format!("the record of cron {} can't be serialised", record.id)))?;
-    item.remove(field::ID);
-    item.remove(field::DUE);
-    item.extend(Key::cron(&record.id).attributes());
-    if let Some(due) = record.due {
-        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
-    }
-    if let Some(expires_at) = record.expires_at() {
-        item.insert(TTL.to_owned(), seconds(expires_at));
-    } else {
+    let mut item = of_whole(record, &record.id.clone().into(), "cron")?;
+    if !record.is_deleted() {
         let list = List::Crons.key_of(record.id.as_str());
         item.insert(LIST_KEY.to_owned(), AttributeValue::S(list));
         item.insert(LIST_AT.to_owned(), millis(record.created_at));
@@ -32,17 +19,7 @@ pub(crate) fn of_cron(record: &Cron) -> Result<Item, StoreError> {
     Ok(item)
 }
 
-/// Reads a cron. The format is checked before anything else.
-pub(crate) fn to_cron(mut item: Item) -> Result<Cron, StoreError> {
-    let id = string(&item, PK).and_then(key::cron_id);
-    let id =
-        id.ok_or_else(|| corrupt("an item that should be a cron has another record's key".to_owned()))?;
-    check_format(&item, FORMAT, &format!("cron {id}"))?;
-    let due = read_due(&item, &format!("cron {id}"))?;
-    item.insert(field::ID.to_owned(), AttributeValue::S(id.to_string()));
-    // Serde's message for a value that it can't read quotes the value, which may be a payload.
-    let mut record: Cron =
-        from_item(item).map_err(|_| corrupt(format!("the item of cron {id} isn't of its own format")))?;
-    record.due = due;
-    Ok(record)
+pub(crate) fn to_cron(item: Item) -> Result<Cron, StoreError> {
+    let (cron, due) = to_whole::<CronId, Cron>(item, FORMAT, "cron")?;
+    Ok(Cron { due, ..cron })
 }

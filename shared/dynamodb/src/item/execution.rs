@@ -5,14 +5,14 @@
 //! key of its workflow's list, the workflow's name and when it was started.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use tickover_core::execution::{Execution, ExecutionState, FORMAT};
-use tickover_core::time::Timestamp;
+use tickover_core::execution::{Execution, FORMAT};
+use tickover_core::id::ExecutionId;
 use tickover_service::ports::{Listed, StoreError};
 
-use crate::attribute::{ALL_KEY, LIST_AT, LIST_KEY, PK, TTL, execution as own, task as field};
+use crate::attribute::{ALL_KEY, LIST_AT, LIST_KEY, execution as own, task as field};
 use crate::item::record::{self, from_item, to_item};
-use crate::item::{Item, check_format, corrupt, due_attributes, millis, number, read_due, seconds, string};
-use crate::key::{self, Key};
+use crate::item::{Item, check_format, corrupt, head_attributes, millis, number, own_id, read_due, string};
+use crate::key::Key;
 use crate::page::list::{List, workflow_in};
 
 /// The fields of an execution that are elsewhere in its item.
@@ -33,7 +33,7 @@ pub(crate) fn of_execution(execution: &Execution, listed: Listed) -> Result<Item
 
 /// The attributes of an execution's item for the fields that are in its keys.
 fn added(execution: &Execution, listed: Listed) -> Item {
-    let mut item = Item::new();
+    let mut item = head_attributes(&execution.into());
     let list = List::Executions(&execution.workflow).key_of(execution.id.as_str());
     item.insert(LIST_KEY.to_owned(), AttributeValue::S(list));
     item.insert(LIST_AT.to_owned(), millis(execution.created_at));
@@ -44,12 +44,6 @@ fn added(execution: &Execution, listed: Listed) -> Item {
     };
     if let Some(list) = of_all {
         item.insert(ALL_KEY.to_owned(), AttributeValue::S(list.key_of(execution.id.as_str())));
-    }
-    if let Some(due) = execution.due {
-        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
-    }
-    if let Some(expires_at) = expires_at(execution) {
-        item.insert(TTL.to_owned(), seconds(expires_at));
     }
     item
 }
@@ -71,22 +65,9 @@ pub(crate) fn changes(
     Ok(difference.between(old, added(after, listed)))
 }
 
-/// When the record may be deleted: not while its open steps and children are being ended.
-fn expires_at(execution: &Execution) -> Option<Timestamp> {
-    match &execution.state {
-        ExecutionState::Ended(ended) => Some(ended.expires_at),
-        ExecutionState::Pending(_)
-        | ExecutionState::Running(_)
-        | ExecutionState::Waiting(_)
-        | ExecutionState::Closing(_) => None,
-    }
-}
-
 /// Reads an execution. The format is checked before anything else.
 pub(crate) fn to_execution(mut item: Item) -> Result<Execution, StoreError> {
-    let id = string(&item, PK).and_then(key::execution_id);
-    let id =
-        id.ok_or_else(|| corrupt("an item that should be an execution has another record's key".to_owned()))?;
+    let id: ExecutionId = own_id(&item, "execution")?;
     check_format(&item, FORMAT, &format!("execution {id}"))?;
     let due = read_due(&item, &format!("execution {id}"))?;
     let workflow = string(&item, LIST_KEY).and_then(workflow_in).map(str::to_owned);

@@ -8,7 +8,7 @@ use tickover_core::by::By;
 use tickover_core::due::Due;
 use tickover_core::flow::Priority;
 use tickover_core::id::{
-    BlobId, Capability, Fingerprint, Incarnation, Nonce, Owner, QueueName, WorkflowName,
+    BlobId, Capability, Fingerprint, Incarnation, Nonce, Owner, QueueName, RecordId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::queue::{KeyRecord, Mark, QueueRecord, Resuming, Walk};
@@ -16,10 +16,10 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::StoreError;
 
-use crate::attribute::{self, PK, row as field};
+use crate::attribute::{self, row as field};
 use crate::item::record::{from_item, to_item};
-use crate::item::{Item, check_format, corrupt, due_attributes, read_due, seconds, string};
-use crate::key::{self, Key};
+use crate::item::{Item, check_format, corrupt, head_attributes, own_id, read_due, seconds};
+use crate::key::Key;
 use crate::page::list::List;
 
 /// Version of the rows' formats. Readers refuse any other version and never rewrite the row.
@@ -82,7 +82,7 @@ impl ResumingRow {
 }
 
 pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
-    let Key { pk, sk } = Key::queue(&record.name);
+    let Key { pk, sk } = Key::of(&record.name.clone().into());
     let row = QueueRow {
         pk,
         sk,
@@ -102,15 +102,12 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
     };
     let mut item = to_item(&row)
         .map_err(|_| corrupt(format!("the record of queue {} can't be serialised", record.name)))?;
-    if let Some(due) = record.due() {
-        item.extend(due_attributes(due).map(|(name, value)| (name.to_owned(), value)));
-    }
+    item.extend(head_attributes(&record.into()));
     Ok(item)
 }
 
 pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
-    let name: Option<QueueName> = string(&item, PK).and_then(key::queue_name);
-    let name = name.ok_or_else(|| corrupt("an item that should be a queue has another key".to_owned()))?;
+    let name: QueueName = own_id(&item, "queue")?;
     check_format(&item, FORMAT, &format!("queue {name}"))?;
     let due = read_due(&item, &format!("queue {name}"))?;
     let row: QueueRow =
@@ -148,7 +145,7 @@ struct TickRow {
 }
 
 pub(crate) fn of_tick(record: &TickRecord) -> Result<Item, StoreError> {
-    let Key { pk, sk } = Key::tick();
+    let Key { pk, sk } = Key::of(&RecordId::Tick);
     let pairs = |map: &BTreeMap<u16, Timestamp>| map.iter().map(|(shard, at)| (*shard, *at)).collect();
     let (fanned, behind) = (pairs(&record.fanned), pairs(&record.behind));
     let (ver, non, until) = (record.version, record.nonce, record.timers_until);
@@ -179,7 +176,7 @@ struct KeyRow {
 }
 
 pub(crate) fn of_key(record: &KeyRecord) -> Result<Item, StoreError> {
-    let Key { pk, sk } = Key::idempotency(&record.key);
+    let Key { pk, sk } = Key::of(&RecordId::Key(record.key));
     let row = KeyRow {
         pk,
         sk,

@@ -115,7 +115,7 @@ fn an_unreadable_record_is_refused_without_showing_its_content() {
     let two = Some(AttributeValue::N("2".to_owned()));
     assert_eq!(with("v", two), "task a is stored in format 2, where this build reads 1");
     assert_eq!(with("v", None), "task a is stored without a format, where this build reads 1");
-    assert_eq!(with(PK, text("queue#a")), "an item that should be a task has another record's key");
+    assert_eq!(with(PK, text("queue#a")), "an item that should be that of a record (task) has another key");
     assert_eq!(with("st", text("secret")), "the item of task a isn't of its own format");
     assert_eq!(with(DUE_KIND, text("x")), "task a has only a part of its place in the due index");
 }

@@ -1,12 +1,12 @@
 use serde_json::json;
-use tickover_core::id::TaskId;
+use tickover_core::id::{RecordId, TaskId};
 use tickover_service::ports::{Store as _, StoreError};
 
 use super::*;
 use crate::scripted::{Answer, store};
 
-fn ids(names: &[&str]) -> Vec<TaskId> {
-    names.iter().map(|name| TaskId::parse(*name).unwrap()).collect()
+fn ids(names: &[&str]) -> Vec<RecordId> {
+    names.iter().map(|name| TaskId::parse(*name).unwrap().into()).collect()
 }
 
 fn left(names: &[&str]) -> serde_json::Value {
@@ -20,7 +20,7 @@ async fn keys_left_out_of_a_batch_are_requested_again() {
         Answer::Done(json!({"Responses": {"tasks": []}, "UnprocessedKeys": left(&["b"])})),
         Answer::Done(json!({"Responses": {"tasks": []}, "UnprocessedKeys": {}})),
     ]);
-    assert_eq!(store.tasks(&ids(&["a", "b", "a"])).await.unwrap(), []);
+    assert_eq!(store.records(&ids(&["a", "b", "a"])).await.unwrap(), []);
     let requests = script.requests();
     let keys = |at: usize| requests[at].1["RequestItems"]["tasks"]["Keys"].as_array().unwrap().len();
     assert_eq!((requests.len(), keys(0), keys(1)), (2, 2, 1));
@@ -30,7 +30,7 @@ async fn keys_left_out_of_a_batch_are_requested_again() {
 #[tokio::test]
 async fn a_batch_that_gets_nowhere_is_throttled() {
     let (store, script) = store([Answer::Done(json!({"Responses": {}, "UnprocessedKeys": left(&["a"])}))]);
-    assert!(matches!(store.tasks(&ids(&["a"])).await, Err(StoreError::Throttled)));
+    assert!(matches!(store.records(&ids(&["a"])).await, Err(StoreError::Throttled)));
     assert_eq!(script.requests().len(), FRUITLESS_MAX as usize + 1);
 }
 
@@ -46,10 +46,10 @@ async fn a_payload_is_looked_for_cheaply_first() {
 
 #[tokio::test]
 async fn refusals_are_told_apart_by_their_codes() {
-    let id = TaskId::parse("a").unwrap();
+    let id = TaskId::parse("a").unwrap().into();
     for code in ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"] {
         let (store, _) = store([Answer::Refused(400, code, json!({}))]);
-        assert!(matches!(store.task(&id).await, Err(StoreError::Throttled)), "{code}");
+        assert!(matches!(store.record(&id, Consistency::Strong).await, Err(StoreError::Throttled)), "{code}");
     }
     for (status, code, says) in [
         (400, "ResourceNotFoundException", "correct TICKOVER_TABLE"),
@@ -58,11 +58,11 @@ async fn refusals_are_told_apart_by_their_codes() {
         (500, "InternalServerError", "InternalServerError"),
     ] {
         let (store, _) = store([Answer::Refused(status, code, json!({"message": "why"}))]);
-        let error = store.task(&id).await.unwrap_err();
+        let error = store.record(&id, Consistency::Strong).await.unwrap_err();
         assert!(matches!(&error, StoreError::Unavailable { reason, .. } if reason.contains(says)), "{error}");
     }
     let (store, _) = store([Answer::Lost]);
-    assert!(matches!(store.task(&id).await, Err(StoreError::Unavailable { .. })));
+    assert!(matches!(store.record(&id, Consistency::Strong).await, Err(StoreError::Unavailable { .. })));
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub(super) struct Decided {
 impl From<&Task> for Decided {
     fn from(task: &Task) -> Self {
         let Task { incarnation, format, version, due, .. } = *task;
-        Self { key: Key::task(&task.id), incarnation, format, version, due }
+        Self { key: Key::of(&task.id.clone().into()), incarnation, format, version, due }
     }
 }
 

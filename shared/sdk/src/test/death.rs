@@ -6,7 +6,6 @@ use tickover_core::execution::Execution;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::id::WorkflowName;
 use tickover_service::executions::remote_id;
-use tickover_service::ports::Store as _;
 
 use super::system::World;
 use crate::ctx::CHUNK;

@@ -5,34 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
+use tickover_core::execution::{Parent, Slot};
 use tickover_core::flow::Priority;
-use tickover_core::gate::{Gate, Waiter};
+use tickover_core::gate::Waiter;
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
-    WorkflowName,
+    BlobId, ExecutionId, GateId, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
 };
-use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
-use tickover_service::memory::{MemoryQueue, MemoryStore};
+use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::{
-    ClassDepth, Depth, DueEntry, DueRange, Ids, Listing, Outgoing, Page, Queue, QueueError, QueueTraits,
-    Received, Store, StoreError, StoreTraits,
+    ClassDepth, Collection, Consistency, Depth, DueEntry, DueRange, Ids, Listing, Outgoing, Page, Queue,
+    QueueError, QueueTraits, Received, Store, StoreError, StoreTraits,
 };
 
 use super::ledger::{Ledger, Life};
 
 /// The store of a life, or without one, of the test itself.
 pub(super) struct Counted {
-    pub(super) inner: Arc<MemoryStore>,
+    pub(super) inner: Arc<dyn Store>,
     pub(super) ledger: Arc<Ledger>,
     pub(super) life: Option<Arc<Life>>,
 }
@@ -56,14 +51,24 @@ impl Counted {
 
 #[async_trait]
 impl Store for Counted {
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+    async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
         self.pend_if_over().await;
-        self.inner.task(id).await
+        self.inner.record(id, consistency).await
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
         self.pend_if_over().await;
-        self.inner.tasks(ids).await
+        self.inner.records(ids).await
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.pend_if_over().await;
+        self.inner.collection(of, limit, cursor).await
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
@@ -107,21 +112,6 @@ impl Store for Counted {
         self.inner.list(listing, limit, cursor).await
     }
 
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.execution(id).await
-    }
-
-    async fn peek_execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.peek_execution(id).await
-    }
-
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.executions(ids).await
-    }
-
     async fn list_executions(
         &self,
         workflow: &WorkflowName,
@@ -160,21 +150,6 @@ impl Store for Counted {
         self.wrote(result).await
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.cron(id).await
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.crons(limit, cursor).await
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.gate(id).await
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.pend_if_over().await;
         self.inner.waiters(gate, after, limit).await
@@ -183,36 +158,6 @@ impl Store for Counted {
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
         self.pend_if_over().await;
         self.inner.next_line(part, after).await
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.operation(id).await
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.operations(limit, cursor).await
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.queue(name).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.queues().await
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.tick_record().await
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        self.pend_if_over().await;
-        self.inner.key(digest).await
     }
 
     fn traits(&self) -> StoreTraits<'_> {

@@ -18,7 +18,7 @@ use tickover_core::task::hint::Hint;
 use tickover_core::tick::SLOT_END;
 use tickover_core::time::{Timestamp, earliest};
 use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
-use tickover_service::ports::{Clock as _, DueEntry, DueRange, Queue as _, Received, Store as _};
+use tickover_service::ports::{Clock as _, DueEntry, DueRange, Queue as _, Received, Store};
 use tickover_service::{Ports, Service};
 use tokio::sync::Notify;
 
@@ -45,7 +45,7 @@ const UNANSWERED_VISIBILITY: Millis = Millis::from_secs(12 * 3_600);
 /// The parts that survive each death of the system.
 pub(super) struct World {
     pub(super) clock: Arc<TestClock>,
-    pub(super) store: Arc<MemoryStore>,
+    pub(super) store: Arc<dyn Store>,
     pub(super) queue: Arc<MemoryQueue>,
     pub(super) ids: Arc<Repeatable>,
     pub(super) ledger: Arc<Ledger>,
@@ -70,7 +70,7 @@ impl World {
         Self {
             clock,
             queue,
-            store: Arc::default(),
+            store: Arc::new(MemoryStore::new()),
             ids: Arc::default(),
             ledger: Arc::default(),
             answers: Arc::default(),

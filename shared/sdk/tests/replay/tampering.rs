@@ -6,25 +6,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::future::{Either, join3, pending, select};
 use tickover::{Millis, Registry, Worker, WorkerSettings};
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
+use tickover_core::gate::Waiter;
 use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
-    WorkflowName,
+    BlobId, ExecutionId, GateId, Incarnation, QueueName, RecordId, TaskId, WorkflowName,
 };
 use tickover_core::limits::Limits;
-use tickover_core::operation::Operation;
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
-use tickover_core::tick::TickRecord;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{
-    DueEntry, DueRange, Listing, Page, Queue as _, Store, StoreError, StoreTraits,
+    Collection, Consistency, DueEntry, DueRange, Listing, Page, Queue as _, Store, StoreError, StoreTraits,
 };
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
@@ -119,20 +114,31 @@ struct Lying {
 }
 
 impl Lying {
-    fn told(&self, execution: Execution) -> Execution {
-        Execution { journal: (self.lie)(execution.journal), ..execution }
+    fn told(&self, record: Record) -> Record {
+        match Execution::try_from(record) {
+            Ok(execution) => Execution { journal: (self.lie)(execution.journal), ..execution }.into(),
+            Err(other) => other,
+        }
     }
 }
 
 #[async_trait]
 impl Store for Lying {
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        Ok(self.inner.execution(id).await?.map(|execution| self.told(execution)))
+    async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
+        Ok(self.inner.record(id, consistency).await?.map(|record| self.told(record)))
     }
 
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        let executions = self.inner.executions(ids).await?;
-        Ok(executions.into_iter().map(|execution| self.told(execution)).collect())
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
+        Ok(self.inner.records(ids).await?.into_iter().map(|record| self.told(record)).collect())
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.inner.collection(of, limit, cursor).await
     }
 
     async fn segments(
@@ -144,14 +150,6 @@ impl Store for Lying {
         let segments = self.inner.segments(id, incarnation, run).await?;
         let told = |segment: Segment| Segment { entries: (self.lie)(segment.entries), ..segment };
         Ok(segments.into_iter().map(|(key, segment)| (key, told(segment))).collect())
-    }
-
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        self.inner.task(id).await
-    }
-
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        self.inner.tasks(ids).await
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
@@ -207,48 +205,12 @@ impl Store for Lying {
         self.inner.join(parent, slot, expires_at).await
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.inner.cron(id).await
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        self.inner.crons(limit, cursor).await
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
-        self.inner.gate(id).await
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.inner.waiters(gate, after, limit).await
     }
 
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
         self.inner.next_line(part, after).await
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        self.inner.operation(id).await
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        self.inner.operations(limit, cursor).await
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.inner.queue(name).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        self.inner.queues().await
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        self.inner.tick_record().await
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        self.inner.key(digest).await
     }
 
     fn traits(&self) -> StoreTraits<'_> {

@@ -6,7 +6,6 @@ use tickover_core::id::CronId;
 
 use super::{Drive, TryOf};
 use crate::error::ServiceError;
-use crate::ports::{Current, Store, StoreError};
 use crate::service::{Rules, Service};
 
 impl Drive for Command {
@@ -18,15 +17,6 @@ impl Drive for Command {
 
     fn decide(&self, rules: &dyn Rules, cron: Option<&Cron>, context: &Context<'_>) -> Decision {
         rules.decide_cron(cron, self, context)
-    }
-
-    async fn read(store: &dyn Store, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        store.cron(id).await
-    }
-
-    /// Stores don't return crons with a conflict: few writers change the same cron at once.
-    fn current(_current: Current) -> Option<Box<Cron>> {
-        None
     }
 
     fn id(cron: &Cron) -> &CronId {

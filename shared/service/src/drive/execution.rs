@@ -8,7 +8,6 @@ use tickover_core::id::ExecutionId;
 use super::{Drive, TryOf};
 use crate::error::ServiceError;
 use crate::metric;
-use crate::ports::{Current, Store, StoreError};
 use crate::service::{Rules, Service};
 
 impl Drive for Command {
@@ -22,14 +21,6 @@ impl Drive for Command {
 
     fn decide(&self, rules: &dyn Rules, execution: Option<&Execution>, context: &Context<'_>) -> Decision {
         rules.decide_execution(execution, self, context)
-    }
-
-    async fn read(store: &dyn Store, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        store.execution(id).await
-    }
-
-    fn current(current: Current) -> Option<Box<Execution>> {
-        current.execution()
     }
 
     fn id(execution: &Execution) -> &ExecutionId {

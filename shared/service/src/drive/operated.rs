@@ -14,7 +14,6 @@ use tickover_core::time::Timestamp;
 
 use super::{Drive, TryOf};
 use crate::error::ServiceError;
-use crate::ports::{Current, Store, StoreError};
 use crate::service::{Rules, Service};
 
 /// A record that ends.
@@ -89,14 +88,6 @@ where
             return Decision::refuse(record, Reject::EndedLater);
         }
         self.command.decide(rules, record, &Context { by: self.by.as_deref(), ..*context })
-    }
-
-    async fn read(store: &dyn Store, id: &C::Id) -> Result<Option<C::Record>, StoreError> {
-        C::read(store, id).await
-    }
-
-    fn current(current: Current) -> Option<Box<C::Record>> {
-        C::current(current)
     }
 
     fn id(record: &C::Record) -> &C::Id {

@@ -7,7 +7,6 @@ use tickover_core::task::{Command, Decision, Reply, Task};
 
 use super::{Drive, TryOf};
 use crate::error::ServiceError;
-use crate::ports::{Current, Store, StoreError};
 use crate::service::{Rules, Service};
 
 impl Drive for Command {
@@ -19,14 +18,6 @@ impl Drive for Command {
 
     fn decide(&self, rules: &dyn Rules, task: Option<&Task>, context: &Context<'_>) -> Decision {
         rules.decide_task(task, self, context)
-    }
-
-    async fn read(store: &dyn Store, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        store.task(id).await
-    }
-
-    fn current(current: Current) -> Option<Box<Task>> {
-        current.task()
     }
 
     fn id(task: &Task) -> &TaskId {

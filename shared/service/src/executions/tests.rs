@@ -55,7 +55,7 @@ async fn a_step_that_runs_again_finds_all_results_however_long_it_takes() {
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
     scene.close(&turn.execution, turn.lease, vec![], ending).await;
     scene.pass(130 * DAY).await;
-    assert_eq!(scene.store.expiries(), []);
+    assert_eq!(scene.memory.expiries(), []);
 }
 
 #[tokio::test]
@@ -120,11 +120,11 @@ async fn an_execution_that_waits_for_a_year_without_a_timeout_keeps_what_it_poin
     scene.service.store_payload(large()).await.unwrap();
     scene.pass(365 * DAY).await;
     scene.assert_whole("e").await;
-    let parts = scene.store.expiries().into_iter().filter(|(item, _)| matches!(item, Item::Blob(_))).count();
+    let parts = scene.memory.expiries().into_iter().filter(|(item, _)| matches!(item, Item::Blob(_))).count();
     assert_eq!(parts, 31);
     scene.service.terminate(&id("e")).await.unwrap();
     scene.pass(100 * DAY).await;
-    assert_eq!(scene.store.expiries(), []);
+    assert_eq!(scene.memory.expiries(), []);
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn items_of_earlier_runs_expire_and_items_of_the_next_run_stay() {
     scene.suspend(&second, vec![]).await;
     scene.pass(300 * DAY).await;
     scene.assert_whole("e").await;
-    let parts = scene.store.expiries();
+    let parts = scene.memory.expiries();
     assert!(!parts.iter().any(|(item, _)| matches!(item, Item::Segment(..))), "{parts:?}");
     assert_eq!(parts.iter().filter(|(item, _)| matches!(item, Item::Blob(_))).count(), 2);
 }
@@ -283,7 +283,7 @@ async fn ending_an_execution_with_thousands_of_results_is_one_write() {
     scene.delete_expired();
     scene.assert_whole("e").await;
     scene.pass(100 * DAY).await;
-    assert_eq!(scene.store.expiries(), []);
+    assert_eq!(scene.memory.expiries(), []);
 }
 
 #[tokio::test]

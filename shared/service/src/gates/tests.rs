@@ -21,7 +21,7 @@ use crate::claim::{ClaimRequest, ClaimedTask};
 use crate::executions::tests::mortal::NEVER;
 use crate::executions::tests::scene::Scene;
 use crate::flow::gate_digest;
-use crate::ports::{Depth, Store as _};
+use crate::ports::Depth;
 use crate::tasks::schedule::{Asked, ScheduleRequest};
 
 const LEASE_S: u64 = 60;

@@ -13,26 +13,21 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
-use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, Nonce, OperationId, QueueName, RecordId,
-    TaskId, WorkflowName,
-};
-use tickover_core::operation::Operation;
+use tickover_core::gate::Waiter;
+use tickover_core::id::{BlobId, ExecutionId, GateId, Incarnation, Nonce, RecordId, TaskId, WorkflowName};
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::record::Record;
 use tickover_core::task::{Outcome, Task};
-use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use crate::cursor::{self, Position};
 use crate::ports::{
-    DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Sleeper, Store, StoreError, StoreTraits,
+    Collection, Consistency, DueEntry, DueRange, ExecutionLists, Listed, Listing, Page, Sleeper, Store,
+    StoreError, StoreTraits,
 };
 use page::{Order, page};
 
@@ -51,18 +46,11 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct Records {
-    tasks: BTreeMap<TaskId, Task>,
-    executions: BTreeMap<ExecutionId, Execution>,
-    crons: BTreeMap<CronId, Cron>,
+    records: BTreeMap<RecordId, Record>,
     segments: BTreeMap<(ExecutionId, SegmentKey), Kept<Segment>>,
     joins: BTreeMap<Join, Kept<BTreeSet<u16>>>,
     blobs: BTreeMap<BlobId, Kept<Json>>,
-    queues: BTreeMap<QueueName, QueueRecord>,
-    operations: BTreeMap<OperationId, Operation>,
-    gates: BTreeMap<GateId, Gate>,
     waiters: BTreeMap<(GateId, String), Kept<Waiter>>,
-    keys: BTreeMap<Fingerprint, KeyRecord>,
-    tick: Option<TickRecord>,
 }
 
 /// A part of something, with the instant from which on it may be deleted.
@@ -110,9 +98,21 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl Records {
+    fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.records
+            .values()
+            .filter_map(|record| if let Record::Task(task) = record { Some(&**task) } else { None })
+    }
+
+    fn executions(&self) -> impl Iterator<Item = &Execution> {
+        self.records
+            .values()
+            .filter_map(|record| if let Record::Execution(one) = record { Some(&**one) } else { None })
+    }
+
     /// The positions of a listing's tasks, in no order.
     fn positions(&self, listing: Listing) -> impl Iterator<Item = Position> {
-        self.tasks.values().filter_map(move |task| {
+        self.tasks().filter_map(move |task| {
             let at = match listing {
                 Listing::Live { shard } => {
                     task.due.filter(|due| due.shard == shard).map(|_| Timestamp::EPOCH)
@@ -126,38 +126,33 @@ impl Records {
 
     /// The positions of everything in a range of the due index, in no order.
     fn due_positions(&self, range: DueRange) -> Vec<Position> {
-        let tasks = self.tasks.values().map(|task| (RecordId::from(task.id.clone()), task.due));
-        let executions = self.executions.values().map(|one| (RecordId::from(one.id.clone()), one.due));
-        let crons = self.crons.values().map(|one| (RecordId::Cron(one.id.clone()), one.due));
-        let queues = self.queues.values().map(|one| (RecordId::Queue(one.name.clone()), one.due()));
-        let operations = self.operations.values();
-        let operations = operations.map(|one| (RecordId::Operation(one.id.clone()), one.due));
         let is_within = |due: &Due| due.shard == range.shard && (range.from..=range.until).contains(&due.at);
-        let position = |(record, due): (RecordId, Option<Due>)| {
-            due.filter(is_within).map(|due| Position { at: due.at, record })
+        let position = |(id, record): (&RecordId, &Record)| {
+            let due = record.head().due.filter(is_within);
+            due.map(|due| Position { at: due.at, record: id.clone() })
         };
-        tasks.chain(executions).chain(crons).chain(queues).chain(operations).filter_map(position).collect()
+        self.records.iter().filter_map(position).collect()
     }
 
     /// A record's entry in the due index.
-    fn due_entry(&self, record: RecordId) -> Option<DueEntry> {
-        let due = match &record {
-            RecordId::Task(id) => self.tasks.get(id)?.due?,
-            RecordId::Execution(id) => self.executions.get(id)?.due?,
-            RecordId::Cron(id) => self.crons.get(id)?.due?,
-            RecordId::Queue(name) => self.queues.get(name)?.due()?,
-            RecordId::Operation(id) => self.operations.get(id)?.due?,
+    fn due_entry(&self, id: RecordId) -> Option<DueEntry> {
+        let record = self.records.get(&id)?;
+        let due = record.head().due?;
+        let sleeper = match record {
+            Record::Execution(one) if due.kind == DueKind::Asleep => Some(Box::new(Sleeper::of(one))),
+            _ => None,
         };
-        let sleeper = match &record {
-            RecordId::Execution(id) if due.kind == DueKind::Asleep => self.executions.get(id),
-            RecordId::Execution(_)
-            | RecordId::Task(_)
-            | RecordId::Cron(_)
-            | RecordId::Queue(_)
-            | RecordId::Operation(_) => None,
-        };
-        let sleeper = sleeper.map(|execution| Box::new(Sleeper::of(execution)));
-        Some(DueEntry { record, due_at: due.at, kind: due.kind, sleeper })
+        Some(DueEntry { record: id, due_at: due.at, kind: due.kind, sleeper })
+    }
+
+    /// When a record of a collection was made: its place there.
+    fn created_at(record: &Record, of: Collection) -> Option<Timestamp> {
+        match (of, record) {
+            (Collection::Crons, Record::Cron(cron)) => Some(cron.created_at).filter(|_| !cron.is_deleted()),
+            (Collection::Operations, Record::Operation(operation)) => Some(operation.created_at),
+            (Collection::Queues, Record::Queue(_)) => Some(Timestamp::EPOCH),
+            (Collection::Crons | Collection::Operations | Collection::Queues, _) => None,
+        }
     }
 }
 
@@ -167,13 +162,6 @@ fn name(listing: Listing) -> String {
         Listing::Live { shard } => cursor::live(shard),
         Listing::Dead => "dead".to_owned(),
         Listing::All => "all".to_owned(),
-    }
-}
-
-fn execution_of(record: RecordId) -> Option<ExecutionId> {
-    match record {
-        RecordId::Execution(id) => Some(id),
-        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
     }
 }
 
@@ -187,16 +175,33 @@ fn is_dead(task: &Task) -> bool {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
-        Ok(self.records().tasks.get(id).cloned())
+    async fn record(&self, id: &RecordId, _: Consistency) -> Result<Option<Record>, StoreError> {
+        Ok(self.records().records.get(id).cloned())
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
         let records = self.records();
-        let mut found: Vec<&Task> = ids.iter().filter_map(|id| records.tasks.get(id)).collect();
-        found.sort_by(|one, other| one.id.cmp(&other.id));
-        found.dedup_by(|one, other| one.id == other.id);
-        Ok(found.into_iter().cloned().collect())
+        let ids: BTreeSet<&RecordId> = ids.iter().collect();
+        Ok(ids.into_iter().filter_map(|id| records.records.get(id)).cloned().collect())
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        let order = match of {
+            Collection::Crons | Collection::Queues => Order::Ascending,
+            Collection::Operations => Order::Descending,
+        };
+        let records = self.records();
+        let position = |(id, record): (&RecordId, &Record)| {
+            Records::created_at(record, of).map(|at| Position { at, record: id.clone() })
+        };
+        let positions = records.records.iter().filter_map(position).collect();
+        let Page { items, next } = page(positions, &format!("{of:?}"), order, limit, cursor)?;
+        Ok(Page { items: items.iter().filter_map(|id| records.records.get(id).cloned()).collect(), next })
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
@@ -241,22 +246,7 @@ impl Store for MemoryStore {
             Listing::Dead => Order::Descending,
         };
         let positions = self.records().positions(listing).collect();
-        let Page { items, next } = page(positions, &name(listing), order, limit, cursor)?;
-        let task = |record| match record {
-            RecordId::Task(id) => Some(id),
-            RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
-        };
-        Ok(Page { items: items.into_iter().filter_map(task).collect(), next })
-    }
-
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        Ok(self.records().executions.get(id).cloned())
-    }
-
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        let records = self.records();
-        let ids: BTreeSet<&ExecutionId> = ids.iter().collect();
-        Ok(ids.into_iter().filter_map(|id| records.executions.get(id)).cloned().collect())
+        Ok(page(positions, &name(listing), order, limit, cursor)?.only())
     }
 
     async fn list_executions(
@@ -266,11 +256,10 @@ impl Store for MemoryStore {
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError> {
         let records = self.records();
-        let of_workflow = records.executions.values().filter(|one| one.workflow == *workflow);
+        let of_workflow = records.executions().filter(|one| one.workflow == *workflow);
         let positions = of_workflow.map(|one| Position { at: one.created_at, record: one.id.clone().into() });
         let listing = format!("workflow {workflow}");
-        let Page { items, next } = page(positions.collect(), &listing, Order::Descending, limit, cursor)?;
-        Ok(Page { items: items.into_iter().filter_map(execution_of).collect(), next })
+        Ok(page(positions.collect(), &listing, Order::Descending, limit, cursor)?.only())
     }
 
     async fn put_segment(
@@ -308,52 +297,6 @@ impl Store for MemoryStore {
         Ok(u16::try_from(kept.value.len()).unwrap_or(u16::MAX))
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        Ok(self.records().crons.get(id).cloned())
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        let records = self.records();
-        let live = records.crons.values().filter(|one| !one.is_deleted());
-        let positions =
-            live.map(|one| Position { at: one.created_at, record: RecordId::Cron(one.id.clone()) });
-        let Page { items, next } = page(positions.collect(), "crons", Order::Ascending, limit, cursor)?;
-        let cron = |record| match record {
-            RecordId::Cron(id) => records.crons.get(&id).cloned(),
-            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
-        };
-        Ok(Page { items: items.into_iter().filter_map(cron).collect(), next })
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        Ok(self.records().queues.get(name).cloned())
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        Ok(self.records().queues.values().cloned().collect())
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        Ok(self.records().operations.get(id).cloned())
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        let records = self.records();
-        let position =
-            |one: &Operation| Position { at: one.created_at, record: RecordId::Operation(one.id.clone()) };
-        let positions = records.operations.values().map(position).collect();
-        let Page { items, next } = page(positions, "operations", Order::Descending, limit, cursor)?;
-        let operation = |record| match record {
-            RecordId::Operation(id) => records.operations.get(&id).cloned(),
-            RecordId::Task(_) | RecordId::Execution(_) | RecordId::Cron(_) | RecordId::Queue(_) => None,
-        };
-        Ok(Page { items: items.into_iter().filter_map(operation).collect(), next })
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
-        Ok(self.records().gates.get(id).cloned())
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         let records = self.records();
         let from = (Bound::Excluded((gate.clone(), after.to_owned())), Bound::Unbounded);
@@ -365,14 +308,6 @@ impl Store for MemoryStore {
         let records = self.records();
         let mut lines = records.waiters.keys().map(|(gate, _)| gate).filter(|_| part == 0);
         Ok(lines.find(|gate| after.is_none_or(|after| after < *gate)).cloned())
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        Ok(self.records().tick.clone())
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        Ok(self.records().keys.get(digest).cloned())
     }
 
     fn traits(&self) -> StoreTraits<'_> {
@@ -393,10 +328,9 @@ impl ExecutionLists for MemoryStore {
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError> {
         let records = self.records();
-        let found = records.executions.values().filter(|one| listed == Listed::All || one.has_failed());
+        let found = records.executions().filter(|one| listed == Listed::All || one.has_failed());
         let positions = found.map(|one| Position { at: one.created_at, record: one.id.clone().into() });
         let listing = format!("{listed:?} executions");
-        let Page { items, next } = page(positions.collect(), &listing, Order::Descending, limit, cursor)?;
-        Ok(Page { items: items.into_iter().filter_map(execution_of).collect(), next })
+        Ok(page(positions.collect(), &listing, Order::Descending, limit, cursor)?.only())
     }
 }

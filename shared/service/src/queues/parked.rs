@@ -207,7 +207,12 @@ impl Service {
             match entry.record {
                 RecordId::Task(id) => tasks.push(id),
                 RecordId::Execution(id) => executions.push(id),
-                RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => {}
+                RecordId::Cron(_)
+                | RecordId::Queue(_)
+                | RecordId::Operation(_)
+                | RecordId::Gate(_)
+                | RecordId::Tick
+                | RecordId::Key(_) => {}
             }
         }
         self.unpark_tasks(queue, &tasks).await?;

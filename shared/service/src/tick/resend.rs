@@ -132,7 +132,7 @@ impl Service {
                         RecordId::Task(id) => ids.push(id),
                         RecordId::Execution(id) => executions.push(id),
                         // The walks of a queue soon count as lost, and the tick sends their messages.
-                        RecordId::Queue(_) => {}
+                        RecordId::Queue(_) | RecordId::Gate(_) | RecordId::Tick | RecordId::Key(_) => {}
                         // Its process is gone with all others. The message continues it now.
                         RecordId::Operation(id) => {
                             let (record, at) = (RecordId::Operation(id), self.now());

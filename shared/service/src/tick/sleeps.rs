@@ -100,9 +100,7 @@ impl Service {
             (None, RecordId::Execution(id)) => {
                 self.load_execution(id).await?.map(|execution| Sleeper::of(&execution))
             }
-            (None, RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_)) => {
-                None
-            }
+            (None, _) => None,
         };
         Ok(sleeper.map(|sleeper| Waking { at: entry.due_at.minus(SLEEP_PROBE), sleeper }))
     }

@@ -114,14 +114,9 @@ impl Service {
             }
             let (mut tasks, mut others) = (Vec::new(), Vec::new());
             for entry in batch.iter() {
-                match &entry.record {
-                    RecordId::Task(id) => tasks.push(id.clone()),
-                    other @ (RecordId::Execution(_)
-                    | RecordId::Cron(_)
-                    | RecordId::Queue(_)
-                    | RecordId::Operation(_)) => {
-                        others.push(other.clone());
-                    }
+                match TaskId::try_from(entry.record.clone()) {
+                    Ok(id) => tasks.push(id),
+                    Err(other) => others.push(other),
                 }
             }
             if !tasks.is_empty() {
@@ -155,7 +150,9 @@ impl Service {
             RecordId::Cron(id) => Box::pin(self.process_cron(id)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Operation(id) => Box::pin(self.take_over_operation(id, job.stop_at)).await,
-            RecordId::Task(_) => Ok(DueReply::Nothing),
+            RecordId::Task(_) | RecordId::Gate(_) | RecordId::Tick | RecordId::Key(_) => {
+                Ok(DueReply::Nothing)
+            }
         };
         match result {
             Ok(reply) => report.count(reply),

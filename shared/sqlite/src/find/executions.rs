@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, ToSql};
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::{ExecutionId, RecordId};
+use tickover_core::id::ExecutionId;
 use tickover_core::time::Timestamp;
-use tickover_service::cursor::Position;
 use tickover_service::ports::{ExecutionCount, ExecutionFilter, Page};
 
 use crate::error::Failure;
-use crate::read::{before, page, positions};
+use crate::read::{before, page_of_ids, positions};
 use crate::record::{corrupt, list_of, workflow_of};
 
 /// The name of the list of executions, in its cursors.
@@ -96,12 +95,7 @@ pub(crate) fn matching(
         found
     };
     found.sort_unstable_by(|one, other| other.cmp(one));
-    let page = page(found, limit, EXECUTIONS, Position::clone);
-    let execution = |position: Position| match position.record {
-        RecordId::Execution(id) => Some(id),
-        RecordId::Task(_) | RecordId::Cron(_) | RecordId::Queue(_) | RecordId::Operation(_) => None,
-    };
-    Ok(Page { items: page.items.into_iter().filter_map(execution).collect(), next: page.next })
+    Ok(page_of_ids(found, limit, EXECUTIONS))
 }
 
 /// The lists of all workflows: one look into the index for each.

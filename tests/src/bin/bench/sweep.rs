@@ -15,7 +15,7 @@ use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::memory::{MemoryQueue, Queues};
-use tickover_service::ports::{Clock as _, DueRange, Queue as _, Received, Store as _};
+use tickover_service::ports::{Clock as _, DueRange, Queue as _, Received, Store};
 use tickover_service::system::SystemIds;
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::tick::TickReport;
@@ -225,7 +225,8 @@ impl Progress {
 /// All of the tasks.
 async fn read(scene: &Scene) -> Result<Vec<Task>> {
     let ids: Vec<TaskId> = (0..scene.count).map(id).collect();
-    let pages = ids.chunks(100).map(|page| scene.store.tasks(page)).collect::<Vec<_>>();
+    let store: &dyn Store = &*scene.store;
+    let pages = ids.chunks(100).map(|page| store.tasks(page)).collect::<Vec<_>>();
     let tasks: Vec<Task> = stream::iter(pages).buffer_unordered(AT_ONCE).try_concat().await?;
     if tasks.len() != ids.len() {
         bail!("{} of {} tasks are there", tasks.len(), ids.len());

@@ -1,6 +1,7 @@
 //! Deletes expired items as `DynamoDB` does: some time after their expiry, never before, and in no order.
 
 use tickover_core::duration::Millis;
+use tickover_core::id::RecordId;
 use tickover_service::memory::store::Item;
 
 use crate::sim::dice::Dice;
@@ -21,14 +22,9 @@ pub async fn reaper(world: &World) {
             let deleted = match item {
                 Item::Blob(id) => Deleted::Blob(id),
                 Item::Segment(_, key) => Deleted::Segment(key),
-                Item::Task(_)
-                | Item::Execution(_)
-                | Item::Cron(_)
-                | Item::Operation(_)
-                | Item::Gate(_)
-                | Item::Waiter(..) => Deleted::Record,
+                Item::Record(RecordId::Key(_)) => Deleted::Key,
+                Item::Record(_) | Item::Waiter(..) => Deleted::Record,
                 Item::Join(_) => Deleted::Join,
-                Item::Key(_) => Deleted::Key,
             };
             world.fault(Actor::World, Fault::Deleted(deleted));
         }

@@ -1,15 +1,14 @@
 //! Bugs of unique tasks and bursts.
 
-use futures::FutureExt as _;
 use tickover_core::command::Context;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::{Reject, TakenBy};
+use tickover_core::id::RecordId;
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::Task;
 use tickover_core::task::command::{Bounce, Command};
 use tickover_core::task::decision::Decision;
-use tickover_service::ports::Store as _;
 
 use super::Bug;
 use crate::sim::ledger::Ledger;
@@ -44,6 +43,6 @@ pub(super) fn decide_single(
 /// Lets a key be taken whoever has it.
 pub(super) fn take_key(ledger: &Ledger, write: &mut Write) {
     if let Write::PutKey { record, replaces } = write {
-        *replaces = ledger.store.key(&record.key).now_or_never().and_then(Result::ok).flatten();
+        *replaces = ledger.read(RecordId::Key(record.key));
     }
 }

@@ -1,14 +1,13 @@
 //! Bugs between a process and the table.
 
-use futures::FutureExt as _;
 use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, Segment, SegmentKey};
-use tickover_core::id::Nonce;
+use tickover_core::id::{Nonce, RecordId};
 use tickover_core::task::Task;
 use tickover_core::tick::{TickRecord, slot_end};
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Current, Store as _, StoreError};
+use tickover_service::ports::StoreError;
 
 use super::Bug;
 use crate::sim::gate::Gate;
@@ -27,7 +26,7 @@ pub fn commit(
         Some(Bug::NoVersionCondition) => apply(&changed(writes, |write| forget_version(ledger, write))),
         Some(Bug::RearmWithoutCondition) => apply(&changed(writes, |write| forget_due_slot(ledger, write))),
         Some(Bug::NoNonce) => match writes.iter().find_map(|write| applied(ledger, write)) {
-            Some(current) => Err(StoreError::Conflict { current: Some(Current::Task(Box::new(current))) }),
+            Some(current) => Err(StoreError::Conflict { current: Some(current.into()) }),
             None => apply(writes),
         },
         Some(Bug::SlotsRecordedTooFar) => apply(&changed(writes, record_timers_too_far)),
@@ -95,7 +94,7 @@ pub fn record_timers_first(world: &World, actor: Actor) {
     }
     let now = world.now();
     let minute = Timestamp::from_millis(now.as_millis().div_euclid(60_000) * 60_000);
-    let noted = world.ledger.store.tick_record().now_or_never().and_then(Result::ok).flatten();
+    let noted: Option<TickRecord> = world.ledger.read(RecordId::Tick);
     let noted = noted.unwrap_or_else(|| TickRecord::new(Nonce::from_bytes([0; Nonce::LEN])));
     let after = noted.after(slot_end(minute, now), noted.behind.clone());
     let record = TickRecord { version: after.version + 1, ..after };

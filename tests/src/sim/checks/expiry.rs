@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::execution::{Execution, ExecutionOutcome};
-use tickover_core::id::{ExecutionId, TaskId};
+use tickover_core::id::{ExecutionId, RecordId, TaskId};
 use tickover_core::payload::{BlobRef, Payload};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -93,11 +93,11 @@ impl<'a> StoredRecords<'a> {
             Item::Blob(id) => Some(format!("the payload {id}")),
             Item::Segment(id, key) => Some(format!("segment {} of run {} of {id}", key.number, key.run)),
             Item::Join(join) => Some(format!("a join item of {}", join.0)),
-            Item::Key(_) => Some("an idempotency key".to_owned()),
-            Item::Operation(id) => Some(format!("operation {id}")),
-            Item::Gate(id) => Some(format!("gate {id}")),
             Item::Waiter(gate, _) => Some(format!("a task that waits at gate {gate}")),
-            Item::Task(_) | Item::Execution(_) | Item::Cron(_) => None,
+            Item::Record(RecordId::Key(_)) => Some("an idempotency key".to_owned()),
+            Item::Record(RecordId::Operation(id)) => Some(format!("operation {id}")),
+            Item::Record(RecordId::Gate(id)) => Some(format!("gate {id}")),
+            Item::Record(_) => None,
         });
         what.map(|what| Violation::new(Invariant::Expiry, run.ended_at, format!("{what} is never deleted")))
             .collect()

@@ -9,11 +9,11 @@ use tickover_core::decision::Write;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::journal::{Entry, Happened, Segment, SegmentKey};
 use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState, Parent, Slot, fixture};
-use tickover_core::id::{BlobId, Nonce};
+use tickover_core::id::{BlobId, Nonce, RecordId};
 use tickover_core::payload::{BlobRef, Json};
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::DynamoStore;
-use tickover_service::ports::{ExecutionLists as _, Listed, Store as _, StoreError};
+use tickover_service::ports::{Consistency, ExecutionLists as _, Listed, Store as _, StoreError};
 use tickover_tests::dynamodb::LocalDynamo;
 
 use super::{NOW, TABLE, store};
@@ -83,10 +83,10 @@ async fn every_read_and_write_refuses_a_newer_builds_execution_and_leaves_it_unc
     let create = Write::CreateExecution { execution: Box::new(again), now: NOW };
     let to = Due { at: NOW, kind: DueKind::Recheck, shard: 0 };
     let rearm = Write::RearmExecution { execution: Box::new(before.clone()), to };
-    let ids = [before.id.clone()];
+    let ids = [RecordId::from(before.id.clone())];
     for refused in [
-        one.store.execution(&before.id).await.map(drop),
-        one.store.executions(&ids).await.map(drop),
+        one.store.record(&ids[0], Consistency::Strong).await.map(drop),
+        one.store.records(&ids).await.map(drop),
         one.store.commit(&[create]).await,
         one.store.commit(&[updating(before, &next(before))]).await,
         one.store.commit(&[rearm]).await,
@@ -135,7 +135,7 @@ async fn a_turn_and_a_wake_cost_one_unit_each_and_the_indexes_nothing() {
     assert_units(one.cost(one.wake()).await, 1.0);
 
     let before = one.store.usage();
-    one.store.execution(&one.execution.id).await.expect("it is read");
+    one.store.record(&one.execution.id.clone().into(), Consistency::Strong).await.expect("it is read");
     assert_units(one.store.usage().since(before).read_units, 1.0);
 }
 

@@ -11,7 +11,7 @@ use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, TaskId};
 use tickover_core::parked::Parked;
 use tickover_core::task::Task;
 use tickover_service::memory::{Backlog as _, Choice};
-use tickover_service::ports::Store as _;
+use tickover_service::ports::Store;
 use tickover_sqlite::{SqliteStore, check};
 use tickover_tests::scene::{START, Scene, queue_name, request, task_id};
 
@@ -85,7 +85,7 @@ async fn a_gate_is_deleted_when_nobody_has_needed_it_for_an_hour_unless_its_limi
     assert_eq!(store.delete_expired(at.minus(Millis::new(1))).await.unwrap(), 0);
     assert_eq!(store.waiters(&last.id, "", 10).await.unwrap(), [waiter()]);
     assert_eq!(store.delete_expired(at).await.unwrap(), 2);
-    assert_eq!(store.gate(&last.id).await.unwrap(), None);
+    assert_eq!((&store as &dyn Store).gate(&last.id).await.unwrap(), None);
     assert_eq!(store.waiters(&last.id, "", 10).await.unwrap(), []);
     assert_eq!(store.next_line(0, None).await.unwrap(), None);
 }
@@ -104,7 +104,7 @@ async fn a_queue_finds_no_hint_of_a_task_that_waits_in_a_line() {
     let scene = Scene::over(store.clone());
     scene.service.schedule(request("work", Some("t"), None)).await.unwrap();
     assert_eq!(hinted(&store), 1);
-    let task = store.task(&task_id("t")).await.unwrap().unwrap();
+    let task = (&*store as &dyn Store).task(&task_id("t")).await.unwrap().unwrap();
     let change = async |before: &Task, parked| {
         let (version, nonce) = (before.version + 1, Nonce::from_bytes((before.version + 1).to_be_bytes()));
         let after = Task { parked, version, nonce, ..before.clone() };
@@ -116,7 +116,10 @@ async fn a_queue_finds_no_hint_of_a_task_that_waits_in_a_line() {
     let position = Position { since: START, version: 2 };
     let waits = change(&task, Parked::InLine(position)).await;
     assert_eq!(hinted(&store), 0);
-    assert_eq!(store.task(&task.id).await.unwrap().unwrap().parked.in_line(), Some(position));
+    assert_eq!(
+        (&*store as &dyn Store).task(&task.id).await.unwrap().unwrap().parked.in_line(),
+        Some(position)
+    );
     change(&waits, Parked::No).await;
     assert_eq!(hinted(&store), 1);
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tickover_service::ports::Store as _;
+use tickover_service::ports::Store;
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_sqlite::SqliteStore;
 use tickover_tests::scene::{request, task_id};
@@ -85,7 +85,7 @@ async fn check(path: &Path) -> u64 {
         database.query_row("SELECT count(*) FROM record WHERE kind = 4", [], |row| row.get(0)).unwrap();
     let mut tasks = 0;
     for number in 0..ACKNOWLEDGED + LATER {
-        let Some(task) = store.task(&task_id(&format!("t-{number}"))).await.unwrap() else {
+        let Some(task) = (&store as &dyn Store).task(&task_id(&format!("t-{number}"))).await.unwrap() else {
             assert!(number >= ACKNOWLEDGED, "task {number} was acknowledged and is lost");
             continue;
         };

@@ -22,7 +22,7 @@ use tickover_core::task::{Failure, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 
-use tickover_service::ports::{Current, Store, StoreError};
+use tickover_service::ports::{Store, StoreError};
 
 /// The time of all cases: so far ahead that no store deletes by age what a case has just written.
 pub(super) const NOW: Timestamp = Timestamp::from_millis(4_000_000_000_250);
@@ -239,7 +239,7 @@ pub(super) fn present<T>(value: Option<T>) -> T {
 /// The record in a conflict.
 pub(super) fn conflicting<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Option<Task> {
     match result {
-        Err(StoreError::Conflict { current }) => current.and_then(Current::task).map(|current| *current),
+        Err(StoreError::Conflict { current }) => current.and_then(|current| Task::try_from(current).ok()),
         other => panic!("not a conflict: {other:?}"),
     }
 }

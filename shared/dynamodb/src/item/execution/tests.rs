@@ -1,9 +1,11 @@
 use tickover_core::due::{Due, DueKind};
+use tickover_core::execution::ExecutionState;
 use tickover_core::execution::fixture::{self, closed, every_entry, every_state, full};
 use tickover_core::size;
+use tickover_core::time::Timestamp;
 
 use super::*;
-use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, SK};
+use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, PK, SK, TTL};
 use crate::item::tests::{item_bytes, written};
 
 /// As many digits as an instant has for the next centuries.
@@ -90,7 +92,10 @@ fn an_unreadable_record_is_refused_without_showing_its_content() {
     let two = Some(AttributeValue::N("2".to_owned()));
     assert_eq!(with("v", two), "execution order-7 is stored in format 2, where this build reads 1");
     assert_eq!(with("v", None), "execution order-7 is stored without a format, where this build reads 1");
-    assert_eq!(with(PK, text("task#a")), "an item that should be an execution has another record's key");
+    assert_eq!(
+        with(PK, text("task#a")),
+        "an item that should be that of a record (execution) has another key"
+    );
     assert_eq!(with("st", text("secret")), "the item of execution order-7 isn't of its own format");
     assert_eq!(with("jou", text("secret")), "the item of execution order-7 isn't of its own format");
     assert_eq!(with(DUE_KIND, None), "execution order-7 has only a part of its place in the due index");

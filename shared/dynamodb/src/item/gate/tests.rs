@@ -8,9 +8,9 @@ use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, Nonce, QueueName,
 use tickover_core::limits::CONTROL_RECORD_BYTES;
 
 use super::*;
-use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, SK};
+use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, PK, SK};
 use crate::item::tests::item_bytes;
-use crate::key::{line_gate, line_pk};
+use crate::key::{line_gate, line_pk, line_range};
 
 const NOW: Timestamp = Timestamp::from_millis(1_999_999_999_999);
 
@@ -132,9 +132,8 @@ fn another_format_and_another_record_are_refused() {
         let mut item = of_gate(&empty()).unwrap();
         item.insert("v".to_owned(), AttributeValue::N(other.to_owned()));
         let Err(StoreError::Corrupt { reason }) = to_gate(item) else { panic!("it was read") };
-        let expected = format!(
-            "the record of key _____________________w is stored in format {other}, where this build reads 2"
-        );
+        let expected =
+            format!("key _____________________w is stored in format {other}, where this build reads 2");
         assert_eq!(reason, expected);
     }
     let mut other = of_gate(&empty()).unwrap();
@@ -164,7 +163,7 @@ fn those_who_wait_lie_in_the_part_of_their_line_by_branch_priority_and_time() {
     let items: Vec<Item> = order.iter().map(|waiter| of_waiter(&gate, waiter, NOW).unwrap()).collect();
     let keys: Vec<&str> = items.iter().map(|item| string(item, SK).unwrap()).collect();
     assert!(keys.is_sorted(), "{keys:?}");
-    let (start, end) = key::line_range(&gate, "");
+    let (start, end) = line_range(&gate, "");
     for ((item, waiter), key) in items.iter().zip(order).zip(&keys) {
         assert_eq!(to_waiter(item).unwrap(), waiter);
         assert_eq!((&item[PK], &item[TTL]), (&AttributeValue::S(line_pk(part_of(&gate))), &seconds(NOW)));

@@ -13,8 +13,10 @@ use tickover_core::payload::{BlobRef, Json, Payload};
 use tickover_core::time::Timestamp;
 
 use super::*;
-use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD};
+use crate::attribute::{DUE_AT, DUE_KIND, DUE_SHARD, PK, TTL};
+use crate::item::seconds;
 use crate::item::tests::item_bytes;
+use crate::key::Key;
 use crate::page::cursor::{self, Walk};
 use crate::page::list::Position;
 
@@ -78,7 +80,7 @@ fn another_format_and_another_record_are_refused() {
 /// The longest cursor with which a page of tasks or executions can end.
 fn longest_cursor() -> String {
     let longest = "i".repeat(ID_MAX);
-    let mut entry = Key::task(&TaskId::parse(longest).unwrap()).attributes();
+    let mut entry = Key::of(&TaskId::parse(longest).unwrap().into()).attributes();
     entry.insert(DUE_AT.to_owned(), millis(NOW));
     let live = cursor::encode(Walk::Due { shard: 1_000 }, &entry).unwrap();
     // The service wraps the cursors of tasks: it reads several listings one after the other.

@@ -18,7 +18,6 @@ use crate::claim::ClaimRequest;
 use crate::executions::tests::mortal::NEVER;
 use crate::executions::tests::scene::{DAY, Scene, id};
 use crate::executions::{StartedTurn, Work};
-use crate::ports::Store as _;
 use crate::tasks::schedule::{Asked, ScheduleRequest};
 use crate::tasks::single::GRACE;
 

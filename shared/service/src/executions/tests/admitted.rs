@@ -12,7 +12,6 @@ use super::mortal::NEVER;
 use super::scene::{Scene, id};
 use crate::claim::ClaimRequest;
 use crate::executions::{StartRequest, StartedTurn, Work};
-use crate::ports::Store as _;
 
 fn queue() -> QueueName {
     QueueName::parse("work").unwrap()

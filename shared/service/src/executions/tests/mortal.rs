@@ -4,24 +4,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use tickover_core::cron::Cron;
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Segment, SegmentKey};
-use tickover_core::execution::{Execution, Parent, Slot};
-use tickover_core::gate::{Gate, Waiter};
-use tickover_core::id::{
-    BlobId, CronId, ExecutionId, Fingerprint, GateId, Incarnation, OperationId, QueueName, TaskId,
-    WorkflowName,
-};
-use tickover_core::operation::Operation;
+use tickover_core::execution::{Parent, Slot};
+use tickover_core::gate::Waiter;
+use tickover_core::id::{BlobId, ExecutionId, GateId, Incarnation, RecordId, TaskId, WorkflowName};
 use tickover_core::payload::{BlobRef, Json};
-use tickover_core::queue::{KeyRecord, QueueRecord};
-use tickover_core::task::Task;
+use tickover_core::record::Record;
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 
 use crate::memory::MemoryStore;
-use crate::ports::{DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits};
+use crate::ports::{
+    Collection, Consistency, DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits,
+};
 
 /// A number of writes that is never reached.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -47,9 +43,11 @@ impl CrashingStore {
         if is_dead { Err(self.says.clone()) } else { Ok(()) }
     }
 
-    fn can_read(&self, ids: &[ExecutionId]) -> Result<(), StoreError> {
+    fn can_read(&self, ids: &[RecordId]) -> Result<(), StoreError> {
         match &*self.unreadable.lock().unwrap() {
-            Some(id) if ids.contains(id) => Err(StoreError::Corrupt { reason: "a newer format".to_owned() }),
+            Some(id) if ids.contains(&id.clone().into()) => {
+                Err(StoreError::Corrupt { reason: "a newer format".to_owned() })
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -65,14 +63,31 @@ impl CrashingStore {
 
 #[async_trait]
 impl Store for CrashingStore {
-    async fn task(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+    async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
         self.lives()?;
-        self.inner.task(id).await
+        self.can_read(std::slice::from_ref(id))?;
+        if *id == RecordId::Tick
+            && let Some(stale) = self.stale_ticks.lock().unwrap().pop()
+        {
+            return Ok(stale.map(Record::from));
+        }
+        self.inner.record(id, consistency).await
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
+    async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
         self.lives()?;
-        self.inner.tasks(ids).await
+        self.can_read(ids)?;
+        self.inner.records(ids).await
+    }
+
+    async fn collection(
+        &self,
+        of: Collection,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.lives()?;
+        self.inner.collection(of, limit, cursor).await
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
@@ -115,18 +130,6 @@ impl Store for CrashingStore {
         self.inner.list(listing, limit, cursor).await
     }
 
-    async fn execution(&self, id: &ExecutionId) -> Result<Option<Execution>, StoreError> {
-        self.lives()?;
-        self.can_read(std::slice::from_ref(id))?;
-        self.inner.execution(id).await
-    }
-
-    async fn executions(&self, ids: &[ExecutionId]) -> Result<Vec<Execution>, StoreError> {
-        self.lives()?;
-        self.can_read(ids)?;
-        self.inner.executions(ids).await
-    }
-
     async fn list_executions(
         &self,
         workflow: &WorkflowName,
@@ -165,31 +168,6 @@ impl Store for CrashingStore {
         self.wrote(result)
     }
 
-    async fn cron(&self, id: &CronId) -> Result<Option<Cron>, StoreError> {
-        self.lives()?;
-        self.inner.cron(id).await
-    }
-
-    async fn crons(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Cron>, StoreError> {
-        self.lives()?;
-        self.inner.crons(limit, cursor).await
-    }
-
-    async fn queue(&self, name: &QueueName) -> Result<Option<QueueRecord>, StoreError> {
-        self.lives()?;
-        self.inner.queue(name).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        self.lives()?;
-        self.inner.queues().await
-    }
-
-    async fn gate(&self, id: &GateId) -> Result<Option<Gate>, StoreError> {
-        self.lives()?;
-        self.inner.gate(id).await
-    }
-
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
         self.lives()?;
         self.inner.waiters(gate, after, limit).await
@@ -198,29 +176,6 @@ impl Store for CrashingStore {
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
         self.lives()?;
         self.inner.next_line(part, after).await
-    }
-
-    async fn operation(&self, id: &OperationId) -> Result<Option<Operation>, StoreError> {
-        self.lives()?;
-        self.inner.operation(id).await
-    }
-
-    async fn operations(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Operation>, StoreError> {
-        self.lives()?;
-        self.inner.operations(limit, cursor).await
-    }
-
-    async fn tick_record(&self) -> Result<Option<TickRecord>, StoreError> {
-        self.lives()?;
-        if let Some(stale) = self.stale_ticks.lock().unwrap().pop() {
-            return Ok(stale);
-        }
-        self.inner.tick_record().await
-    }
-
-    async fn key(&self, digest: &Fingerprint) -> Result<Option<KeyRecord>, StoreError> {
-        self.lives()?;
-        self.inner.key(digest).await
     }
 
     fn traits(&self) -> StoreTraits<'_> {

@@ -7,7 +7,6 @@ use tickover_core::timeout::{LifeTimeout, Timeouts};
 use super::mortal::NEVER;
 use super::scene::{Scene, id, remote_step};
 use crate::executions::{RemoteStep, remote_id};
-use crate::ports::Store as _;
 use tickover_core::execution::journal::{Entry, Happened};
 
 const STEPS: usize = 2;

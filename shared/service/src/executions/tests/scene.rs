@@ -23,7 +23,7 @@ use crate::claim::ClaimRequest;
 use crate::error::ServiceError;
 use crate::executions::{Begun, RemoteStep, StartRequest, StartedTurn, Work};
 use crate::memory::{MemoryQueue, MemoryStore, Queues};
-use crate::ports::{Clock, Queue as _, Received, Store as _, StoreError};
+use crate::ports::{Clock, Queue as _, Received, Store, StoreError};
 use crate::service::{Ports, Service};
 use crate::system::SystemIds;
 use crate::tick::TickReport;
@@ -51,7 +51,9 @@ impl Clock for TickingClock {
 
 pub(crate) struct Scene {
     pub(crate) service: Service,
-    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) store: Arc<dyn Store>,
+    /// The same.
+    pub(crate) memory: Arc<MemoryStore>,
     mortal: Arc<CrashingStore>,
     clock: Arc<TickingClock>,
     queue: Arc<MemoryQueue>,
@@ -111,9 +113,9 @@ impl Scene {
         let clock =
             Arc::new(TickingClock { now: AtomicI64::new(1_767_225_600_000), step: AtomicI64::new(0) });
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
-        let store = Arc::new(MemoryStore::new());
+        let memory = Arc::new(MemoryStore::new());
         let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
-        let inner = Arc::clone(&store);
+        let inner = Arc::clone(&memory);
         let (yields, unreadable) = (AtomicBool::new(false), Mutex::default());
         let mortal = Arc::new(CrashingStore {
             inner,
@@ -131,7 +133,16 @@ impl Scene {
             ids: Arc::new(SystemIds),
         };
         let looks_after = AtomicBool::new(false);
-        Self { service: Service::new(ports, Limits::default()), store, mortal, clock, queue, looks_after }
+        let store = memory.clone();
+        Self {
+            service: Service::new(ports, Limits::default()),
+            store,
+            memory,
+            mortal,
+            clock,
+            queue,
+            looks_after,
+        }
     }
 
     /// From now on, each read of the clock takes this many milliseconds.
@@ -174,7 +185,7 @@ impl Scene {
     }
 
     pub(crate) fn delete_expired(&self) {
-        self.store.delete_expired(self.clock.now(), |_| true);
+        self.memory.delete_expired(self.clock.now(), |_| true);
     }
 
     /// Advances the time, with a tick every six hours and no worker, and deletes all expired items.

@@ -1,8 +1,7 @@
 //! Deletion by time to live, for tests: an item is deleted some time after its instant, and never before it.
 
-use tickover_core::execution::ExecutionState;
 use tickover_core::execution::journal::SegmentKey;
-use tickover_core::id::{BlobId, CronId, ExecutionId, Fingerprint, GateId, OperationId, TaskId};
+use tickover_core::id::{BlobId, ExecutionId, GateId, RecordId};
 use tickover_core::time::Timestamp;
 
 use super::{Join, MemoryStore, Records};
@@ -10,15 +9,10 @@ use super::{Join, MemoryStore, Records};
 /// An item of the table that may have a time to live.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Item {
-    Task(TaskId),
-    Execution(ExecutionId),
-    Cron(CronId),
+    Record(RecordId),
     Segment(ExecutionId, SegmentKey),
     Join(Join),
     Blob(BlobId),
-    Key(Fingerprint),
-    Operation(OperationId),
-    Gate(GateId),
     /// A task that waits at a key, by the key of its item.
     Waiter(GateId, String),
 }
@@ -44,49 +38,29 @@ impl MemoryStore {
 
 impl Records {
     fn expiries(&self) -> Vec<(Item, Option<Timestamp>)> {
-        let tasks = self.tasks.values().map(|task| {
-            let at = task.ended().map(|ended| ended.expires_at);
-            (Item::Task(task.id.clone()), at)
-        });
-        let executions = self.executions.values().map(|execution| {
-            let at = match &execution.state {
-                ExecutionState::Ended(closed) => Some(closed.expires_at),
-                ExecutionState::Pending(_)
-                | ExecutionState::Running(_)
-                | ExecutionState::Waiting(_)
-                | ExecutionState::Closing(_) => None,
-            };
-            (Item::Execution(execution.id.clone()), at)
-        });
-        let crons = self.crons.values().map(|one| (Item::Cron(one.id.clone()), one.expires_at()));
+        let records =
+            self.records.iter().map(|(id, record)| (Item::Record(id.clone()), record.head().expires_at));
+        // Idempotency keys come last, after the parts of records.
+        let (keys, records): (Vec<_>, Vec<_>) =
+            records.partition(|(item, _)| matches!(item, Item::Record(RecordId::Key(_))));
         let segments =
             self.segments.iter().map(|((id, key), kept)| (Item::Segment(id.clone(), *key), kept.expires_at));
         let joins = self.joins.iter().map(|(join, kept)| (Item::Join(join.clone()), kept.expires_at));
         let blobs = self.blobs.iter().map(|(id, kept)| (Item::Blob(*id), kept.expires_at));
-        let keys = self.keys.iter().map(|(digest, key)| (Item::Key(*digest), Some(key.expires_at)));
-        let operations =
-            self.operations.iter().map(|(id, one)| (Item::Operation(id.clone()), one.expires_at()));
-        let gates = self.gates.iter().map(|(id, one)| (Item::Gate(id.clone()), one.expires_at()));
         let waiters = self
             .waiters
             .iter()
             .map(|((gate, key), kept)| (Item::Waiter(gate.clone(), key.clone()), kept.expires_at));
-        let records = tasks.chain(executions).chain(crons).chain(operations).chain(gates).chain(waiters);
-        records.chain(segments).chain(joins).chain(blobs).chain(keys).collect()
+        records.into_iter().chain(waiters).chain(segments).chain(joins).chain(blobs).chain(keys).collect()
     }
 
     fn delete(&mut self, item: &Item) {
         match item {
-            Item::Task(id) => drop(self.tasks.remove(id)),
-            Item::Execution(id) => drop(self.executions.remove(id)),
-            Item::Cron(id) => drop(self.crons.remove(id)),
+            Item::Record(id) => drop(self.records.remove(id)),
             Item::Segment(id, key) => drop(self.segments.remove(&(id.clone(), *key))),
             Item::Join(join) => drop(self.joins.remove(join)),
             Item::Blob(id) => drop(self.blobs.remove(id)),
-            Item::Operation(id) => drop(self.operations.remove(id)),
-            Item::Gate(id) => drop(self.gates.remove(id)),
             Item::Waiter(gate, key) => drop(self.waiters.remove(&(gate.clone(), key.clone()))),
-            Item::Key(digest) => drop(self.keys.remove(digest)),
         }
     }
 }

@@ -7,7 +7,6 @@ use tickover_core::payload::Payload;
 use super::*;
 use crate::executions::tests::mortal::NEVER;
 use crate::memory::store::Item;
-use crate::ports::Store as _;
 
 /// More than one page.
 const MANY: usize = PAGE + 7;
@@ -271,7 +270,7 @@ async fn one_whose_request_is_lost_ends_as_failed() {
     let operation = scene.begin(asked(Action::Retry, these_executions(&listed))).await;
     let Payload::Blob(at) = &operation.details else { panic!("{operation:?}") };
     scene
-        .store
+        .memory
         .delete_expired(scene.now().plus(Millis::from_secs(400 * 86_400)), |item| *item == Item::Blob(at.id));
     assert!(scene.store.blob(&at.id).await.unwrap().is_none());
     scene.advance(1);

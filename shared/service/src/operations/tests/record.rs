@@ -1,5 +1,6 @@
 //! The record: ids, repeated requests, lists, retention, and what is refused.
 
+use tickover_core::id::RecordId;
 use tickover_core::payload::Payload;
 
 use super::*;
@@ -61,8 +62,8 @@ async fn an_id_is_free_again_after_the_retention_of_its_operation() {
     assert_eq!(scene.runs(&names(2), 3).await, 6);
     scene.advance(8 * 86_400);
     scene.delete_expired();
-    let left = scene.store.expiries();
-    assert!(!left.iter().any(|(item, _)| matches!(item, Item::Operation(_))), "{left:?}");
+    let left = scene.memory.expiries();
+    assert!(!left.iter().any(|(item, _)| matches!(item, Item::Record(RecordId::Operation(_)))), "{left:?}");
 }
 
 #[tokio::test]
@@ -101,8 +102,11 @@ async fn an_operation_says_what_it_is_for_though_that_is_in_an_item_of_its_own()
     assert_eq!(scene.service.operation(&operation.id).await.unwrap().details, request.details);
     scene.advance(400 * 86_400);
     scene.delete_expired();
-    let left = scene.store.expiries();
-    assert!(!left.iter().any(|(item, _)| matches!(item, Item::Operation(_) | Item::Blob(_))), "{left:?}");
+    let left = scene.memory.expiries();
+    assert!(
+        !left.iter().any(|(item, _)| matches!(item, Item::Record(RecordId::Operation(_)) | Item::Blob(_))),
+        "{left:?}"
+    );
 }
 
 #[tokio::test]

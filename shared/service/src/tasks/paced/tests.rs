@@ -18,7 +18,6 @@ use crate::executions::RemoteStep;
 use crate::executions::tests::mortal::NEVER;
 use crate::executions::tests::scene::Scene;
 use crate::flow::gate_digest;
-use crate::ports::Store as _;
 use crate::tasks::schedule::Scheduled;
 
 fn queue() -> QueueName {

@@ -14,7 +14,6 @@ use super::*;
 use crate::claim::{ClaimRequest, ClaimedTask};
 use crate::executions::tests::mortal::NEVER;
 use crate::executions::tests::scene::Scene;
-use crate::ports::Store as _;
 
 fn queue() -> QueueName {
     QueueName::parse("jobs").unwrap()

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::executions::tests::scene::Scene;
-use crate::ports::Store as _;
 
 #[tokio::test]
 async fn a_sweep_goes_on_whose_first_reads_are_from_before_its_token() {

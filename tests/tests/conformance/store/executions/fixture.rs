@@ -3,7 +3,7 @@
 use tickover_core::decision::Write;
 use tickover_core::execution::{Closed, Execution, ExecutionState, Parent, ParentClosePolicy, Slot, fixture};
 use tickover_core::id::{ExecutionId, Incarnation, Nonce, StepName, WorkflowName};
-use tickover_service::ports::{Current, StoreError};
+use tickover_service::ports::StoreError;
 
 use crate::store::fixture::{NOW, World, parsed, present};
 
@@ -128,7 +128,9 @@ pub(super) fn waiting(seen_wakes: u64) -> ExecutionState {
 /// The record in a conflict.
 pub(super) fn conflicting<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Option<Execution> {
     match result {
-        Err(StoreError::Conflict { current }) => current.and_then(Current::execution).map(|current| *current),
+        Err(StoreError::Conflict { current }) => {
+            current.and_then(|current| Execution::try_from(current).ok())
+        }
         other => panic!("not a conflict: {other:?}"),
     }
 }

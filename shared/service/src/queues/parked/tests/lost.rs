@@ -4,7 +4,7 @@ use tickover_core::id::WorkflowName;
 
 use super::*;
 use crate::executions::StartRequest;
-use crate::ports::Store as _;
+use crate::ports::Store;
 
 /// One minute, with a call of the tick and the processing of its messages.
 const MINUTE: u64 = 60;
@@ -80,7 +80,7 @@ impl Scene {
     }
 
     async fn record(&self) -> QueueRecord {
-        self.store.queue(&work()).await.unwrap().unwrap()
+        (&*self.store as &dyn Store).queue(&work()).await.unwrap().unwrap()
     }
 
     /// Minutes until this many tasks are running.
