@@ -38,8 +38,10 @@ impl MemoryStore {
 
 impl Records {
     fn expiries(&self) -> Vec<(Item, Option<Timestamp>)> {
-        let records =
-            self.records.iter().map(|(id, record)| (Item::Record(id.clone()), record.head().expires_at));
+        // Queues and ticks keep their records.
+        let stays = |id: &RecordId| matches!(id, RecordId::Queue(_) | RecordId::Tick);
+        let records = self.records.iter().filter(|(id, _)| !stays(id));
+        let records = records.map(|(id, record)| (Item::Record(id.clone()), record.head().expires_at));
         // Idempotency keys come last, after the parts of records.
         let (keys, records): (Vec<_>, Vec<_>) =
             records.partition(|(item, _)| matches!(item, Item::Record(RecordId::Key(_))));
