@@ -30,7 +30,7 @@ use tickover_core::timer::Wake;
 use crate::contention::Tries;
 use crate::error::ServiceError;
 use crate::metric;
-use crate::ports::{Consistency, Outgoing, StoreError};
+use crate::ports::{Consistency, Outgoing, QueueError, Store, StoreError};
 use crate::service::{Rules, Service};
 use crate::telemetry::field;
 use crate::tick::outgoing;
@@ -319,17 +319,29 @@ impl Service {
         self.send_notifications().await;
     }
 
-    /// Sends messages, and returns how many were sent.
+    /// Sends messages, again those that the queue didn't take, and returns how many were sent.
     pub(crate) async fn send(&self, queue: &QueueName, messages: &[Outgoing]) -> usize {
-        let results = match self.ports.queue.send(queue, messages).await {
-            Ok(results) => results,
-            Err(error) => vec![Err(error)],
-        };
-        let sent = results.iter().filter(|result| result.is_ok()).count();
-        if let Some(error) = results.into_iter().find_map(Result::err) {
-            tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not sent; the tick will find the record");
+        let mut refused: Option<Vec<Outgoing>> = None;
+        let mut tries = 0;
+        loop {
+            let left = refused.as_deref().unwrap_or(messages);
+            let results = match self.ports.queue.send(queue, left).await {
+                Ok(results) => results,
+                Err(error) => vec![Err(error); left.len()],
+            };
+            let failed = |(_, result): &(&Outgoing, &Result<(), QueueError>)| result.is_err();
+            let not_sent: Vec<_> =
+                left.iter().zip(&results).filter(failed).map(|(one, _)| one.clone()).collect();
+            let Some(error) = results.into_iter().find_map(Result::err) else { return messages.len() };
+            let may_pass = matches!(error, QueueError::Throttled | QueueError::Unavailable { .. });
+            if !may_pass || tries == RETRIES_MAX {
+                tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not sent; the tick will find the record");
+                return messages.len() - not_sent.len();
+            }
+            self.back_off(tries, RETRY_WAIT).await;
+            tries += 1;
+            refused = Some(not_sent);
         }
-        sent
     }
 }
 

@@ -9,7 +9,7 @@ use tickover_core::decision::Write;
 use tickover_core::id::RecordId;
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::indexed::Indexed;
-use tickover_service::ports::Listed;
+use tickover_service::ports::{Listed, Received};
 
 use super::bugs::{self, Bug};
 use super::history::{Actor, Note};
@@ -36,6 +36,8 @@ pub struct Aws {
     writes: Mutex<BTreeMap<String, (i64, u32)>>,
     hops: Mutex<BTreeMap<String, u32>>,
     newer: Mutex<BTreeSet<RecordId>>,
+    /// The messages that were received, by their receipts.
+    received: Mutex<BTreeMap<String, String>>,
     at_work: AtomicU32,
 }
 
@@ -50,6 +52,16 @@ impl Drop for Invocation<'_> {
 }
 
 impl Aws {
+    /// Notes a message that an actor received.
+    pub fn receive(&self, Received { receipt, body, .. }: &Received) {
+        lock(&self.received).insert(receipt.clone(), body.clone());
+    }
+
+    /// The body of a message that was received and is deleted now.
+    pub fn delete(&self, receipt: &str) -> Option<String> {
+        lock(&self.received).remove(receipt)
+    }
+
     /// Counts these writes, unless one of their keys has had all the writes that it accepts in this second.
     pub fn admit(&self, writes: &[Write], rate: u32, now: Timestamp, bug: Option<Bug>) -> Admission {
         let second = now.as_millis().div_euclid(1_000);

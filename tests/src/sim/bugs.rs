@@ -7,6 +7,7 @@ mod crons;
 mod crossings;
 mod execution;
 mod gates;
+mod hints;
 mod operation;
 mod rules;
 mod single;
@@ -17,9 +18,10 @@ pub use crons::{decide_cron, untold};
 pub use crossings::is_overtaken;
 pub use execution::decide_execution;
 pub use gates::{clear_places, free_place, offer_places, reserve_start, take_place, withdraw_place};
+pub use hints::forgets;
 pub use operation::read_operation;
 pub use rules::{batch_key, decide};
-pub use sleeps::{forgets, is_for_a_sleep, seen_asleep};
+pub use sleeps::{is_for_a_sleep, seen_asleep};
 pub use table::{commit, first_expiry, list_key, marked, record_timers_first, unseen};
 
 use tickover_service::memory::MessageLimits;
@@ -198,7 +200,11 @@ bugs! {
     /// Who waits in a line for one key keeps its place at the other.
     HeldWhileWaiting, "held-while-waiting", Keys;
     /// A record comes to a line, and its item isn't written.
-    ItemNotWritten, "item-not-written", Limits;
+    ItemNotWritten, "item-not-written", Carriers;
+    /// The message of a task that waits again after an attempt isn't sent.
+    TaskNotHinted, "task-not-hinted", Carriers;
+    /// The message of an execution that waits for its first turn isn't sent.
+    StartNotHinted, "start-not-hinted", Carriers;
     /// A key is taken whoever has it.
     KeyTakenUnchecked, "key-taken-unchecked", Single;
     /// Who takes a key whose task is late lets that task be written all the same.

@@ -5,6 +5,7 @@ mod answers;
 mod aws;
 mod batches;
 mod busy;
+mod carriers;
 mod crons;
 mod deadlines;
 mod endings;
@@ -25,6 +26,7 @@ mod single;
 mod story;
 mod timeliness;
 mod timers;
+mod unanswered;
 
 pub use flood::check_flood;
 
@@ -57,6 +59,7 @@ pub fn check(run: &Run) -> Vec<Violation> {
     found.extend(busy::of_run(&stories, &executions, run));
     found.extend(operations::of_run(run));
     found.extend(limits::of_run(run));
+    found.extend(carriers::of_run(run));
     found.extend(lines::of_run(run));
     found.extend(single::of_run(&stories, run));
     found.extend(rates::of_run(run));

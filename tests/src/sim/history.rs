@@ -240,6 +240,8 @@ pub enum Fate {
     NeverReceived,
     /// It is visible to others although an actor has it.
     Shown,
+    /// It isn't in the queue any more.
+    Deleted,
 }
 
 /// The content of a message.

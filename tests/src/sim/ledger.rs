@@ -58,7 +58,7 @@ pub struct Ledger {
     crons: Mutex<Vec<NotedCron>>,
     /// The records of gates, and when each was written.
     gates: Mutex<Vec<NotedGate>>,
-    /// What else the laws of lines need: items that were written or deleted, and pauses of queues.
+    /// What else the laws of lines need: items that were written or deleted, and the records of queues.
     lines: Mutex<Vec<(usize, LineNote)>>,
 }
 
@@ -154,7 +154,7 @@ impl Ledger {
         self.gates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The items of lines that were written and deleted, and the pauses of queues, after how many events each.
+    /// The items of lines that were written and deleted, and the records of queues, after how many events each.
     pub fn lines(&self) -> Vec<(usize, LineNote)> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -269,7 +269,7 @@ impl Ledger {
                     self.note_line(LineNote::Left(gate.clone(), waiter.clone()));
                 }
                 Write::PutQueue { record } if is_done => {
-                    self.note_line(LineNote::Paused(record.name.clone(), record.paused));
+                    self.note_line(LineNote::Queue(record.clone()));
                 }
                 _ => {}
             }
@@ -387,7 +387,8 @@ impl Ledger {
 pub enum LineNote {
     Entered(GateId, Waiter),
     Left(GateId, Waiter),
-    Paused(QueueName, bool),
+    /// A queue's record was written.
+    Queue(QueueRecord),
 }
 
 /// A cron's record as it was written.

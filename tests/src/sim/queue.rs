@@ -98,10 +98,25 @@ impl SimQueue {
         self.0.world.messages.change_visibility(&there, receipt, visibility).await
     }
 
+    /// Deletes a message, and records that if it was there: after it was received again, an older receipt has no effect.
+    async fn remove(&self, queue: &QueueName, receipt: &str) -> Result<(), QueueError> {
+        let world = &self.0.world;
+        let (there, of_class) = classes::there(world, queue, receipt);
+        let before = world.messages.depth(&there).await?;
+        world.messages.delete(&there, of_class).await?;
+        if world.messages.depth(&there).await? != before
+            && let Some(body) = world.aws.delete(receipt)
+        {
+            self.note(queue, Fate::Deleted, &body);
+        }
+        Ok(())
+    }
+
     /// Records who received what, and makes some of the messages visible to others as well: visibility timeouts aren't
     /// strict.
     async fn record_received(&self, queue: &QueueName, received: &[Received]) -> Result<(), QueueError> {
         for message in received {
+            self.0.world.aws.receive(message);
             self.note(queue, Fate::Received, &message.body);
             if self.0.fault_happens(|faults| faults.shown) {
                 self.note(queue, Fate::Shown, &message.body);
@@ -122,7 +137,7 @@ impl Queue for SimQueue {
         for message in messages {
             self.0.sends(queue, &message.body);
         }
-        if bugs::forgets(self.0.world.bug, self.0.actor, messages) {
+        if bugs::forgets(&self.0.world, self.0.actor, messages) {
             return Ok(messages.iter().map(|_| Ok(())).collect());
         }
         if self.0.world.is_removed(queue) {
@@ -169,8 +184,7 @@ impl Queue for SimQueue {
         if self.0.world.bug == Some(Bug::MessagesNotDeleted) && self.0.world.hardship.mortality.is_some() {
             return Ok(());
         }
-        let (there, receipt) = classes::there(&self.0.world, queue, receipt);
-        self.call(queue, self.0.world.messages.delete(&there, receipt)).await
+        self.call(queue, self.remove(queue, receipt)).await
     }
 
     async fn change_visibility(

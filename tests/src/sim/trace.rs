@@ -287,6 +287,7 @@ impl fmt::Display for Fate {
             Self::Duplicated(delay) => write!(f, "!! duplicated, visible in {delay}:"),
             Self::Received => write!(f, "received"),
             Self::NeverReceived => write!(f, "!! delivered, never received"),
+            Self::Deleted => write!(f, "deleted"),
             Self::Shown => write!(f, "!! shown to others"),
         }
     }

@@ -51,6 +51,8 @@ pub enum Invariant {
     Again,
     /// Every operation on many records ends, and does what it was asked for, and nothing twice.
     Operations,
+    /// At every commit, something leads to each record that waits to be started.
+    Carriers,
     /// No key has more running tasks than its limit, and nobody waits while a place is free.
     Limits,
     /// Who needs two keys holds none while it waits for the other.

@@ -6,7 +6,7 @@ use tickover_tests::sim::bugs::Bug;
 use tickover_tests::sim::flood::Flood;
 use tickover_tests::sim::plan::{Job, JobRequest, Plan};
 
-use crate::caught::{OTHERS, is_caught, is_caught_after, is_caught_where};
+use crate::caught::{OTHERS, is_caught, is_caught_after, is_caught_alone, is_caught_where};
 
 #[test]
 fn a_write_without_its_version_condition_is_caught() {
@@ -386,6 +386,16 @@ fn an_end_that_calls_nobody_is_caught() {
 #[test]
 fn one_that_comes_to_a_line_without_an_item_is_caught() {
     is_caught(Bug::ItemNotWritten);
+}
+
+#[test]
+fn a_task_that_waits_again_without_a_message_is_caught_by_nothing_else() {
+    is_caught_alone(Bug::TaskNotHinted);
+}
+
+#[test]
+fn an_execution_that_waits_for_its_first_turn_without_a_message_is_caught_by_nothing_else() {
+    is_caught_alone(Bug::StartNotHinted);
 }
 
 #[test]

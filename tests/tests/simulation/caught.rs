@@ -23,7 +23,15 @@ pub(crate) fn is_caught(bug: Bug) {
     is_caught_where(bug, |_| true);
 }
 
-/// The same with those of the thousand seeds in which the bug can have an effect.
+/// Runs seeds until one fails, and checks that no other invariant is broken in it.
+#[track_caller]
+pub(crate) fn is_caught_alone(bug: Bug) {
+    let failure = first_failure_among(1, 1_000, Some(bug), &|_: &Plan| true);
+    let failure = failure.unwrap_or_else(|| panic!("nothing has found this bug: {}", bug.sentence()));
+    assert!(failure.violations.iter().all(|violation| violation.invariant == bug.breaks()), "{failure}");
+}
+
+/// The same as [`is_caught`] with those of the thousand seeds in which the bug can have an effect.
 #[track_caller]
 pub(crate) fn is_caught_where(bug: Bug, can_show: impl Fn(&Hardship) -> bool + Sync) {
     is_caught_after(bug, OTHERS, |plan| can_show(&plan.hardship));

@@ -159,7 +159,7 @@ fn happening(what: &What) -> Vec<&'static str> {
     match what {
         What::Fault(fault) => fault_name(*fault).into_iter().collect(),
         What::Message { fate, .. } => match fate {
-            Fate::Sent(_) | Fate::Received | Fate::Refused => vec![],
+            Fate::Sent(_) | Fate::Received | Fate::Refused | Fate::Deleted => vec![],
             Fate::Dropped => vec!["dropped"],
             Fate::Duplicated(_) => vec!["duplicated"],
             Fate::NeverReceived => vec!["received by nobody"],

@@ -1,6 +1,7 @@
 //! Lines over a store in memory: what stands ahead of one that could come, and processes that die between two writes.
 
 mod absent;
+mod sizes;
 mod twice;
 
 use std::num::NonZeroU16;
@@ -146,70 +147,6 @@ async fn a_claim_that_finds_no_place_puts_its_task_in_the_line() {
 }
 
 #[tokio::test]
-async fn to_wait_for_a_day_costs_no_write_and_no_message() {
-    let mut writes = vec![];
-    for waiting in [0, 50] {
-        let scene = Scene::new();
-        scene.add(one()).await;
-        let running = scene.claims().await.unwrap();
-        for _ in 0..waiting {
-            scene.add(one()).await;
-        }
-        let before = scene.writes();
-        for _ in 0..(24 * 60) {
-            scene.advance(60);
-            scene.service.heartbeat(&running.task.id, &running.token, None).await.unwrap();
-            scene.tick().await.unwrap();
-        }
-        assert_eq!((scene.messages("jobs").await, scene.line_of("customer").await.len()), (1, waiting));
-        writes.push(scene.writes() - before);
-    }
-    // Those of the one that runs, and of the ticks.
-    assert_eq!(writes[0], writes[1]);
-}
-
-#[tokio::test]
-async fn a_thousand_that_were_cancelled_ahead_delay_nobody() {
-    let scene = Scene::new();
-    scene.add(one()).await;
-    let running = scene.claims().await.unwrap();
-    let mut ahead = vec![];
-    for _ in 0..1_000 {
-        ahead.push(scene.add(one()).await);
-    }
-    let last = scene.add(one()).await;
-    for id in &ahead {
-        scene.service.cancel(id, true).await.unwrap();
-    }
-    assert_eq!(scene.line_of("customer").await.len(), 1);
-    scene.completes(&running).await;
-    assert_eq!(scene.claims().await.unwrap().task.id, last);
-}
-
-#[tokio::test]
-async fn items_that_were_left_over_delay_nobody_and_are_deleted() {
-    let scene = Scene::new();
-    scene.add(one()).await;
-    let running = scene.claims().await.unwrap();
-    let live = scene.add(one()).await;
-    let (gate, item) = scene.found(&live).await.waiting().item(scene.now()).unwrap();
-    for number in 0..500_u64 {
-        let owner = TaskId::parse(format!("gone-{number}")).unwrap().into();
-        let left =
-            Waiter { owner, incarnation: Incarnation::from_bytes(number.to_be_bytes()), ..item.clone() };
-        let left = Waiter { priority: Priority::High, ..left };
-        scene.store.commit(&[enter(gate.clone(), left)]).await.unwrap();
-    }
-    // Until then, their records may be on the way.
-    scene.advance(30);
-    scene.completes(&running).await;
-    assert_eq!(scene.claims().await.unwrap().task.id, live);
-    scene.advance(700);
-    scene.tick().await.unwrap();
-    assert_eq!(scene.line_of("customer").await, []);
-}
-
-#[tokio::test]
 async fn those_of_a_paused_queue_are_passed_over_and_come_when_it_is_resumed() {
     let scene = Scene::new();
     scene.add(one()).await;
@@ -252,25 +189,6 @@ async fn a_queue_without_workers_is_called_in_vain_once_and_then_the_others_come
     }
     // Its worker comes after all: the message is there.
     assert!(scene.claim_from("deaf").await.is_some());
-}
-
-#[tokio::test]
-async fn places_that_were_left_behind_are_found_wherever_they_stand_among_three_hundred() {
-    let scene = Scene::new();
-    let many = || needing(&[limit("customer", 300)]);
-    let mut running = vec![];
-    for _ in 0..300 {
-        scene.add(many()).await;
-        running.push(scene.claims().await.unwrap());
-    }
-    let waits = scene.add(many()).await;
-    let last = running.pop().unwrap();
-    // It ends, and its process dies before it gives its place up.
-    scene.crash_after(1);
-    scene.service.complete(&last.task.id, &last.token, None).await.unwrap_err();
-    scene.crash_after(NEVER);
-    scene.tick().await.unwrap();
-    assert_eq!(scene.claims().await.unwrap().task.id, waits);
 }
 
 #[tokio::test]

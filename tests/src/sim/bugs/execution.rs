@@ -98,6 +98,8 @@ pub fn decide_execution(
         | Bug::NobodyCalled
         | Bug::HeldWhileWaiting
         | Bug::ItemNotWritten
+        | Bug::TaskNotHinted
+        | Bug::StartNotHinted
         | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked

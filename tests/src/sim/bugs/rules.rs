@@ -126,6 +126,8 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::NobodyCalled
         | Bug::HeldWhileWaiting
         | Bug::ItemNotWritten
+        | Bug::TaskNotHinted
+        | Bug::StartNotHinted
         | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked
         | Bug::KeyTakenUnchecked

@@ -19,11 +19,6 @@ pub fn is_for_a_sleep(actor: Actor, message: &Outgoing) -> bool {
     matches!(actor, Actor::Ticker(_)) && is_later
 }
 
-/// Whether a tick forgets to send these messages.
-pub fn forgets(bug: Option<Bug>, actor: Actor, messages: &[Outgoing]) -> bool {
-    bug == Some(Bug::HeldHintForgotten) && messages.iter().all(|message| is_for_a_sleep(actor, message))
-}
-
 /// What a tick sees of the due index.
 pub fn seen_asleep(bug: Option<Bug>, range: DueRange, mut entries: Vec<DueEntry>) -> Vec<DueEntry> {
     let is_asleep = |entry: &DueEntry| entry.kind == DueKind::Asleep;

@@ -110,7 +110,12 @@ fn sent(run: &Run) -> Sent {
         match fate {
             Fate::Sent(_) => sent.entry(of).or_default().push((event.at, false)),
             Fate::Dropped => sent.entry(of).or_default().push((event.at, true)),
-            Fate::Refused | Fate::Duplicated(_) | Fate::Received | Fate::NeverReceived | Fate::Shown => {}
+            Fate::Refused
+            | Fate::Duplicated(_)
+            | Fate::Received
+            | Fate::NeverReceived
+            | Fate::Shown
+            | Fate::Deleted => {}
         }
     }
     sent

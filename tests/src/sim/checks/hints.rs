@@ -12,6 +12,7 @@ use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
 use super::story::Stories;
+use super::unanswered::Unanswered;
 use crate::sim::Run;
 use crate::sim::fault_plan::SKEW;
 use crate::sim::history::{Actor, Decided, Event, Fate, Note, What};
@@ -29,13 +30,16 @@ struct Allowed {
     decided: BTreeMap<Incarnation, i64>,
     /// Because the actor received this very message, and sends it again.
     received: BTreeMap<(Actor, Incarnation, u64), i64>,
+    /// Because the answer to the call that sent it was lost.
+    unanswered: Unanswered<(Incarnation, u64)>,
 }
 
 pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut allowed = Allowed::default();
+    let mut allowed = Allowed { unanswered: Unanswered::in_run(run), ..Allowed::default() };
     let mut calls = calls(run).into_iter().peekable();
     for (number, event) in run.events.iter().enumerate() {
+        allowed.unanswered.event(event);
         while let Some((_, incarnation)) = calls.next_if(|(written, _)| *written <= number) {
             *allowed.decided.entry(incarnation).or_default() += 1;
         }
@@ -64,7 +68,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
                 Fate::Received => {
                     *allowed.received.entry((event.actor, *incarnation, *version)).or_default() += 1;
                 }
-                Fate::Refused | Fate::Duplicated(_) | Fate::NeverReceived | Fate::Shown => {}
+                Fate::Refused | Fate::Duplicated(_) | Fate::NeverReceived | Fate::Shown | Fate::Deleted => {}
             },
             What::Called { .. }
             | What::Answered { .. }
@@ -99,6 +103,9 @@ fn i9_a_hint_was_asked_for(
 ) -> Option<Violation> {
     let by_decision = allowed.decided.get_mut(&incarnation);
     let by_receipt = allowed.received.get_mut(&(event.actor, incarnation, version));
+    if allowed.unanswered.repeats(event.actor, (incarnation, version), event.at) {
+        return None;
+    }
     if let Some(left) = by_receipt.into_iter().chain(by_decision).find(|left| **left > 0) {
         *left -= 1;
         return None;

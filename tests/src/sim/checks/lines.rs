@@ -1,5 +1,5 @@
-//! What must hold of lines: whoever is in a line by its record has an item there and no place anywhere, and nobody who can
-//! come waits for long while a place is free.
+//! What must hold of lines: whoever is in a line by its record has no place anywhere, and nobody who can come waits for long
+//! while a place is free.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,6 @@ const FOUND_WITHIN: Millis = Millis::from_secs(5 * 60);
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut lines = Lines {
         run,
-        items: BTreeSet::new(),
         waiting: BTreeMap::new(),
         gates: BTreeMap::new(),
         paused: BTreeSet::new(),
@@ -48,8 +47,14 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                 lines.look(at, true);
                 lines.look_at_holders(at);
             } else {
-                let Some((_, note)) = notes.next() else { break };
-                lines.note(note, event.at);
+                match notes.next() {
+                    Some((_, LineNote::Queue(queue))) if queue.paused => {
+                        lines.paused.insert(queue.name);
+                    }
+                    Some((_, LineNote::Queue(queue))) => drop(lines.paused.remove(&queue.name)),
+                    Some((_, LineNote::Entered(..) | LineNote::Left(..))) => {}
+                    None => break,
+                }
             }
         }
         if let Some(change) = event.what.task_change() {
@@ -76,8 +81,6 @@ struct Waits {
 
 struct Lines<'a> {
     run: &'a Run,
-    /// The keys of the items that there are.
-    items: BTreeSet<(GateId, String)>,
     waiting: BTreeMap<Owner, Waits>,
     gates: BTreeMap<GateId, Gate>,
     paused: BTreeSet<QueueName>,
@@ -89,35 +92,14 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn note(&mut self, note: LineNote, at: Timestamp) {
-        match note {
-            LineNote::Entered(gate, waiter) => drop(self.items.insert((gate, waiter.sort_key()))),
-            LineNote::Left(gate, waiter) => {
-                let (owner, key) = (&waiter.owner, waiter.sort_key());
-                let is_there = |one: &&Waits| one.gate == gate && one.waiter.sort_key() == key;
-                if self.waiting.get(owner).as_ref().is_some_and(is_there) {
-                    let what = format!("the item of {owner} at gate {gate} is deleted while it waits there");
-                    self.found.push(Violation::new(Invariant::Limits, at, what));
-                }
-                self.items.remove(&(gate, key));
-            }
-            LineNote::Paused(queue, true) => drop(self.paused.insert(queue)),
-            LineNote::Paused(queue, false) => drop(self.paused.remove(&queue)),
-        }
-    }
-
     fn record(&mut self, waiting: &Waiting<'_>, is_ready: bool, has_begun: bool, at: Timestamp) {
         let owner = waiting.owner.clone();
-        let Some((gate, waiter)) = waiting.item(at) else {
-            // It has left the line: so has its item, unless its process died between the two.
-            self.waiting.remove(&owner);
-            return;
-        };
-        if !self.items.contains(&(gate.clone(), waiter.sort_key())) {
-            let what = format!("{owner} waits at gate {gate} without an item");
-            self.found.push(Violation::new(Invariant::Limits, at, what));
+        match waiting.item(at) {
+            Some((gate, waiter)) => {
+                drop(self.waiting.insert(owner, Waits { gate, waiter, is_ready, has_begun }));
+            }
+            None => drop(self.waiting.remove(&owner)),
         }
-        self.waiting.insert(owner, Waits { gate, waiter, is_ready, has_begun });
     }
 
     /// Looks at every gate at an instant. `by_gate` says that a gate was written just now.

@@ -9,6 +9,7 @@ use tickover_core::id::RecordId;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
 
+use super::unanswered::Unanswered;
 use crate::sim::Run;
 use crate::sim::history::execution::Happening;
 use crate::sim::history::{Actor, Answer, Fate, Note, Request, What};
@@ -35,6 +36,7 @@ struct Known {
     helping: BTreeMap<u64, Actor>,
     /// The due slots that crons had at any time.
     slots: BTreeSet<(RecordId, Timestamp)>,
+    unanswered: Unanswered<Key>,
     /// For each timer, when the first tick succeeded that had sent it.
     handed_over: BTreeMap<Key, Timestamp>,
 }
@@ -42,12 +44,13 @@ struct Known {
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let crons = run.world.ledger.crons().into_iter();
     let slots = crons.filter_map(|noted| Some((RecordId::Cron(noted.cron.id), noted.cron.due?.at))).collect();
-    let mut known = Known { slots, ..Known::default() };
+    let mut known = Known { slots, unanswered: Unanswered::in_run(run), ..Known::default() };
     // A tick doesn't wait for a slow queue: timers that were sent in spite of that are sent again by a later tick.
     let in_time = run.plan.is_fair() && run.plan.faults.latency_ms < SLOW_MS;
     let mut found = Vec::new();
     for event in &run.events {
         let (actor, at) = (event.actor, event.at);
+        known.unanswered.event(event);
         match &event.what {
             What::Decided(decided) => {
                 known.decide(&decided.effects);
@@ -62,7 +65,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             }
             What::Message { fate: Fate::Sent(_) | Fate::Dropped, note: Note::Timers(timers), .. } => {
                 for timer in timers {
-                    let wrong = known.send(actor, timer, in_time);
+                    let wrong = known.send((actor, at), timer, in_time);
                     found.extend(wrong.map(|what| Violation::new(Invariant::I9, at, what)));
                 }
             }
@@ -122,8 +125,16 @@ impl Known {
     }
 
     /// An error, if this timer must not be sent.
-    fn send(&mut self, actor: Actor, timer: &Timer, without_failures: bool) -> Option<String> {
+    fn send(
+        &mut self,
+        (actor, at): (Actor, Timestamp),
+        timer: &Timer,
+        without_failures: bool,
+    ) -> Option<String> {
         let key = key(timer);
+        if self.unanswered.repeats(actor, key.clone(), at) {
+            return None;
+        }
         let by_decision = self.decided.get_mut(&key);
         let by_receipt = self.received.get_mut(&(actor, key.clone()));
         if let Some(left) = by_receipt.into_iter().chain(by_decision).find(|left| **left > 0) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tickover_core::decision::Write;
+use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::{Parent, Slot};
 use tickover_core::gate::Waiter;
@@ -16,7 +17,7 @@ use tickover_core::time::Timestamp;
 
 use crate::memory::MemoryStore;
 use crate::ports::{
-    Collection, Consistency, DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits,
+    Clock, Collection, Consistency, DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits,
 };
 
 /// A number of writes that is never reached.
@@ -29,6 +30,10 @@ pub(crate) struct CrashingStore {
     pub(crate) last: AtomicU64,
     /// An execution whose record only a newer build can read.
     pub(crate) unreadable: Mutex<Option<ExecutionId>>,
+    pub(crate) calls: AtomicU64,
+    /// How long each call takes, by this clock.
+    pub(crate) takes_ms: AtomicU64,
+    clock: Arc<dyn Clock>,
     /// Whether other calls go on before each write.
     pub(crate) yields: AtomicBool,
     /// What the next reads of the ticks' record answer.
@@ -38,6 +43,33 @@ pub(crate) struct CrashingStore {
 }
 
 impl CrashingStore {
+    pub(crate) fn new(clock: Arc<dyn Clock>, says: StoreError) -> Self {
+        Self {
+            inner: Arc::new(MemoryStore::new()),
+            writes: AtomicU64::new(0),
+            last: AtomicU64::new(NEVER),
+            unreadable: Mutex::default(),
+            calls: AtomicU64::new(0),
+            takes_ms: AtomicU64::new(0),
+            clock,
+            yields: AtomicBool::new(false),
+            stale_ticks: Mutex::default(),
+            says,
+        }
+    }
+
+    /// Counts a call, and waits for its time: calls at the same time wait together.
+    async fn call(&self) -> Result<(), StoreError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let takes = Millis::new(self.takes_ms.load(Ordering::SeqCst));
+        if !takes.is_zero() {
+            let until = self.clock.now().plus(takes);
+            tokio::task::yield_now().await;
+            self.clock.sleep_until(until).await;
+        }
+        self.lives()
+    }
+
     fn lives(&self) -> Result<(), StoreError> {
         let is_dead = self.writes.load(Ordering::SeqCst) >= self.last.load(Ordering::SeqCst);
         if is_dead { Err(self.says.clone()) } else { Ok(()) }
@@ -64,7 +96,7 @@ impl CrashingStore {
 #[async_trait]
 impl Store for CrashingStore {
     async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.can_read(std::slice::from_ref(id))?;
         if *id == RecordId::Tick
             && let Some(stale) = self.stale_ticks.lock().unwrap().pop()
@@ -75,7 +107,7 @@ impl Store for CrashingStore {
     }
 
     async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.can_read(ids)?;
         self.inner.records(ids).await
     }
@@ -86,7 +118,7 @@ impl Store for CrashingStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<Record>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.inner.collection(of, limit, cursor).await
     }
 
@@ -94,19 +126,19 @@ impl Store for CrashingStore {
         if self.yields.load(Ordering::SeqCst) {
             tokio::task::yield_now().await;
         }
-        self.lives()?;
+        self.call().await?;
         let result = self.inner.commit(writes).await;
         self.wrote(result)
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {
-        self.lives()?;
+        self.call().await?;
         let result = self.inner.put_blob(at, body).await;
         self.wrote(result)
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Json>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.inner.blob(id).await
     }
 
@@ -116,7 +148,7 @@ impl Store for CrashingStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<DueEntry>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.inner.due(range, limit, cursor).await
     }
 
@@ -126,7 +158,7 @@ impl Store for CrashingStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.inner.list(listing, limit, cursor).await
     }
 
@@ -136,7 +168,7 @@ impl Store for CrashingStore {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.inner.list_executions(workflow, limit, cursor).await
     }
 
@@ -147,7 +179,7 @@ impl Store for CrashingStore {
         segment: &Segment,
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.lives()?;
+        self.call().await?;
         let result = self.inner.put_segment(id, key, segment, expires_at).await;
         self.wrote(result)
     }
@@ -158,23 +190,23 @@ impl Store for CrashingStore {
         incarnation: Incarnation,
         run: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.inner.segments(id, incarnation, run).await
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {
-        self.lives()?;
+        self.call().await?;
         let result = self.inner.join(parent, slot, expires_at).await;
         self.wrote(result)
     }
 
     async fn waiters(&self, gate: &GateId, after: &str, limit: usize) -> Result<Vec<Waiter>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.inner.waiters(gate, after, limit).await
     }
 
     async fn next_line(&self, part: u8, after: Option<&GateId>) -> Result<Option<GateId>, StoreError> {
-        self.lives()?;
+        self.call().await?;
         self.inner.next_line(part, after).await
     }
 

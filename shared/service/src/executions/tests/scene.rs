@@ -1,7 +1,7 @@
 //! A service in memory whose store deletes items, whose clock can move, and whose process can crash.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use async_trait::async_trait;
 use tickover_core::duration::Millis;
@@ -113,19 +113,8 @@ impl Scene {
         let clock =
             Arc::new(TickingClock { now: AtomicI64::new(1_767_225_600_000), step: AtomicI64::new(0) });
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
-        let memory = Arc::new(MemoryStore::new());
-        let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
-        let inner = Arc::clone(&memory);
-        let (yields, unreadable) = (AtomicBool::new(false), Mutex::default());
-        let mortal = Arc::new(CrashingStore {
-            inner,
-            writes,
-            last,
-            unreadable,
-            yields,
-            stale_ticks: Mutex::default(),
-            says,
-        });
+        let mortal = Arc::new(CrashingStore::new(clock.clone(), says));
+        let memory = Arc::clone(&mortal.inner);
         let ports = Ports {
             store: mortal.clone(),
             queue: queue.clone(),
@@ -143,6 +132,16 @@ impl Scene {
             queue,
             looks_after,
         }
+    }
+
+    /// How many calls there were to the store.
+    pub(crate) fn calls(&self) -> u64 {
+        self.mortal.calls.load(Ordering::SeqCst)
+    }
+
+    /// From now on, each call to the store takes this many milliseconds.
+    pub(crate) fn slow_store(&self, takes_ms: u64) {
+        self.mortal.takes_ms.store(takes_ms, Ordering::SeqCst);
     }
 
     /// From now on, each read of the clock takes this many milliseconds.

@@ -1,7 +1,7 @@
 mod lost;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tickover_core::id::TaskKind;
 use tickover_core::limits::Limits;
@@ -12,7 +12,7 @@ use tickover_core::timeout::Timeouts;
 use super::*;
 use crate::claim::{ClaimRequest, Delivered, Hinted, Isolation};
 use crate::executions::tests::mortal::{CrashingStore, NEVER};
-use crate::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
+use crate::memory::{ManualClock, MemoryQueue, Queues};
 use crate::ports::{Clock as _, Queue as _};
 use crate::service::Ports;
 use crate::system::SystemIds;
@@ -40,11 +40,7 @@ impl Scene {
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
         let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::Fixed(vec![work()])));
         let says = StoreError::Unavailable { reason: "throttled for long".to_owned(), is_logged: false };
-        let (writes, last) = (AtomicU64::new(0), AtomicU64::new(NEVER));
-        let (inner, yields) = (Arc::new(MemoryStore::new()), AtomicBool::new(false));
-        let unreadable = Mutex::default();
-        let stale_ticks = Mutex::default();
-        let store = Arc::new(CrashingStore { inner, writes, last, unreadable, yields, stale_ticks, says });
+        let store = Arc::new(CrashingStore::new(clock.clone(), says));
         let ports = Ports {
             store: store.clone(),
             queue: queue.clone(),

@@ -250,6 +250,36 @@ async fn cancelled_tasks_give_their_starts_back_in_whatever_order() {
 }
 
 #[tokio::test]
+async fn a_retry_comes_before_a_thousand_reserved_starts_and_nothing_is_left_of_them_once_they_are_cancelled()
+{
+    let scene = Scene::new();
+    scene.mails(mail()).await;
+    let running = scene.takes().await.unwrap();
+    let mut ids = vec![];
+    for some in vec![mail(); 1_000].chunks(100) {
+        let made = scene.service.schedule_batch(some.to_vec()).await.unwrap();
+        ids.extend(made.into_iter().map(|one| one.unwrap().task.id));
+    }
+    let error = Failure::new("smtp", "busy");
+    scene.service.fail(&running.task.id, &running.token, error, true).await.unwrap();
+    let mut waited = 0;
+    let again = loop {
+        if let Some(next) = scene.takes().await.filter(|next| next.task.id == running.task.id) {
+            break next;
+        }
+        scene.advance(1);
+        waited += 1;
+        assert!(waited <= 180, "behind the reserved starts");
+    };
+    scene.service.complete(&again.task.id, &again.token, None).await.unwrap();
+    // An order that is neither theirs nor its reverse.
+    for nth in 0..ids.len() {
+        scene.service.cancel(&ids[nth * 389 % ids.len()], true).await.unwrap();
+    }
+    assert!(scene.starts_in(mail()).await <= 60);
+}
+
+#[tokio::test]
 async fn many_requests_at_once_never_get_the_same_start() {
     let scene = Scene::new();
     scene.mails(mail()).await;

@@ -1,0 +1,334 @@
+//! What must hold of each task and execution that waits to be started: after every commit, something leads to it. That is its
+//! carrier: a message, the due index, the end of a pause, or an item in a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::gate::Waiting;
+use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, QueueName, RecordId};
+use tickover_core::parent::Parent;
+use tickover_core::parked::Parked;
+use tickover_core::queue::QueueRecord;
+use tickover_core::task::{State, Task};
+use tickover_core::time::Timestamp;
+use tickover_core::timer::BEFOREHAND;
+
+use crate::sim::Run;
+use crate::sim::hardship::Span;
+use crate::sim::history::{Actor, Event, Fate, Fault, Note, What};
+use crate::sim::ledger::LineNote;
+use crate::sim::violation::{Invariant, Violation};
+
+/// How long a record may be without a carrier if a process dies or its call fails. Otherwise: until that call ends.
+const MENDED_WITHIN: Millis = Millis::from_secs(60);
+/// A write that comes late was sent so long before at most.
+const LATE: Millis = Millis::from_secs(10);
+
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let hardship = run.plan.hardship;
+    let outage = hardship.queues_away.or(hardship.queue_removed);
+    let mut carriers = Carriers { outage, ..Carriers::default() };
+    let mut notes = run.world.ledger.lines().into_iter().peekable();
+    for (number, event) in run.events.iter().enumerate() {
+        while let Some((_, note)) = notes.next_if(|(at, _)| *at <= number) {
+            carriers.note(note, event);
+        }
+        carriers.event(event);
+    }
+    carriers.look_at_gaps(run.ended_at);
+    carriers.found
+}
+
+/// What should lead to a record, by that record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Carrier {
+    Message,
+    /// The tick sends its message in time.
+    Index,
+    /// The end of a pause of its queue, or of its execution, sends its message.
+    Resume,
+    /// Whoever gives it a place sends its message: this item says where it waits.
+    Item(GateId, String),
+    Nothing,
+}
+
+/// A record that waits to be started.
+struct Waits {
+    owner: Owner,
+    queue: QueueName,
+    /// The execution whose step or child it is.
+    parent: Option<ExecutionId>,
+    /// An older hint leads to nothing.
+    since_version: u64,
+    carrier: Carrier,
+}
+
+/// The time in which a record has no carrier.
+struct Gap {
+    since: Timestamp,
+    /// Who wrote the record, or deleted its carrier.
+    actor: Actor,
+    /// The calls of that actor that haven't ended; `None` if it makes calls that aren't recorded.
+    calls: Option<BTreeSet<u64>>,
+    is_found: bool,
+}
+
+#[derive(Default)]
+struct Carriers {
+    /// When a queue couldn't be reached.
+    outage: Option<Span>,
+    waits: BTreeMap<Incarnation, Waits>,
+    /// Who has written a record last, and when.
+    written: BTreeMap<Incarnation, (Actor, Timestamp)>,
+    gaps: BTreeMap<Incarnation, Gap>,
+    /// How many messages lead to a record. One that its queue has lost counts: the probe of the due slot finds out.
+    messages: BTreeMap<Incarnation, u64>,
+    /// The last incarnation of each id.
+    last: BTreeMap<RecordId, Incarnation>,
+    items: BTreeSet<(GateId, String)>,
+    queues: BTreeMap<QueueName, QueueRecord>,
+    /// Executions that wait for an operator.
+    paused: BTreeSet<ExecutionId>,
+    calls: BTreeMap<Actor, BTreeSet<u64>>,
+    /// When an actor's call failed last, or its process died.
+    failed_at: BTreeMap<Actor, Timestamp>,
+    found: Vec<Violation>,
+}
+
+impl Carriers {
+    fn note(&mut self, note: LineNote, event: &Event) {
+        match note {
+            LineNote::Entered(gate, waiter) => drop(self.items.insert((gate, waiter.sort_key()))),
+            LineNote::Left(gate, waiter) => {
+                self.items.remove(&(gate, waiter.sort_key()));
+                self.look_at(waiter.incarnation, event);
+            }
+            LineNote::Queue(record) => {
+                let of_queue = self.waits.iter().filter(|(_, one)| one.queue == record.name);
+                let of_queue: Vec<Incarnation> = of_queue.map(|(of, _)| *of).collect();
+                self.queues.insert(record.name.clone(), record);
+                of_queue.into_iter().for_each(|of| self.look_at(of, event));
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.look_at_gaps(event.at);
+        let actor = event.actor;
+        match &event.what {
+            What::Called { call, .. } => drop(self.calls.entry(actor).or_default().insert(*call)),
+            What::Answered { call, .. } => {
+                self.calls.entry(actor).or_default().remove(call);
+                for calls in self.gaps.values_mut().filter_map(|gap| gap.calls.as_mut()) {
+                    calls.remove(call);
+                }
+            }
+            What::Fault(fault) => self.fault(*fault, event),
+            What::Message { fate, note: Note::Timers(timers), .. } => {
+                // That of an operator's call is sent before the write, and sends the hint after it.
+                let of_calls = timers.iter().filter(|timer| timer.due_at == BEFOREHAND);
+                let of: Vec<_> = of_calls.filter_map(|timer| self.last.get(&timer.record).copied()).collect();
+                of.into_iter().for_each(|of| self.message(of, None, *fate, event));
+            }
+            What::Message { fate, note: Note::Hint { incarnation, version, .. }, .. } => {
+                self.message(*incarnation, Some(*version), *fate, event);
+            }
+            What::Message { fate, note: Note::Turn { incarnation, .. }, .. } => {
+                self.message(*incarnation, None, *fate, event);
+            }
+            What::Stored(stored) => {
+                let task = &stored.after;
+                self.change(task.id.clone().into(), task.incarnation, of_task(task), event);
+            }
+            What::OfExecution(_) => {
+                let Some(change) = event.what.execution_change() else { return };
+                let after = &change.after;
+                if after.needs_operator() {
+                    self.paused.insert(after.id.clone());
+                } else {
+                    self.paused.remove(&after.id);
+                }
+                self.change(after.id.clone().into(), after.incarnation, of_execution(after), event);
+            }
+            What::Message { note: Note::Other(_), .. } | What::Decided(_) => {}
+        }
+    }
+
+    fn fault(&mut self, fault: Fault, event: &Event) {
+        let (actor, at) = (event.actor, event.at);
+        match fault {
+            Fault::Crashed(_) => {
+                self.calls.remove(&actor);
+            }
+            Fault::Away
+            | Fault::Frozen(_)
+            | Fault::LostAnswer
+            | Fault::LateWrite(_)
+            | Fault::Unavailable
+            | Fault::Throttled
+            | Fault::Conflicted
+            | Fault::KeyThrottled
+            | Fault::LoopStopped(_)
+            | Fault::TooNew
+            | Fault::DiedMidway(_)
+            | Fault::NotInvoked => {}
+            Fault::ClockJumped(_)
+            | Fault::WrongDepth
+            | Fault::MissedTicks(_)
+            | Fault::Deleted(_)
+            | Fault::Redriven(_)
+            | Fault::FaultPhaseOver => return,
+        }
+        self.failed_at.insert(actor, at);
+    }
+
+    fn message(&mut self, of: Incarnation, version: Option<u64>, fate: Fate, event: &Event) {
+        let count = self.messages.entry(of).or_default();
+        match fate {
+            Fate::Sent(_) | Fate::Dropped | Fate::Duplicated(_) => *count += 1,
+            Fate::Deleted => *count = count.saturating_sub(1),
+            Fate::Refused => drop(self.failed_at.insert(event.actor, event.at)),
+            Fate::Received | Fate::NeverReceived | Fate::Shown => {}
+        }
+        let is_old = |waits: &Waits| version.is_some_and(|version| version < waits.since_version);
+        match self.written.get(&of) {
+            // Whoever has deleted it has deleted nothing of use: the record's writer should have sent another one.
+            Some((actor, at)) if self.waits.get(&of).is_some_and(is_old) => {
+                self.look_at_since(of, Gap { since: *at, actor: *actor, calls: None, is_found: false });
+            }
+            Some(_) | None => self.look_at(of, event),
+        }
+    }
+
+    fn change(&mut self, id: RecordId, of: Incarnation, waits: Option<Waits>, event: &Event) {
+        self.last.insert(id, of);
+        self.written.insert(of, (event.actor, event.at));
+        match waits {
+            Some(waits) => drop(self.waits.insert(of, waits)),
+            None => drop(self.waits.remove(&of)),
+        }
+        self.look_at(of, event);
+    }
+
+    /// Looks whether a record has its carrier after this event.
+    fn look_at(&mut self, of: Incarnation, event: &Event) {
+        let calls = self.calls.get(&event.actor).filter(|calls| !calls.is_empty()).cloned();
+        self.look_at_since(of, Gap { since: event.at, actor: event.actor, calls, is_found: false });
+    }
+
+    fn look_at_since(&mut self, of: Incarnation, gap: Gap) {
+        if self.waits.get(&of).is_none_or(|waits| self.is_carried(of, waits)) {
+            self.gaps.remove(&of);
+        } else {
+            self.gaps.entry(of).or_insert(gap);
+        }
+    }
+
+    fn is_carried(&self, of: Incarnation, waits: &Waits) -> bool {
+        let has_message = self.messages.get(&of).is_some_and(|count| *count > 0);
+        match &waits.carrier {
+            Carrier::Message => has_message,
+            Carrier::Index => true,
+            Carrier::Resume => {
+                let is_paused = |queue: &QueueRecord| queue.paused || queue.resuming.is_some();
+                has_message
+                    || waits.parent.as_ref().is_some_and(|parent| self.paused.contains(parent))
+                    || self.queues.get(&waits.queue).is_some_and(is_paused)
+            }
+            Carrier::Item(gate, key) => self.items.contains(&(gate.clone(), key.clone())),
+            Carrier::Nothing => false,
+        }
+    }
+
+    /// Looks for gaps that are too long.
+    fn look_at_gaps(&mut self, now: Timestamp) {
+        let over: Vec<Incarnation> =
+            self.gaps.iter().filter(|(of, gap)| self.is_over(**of, gap, now)).map(|(of, _)| *of).collect();
+        for of in over {
+            let (Some(gap), Some(waits)) = (self.gaps.get_mut(&of), self.waits.get(&of)) else { continue };
+            gap.is_found = true;
+            let what = format!("nothing leads to {}, whose carrier is {:?}", waits.owner, waits.carrier);
+            self.found.push(Violation::new(Invariant::Carriers, gap.since, what));
+        }
+    }
+
+    fn is_over(&self, of: Incarnation, gap: &Gap, now: Timestamp) -> bool {
+        if gap.is_found {
+            return false;
+        }
+        let carrier = self.waits.get(&of).map(|waits| &waits.carrier);
+        if matches!(carrier, Some(Carrier::Index | Carrier::Item(..) | Carrier::Nothing)) {
+            // The item is there before the record says so, and until the record says otherwise.
+            return true;
+        }
+        let has_failed = self.failed_at.get(&gap.actor).is_some_and(|at| at.plus(LATE) >= gap.since);
+        if self.outage.is_some_and(|outage| outage.holds(gap.since))
+            || (has_failed && self.is_probed(of, gap))
+        {
+            return false;
+        }
+        match &gap.calls {
+            Some(calls) if !has_failed => calls.is_empty(),
+            Some(_) | None => now.since(gap.since) > MENDED_WITHIN,
+        }
+    }
+
+    /// Whether only the probe of the record's due slot mends what a process has left behind that died, or whose call failed
+    /// (docs/messages.md).
+    fn is_probed(&self, of: Incarnation, gap: &Gap) -> bool {
+        match gap.actor {
+            // A message of this record has brought the call. Without it, a step or child waits for the next turn of its
+            // execution.
+            Actor::Worker(_) | Actor::Batch(_) => {
+                self.waits.get(&of).is_some_and(|waits| waits.parent.is_some())
+            }
+            // What timers do for operations and crons, these do again.
+            Actor::World
+            | Actor::Client(_)
+            | Actor::Ticker(_)
+            | Actor::Timers(_)
+            | Actor::Operator
+            | Actor::Outsider
+            | Actor::Filler => true,
+        }
+    }
+}
+
+fn of_task(task: &Task) -> Option<Waits> {
+    let State::Pending(pending) = &task.state else { return None };
+    let in_index = pending.hint_later.then(|| task.due.is_some_and(|due| due.at <= pending.available_at));
+    let carrier = carrier(in_index, task.parked, &task.waiting());
+    let parent = task.parent.as_ref().map(parent_of);
+    let since_version = pending.since_version;
+    Some(Waits { owner: task.id.clone().into(), queue: task.queue.clone(), parent, since_version, carrier })
+}
+
+fn of_execution(execution: &Execution) -> Option<Waits> {
+    let ExecutionState::Pending(ready) = &execution.state else { return None };
+    let is_early = |at| at <= ready.available_at;
+    let in_index = ready.hint_later.then(|| execution.due.is_some_and(|due| is_early(due.at)));
+    let carrier = carrier(in_index, execution.parked, &execution.waiting());
+    let parent = execution.parent.as_ref().map(parent_of);
+    let owner = Owner::Execution(execution.id.clone());
+    let waits = Waits { owner, queue: execution.queue.clone(), parent, since_version: 0, carrier };
+    // Otherwise its operator leads to it.
+    (!execution.needs_operator()).then_some(waits)
+}
+
+fn parent_of(parent: &Parent) -> ExecutionId {
+    parent.execution.clone()
+}
+
+/// `in_index` is present if the tick is to send its message, and says whether its due slot is early enough.
+fn carrier(in_index: Option<bool>, parked: Parked, waiting: &Waiting<'_>) -> Carrier {
+    match (in_index, parked) {
+        (Some(true), _) => Carrier::Index,
+        (Some(false), _) => Carrier::Nothing,
+        (None, Parked::No) => Carrier::Message,
+        (None, Parked::Paused) => Carrier::Resume,
+        (None, Parked::InLine(_)) => waiting
+            .item(Timestamp::EPOCH)
+            .map_or(Carrier::Nothing, |(gate, waiter)| Carrier::Item(gate, waiter.sort_key())),
+    }
+}
