@@ -30,7 +30,7 @@ use tickover_core::timer::Wake;
 use crate::contention::Tries;
 use crate::error::ServiceError;
 use crate::metric;
-use crate::ports::{Consistency, Outgoing, QueueError, Store, StoreError};
+use crate::ports::{Consistency, Outgoing, QueueError, StoreError};
 use crate::service::{Rules, Service};
 use crate::telemetry::field;
 use crate::tick::outgoing;

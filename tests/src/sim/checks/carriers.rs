@@ -178,6 +178,7 @@ impl Carriers {
             | Fault::MissedTicks(_)
             | Fault::Deleted(_)
             | Fault::Redriven(_)
+            | Fault::CallerLeft
             | Fault::FaultPhaseOver => return,
         }
         self.failed_at.insert(actor, at);
