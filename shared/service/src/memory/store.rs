@@ -138,11 +138,11 @@ impl Records {
     fn due_entry(&self, id: RecordId) -> Option<DueEntry> {
         let record = self.records.get(&id)?;
         let due = record.head().due?;
-        let sleeper = match record {
-            Record::Execution(one) if due.kind == DueKind::Asleep => Some(Box::new(Sleeper::of(one))),
-            _ => None,
-        };
-        Some(DueEntry { record: id, due_at: due.at, kind: due.kind, sleeper })
+        let mut entry = DueEntry { record: id, due_at: due.at, kind: due.kind, sleeper: None };
+        if let (Record::Execution(execution), DueKind::Asleep) = (record, due.kind) {
+            entry.sleeper = Some(Box::new(Sleeper::of(execution)));
+        }
+        Some(entry)
     }
 
     /// When a record of a collection was made: its place there.

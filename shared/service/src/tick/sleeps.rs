@@ -95,12 +95,12 @@ impl Service {
 
     /// What an entry's hint needs. If the index lacks it, the record has it.
     async fn waking(&self, entry: DueEntry) -> Result<Option<Waking>, ServiceError> {
-        let sleeper = match (entry.sleeper, &entry.record) {
-            (Some(sleeper), _) => Some(*sleeper),
-            (None, RecordId::Execution(id)) => {
-                self.load_execution(id).await?.map(|execution| Sleeper::of(&execution))
-            }
-            (None, _) => None,
+        let sleeper = if let Some(sleeper) = entry.sleeper {
+            Some(*sleeper)
+        } else if let RecordId::Execution(id) = &entry.record {
+            self.load_execution(id).await?.map(|execution| Sleeper::of(&execution))
+        } else {
+            None
         };
         Ok(sleeper.map(|sleeper| Waking { at: entry.due_at.minus(SLEEP_PROBE), sleeper }))
     }
