@@ -1,7 +1,8 @@
 //! Checks that the roles in the templates allow what the store's code does with the table.
 //!
-//! Both sides are read as text: each line of the store that makes a key, and the statements of the policies. Which of the
-//! records a function works on can't be read there, so [`NEVER`] says it.
+//! Both sides are read as text: each line of the store that makes a key, and the statements of the policies. The store's
+//! code names no kind of record, so [`RECORDS`] says what is done with which. Which of them a function works on, [`NEVER`]
+//! says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,6 +27,15 @@ const ROLES: [(&str, &[&str]); 6] = [
 ];
 const ALL: &[Action] =
     &[Action::Get, Action::BatchGet, Action::Query, Action::Put, Action::Update, Action::Delete];
+/// The function that makes the key of a record of any kind.
+const OF_RECORD: &str = "of";
+/// What is done with which kinds of records.
+const RECORDS: [(Action, &[&str]); 4] = [
+    (Action::Get, &["task", "exec", "cron", "queue", "op", "gate", "tick", "key"]),
+    (Action::BatchGet, &["task", "exec", "cron", "queue", "op"]),
+    (Action::Put, &["task", "exec", "cron", "queue", "op", "gate", "tick", "key"]),
+    (Action::Update, &["task", "exec", "key"]),
+];
 /// What functions never do, though the store can: the function, the kinds of records, the actions.
 const NEVER: [(&str, &[&str], &[Action]); 15] = [
     // Only the tick keeps the idempotency key of a task that waits for months.
@@ -156,12 +166,17 @@ fn uses(sources: &BTreeMap<String, String>) -> Result<BTreeSet<Use>> {
         for line in text.lines() {
             for part in line.split(" Key::").flat_map(|part| part.split("(Key::")).skip(1) {
                 let name = part.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')).next();
+                let kind = name.and_then(|name| keys.get(name));
                 // `Key::attributes` makes no key.
-                let Some(kind) = name.and_then(|name| keys.get(name)) else { continue };
+                if kind.is_none() && name != Some(OF_RECORD) {
+                    continue;
+                }
                 let Some(action) = Action::of_line(line) else {
                     bail!("{STORE}/{file}: the check of roles can't see what this does: {}", line.trim());
                 };
-                uses.insert((action, kind.clone()));
+                let records = RECORDS.iter().filter(|(done, _)| kind.is_none() && *done == action);
+                let records = records.flat_map(|(_, kinds)| *kinds).map(|kind| (*kind).to_owned());
+                uses.extend(kind.cloned().into_iter().chain(records).map(|kind| (action, kind)));
             }
         }
     }
@@ -186,11 +201,12 @@ fn kinds(keys: &str) -> Result<BTreeMap<String, String>> {
         // A segment has its execution's partition key, and one that waits its gate's.
         let other = kinds.iter().find(|(other, _)| function.contains(&format!("..Self::{other}(")));
         let own = constants.iter().find(|(constant, _)| {
-            function.contains(&format!("Self::of({constant},"))
+            function.contains(&format!("Self::named({constant},"))
                 || function.contains(&format!("{{{constant}}}#"))
         });
         let kind = other.map(|(_, kind): (&String, &String)| kind.clone());
-        if let Some(kind) = kind.or_else(|| own.map(|(_, value)| (*value).to_owned())) {
+        let kind = kind.or_else(|| own.map(|(_, value)| (*value).to_owned()));
+        if let Some(kind) = kind.filter(|_| name != OF_RECORD) {
             kinds.insert(name.to_owned(), kind);
         }
     }
@@ -286,8 +302,8 @@ mod tests {
     #[test]
     fn a_use_of_a_key_that_cannot_be_read_is_refused() {
         let mut sources = sources().unwrap();
-        sources.insert("more.rs".to_owned(), "    let it = other(Key::gate(id));\n".to_owned());
+        sources.insert("more.rs".to_owned(), "    let it = other(Key::join(id));\n".to_owned());
         let error = format!("{:#}", uses(&sources).unwrap_err());
-        assert!(error.ends_with("can't see what this does: let it = other(Key::gate(id));"), "{error}");
+        assert!(error.ends_with("can't see what this does: let it = other(Key::join(id));"), "{error}");
     }
 }
