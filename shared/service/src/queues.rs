@@ -36,8 +36,6 @@ const NO_DEFAULTS_TTL: Millis = Millis::from_secs(60);
 const WAIT: Millis = Millis::new(10);
 /// How many live tasks are read to find a queue's oldest one.
 const OLDEST_READ_MAX: usize = 1_000;
-/// How many leased tasks of a queue an index counts.
-const LEASED_READ_MAX: usize = 1_000;
 
 /// The queues' records that this process has read.
 #[derive(Debug, Default)]
@@ -309,8 +307,7 @@ impl Service {
     }
 
     async fn info(&self, name: QueueName, oldest_at: Option<Timestamp>) -> Result<QueueInfo, ServiceError> {
-        let mut depth = self.ports.queue.depth(&name).await?;
-        depth.in_flight = depth.in_flight.max(self.leased(&name)?);
+        let depth = self.ports.queue.depth(&name).await?;
         let record = self.record(&name).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
         let by = record.as_ref().and_then(|record| record.by.clone());
@@ -318,18 +315,6 @@ impl Service {
             .map(|record| (record.workflows.into_keys().collect(), record.provides.into_keys().collect()))
             .unwrap_or_default();
         Ok(QueueInfo { name, paused, depth, workflows, provides, oldest_at, by })
-    }
-
-    /// How many tasks of a queue are leased by the store's index, which counts up to [`LEASED_READ_MAX`]. The queue itself
-    /// knows no leases from before its process started. Without an index it is 0: there the queue outlives its readers.
-    fn leased(&self, name: &QueueName) -> Result<u64, ServiceError> {
-        let Some(index) = self.ports.store.traits().tasks else { return Ok(0) };
-        let filter = TaskFilter {
-            queue: Some(name.clone()),
-            statuses: vec![Status::Running],
-            ..TaskFilter::default()
-        };
-        Ok(index.find(&filter, LEASED_READ_MAX, None)?.items.len() as u64)
     }
 
     async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {

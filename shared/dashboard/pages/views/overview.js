@@ -4,7 +4,7 @@ import { get, scrape } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, section, table } from '../dom.js';
-import { FAILED, OPEN, count, counted, latest, listed, total, totalText, workflows } from '../known.js';
+import { FAILED, OPEN, count, counted, latest, leases, listed, total, totalText, workflows } from '../known.js';
 import { refused } from '../problem.js';
 import { length, millis, near, now } from '../time.js';
 import { metrics } from '../metrics.js';
@@ -15,6 +15,8 @@ import { groupAddress, groupName } from './failures.js';
 const COUNTED = 500;
 /** Of how many queues the oldest task is asked for. */
 const QUEUES_ASKED = 20;
+/** How many workers of a queue are named. */
+const WORKERS_NAMED = 3;
 /** How many depths of a queue are kept for its line. */
 const DEPTHS = 60;
 /** A task that has waited for a worker for longer is late, in milliseconds. */
@@ -96,15 +98,15 @@ function failures({ failed, lost }) {
 
 function queueTable({ queues, running, live }, depths, rates) {
   if (queues.length === 0) return section('Queues', h('p', { class: 'quiet' }, 'A queue exists after its first task or execution.'));
-  const workers = new Map();
-  for (const one of [...running.tasks, ...live.executions]) {
-    const worker = one.worker ?? one.attempts?.find((attempt) => !attempt.ended_at)?.worker;
-    if (worker) workers.set(one.queue, (workers.get(one.queue) ?? new Set()).add(worker));
-  }
+  const leased = leases([...running.tasks, ...live.executions]);
+  const workers = (name) => {
+    const all = [...leased.get(name)?.workers ?? []];
+    return all.slice(0, WORKERS_NAMED).join(', ') + (all.length > WORKERS_NAMED ? ` and ${all.length - WORKERS_NAMED} more` : '');
+  };
   return section('Queues', table('Queues', ['Queue', 'Waiting', 'Depth while this page is open', 'Oldest waits since', 'With workers', 'Later', 'Ended', 'Workers seen'], queues.map((queue) => [
     [link(['queues'], queue.name, { 'data-key': `queue ${queue.name}` }), queue.paused ? [' ', badge('paused')] : null], String(queue.depth), line(depths.get(queue.name) ?? [], queue.name),
-    queue.oldest_at ? near(queue.oldest_at) : '', String(queue.in_flight), String(queue.delayed), rates?.get(queue.name) ?? '',
-    workers.has(queue.name) ? [...workers.get(queue.name)].slice(0, 3).join(', ') + (workers.get(queue.name).size > 3 ? ` and ${workers.get(queue.name).size - 3} more` : '') : '',
+    queue.oldest_at ? near(queue.oldest_at) : '', String(Math.max(queue.in_flight, leased.get(queue.name)?.count ?? 0)), String(queue.delayed), rates?.get(queue.name) ?? '',
+    workers(queue.name),
   ])), h('p', { class: 'quiet' }, running.cursor || live.hasMore ? `Workers are those that have one of the ${COUNTED} tasks or of the executions that were read. ` : 'Workers are those that have a task or an execution now. ', 'A queue’s numbers count messages, and are approximate.'));
 }
 

@@ -4,18 +4,26 @@ import { get } from '../api.js';
 import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, facts, h, link, replace, section } from '../dom.js';
+import { leases } from '../known.js';
 import { refused } from '../problem.js';
 import { both } from '../time.js';
 import { who } from '../words.js';
 
 /** Of how many queues the oldest task is asked for. */
 const ASKED = 50;
+/** How many running tasks are read. */
+const READ = 500;
 
 export function show(page) {
   const load = async (signal) => {
-    const { queues } = await get(['queues'], {}, signal);
+    const [{ queues }, running] = await Promise.all([
+      get(['queues'], {}, signal),
+      get(['tasks'], { status: 'running', limit: READ }, signal),
+    ]);
     const asked = queues.slice(0, ASKED).map(({ name }) => get(['queues', name], {}, signal).then((answer) => answer.queue));
-    return { queues: [...(await Promise.all(asked)), ...queues.slice(ASKED)] };
+    const leased = leases(running.tasks);
+    const all = [...(await Promise.all(asked)), ...queues.slice(ASKED)];
+    return { queues: all.map((queue) => ({ ...queue, in_flight: Math.max(queue.in_flight, leased.get(queue.name)?.count ?? 0) })) };
   };
 
   const draw = (data) => {
