@@ -46,7 +46,7 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct Records {
-    records: BTreeMap<RecordId, Record>,
+    by_id: BTreeMap<RecordId, Record>,
     segments: BTreeMap<(ExecutionId, SegmentKey), Kept<Segment>>,
     joins: BTreeMap<Join, Kept<BTreeSet<u16>>>,
     blobs: BTreeMap<BlobId, Kept<Json>>,
@@ -99,13 +99,13 @@ impl fmt::Debug for MemoryStore {
 
 impl Records {
     fn tasks(&self) -> impl Iterator<Item = &Task> {
-        self.records
+        self.by_id
             .values()
             .filter_map(|record| if let Record::Task(task) = record { Some(&**task) } else { None })
     }
 
     fn executions(&self) -> impl Iterator<Item = &Execution> {
-        self.records
+        self.by_id
             .values()
             .filter_map(|record| if let Record::Execution(one) = record { Some(&**one) } else { None })
     }
@@ -131,12 +131,12 @@ impl Records {
             let due = record.head().due.filter(is_within);
             due.map(|due| Position { at: due.at, record: id.clone() })
         };
-        self.records.iter().filter_map(position).collect()
+        self.by_id.iter().filter_map(position).collect()
     }
 
     /// A record's entry in the due index.
     fn due_entry(&self, id: RecordId) -> Option<DueEntry> {
-        let record = self.records.get(&id)?;
+        let record = self.by_id.get(&id)?;
         let due = record.head().due?;
         let mut entry = DueEntry { record: id, due_at: due.at, kind: due.kind, sleeper: None };
         if let (Record::Execution(execution), DueKind::Asleep) = (record, due.kind) {
@@ -176,13 +176,13 @@ fn is_dead(task: &Task) -> bool {
 #[async_trait]
 impl Store for MemoryStore {
     async fn record(&self, id: &RecordId, _: Consistency) -> Result<Option<Record>, StoreError> {
-        Ok(self.records().records.get(id).cloned())
+        Ok(self.records().by_id.get(id).cloned())
     }
 
     async fn records(&self, ids: &[RecordId]) -> Result<Vec<Record>, StoreError> {
         let records = self.records();
         let ids: BTreeSet<&RecordId> = ids.iter().collect();
-        Ok(ids.into_iter().filter_map(|id| records.records.get(id)).cloned().collect())
+        Ok(ids.into_iter().filter_map(|id| records.by_id.get(id)).cloned().collect())
     }
 
     async fn collection(
@@ -199,9 +199,9 @@ impl Store for MemoryStore {
         let position = |(id, record): (&RecordId, &Record)| {
             Records::created_at(record, of).map(|at| Position { at, record: id.clone() })
         };
-        let positions = records.records.iter().filter_map(position).collect();
+        let positions = records.by_id.iter().filter_map(position).collect();
         let Page { items, next } = page(positions, &format!("{of:?}"), order, limit, cursor)?;
-        Ok(Page { items: items.iter().filter_map(|id| records.records.get(id).cloned()).collect(), next })
+        Ok(Page { items: items.iter().filter_map(|id| records.by_id.get(id).cloned()).collect(), next })
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {

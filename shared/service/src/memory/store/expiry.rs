@@ -40,7 +40,7 @@ impl Records {
     fn expiries(&self) -> Vec<(Item, Option<Timestamp>)> {
         // Queues and ticks keep their records.
         let stays = |id: &RecordId| matches!(id, RecordId::Queue(_) | RecordId::Tick);
-        let records = self.records.iter().filter(|(id, _)| !stays(id));
+        let records = self.by_id.iter().filter(|(id, _)| !stays(id));
         let records = records.map(|(id, record)| (Item::Record(id.clone()), record.head().expires_at));
         // Idempotency keys come last, after the parts of records.
         let (keys, records): (Vec<_>, Vec<_>) =
@@ -58,7 +58,7 @@ impl Records {
 
     fn delete(&mut self, item: &Item) {
         match item {
-            Item::Record(id) => drop(self.records.remove(id)),
+            Item::Record(id) => drop(self.by_id.remove(id)),
             Item::Segment(id, key) => drop(self.segments.remove(&(id.clone(), *key))),
             Item::Join(join) => drop(self.joins.remove(join)),
             Item::Blob(id) => drop(self.blobs.remove(id)),

@@ -81,21 +81,21 @@ impl Records {
             | Write::ExtendSegment { .. }
             | Write::ExtendKey { .. } => return None,
         };
-        self.records.get(&id)
+        self.by_id.get(&id)
     }
 
     fn put(&mut self, record: impl Into<Record>) {
         let record = record.into();
-        self.records.insert(record.id(), record);
+        self.by_id.insert(record.id(), record);
     }
 
     fn task(&mut self, id: &TaskId) -> Option<&mut Task> {
-        let record = self.records.get_mut(&id.clone().into())?;
+        let record = self.by_id.get_mut(&id.clone().into())?;
         if let Record::Task(task) = record { Some(task) } else { None }
     }
 
     fn execution(&mut self, id: &ExecutionId) -> Option<&mut Execution> {
-        let record = self.records.get_mut(&id.clone().into())?;
+        let record = self.by_id.get_mut(&id.clone().into())?;
         if let Record::Execution(execution) = record { Some(execution) } else { None }
     }
 
@@ -150,7 +150,7 @@ impl Records {
                 }
             }
             Write::ExtendKey { key, expires_at } => {
-                if let Some(Record::Key(stored)) = self.records.get_mut(&RecordId::Key(*key)) {
+                if let Some(Record::Key(stored)) = self.by_id.get_mut(&RecordId::Key(*key)) {
                     stored.expires_at = *expires_at;
                 }
             }
