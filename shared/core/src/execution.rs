@@ -21,6 +21,7 @@ mod outcome;
 mod parent;
 pub mod replay;
 mod retention;
+mod run_attempt;
 mod size;
 mod status;
 mod update;
@@ -34,7 +35,6 @@ use crate::id::{EventName, ExecutionId, Incarnation, LeaseId, Nonce, QueueName, 
 use crate::lane::Lane;
 use crate::parked::Parked;
 use crate::payload::Payload;
-use crate::retry::MaxAttempts;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
 use journal::{Entry, Sealed};
@@ -47,6 +47,7 @@ pub use decide::decide;
 pub use decision::{Decision, Reply};
 pub use outcome::{DeadlineKind, ExecutionOutcome, Failing};
 pub use retention::{Progress, ahead_of_journal, required_expiry};
+pub use run_attempt::RunAttempt;
 pub use status::ExecutionStatus;
 
 /// The version of the stored format. Readers return an error for any other version and never rewrite such a record.
@@ -202,36 +203,6 @@ pub struct ExecutionTimeouts {
 impl ExecutionTimeouts {
     pub const fn is_none(&self) -> bool {
         self.execution.is_none() && self.run.is_none()
-    }
-}
-
-/// The attempt that a run is, if the workflow's code retries failed runs. The policy itself is in the code: the turn that
-/// ends a run sends it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunAttempt {
-    /// Number of the attempt, from 1. It starts anew with `continue_as_new`, `restart` and `rerun`.
-    #[serde(rename = "n")]
-    pub number: u32,
-    /// How many attempts the code allows.
-    #[serde(rename = "m")]
-    pub of: MaxAttempts,
-    /// Whether the deadline of this run has passed. The run's next turn ends it, and another run follows.
-    #[serde(rename = "o", default, skip_serializing_if = "std::ops::Not::not")]
-    pub overdue: bool,
-}
-
-impl RunAttempt {
-    pub const fn first_of(of: MaxAttempts) -> Self {
-        Self { number: 1, of, overdue: false }
-    }
-
-    /// Whether another attempt may follow this one.
-    pub const fn may_be_retried(&self) -> bool {
-        match self.of {
-            MaxAttempts::Skip => false,
-            MaxAttempts::Limited(limit) => self.number < limit.get(),
-            MaxAttempts::Unlimited => true,
-        }
     }
 }
 

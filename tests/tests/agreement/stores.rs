@@ -319,7 +319,7 @@ fn compare_model(writes: &[Write], before: &Contents, left: &Contents, fate: &Fa
     let (model, expected) = match write(stored.clone().map(Record::new).as_ref(), &change, false) {
         Verdict::Written(record) => (Fate::Written, Some((*record).clone())),
         Verdict::Done => (Fate::Written, stored),
-        Verdict::Conflict => (Fate::Conflict(stored.clone().map(|task| task.into())), stored),
+        Verdict::Conflict => (Fate::Conflict(stored.clone().map(Into::into)), stored),
     };
     let real = find(left);
     if model == *fate && expected == real {

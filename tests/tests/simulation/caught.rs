@@ -26,7 +26,7 @@ pub(crate) fn is_caught(bug: Bug) {
 /// Runs seeds until one fails, and checks that no other invariant is broken in it.
 #[track_caller]
 pub(crate) fn is_caught_alone(bug: Bug) {
-    let failure = first_failure_among(1, 1_000, Some(bug), &|_: &Plan| true);
+    let failure = first_failure_among(1, 1_000, Some(bug), |_: &Plan| true);
     let failure = failure.unwrap_or_else(|| panic!("nothing has found this bug: {}", bug.sentence()));
     assert!(failure.violations.iter().all(|violation| violation.invariant == bug.breaks()), "{failure}");
 }

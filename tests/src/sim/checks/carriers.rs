@@ -108,7 +108,9 @@ impl Carriers {
                 let of_queue = self.waits.iter().filter(|(_, one)| one.queue == record.name);
                 let of_queue: Vec<Incarnation> = of_queue.map(|(of, _)| *of).collect();
                 self.queues.insert(record.name.clone(), record);
-                of_queue.into_iter().for_each(|of| self.look_at(of, event));
+                for of in of_queue {
+                    self.look_at(of, event);
+                }
             }
         }
     }
@@ -129,7 +131,9 @@ impl Carriers {
                 // That of an operator's call is sent before the write, and sends the hint after it.
                 let of_calls = timers.iter().filter(|timer| timer.due_at == BEFOREHAND);
                 let of: Vec<_> = of_calls.filter_map(|timer| self.last.get(&timer.record).copied()).collect();
-                of.into_iter().for_each(|of| self.message(of, None, *fate, event));
+                for of in of {
+                    self.message(of, None, *fate, event);
+                }
             }
             What::Message { fate, note: Note::Hint { incarnation, version, .. }, .. } => {
                 self.message(*incarnation, Some(*version), *fate, event);
