@@ -150,8 +150,12 @@ impl Carriers {
                 let after = &change.after;
                 if after.needs_operator() {
                     self.paused.insert(after.id.clone());
-                } else {
-                    self.paused.remove(&after.id);
+                } else if self.paused.remove(&after.id) {
+                    let is_step = |waits: &Waits| waits.parent.as_ref() == Some(&after.id);
+                    let steps = self.waits.iter().filter(|(_, waits)| is_step(waits)).map(|(of, _)| *of);
+                    for step in steps.collect::<Vec<_>>() {
+                        self.look_at(step, event);
+                    }
                 }
                 self.change(after.id.clone().into(), after.incarnation, of_execution(after), event);
             }
