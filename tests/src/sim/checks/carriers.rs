@@ -222,8 +222,11 @@ impl Carriers {
 
     /// Looks whether a record has its carrier after this event.
     fn look_at(&mut self, of: Incarnation, event: &Event) {
-        let calls = self.calls.get(&event.actor).filter(|calls| !calls.is_empty()).cloned();
-        self.look_at_since(of, Gap { since: event.at, actor: event.actor, calls, is_found: false });
+        let open = |actor| self.calls.get(&actor).filter(|calls| !calls.is_empty()).cloned();
+        // While the call of its writer is under way, that sees to it, whoever has deleted an older message.
+        let writer = self.written.get(&of).map(|(actor, _)| *actor).filter(|writer| open(*writer).is_some());
+        let actor = writer.unwrap_or(event.actor);
+        self.look_at_since(of, Gap { since: event.at, actor, calls: open(actor), is_found: false });
     }
 
     fn look_at_since(&mut self, of: Incarnation, gap: Gap) {

@@ -18,7 +18,7 @@ use crate::sim::violation::{Invariant, Violation};
 const FAIR: Millis = Millis::from_secs(1);
 const CALLS: u64 = 24;
 /// With slower ways, writes that come between each other make it longer than any bound that tells something.
-const SLOW_MS: u64 = 1_500;
+pub(super) const SLOW_MS: u64 = 1_500;
 /// After the faults: until the tick comes to the line, once more if its process dies, and the time of its clock.
 const FOUND_WITHIN: Millis = Millis::from_secs(5 * 60);
 
@@ -165,8 +165,10 @@ impl Lines<'_> {
             if self.paused.contains(&waiter.branch.queue) || of_its().all(has_place) {
                 continue;
             }
+            // To give it up takes a write of the record and then one of the gate, and each may be refused and repeated.
+            let allowed = self.allowed(!has_begun).saturating_mul(2).min(FOUND_WITHIN);
             for gate in of_its().filter(|gate| has_place(gate)) {
-                held.insert((owner.clone(), gate.id.clone()), (at, self.allowed(!has_begun)));
+                held.insert((owner.clone(), gate.id.clone()), (at, allowed));
             }
         }
         for (key, (since, allowed)) in std::mem::take(&mut self.held) {
