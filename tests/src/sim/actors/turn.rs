@@ -337,14 +337,13 @@ impl RunningTurn<'_> {
             cleanup: self.cleanup(),
         };
         // Before the write: if the process dies just after it, the operator still sends the event.
-        if block.event {
-            self.process.world.awaits_event(&self.turn.execution, true);
+        let world = &self.process.world;
+        let now = world.ledger.execution(&self.turn.execution);
+        if now.as_ref().and_then(Execution::turn).is_some_and(|turn| turn.lease == self.turn.lease) {
+            world.awaits_event(&self.turn.execution, block.event);
         }
         match self.process.suspend_turn(&self.turn, &self.execution, suspend).await? {
-            Suspended::Done => {
-                self.process.world.awaits_event(&self.turn.execution, block.event);
-                Ok(true)
-            }
+            Suspended::Done => Ok(true),
             Suspended::Continue(execution, journal) => {
                 (self.execution, self.journal) = (*execution, journal);
                 Ok(false)

@@ -79,8 +79,8 @@ struct Carriers {
     /// When a queue couldn't be reached.
     outage: Option<Span>,
     waits: BTreeMap<Incarnation, Waits>,
-    /// Who has written a record last, and when.
-    written: BTreeMap<Incarnation, (Actor, Timestamp)>,
+    /// Who has written a record last, when, and in which calls.
+    written: BTreeMap<Incarnation, (Actor, Timestamp, Option<BTreeSet<u64>>)>,
     gaps: BTreeMap<Incarnation, Gap>,
     /// How many messages lead to a record. One that its queue has lost counts: the probe of the due slot finds out.
     messages: BTreeMap<Incarnation, u64>,
@@ -88,7 +88,7 @@ struct Carriers {
     last: BTreeMap<RecordId, Incarnation>,
     items: BTreeSet<(GateId, String)>,
     queues: BTreeMap<QueueName, QueueRecord>,
-    /// Executions that wait for an operator.
+    /// Executions that wait for an operator, or have ended: nothing need lead to their steps.
     paused: BTreeSet<ExecutionId>,
     calls: BTreeMap<Actor, BTreeSet<u64>>,
     /// When an actor's call failed last, or its process died.
@@ -148,7 +148,7 @@ impl Carriers {
             What::OfExecution(_) => {
                 let Some(change) = event.what.execution_change() else { return };
                 let after = &change.after;
-                if after.needs_operator() {
+                if after.needs_operator() || after.closed().is_some() {
                     self.paused.insert(after.id.clone());
                 } else if self.paused.remove(&after.id) {
                     let is_step = |waits: &Waits| waits.parent.as_ref() == Some(&after.id);
@@ -201,18 +201,23 @@ impl Carriers {
             Fate::Received | Fate::NeverReceived | Fate::Shown => {}
         }
         let is_old = |waits: &Waits| version.is_some_and(|version| version < waits.since_version);
-        match self.written.get(&of) {
-            // Whoever has deleted it has deleted nothing of use: the record's writer should have sent another one.
-            Some((actor, at)) if self.waits.get(&of).is_some_and(is_old) => {
-                self.look_at_since(of, Gap { since: *at, actor: *actor, calls: None, is_found: false });
-            }
-            Some(_) | None => self.look_at(of, event),
+        let Some((writer, at, calls)) = self.written.get(&of).cloned() else {
+            return self.look_at(of, event);
+        };
+        let under_way = calls.filter(|calls| {
+            self.calls.get(&writer).is_some_and(|open| calls.iter().any(|call| open.contains(call)))
+        });
+        // Whoever has deleted it has deleted nothing of use: the record's writer sends another one, or should have.
+        if under_way.is_some() || self.waits.get(&of).is_some_and(is_old) {
+            self.look_at_since(of, Gap { since: at, actor: writer, calls: under_way, is_found: false });
+        } else {
+            self.look_at(of, event);
         }
     }
 
     fn change(&mut self, id: RecordId, of: Incarnation, waits: Option<Waits>, event: &Event) {
         self.last.insert(id, of);
-        self.written.insert(of, (event.actor, event.at));
+        self.written.insert(of, (event.actor, event.at, self.open_calls(event.actor)));
         match waits {
             Some(waits) => drop(self.waits.insert(of, waits)),
             None => drop(self.waits.remove(&of)),
@@ -222,11 +227,16 @@ impl Carriers {
 
     /// Looks whether a record has its carrier after this event.
     fn look_at(&mut self, of: Incarnation, event: &Event) {
-        let open = |actor| self.calls.get(&actor).filter(|calls| !calls.is_empty()).cloned();
-        // While the call of its writer is under way, that sees to it, whoever has deleted an older message.
-        let writer = self.written.get(&of).map(|(actor, _)| *actor).filter(|writer| open(*writer).is_some());
-        let actor = writer.unwrap_or(event.actor);
-        self.look_at_since(of, Gap { since: event.at, actor, calls: open(actor), is_found: false });
+        let gap =
+            Gap { since: event.at, actor: event.actor, calls: self.open_calls(event.actor), is_found: false };
+        self.look_at_since(of, gap);
+    }
+
+    /// The calls of an actor that are under way; `None` if there are none, or they aren't recorded. Of two that start a cron's
+    /// run at the same time, the one whose write of the cron is refused leaves the run's hint to the other.
+    fn open_calls(&self, actor: Actor) -> Option<BTreeSet<u64>> {
+        let is_shared = matches!(actor, Actor::Timers(_) | Actor::Ticker(_));
+        self.calls.get(&actor).filter(|calls| !calls.is_empty() && !is_shared).cloned()
     }
 
     fn look_at_since(&mut self, of: Incarnation, gap: Gap) {
@@ -275,9 +285,8 @@ impl Carriers {
             return true;
         }
         let has_failed = self.failed_at.get(&gap.actor).is_some_and(|at| at.plus(LATE) >= gap.since);
-        if self.outage.is_some_and(|outage| outage.holds(gap.since))
-            || (has_failed && self.is_probed(of, gap))
-        {
+        let is_away = |outage: Span| outage.holds(gap.since) || outage.holds(gap.since.plus(LATE));
+        if self.outage.is_some_and(is_away) || (has_failed && self.is_probed(of, gap)) {
             return false;
         }
         match &gap.calls {

@@ -136,7 +136,18 @@ impl Past<'_> {
                 let steps = self.executions.execution(incarnation).iter();
                 steps.rev().find(|step| step.number <= number).map_or(0, |step| step.after.run)
             }
-            Some(Place::Task(_)) | None => 0,
+            // The tasks that runs have scheduled for the same work have one key.
+            Some(Place::Task(_)) => {
+                let firsts = self.tasks.tasks().filter_map(|steps| steps.first());
+                let of_key = firsts.filter(|first| idempotency_key(first.after).as_str() == act.key);
+                let before = of_key.filter(|first| first.number <= number);
+                before
+                    .filter_map(|first| first.after.parent.as_ref())
+                    .map(|parent| parent.run)
+                    .max()
+                    .unwrap_or(0)
+            }
+            None => 0,
         };
         let asks = acts(self.run).filter(|(.., act)| act.stage == Stage::Asks);
         let again = asks.filter(|(number, _, act)| {

@@ -19,6 +19,8 @@ const FAIR: Millis = Millis::from_secs(1);
 const CALLS: u64 = 24;
 /// With slower ways, writes that come between each other make it longer than any bound that tells something.
 pub(super) const SLOW_MS: u64 = 1_500;
+/// If one process dies and nothing else fails.
+const AFTER_A_DEATH: Millis = Millis::from_secs(90);
 /// After the faults: until the tick comes to the line, once more if its process dies, and the time of its clock.
 const FOUND_WITHIN: Millis = Millis::from_secs(5 * 60);
 
@@ -147,6 +149,8 @@ impl Lines<'_> {
         let latency_ms = self.run.plan.faults.latency_ms;
         if at_once && self.run.plan.is_fair() && latency_ms < SLOW_MS {
             FAIR.saturating_add(Millis::new(latency_ms).saturating_mul(CALLS))
+        } else if self.run.plan.hardship.dies_after.is_some() {
+            AFTER_A_DEATH
         } else {
             FOUND_WITHIN
         }
