@@ -35,6 +35,16 @@ impl Problem {
         Self { answer: Box::new(answer), code, expected: None }
     }
 
+    /// The problem of an unknown path.
+    pub(crate) fn no_route() -> Self {
+        Self::new(
+            404,
+            "not_found",
+            "Not found",
+            "there is nothing at this path; /openapi.json lists all paths",
+        )
+    }
+
     /// The answer to the caller.
     pub fn answer(&self) -> &wire::Problem {
         &self.answer
@@ -102,15 +112,6 @@ impl Problem {
 /// The problems that only the HTTP transport has.
 #[cfg(feature = "http")]
 impl Problem {
-    pub(crate) fn no_route() -> Self {
-        Self::new(
-            404,
-            "not_found",
-            "Not found",
-            "there is nothing at this path; /openapi.json lists all paths",
-        )
-    }
-
     pub(crate) fn wrong_method() -> Self {
         let detail = "this path doesn't allow this method; the Allow header lists the allowed ones";
         Self::new(405, "method_not_allowed", "Method not allowed", detail)

@@ -24,7 +24,6 @@ mod operation;
 mod outcome;
 mod request;
 mod retries;
-#[cfg(any(feature = "direct", feature = "client-local"))]
 mod start;
 mod task;
 
