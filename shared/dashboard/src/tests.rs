@@ -9,7 +9,7 @@ use tower::ServiceExt as _;
 use super::*;
 
 /// The most bytes of all files together.
-const BYTES_MAX: usize = 150_000;
+const BYTES_MAX: usize = 200_000;
 
 async fn answer(method: &str, path: &str, tag: Option<&str>) -> Response {
     let request = Request::builder().method(method).uri(path);

@@ -118,8 +118,8 @@ pub(super) fn create_records(world: &World, count: usize) {
             outcome: decision.reply().cloned().map_err(Clone::clone),
             effects: decision.effects,
         };
-        world.note(Actor::Client(1), What::Decided(Box::new(decided)));
-        let made = world.ledger.commit(Actor::Client(1), &decision.writes, LAG.as_u64());
+        world.note(Actor::Filler, What::Decided(Box::new(decided)));
+        let made = world.ledger.commit(Actor::Filler, &decision.writes, LAG.as_u64());
         debug_assert!(made.is_ok(), "all ids are different");
     }
 }

@@ -1,7 +1,7 @@
 //! Messages whose tasks have ended, or have no place at a key: skipped in large batches, so that work behind them is
 //! found, however many there are.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
@@ -114,12 +114,12 @@ impl Service {
     }
 
     /// The current records of the tasks that hints are of.
-    async fn records_of(&self, hints: &[Option<Hint>]) -> Result<HashMap<TaskId, Task>, ServiceError> {
+    async fn records_of(&self, hints: &[Option<Hint>]) -> Result<BTreeMap<TaskId, Task>, ServiceError> {
         let mut ids: Vec<TaskId> = hints.iter().flatten().map(|hint| hint.task.id.clone()).collect();
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() {
-            return Ok(HashMap::new());
+            return Ok(BTreeMap::new());
         }
         match self.with_retries(|| self.ports.store.tasks(&ids)).await {
             Ok(tasks) => Ok(tasks.into_iter().map(|task| (task.id.clone(), task)).collect()),

@@ -136,7 +136,6 @@ pub struct LimitAnswer {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct LimitsAnswer {
     /// The limits, by key: at most 50.
-    #[cfg_attr(feature = "schema", schema(max_items = 50))]
     pub limits: Vec<LimitView>,
     /// Whether something waits at more keys than these.
     pub more: bool,
