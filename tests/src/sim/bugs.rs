@@ -15,7 +15,6 @@ mod sleeps;
 mod table;
 
 pub use crons::{decide_cron, untold};
-pub use crossings::is_overtaken;
 pub use execution::decide_execution;
 pub use gates::{clear_places, free_place, offer_places, reserve_start, take_place, withdraw_place};
 pub use hints::forgets;
@@ -239,8 +238,6 @@ bugs! {
     BatchOfAnyTenant, "batch-of-any-tenant", Batches;
     /// A report with a token counts although its wait has ended meanwhile.
     LateReportCounts, "late-report-counts", Callbacks;
-    /// A turn ends a wait without the report that was accepted while it ran.
-    ReportMissed, "report-missed", Callbacks;
     /// A call stops where it is when its caller leaves.
     CallsCut, "calls-cut", Timeliness;
     /// A rerun of the same work forgets what was reported with tokens.

@@ -12,7 +12,6 @@ use tickover_core::command::Context;
 use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::journal::Entry;
 use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
 use tickover_core::gate;
 use tickover_core::id::{Incarnation, Owner, QueueName, TaskId};
@@ -328,10 +327,6 @@ impl Rules for Observed {
         context: &Context<'_>,
     ) -> cron::Decision {
         bugs::decide_cron(self.world.bug, cron, command, context)
-    }
-
-    fn is_overtaken(&self, entries: &[Entry], journal: &[Entry], seen: usize) -> bool {
-        bugs::is_overtaken(self.world.bug, entries, journal, seen)
     }
 
     fn batch_key(&self, task: &Task) -> BatchKey {

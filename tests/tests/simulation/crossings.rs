@@ -10,11 +10,6 @@ fn a_report_that_counts_after_its_wait_is_caught() {
 }
 
 #[test]
-fn a_report_that_a_turn_misses_is_caught() {
-    is_caught(Bug::ReportMissed);
-}
-
-#[test]
 fn a_rerun_that_forgets_reports_is_caught() {
     is_caught(Bug::ReportsNotKept);
 }

@@ -11,7 +11,6 @@ use tickover_core::task;
 use tickover_core::task::Task;
 use tickover_core::task::command::Command as OnTask;
 use tickover_core::task::decision::{Decision as OfTask, Reply as TaskReply};
-use tickover_service::Rules;
 
 use super::Bug;
 use crate::sim::checks::execution::callbacks::is_reserved;
@@ -58,13 +57,6 @@ pub(super) fn on_an_execution(
         }
         _ => None,
     }
-}
-
-/// Whether others have overtaken what a turn writes.
-pub fn is_overtaken(bug: Option<Bug>, entries: &[Entry], journal: &[Entry], seen: usize) -> bool {
-    struct Core;
-    impl Rules for Core {}
-    bug != Some(Bug::ReportMissed) && Core.is_overtaken(entries, journal, seen)
 }
 
 /// The same of a task.

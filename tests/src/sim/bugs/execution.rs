@@ -62,7 +62,6 @@ pub fn decide_execution(
         Bug::ClosedBeforehand => close_beforehand(core(command, context)),
         Bug::TimeoutsInPauses
         | Bug::LateReportCounts
-        | Bug::ReportMissed
         | Bug::CallsCut
         | Bug::EventIdsPerRun
         | Bug::ReportsNotKept

@@ -84,7 +84,6 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         Bug::LateStartCounts => core(&before.with_any_start(), context),
         Bug::TickNeedsQueues
         | Bug::LateReportCounts
-        | Bug::ReportMissed
         | Bug::CallsCut
         | Bug::EventIdsPerRun
         | Bug::ReportsNotKept

@@ -141,8 +141,6 @@ impl Carriers {
             What::Message { fate, note: Note::Turn { incarnation, .. }, .. } => {
                 self.message(*incarnation, None, *fate, event);
             }
-            // What a flood begins with has no messages.
-            What::Stored(_) if event.actor == Actor::Filler => {}
             What::Stored(stored) => {
                 let task = &stored.after;
                 self.change(task.id.clone().into(), task.incarnation, of_task(task), event);
