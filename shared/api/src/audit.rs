@@ -1,7 +1,8 @@
 //! The audit line of an operator's call: who made which call, about which record, and what came of it. The line's own time
 //! is when that was known.
 //!
-//! Each call of [`OPERATORS_ROUTES`](tickover_wire::OPERATORS_ROUTES) has one, whatever its transport and the level of the logs, and no other call has.
+//! Each call of [`OPERATORS_ROUTES`](tickover_wire::OPERATORS_ROUTES) has one, whatever its transport and the level of
+//! the logs, and no other call has.
 
 #[cfg(feature = "http")]
 pub(crate) mod http;

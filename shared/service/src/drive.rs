@@ -41,6 +41,8 @@ pub(crate) const CONFLICT_WAIT: Millis = Millis::new(4);
 /// How many items that a record will point to are written at the same time.
 const ITEMS_AT_ONCE: usize = 16;
 const RETRY_WAIT: Millis = Millis::new(25);
+/// Messages that were refused are sent again within this time. One call to SQS may take so long itself.
+const SEND_AGAIN_WITHIN: Millis = Millis::from_secs(10);
 
 /// What is known of the record before the first decision.
 pub(crate) enum Known<R> {
@@ -319,8 +321,10 @@ impl Service {
         self.send_notifications().await;
     }
 
-    /// Sends messages, again those that the queue didn't take, and returns how many were sent.
+    /// Sends messages, again those that the queue refuses, and returns how many were sent. What a queue that doesn't answer has
+    /// kept waiting for long isn't repeated: a caller waits.
     pub(crate) async fn send(&self, queue: &QueueName, messages: &[Outgoing]) -> usize {
+        let stop_at = self.now().plus(SEND_AGAIN_WITHIN);
         let mut refused: Option<Vec<Outgoing>> = None;
         let mut tries = 0;
         loop {
@@ -334,7 +338,7 @@ impl Service {
                 left.iter().zip(&results).filter(failed).map(|(one, _)| one.clone()).collect();
             let Some(error) = results.into_iter().find_map(Result::err) else { return messages.len() };
             let may_pass = matches!(error, QueueError::Throttled | QueueError::Unavailable { .. });
-            if !may_pass || tries == RETRIES_MAX {
+            if !may_pass || tries == RETRIES_MAX || self.now() >= stop_at {
                 tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not sent; the tick will find the record");
                 return messages.len() - not_sent.len();
             }

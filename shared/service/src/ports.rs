@@ -149,7 +149,8 @@ pub enum Consistency {
 }
 
 /// The storage of records. Every method is one call to the store, or as few as the store's limits allow. No method has
-/// a default, so that no decorator forgets to pass one on. The methods of `dyn Store` that read one kind of record are in `ports/reads.rs`.
+/// a default, so that no decorator forgets to pass one on. The methods of `dyn Store` that read one kind of record are in
+/// `ports/reads.rs`.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// A record by id. Its retention may have passed, or it may be marked as deleted: the caller checks.
