@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +21,10 @@ use crate::seconds;
 const AT_ONCE: usize = 2;
 /// The ones that take longest begin first, so that none of them is left alone at the end.
 const FIRST: [&str; 3] = ["tickover-tests simulation", "tickover-macros errors", "tickover-tests agreement"];
+/// Twice what the longest of them takes on a slow machine. What doesn't end by itself is stopped, so that its output says
+/// which test it was.
+const BOUND: Duration = Duration::from_mins(25);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 const EXAMPLES: &str = "examples in the documentation";
 
 /// A program that cargo has built, or the call of cargo that runs the documentation's examples.
@@ -42,19 +46,19 @@ struct Ended {
 /// Runs all of them, each command configured by this, and prints how long each took. Fails at the end if one has failed.
 pub(super) fn run(configure: &impl Fn(&mut Command)) -> Result<()> {
     let started_at = Instant::now();
-    let ended = run_all(all(configure)?, &target_dir()?.join("test-output"))?;
+    let ended = run_all(all(configure)?, &target_dir()?.join("test-output"), BOUND)?;
     print!("{}", table(&ended, started_at.elapsed()));
     failed(&ended)
 }
 
-/// Runs each to its end, whether others fail or not. The folder gets what they print.
-fn run_all(programs: VecDeque<Program>, folder: &Path) -> Result<Vec<Ended>> {
+/// Runs each to its end or for as long as this, whether others fail or not. The folder gets what they print.
+fn run_all(programs: VecDeque<Program>, folder: &Path, bound: Duration) -> Result<Vec<Ended>> {
     let queue = Mutex::new(programs);
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let work = || {
         let mut ended = vec![];
         while let Some(program) = next() {
-            ended.push(program.run(folder)?);
+            ended.push(program.run(folder, bound)?);
         }
         Ok(ended)
     };
@@ -130,15 +134,16 @@ impl Program {
         Ok(Some(Self { name, announced: format!("{what} ({path})"), command }))
     }
 
-    /// Runs it to its end, then prints its output.
-    fn run(mut self, folder: &Path) -> Result<Ended> {
+    /// Runs it to its end or for as long as this, then prints its output.
+    fn run(mut self, folder: &Path, bound: Duration) -> Result<Ended> {
         println!("test: {} begins", self.name);
         let file = folder.join(self.name.replace(' ', "-"));
         write(&file, "")?;
         let into = File::create(&file)?;
         let started_at = Instant::now();
         self.command.stdin(Stdio::null()).stdout(into.try_clone()?).stderr(into);
-        let status = self.command.status().with_context(|| format!("could not start {}", self.announced))?;
+        let child = self.command.spawn().with_context(|| format!("could not start {}", self.announced))?;
+        let status = status_by(child, started_at + bound)?;
         let took = started_at.elapsed();
         let printed = fs::read(&file)?;
         let printed = String::from_utf8_lossy(&printed);
@@ -146,6 +151,18 @@ impl Program {
         println!("     Running {}\n{printed}test: {} ended with {status}", self.announced, self.name);
         Ok(Ended { name: self.name, took, succeeded: status.success() })
     }
+}
+
+/// How the process has ended. At this time it is killed.
+fn status_by(mut child: Child, stop_at: Instant) -> Result<ExitStatus> {
+    while Instant::now() < stop_at {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    child.kill()?;
+    Ok(child.wait()?)
 }
 
 /// The seconds of each program, slowest first.
@@ -213,11 +230,20 @@ mod tests {
         let second = folder.path().join("second");
         let script = format!("touch {}", second.display());
         let programs = [shell("first", "exit 3"), shell("second", &script)];
-        let ended = run_all(programs.into(), folder.path()).unwrap();
+        let ended = run_all(programs.into(), folder.path(), BOUND).unwrap();
         assert!(second.exists());
         assert_eq!(failed(&ended).unwrap_err().to_string(), "failed: first");
         assert_eq!(fs::read_to_string(folder.path().join("first")).unwrap(), "");
         failed(&[]).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_stopped_and_has_failed_and_what_it_printed_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let stays = [shell("first", "echo looking; kill -STOP $$")];
+        let ended = run_all(stays.into(), folder.path(), Duration::from_secs(1)).unwrap();
+        assert_eq!(failed(&ended).unwrap_err().to_string(), "failed: first");
+        assert_eq!(fs::read_to_string(folder.path().join("first")).unwrap(), "looking\n");
     }
 
     #[test]

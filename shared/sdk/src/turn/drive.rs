@@ -271,7 +271,7 @@ impl Driver {
                     self.check_foreign_wait(now)?;
                 }
             }
-            let happened = self.wait().await;
+            let happened = self.wait(now).await;
             if happened.is_empty() && self.wake_flag.is_woken() {
                 yield_once().await;
             }
@@ -291,10 +291,10 @@ impl Driver {
         self.suspend(now).await
     }
 
-    /// Waits until a job is done, the code is woken, or an instant passes. Returns all jobs that are done.
-    async fn wait(&mut self) -> Vec<Done> {
+    /// Waits until a job is done, the code is woken, or an instant after this one passes. Returns all jobs that are done.
+    async fn wait(&mut self, now: Timestamp) -> Vec<Done> {
         self.note_lease();
-        let until = self.next_instant();
+        let until = self.next_instant(now);
         let clock = Arc::clone(self.service.clock());
         let mut sleep = pin!(async move {
             match until {
@@ -315,8 +315,9 @@ impl Driver {
         .await
     }
 
-    /// The next instant at which the driver has something to do.
-    fn next_instant(&self) -> Option<Timestamp> {
+    /// The next instant at which the driver has something to do. What the code waits for until an earlier one is handled, or
+    /// will be once a job is done.
+    fn next_instant(&self, now: Timestamp) -> Option<Timestamp> {
         let foreign_wait_max = self.foreign_since.map(|since| since.plus(self.foreign_wait_max()));
         let state = self.shared.lock();
         let renewal = if self.busy.writing { None } else { self.heartbeat_due_at() };
@@ -328,7 +329,7 @@ impl Driver {
             renewal,
             self.lease_ends_at(),
         ];
-        earliest(own.into_iter().chain(needs.filter(|at| *at > self.handled_until).map(Some)))
+        earliest(own.into_iter().chain(needs.filter(|at| *at > now).map(Some)))
     }
 
     /// The earliest instant at which the code can continue without a message.
