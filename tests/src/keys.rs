@@ -68,9 +68,7 @@ impl Keys {
         let mut counts = self.counts();
         counts.turn_to(now.as_millis().div_euclid(1_000));
         // Writes in one transaction cost twice. Wakes and changes of an expiry aren't part of the transaction.
-        let is_decided = |write: &&Write| {
-            !matches!(write, Write::Wake { .. } | Write::ExtendBlob { .. } | Write::ExtendKey { .. })
-        };
+        let is_decided = |write: &&Write| !matches!(write, Write::Wake { .. } | Write::Extend { .. });
         let together = writes.iter().filter(is_decided).count() > 1;
         for write in writes {
             counts.write(write, if together && is_decided(&write) { 2 } else { 1 });

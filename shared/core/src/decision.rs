@@ -7,15 +7,13 @@ use crate::execution::Execution;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
 use crate::flow::{Gated, Paced};
-use crate::gate::{Gate, Waiter};
-use crate::id::{EventId, ExecutionId, Fingerprint, GateId, Incarnation, Nonce, Owner, QueueName};
-use crate::operation::Operation;
+use crate::gate::Waiter;
+use crate::id::{BlobId, EventId, ExecutionId, Fingerprint, GateId, Incarnation, Owner, QueueName};
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
-use crate::queue::{KeyRecord, QueueRecord};
+use crate::record::Record;
 use crate::task::Task;
 use crate::task::hint::Hint;
-use crate::tick::TickRecord;
 use crate::time::Timestamp;
 use crate::timer::Timer;
 
@@ -119,69 +117,25 @@ pub enum NewItem {
 /// A conditional write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
-    /// Condition: no task has this id, or that task's retention has passed at `now`.
-    CreateTask {
-        task: Box<Task>,
-        /// The time of the decision.
-        now: Timestamp,
-    },
-    /// Condition: the record is still the one decided on, with the same incarnation and version.
-    UpdateTask {
-        /// The record decided on.
-        before: Box<Task>,
+    /// Writes a record if the condition holds.
+    Put {
+        /// The record decided on, if there was one and the condition or a report needs it.
+        before: Option<Record>,
         /// The record after the write.
-        after: Box<Task>,
-        /// A further condition: its due slot is not later than this. Set when the write leaves the due slot as it
-        /// is, because a tick may have moved the slot since then without a new version.
-        due_no_later_than: Option<Timestamp>,
+        after: Record,
+        condition: Condition,
     },
-    /// Condition: the due slot is still the one decided on. The version doesn't change, so hints stay valid.
+    /// Moves a task or an execution in the due index. Condition: the record is the one decided on, and its due slot
+    /// still the same. The version doesn't change, so hints stay valid.
     Rearm {
-        task: Box<Task>,
+        /// The record decided on.
+        record: Record,
         /// The new due slot. Never written for a record that has ended.
         to: Due,
     },
-    /// Condition: no execution has this id, or that execution's retention has passed at `now`.
-    CreateExecution {
-        execution: Box<Execution>,
-        /// The time of the decision.
-        now: Timestamp,
-    },
-    /// Condition: the record is still the one decided on, with the same incarnation and version. Never changes
-    /// `wakes`.
-    UpdateExecution {
-        /// The record decided on.
-        before: Box<Execution>,
-        /// The record after the write.
-        after: Box<Execution>,
-        /// A further condition: its due slot is not later than this, as for tasks.
-        due_no_later_than: Option<Timestamp>,
-        /// A further condition: the record's `wakes` has this value.
-        wakes: Option<u64>,
-    },
-    /// Condition: the due slot is still the one decided on. The version doesn't change.
-    RearmExecution { execution: Box<Execution>, to: Due },
     /// Adds one to an execution's `wakes` at any version, if the execution is open and has this incarnation.
     /// Otherwise nothing is written, and that isn't a conflict.
     Wake { id: ExecutionId, incarnation: Incarnation },
-    /// Condition: no record has this key, or the record is still the one to replace.
-    PutKey {
-        record: KeyRecord,
-        /// The record to replace.
-        replaces: Option<KeyRecord>,
-    },
-    /// Condition: the queue's record has the version before this one, or is absent for version 1.
-    PutQueue { record: QueueRecord },
-    /// Condition: the tick's record has the version before this one, or is absent for version 1.
-    PutTick { record: TickRecord },
-    /// Condition: the operation's record has the version before this one, or is absent for version 1.
-    PutOperation { record: Box<Operation> },
-    /// Condition: there is no record of the key, or it is still exactly the one decided on.
-    PutGate {
-        record: Box<Gate>,
-        /// The nonce of the record decided on.
-        replaces: Option<Nonce>,
-    },
     /// Writes the item of one that waits in the line of a key, before the other writes of its commit and without a
     /// condition.
     PutWaiter {
@@ -192,23 +146,47 @@ pub enum Write {
     },
     /// Deletes that item, after the other writes of its commit. One that isn't there is no conflict.
     DeleteWaiter { gate: GateId, waiter: Waiter },
-    /// Condition: no cron has this id, or the record is still exactly the one decided on.
-    PutCron {
-        /// The record decided on.
-        before: Option<Box<Cron>>,
-        /// The record after the write.
-        after: Box<Cron>,
+    /// Keeps an item longer, before the other writes of its commit. If it isn't there, nothing is written and that isn't
+    /// a conflict.
+    Extend { item: Expiring, expires_at: Timestamp },
+}
+
+/// What must hold of the stored record when another one is put in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// No record has this id, or its retention has passed at `now`, the time of the decision.
+    Free { now: Timestamp },
+    /// A task or an execution is the one decided on, with the same incarnation and version. The write has only what
+    /// differs, and never `wakes`.
+    Unchanged {
+        /// A further condition: its due slot is not later than this. Set when the write leaves the due slot as it
+        /// is, because a tick may have moved the slot since then without a new version.
+        due_no_later_than: Option<Timestamp>,
+        /// A further condition: the record's `wakes` has this value.
+        wakes: Option<u64>,
     },
-    /// Keeps a blob longer. If it is kept as long already, or doesn't exist, nothing is written and that isn't a
-    /// conflict.
-    ExtendBlob {
-        /// The blob, with its new expiry.
-        at: BlobRef,
-    },
-    /// Keeps a segment of an execution's journal longer, as [`Write::ExtendBlob`] does.
-    ExtendSegment { id: ExecutionId, key: SegmentKey, expires_at: Timestamp },
-    /// Keeps an idempotency key longer. Condition: the key's record exists.
-    ExtendKey { key: Fingerprint, expires_at: Timestamp },
+    /// It is exactly the one decided on, by its nonce. Where there was none, there is none.
+    Same,
+    /// The same, or there is none.
+    SameOrAbsent,
+    /// It has the version before this one, or is absent for version 1.
+    Follows,
+}
+
+impl Condition {
+    /// That the record is the one decided on, and nothing further.
+    pub const UNCHANGED: Self = Self::Unchanged { due_no_later_than: None, wakes: None };
+}
+
+/// An item that is kept as long as a record needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expiring {
+    /// Never shorter than before.
+    Blob(BlobId),
+    /// A segment of an execution's journal. Never shorter than before.
+    Segment(ExecutionId, SegmentKey),
+    /// The record of an idempotency key.
+    Key(Fingerprint),
 }
 
 /// A record before and after a write. A new record has no state before.
@@ -220,30 +198,52 @@ pub enum Change<'a> {
 }
 
 impl Write {
+    /// Writes a record for which there was none, or whose condition doesn't need the one before.
+    pub fn put(after: impl Into<Record>, condition: Condition) -> Self {
+        Self::Put { before: None, after: after.into(), condition }
+    }
+
+    /// Writes a record in the place of the one decided on.
+    pub fn replace(before: impl Into<Record>, after: impl Into<Record>, condition: Condition) -> Self {
+        Self::Put { before: Some(before.into()), after: after.into(), condition }
+    }
+
+    /// Keeps a blob until the expiry in its pointer.
+    pub const fn extend_blob(at: &BlobRef) -> Self {
+        Self::Extend { item: Expiring::Blob(at.id), expires_at: at.expires_at }
+    }
+
+    /// The record that is decided on or new; `None` if the write needs no decision.
+    pub const fn record(&self) -> Option<&Record> {
+        match self {
+            Self::Put { after: record, .. } | Self::Rearm { record, .. } => Some(record),
+            Self::Wake { .. } | Self::PutWaiter { .. } | Self::DeleteWaiter { .. } | Self::Extend { .. } => {
+                None
+            }
+        }
+    }
+
     /// The change of a record that was decided on. `None` if the write only moves a record in the due index, or
     /// writes another item.
     pub fn change(&self) -> Option<Change<'_>> {
-        match self {
-            Self::CreateTask { task, .. } => Some(Change::Task(None, task)),
-            Self::UpdateTask { before, after, .. } => Some(Change::Task(Some(before), after)),
-            Self::CreateExecution { execution, .. } => Some(Change::Execution(None, execution)),
-            Self::UpdateExecution { before, after, .. } => Some(Change::Execution(Some(before), after)),
-            Self::PutCron { before, after } => Some(Change::Cron(before.as_deref(), after)),
-            Self::Rearm { .. }
-            | Self::RearmExecution { .. }
-            | Self::Wake { .. }
-            | Self::PutKey { .. }
-            | Self::PutQueue { .. }
-            | Self::PutTick { .. }
-            | Self::PutOperation { .. }
-            | Self::PutGate { .. }
-            | Self::PutWaiter { .. }
-            | Self::DeleteWaiter { .. }
-            | Self::ExtendBlob { .. }
-            | Self::ExtendSegment { .. }
-            | Self::ExtendKey { .. } => None,
+        let Self::Put { before, after, .. } = self else { return None };
+        let before = before.as_ref();
+        match after {
+            Record::Task(after) => Some(Change::Task(of_kind(before), after)),
+            Record::Execution(after) => Some(Change::Execution(of_kind(before), after)),
+            Record::Cron(after) => Some(Change::Cron(of_kind(before), after)),
+            Record::Queue(_) | Record::Operation(_) | Record::Gate(_) | Record::Tick(_) | Record::Key(_) => {
+                None
+            }
         }
     }
+}
+
+fn of_kind<'a, R>(record: Option<&'a Record>) -> Option<&'a R>
+where
+    &'a R: TryFrom<&'a Record>,
+{
+    record.and_then(|record| record.try_into().ok())
 }
 
 /// A message to send after the commit.

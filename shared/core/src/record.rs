@@ -50,6 +50,17 @@ impl Record {
             Self::Key(key) => (&**key).into(),
         }
     }
+
+    /// Moves it in the due index, for a store that keeps the due slot apart from the record.
+    pub fn set_due(&mut self, due: Option<Due>) {
+        match self {
+            Self::Task(task) => task.due = due,
+            Self::Execution(execution) => execution.due = due,
+            Self::Cron(cron) => cron.due = due,
+            Self::Operation(operation) => operation.due = due,
+            Self::Queue(_) | Self::Gate(_) | Self::Tick(_) | Self::Key(_) => {}
+        }
+    }
 }
 
 /// What conditions and indexes ask of a record, whatever its kind. Records that have no such field have its default.
@@ -146,6 +157,14 @@ macro_rules! kinds {
 
             fn try_from(record: Record) -> Result<Self, Record> {
                 if let Record::$kind(record) = record { Ok(*record) } else { Err(record) }
+            }
+        }
+
+        impl<'a> TryFrom<&'a Record> for &'a $record {
+            type Error = &'a Record;
+
+            fn try_from(record: &'a Record) -> Result<Self, &'a Record> {
+                if let Record::$kind(one) = record { Ok(one) } else { Err(record) }
             }
         }
 

@@ -247,24 +247,11 @@ enum CommitPhase {
 
 fn part(write: &Write) -> CommitPhase {
     match write {
-        Write::ExtendBlob { .. } | Write::ExtendSegment { .. } | Write::ExtendKey { .. } => {
-            CommitPhase::Extension
-        }
+        Write::Extend { .. } => CommitPhase::Extension,
         Write::PutWaiter { .. } => CommitPhase::Waiter,
         Write::Wake { .. } => CommitPhase::Wake,
         Write::DeleteWaiter { .. } => CommitPhase::Left,
-        Write::CreateTask { .. }
-        | Write::UpdateTask { .. }
-        | Write::Rearm { .. }
-        | Write::CreateExecution { .. }
-        | Write::UpdateExecution { .. }
-        | Write::RearmExecution { .. }
-        | Write::PutKey { .. }
-        | Write::PutQueue { .. }
-        | Write::PutOperation { .. }
-        | Write::PutGate { .. }
-        | Write::PutTick { .. }
-        | Write::PutCron { .. } => CommitPhase::Decided,
+        Write::Put { .. } | Write::Rearm { .. } => CommitPhase::Decided,
     }
 }
 

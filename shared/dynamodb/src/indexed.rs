@@ -98,6 +98,7 @@ impl Indexed {
 
 #[cfg(test)]
 mod tests {
+    use tickover_core::decision::Condition;
     use tickover_core::due::{Due, DueKind};
     use tickover_core::execution::Execution;
     use tickover_core::id::Nonce;
@@ -110,7 +111,7 @@ mod tests {
     fn what_the_indexes_hold_follows_from_the_writes_as_they_are_sent() {
         let before = pending();
         let due = before.due.unwrap();
-        let create = Write::CreateExecution { execution: Box::new(before.clone()), now: before.created_at };
+        let create = Write::put(before.clone(), Condition::Free { now: before.created_at });
         let (pk, created) = Indexed::default().after(&create, Listed::All).unwrap();
         assert_eq!(pk, "exec#order-7");
         assert_eq!(
@@ -119,15 +120,14 @@ mod tests {
         );
 
         let to = Due { kind: DueKind::Recheck, ..due };
-        let rearm = Write::RearmExecution { execution: Box::new(before.clone()), to };
+        let rearm = Write::Rearm { record: before.clone().into(), to };
         let (_, rearmed) = created.after(&rearm, Listed::All).unwrap();
         assert_ne!(rearmed, created);
         assert!(rearmed.due().unwrap().has_same_keys(&created.due().unwrap()));
 
         let update = |due| {
             let after = Execution { version: 2, nonce: Nonce::from_bytes([8; 8]), due, ..before.clone() };
-            let (before, after) = (Box::new(before.clone()), Box::new(after));
-            Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None }
+            Write::replace(before.clone(), after, Condition::UNCHANGED)
         };
         assert_eq!(created.after(&update(Some(due)), Listed::All).unwrap().1, created);
         let later = Due { at: Timestamp::from_millis(due.at.as_millis() + 1), ..due };

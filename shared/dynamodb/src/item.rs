@@ -22,17 +22,17 @@ use tickover_core::id::{RecordId, TaskId};
 use tickover_core::record::{Head, Record};
 use tickover_core::task::{FORMAT, Outcome, Task};
 use tickover_core::time::Timestamp;
-use tickover_service::ports::StoreError;
+use tickover_service::ports::{Listed, StoreError};
 
 use crate::attribute::{self, DUE_AT, DUE_KIND, DUE_SHARD, LIST_AT, LIST_KEY, PK, TTL, task as field};
 use crate::key::{self, Key};
 use crate::page::list::List;
-use cron::to_cron;
-use execution::to_execution;
-use gate::to_gate;
-use operation::to_operation;
+use cron::{of_cron, to_cron};
+use execution::{of_execution, to_execution};
+use gate::{of_gate, to_gate};
+use operation::{of_operation, to_operation};
 use record::{from_item, to_item};
-use row::{to_key, to_queue, to_tick};
+use row::{of_key, of_queue, of_tick, to_key, to_queue, to_tick};
 
 /// An item as the SDK has it.
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -101,6 +101,20 @@ pub(crate) fn to_record(id: &RecordId, item: Item) -> Result<Record, StoreError>
         RecordId::Tick => to_tick(item)?.into(),
         RecordId::Key(digest) => to_key(digest, item)?.into(),
     })
+}
+
+/// Its item, in a store with a list of these executions of all workflows.
+pub(crate) fn of_record(record: &Record, listed: Listed) -> Result<Item, StoreError> {
+    match record {
+        Record::Task(task) => of_task(task),
+        Record::Execution(execution) => of_execution(execution, listed),
+        Record::Cron(cron) => of_cron(cron),
+        Record::Queue(queue) => of_queue(queue),
+        Record::Operation(operation) => of_operation(operation),
+        Record::Gate(gate) => of_gate(gate),
+        Record::Tick(tick) => of_tick(tick),
+        Record::Key(key) => of_key(key),
+    }
 }
 
 /// The id in the key of an item that should be the record of such a thing.

@@ -1,35 +1,21 @@
 //! The conditions of writes, for stores that read a record before they write it. `DynamoDB` gets the same conditions as
 //! expressions, from its own adapter.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{self, Write};
 use tickover_core::due::Due;
-use tickover_core::id::{Incarnation, Nonce};
-use tickover_core::record::Head;
-use tickover_core::time::Timestamp;
+use tickover_core::record::{Head, Record};
 
-/// The condition of one write.
+/// The condition of one write, with what it compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// There is no record, or its retention has passed at that instant.
-    Free { now: Timestamp, nonce: Nonce },
-    /// The record is the one that was decided on.
-    Unchanged {
-        incarnation: Incarnation,
-        version: u64,
-        /// The latest instant at which its due slot may be.
-        due_by: Option<Timestamp>,
-        /// How often it has been woken.
-        wakes: Option<u64>,
-        nonce: Nonce,
+    Put {
+        condition: decision::Condition,
+        /// The record decided on.
+        before: Option<Head>,
+        after: Head,
     },
     /// The record is the one that was decided on, and its due slot is still the same.
-    InSlot { incarnation: Incarnation, version: u64, from: Option<Due>, to: Due },
-    /// The record was written by the decision `before`; where that is `None`, there is no record.
-    WrittenBy { before: Option<Nonce>, nonce: Nonce },
-    /// The same, or there is no record.
-    WrittenByOrAbsent { before: Option<Nonce>, nonce: Nonce },
-    /// The record has the version before this one. No record counts as version 0.
-    Follows { version: u64, nonce: Nonce },
+    Rearm { before: Head, to: Due },
 }
 
 /// What a condition came to.
@@ -59,99 +45,65 @@ impl Condition {
     /// The condition of a write; `None` where it only asks for a record to change.
     pub fn of(write: &Write) -> Option<Self> {
         match write {
-            Write::CreateTask { task, now } => Some(Self::Free { now: *now, nonce: task.nonce }),
-            Write::CreateExecution { execution, now } => {
-                Some(Self::Free { now: *now, nonce: execution.nonce })
+            Write::Put { before, after, condition } => {
+                let before = before.as_ref().map(Record::head);
+                Some(Self::Put { condition: *condition, before, after: after.head() })
             }
-            Write::UpdateTask { before, after, due_no_later_than } => Some(Self::Unchanged {
-                incarnation: before.incarnation,
-                version: before.version,
-                due_by: *due_no_later_than,
-                wakes: None,
-                nonce: after.nonce,
-            }),
-            Write::UpdateExecution { before, after, due_no_later_than, wakes } => Some(Self::Unchanged {
-                incarnation: before.incarnation,
-                version: before.version,
-                due_by: *due_no_later_than,
-                wakes: *wakes,
-                nonce: after.nonce,
-            }),
-            Write::Rearm { task, to } => Some(Self::in_slot((&**task).into(), task.incarnation, *to)),
-            Write::RearmExecution { execution, to } => {
-                Some(Self::in_slot((&**execution).into(), execution.incarnation, *to))
-            }
-            Write::PutKey { record, replaces } => {
-                let before = replaces.as_ref().map(|replaced| replaced.nonce);
-                Some(Self::WrittenByOrAbsent { before, nonce: record.nonce })
-            }
-            Write::PutCron { before, after } => {
-                let before = before.as_ref().map(|before| before.nonce);
-                Some(Self::WrittenBy { before, nonce: after.nonce })
-            }
-            Write::PutQueue { record } => {
-                Some(Self::Follows { version: record.version, nonce: record.nonce })
-            }
-            Write::PutOperation { record } => {
-                Some(Self::Follows { version: record.version, nonce: record.nonce })
-            }
-            Write::PutGate { record, replaces } => {
-                Some(Self::WrittenBy { before: *replaces, nonce: record.nonce })
-            }
-            Write::PutTick { record } => Some(Self::Follows { version: record.version, nonce: record.nonce }),
+            Write::Rearm { record, to } => Some(Self::Rearm { before: record.head(), to: *to }),
             Write::Wake { .. }
             | Write::PutWaiter { .. }
             | Write::DeleteWaiter { .. }
-            | Write::ExtendBlob { .. }
-            | Write::ExtendSegment { .. }
-            | Write::ExtendKey { .. } => None,
+            | Write::Extend { .. } => None,
         }
-    }
-
-    const fn in_slot(before: Head, incarnation: Incarnation, to: Due) -> Self {
-        Self::InSlot { incarnation, version: before.version, from: before.due, to }
     }
 
     /// What it comes to for the record that is stored.
     pub fn verdict(&self, stored: Option<&Head>) -> Verdict {
-        let written_by = stored.map(|stored| stored.nonce);
-        let marked = |holds: bool, nonce: Nonce| match (holds, written_by == Some(nonce)) {
-            (true, _) => Verdict::Holds,
-            (false, true) => Verdict::Written,
-            (false, false) => Verdict::Fails,
-        };
-        match *self {
-            Self::Free { now, nonce } => {
-                let is_gone = |stored: &Head| stored.expires_at.is_some_and(|at| at <= now);
-                marked(stored.is_none_or(is_gone), nonce)
+        match self {
+            Self::Put { condition, before, after } => {
+                if holds(condition, before.as_ref(), after, stored) {
+                    Verdict::Holds
+                } else if stored.is_some_and(|stored| stored.nonce == after.nonce) {
+                    Verdict::Written
+                } else {
+                    Verdict::Fails
+                }
             }
-            Self::Unchanged { incarnation, version, due_by, wakes, nonce } => {
-                let holds = stored.is_some_and(|stored| {
-                    let in_time = |latest| stored.due.is_some_and(|due| due.at <= latest);
-                    stored.incarnation == Some(incarnation)
-                        && stored.version == version
-                        && due_by.is_none_or(in_time)
-                        && wakes.is_none_or(|wakes| stored.wakes == wakes)
-                });
-                marked(holds, nonce)
-            }
-            Self::InSlot { incarnation, version, from, to } => {
-                let same = stored.filter(|stored| stored.incarnation == Some(incarnation));
-                let same_version = same.is_some_and(|stored| stored.version == version);
+            Self::Rearm { before, to } => {
+                let same = stored.filter(|stored| stored.incarnation == before.incarnation);
+                let same_version = same.is_some_and(|stored| stored.version == before.version);
                 match same.and_then(|stored| stored.due) {
-                    Some(due) if Some(due) == from && same_version => Verdict::Holds,
-                    Some(due) if due == to => Verdict::AlreadyApplied,
+                    Some(due) if Some(due) == before.due && same_version => Verdict::Holds,
+                    Some(due) if due == *to => Verdict::AlreadyApplied,
                     Some(_) | None => Verdict::Fails,
                 }
             }
-            Self::WrittenBy { before, nonce } => marked(written_by == before, nonce),
-            Self::WrittenByOrAbsent { before, nonce } => {
-                marked(written_by.is_none() || written_by == before, nonce)
-            }
-            Self::Follows { version, nonce } => {
-                marked(stored.map_or(0, |stored| stored.version) + 1 == version, nonce)
-            }
         }
+    }
+}
+
+fn holds(
+    condition: &decision::Condition,
+    before: Option<&Head>,
+    after: &Head,
+    stored: Option<&Head>,
+) -> bool {
+    let is_same = stored.map(|stored| stored.nonce) == before.map(|before| before.nonce);
+    match *condition {
+        decision::Condition::Free { now } => {
+            stored.is_none_or(|stored| stored.expires_at.is_some_and(|at| at <= now))
+        }
+        decision::Condition::Unchanged { due_no_later_than, wakes } => {
+            stored.zip(before).is_some_and(|(stored, before)| {
+                let in_time = |latest| stored.due.is_some_and(|due| due.at <= latest);
+                (stored.incarnation, stored.version) == (before.incarnation, before.version)
+                    && due_no_later_than.is_none_or(in_time)
+                    && wakes.is_none_or(|wakes| stored.wakes == wakes)
+            })
+        }
+        decision::Condition::Same => is_same,
+        decision::Condition::SameOrAbsent => is_same || stored.is_none(),
+        decision::Condition::Follows => stored.map_or(0, |stored| stored.version) + 1 == after.version,
     }
 }
 

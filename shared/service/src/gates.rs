@@ -15,7 +15,7 @@ mod tests;
 
 use std::num::NonZeroU16;
 
-use tickover_core::decision::{FreePlaces, Write};
+use tickover_core::decision::{Condition, FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Gated;
@@ -183,8 +183,8 @@ impl Service {
             let record =
                 if before.is_none() && is_unused { None } else { after.finish(before.as_ref(), nonce, now) };
             if let Some(record) = &record {
-                let replaces = before.as_ref().map(|before| before.nonce);
-                let write = Write::PutGate { record: Box::new(record.clone()), replaces };
+                let before = before.clone().map(Into::into);
+                let write = Write::Put { before, after: record.clone().into(), condition: Condition::Same };
                 match self.with_retries(|| self.ports.store.commit(std::slice::from_ref(&write))).await {
                     Ok(()) => metric::limit(record, None),
                     Err(StoreError::Conflict { .. }) => {

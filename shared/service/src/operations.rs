@@ -9,7 +9,7 @@ mod find;
 mod tests;
 
 use serde::{Deserialize, Serialize};
-use tickover_core::decision::{DueReply, Write};
+use tickover_core::decision::{Condition, DueReply, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::{Reject, TakenBy};
 use tickover_core::id::{EventName, ExecutionId, Fingerprint, OperationId, QueueName, TaskId};
@@ -158,7 +158,7 @@ impl Service {
             let new = NewOperation { id: id.clone(), fingerprint, action, target, dry_run, details, by };
             let (nonce, now, shards) = (self.new_nonce(), self.now(), self.limits.due_shards);
             let operation = Operation::new(new, stored.as_ref(), nonce, now, shards);
-            let writes = [Write::PutOperation { record: Box::new(operation.clone()) }];
+            let writes = [Write::put(operation.clone(), Condition::Follows)];
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => {
                     tracing::info!(operation = %id, ?action, ?target, dry_run, "operation recorded");
@@ -323,7 +323,7 @@ impl Service {
             let Some(current) = self.load_operation(id).await? else { return Ok(None) };
             let Some(changed) = change(&current) else { return Ok(Some((current, false))) };
             let record = Operation { version: current.version + 1, nonce: self.new_nonce(), ..changed };
-            let writes = [Write::PutOperation { record: Box::new(record.clone()) }];
+            let writes = [Write::put(record.clone(), Condition::Follows)];
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => return Ok(Some((record, true))),
                 Err(StoreError::Conflict { .. }) => self.once_more(&mut tries, WAIT).await?,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use tickover_core::by::By;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Priority;
@@ -256,7 +256,7 @@ impl Service {
                 return Ok(None);
             };
             let record = QueueRecord { version: current.version + 1, nonce: self.new_nonce(), ..changed };
-            let writes = [Write::PutQueue { record: record.clone() }];
+            let writes = [Write::put(record.clone(), Condition::Follows)];
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => {
                     self.queues.store(name, Some(record.clone()), self.now());

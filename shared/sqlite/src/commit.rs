@@ -4,10 +4,9 @@
 //! first change is made. So a commit that is refused has changed nothing, and needs no savepoint of its own.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
-use tickover_core::decision::Write;
+use tickover_core::decision::{self, Expiring, Write};
 use tickover_core::due::Due;
-use tickover_core::execution::journal::SegmentKey;
-use tickover_core::id::{BlobId, ExecutionId, Incarnation};
+use tickover_core::id::{ExecutionId, Incarnation};
 use tickover_core::record::{Head, Record};
 use tickover_core::time::Timestamp;
 use tickover_service::condition::{Condition, Ruling, Verdict};
@@ -38,9 +37,7 @@ enum Behind {
 
 #[derive(Debug)]
 enum Extension {
-    Blob(BlobId, Timestamp),
-    Segment(ExecutionId, SegmentKey, Timestamp),
-    Key(String, Timestamp),
+    Of(Expiring, Timestamp),
     Waiter(String, Box<NewRecord>),
 }
 
@@ -77,38 +74,19 @@ impl Commit {
     }
 
     fn add(&mut self, write: &Write) -> Result<(), StoreError> {
-        let (kind, id, change) = match write {
-            Write::CreateTask { task, .. } => {
-                (Kind::Task, task.id.to_string(), Change::Put(NewRecord::task(task)?))
+        let (record, change) = match write {
+            Write::Put { before: Some(before), after, condition: decision::Condition::Unchanged { .. } } => {
+                let moves = before.head().due != after.head().due;
+                let turns = match (before, after) {
+                    (Record::Execution(before), Record::Execution(after)) => {
+                        before.status() != after.status()
+                    }
+                    (_, _) => true,
+                };
+                (after, Change::Update { record: NewRecord::of(after)?, moves, turns })
             }
-            Write::UpdateTask { before, after, .. } => {
-                let (record, moves) = (NewRecord::task(after)?, before.due != after.due);
-                (Kind::Task, before.id.to_string(), Change::Update { record, moves, turns: true })
-            }
-            Write::Rearm { task, to } => (Kind::Task, task.id.to_string(), Change::Move(*to)),
-            Write::CreateExecution { execution, .. } => {
-                (Kind::Execution, execution.id.to_string(), Change::Put(NewRecord::execution(execution)?))
-            }
-            Write::UpdateExecution { before, after, .. } => {
-                let (record, moves) = (NewRecord::execution(after)?, before.due != after.due);
-                let turns = before.status() != after.status();
-                (Kind::Execution, before.id.to_string(), Change::Update { record, moves, turns })
-            }
-            Write::RearmExecution { execution, to } => {
-                (Kind::Execution, execution.id.to_string(), Change::Move(*to))
-            }
-            Write::PutKey { record, .. } => {
-                (Kind::Key, record.key.to_string(), Change::Put(NewRecord::key(record)?))
-            }
-            Write::PutQueue { record } => {
-                (Kind::Queue, record.name.to_string(), Change::Put(NewRecord::queue(record)?))
-            }
-            Write::PutOperation { record } => {
-                (Kind::Operation, record.id.to_string(), Change::Put(NewRecord::operation(record)?))
-            }
-            Write::PutGate { record, .. } => {
-                (Kind::Gate, record.id.to_string(), Change::Put(NewRecord::gate(record)?))
-            }
+            Write::Put { after, .. } => (after, Change::Put(NewRecord::of(after)?)),
+            Write::Rearm { record, to } => (record, Change::Move(*to)),
             Write::PutWaiter { gate, waiter, expires_at } => {
                 let record = NewRecord::waiter(waiter, *expires_at)?;
                 self.extensions.push(Extension::Waiter(waiter_id(gate, waiter), Box::new(record)));
@@ -118,29 +96,18 @@ impl Commit {
                 self.behind.push(Behind::Left(waiter_id(gate, waiter)));
                 return Ok(());
             }
-            Write::PutTick { record } => (Kind::Tick, String::new(), Change::Put(NewRecord::tick(record)?)),
-            Write::PutCron { after, .. } => {
-                (Kind::Cron, after.id.to_string(), Change::Put(NewRecord::cron(after)?))
-            }
             Write::Wake { id, incarnation } => {
                 self.behind.push(Behind::Wake(id.clone(), *incarnation));
                 return Ok(());
             }
-            Write::ExtendBlob { at } => {
-                self.extensions.push(Extension::Blob(at.id, at.expires_at));
-                return Ok(());
-            }
-            Write::ExtendSegment { id, key, expires_at } => {
-                self.extensions.push(Extension::Segment(id.clone(), *key, *expires_at));
-                return Ok(());
-            }
-            Write::ExtendKey { key, expires_at } => {
-                self.extensions.push(Extension::Key(key.to_string(), *expires_at));
+            Write::Extend { item, expires_at } => {
+                self.extensions.push(Extension::Of(item.clone(), *expires_at));
                 return Ok(());
             }
         };
         if let Some(condition) = Condition::of(write) {
-            self.decided.push(Decided { kind, id, condition, change });
+            let id = record.id();
+            self.decided.push(Decided { kind: Kind::of(&id), id: id.to_string(), condition, change });
         }
         Ok(())
     }
@@ -206,16 +173,8 @@ impl Decided {
 
     /// The record, for a caller whose write was refused, if it is a task's or an execution's.
     fn current(&self, connection: &Connection) -> Result<Option<Record>, Failure> {
-        match self.kind {
-            Kind::Task | Kind::Execution => read(connection, self.kind, &self.id),
-            Kind::Cron
-            | Kind::Queue
-            | Kind::Key
-            | Kind::Tick
-            | Kind::Operation
-            | Kind::Gate
-            | Kind::Waiter => Ok(None),
-        }
+        let is_shown = matches!(self.kind, Kind::Task | Kind::Execution);
+        if is_shown { read(connection, self.kind, &self.id) } else { Ok(None) }
     }
 }
 
@@ -391,12 +350,12 @@ impl Behind {
 impl Extension {
     fn run(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
         match self {
-            Self::Blob(id, expires_at) => {
+            Self::Of(Expiring::Blob(id), expires_at) => {
                 let mut statement = connection
                     .prepare_cached("UPDATE blob SET expires_at = max(expires_at, ?2) WHERE id = ?1")?;
                 statement.execute(params![id.as_bytes(), expires_at.as_millis()])?;
             }
-            Self::Segment(id, key, expires_at) => {
+            Self::Of(Expiring::Segment(id, key), expires_at) => {
                 let mut statement = connection.prepare_cached(
                     "UPDATE segment SET expires_at = max(expires_at, ?6)
                      WHERE execution = ?1 AND incarnation = ?2 AND run = ?3 AND number = ?4 AND mark = ?5",
@@ -414,10 +373,10 @@ impl Extension {
                 let row = find(connection, Kind::Waiter, id)?.map(|(row, _)| row);
                 put(connection, Kind::Waiter, id, record, row)?;
             }
-            Self::Key(key, expires_at) => {
+            Self::Of(Expiring::Key(key), expires_at) => {
                 let mut statement = connection
                     .prepare_cached("UPDATE record SET expires_at = ?3 WHERE kind = ?1 AND id = ?2")?;
-                statement.execute(params![Kind::Key as i64, key, expires_at.as_millis()])?;
+                statement.execute(params![Kind::Key as i64, key.to_string(), expires_at.as_millis()])?;
             }
         }
         Ok(())

@@ -204,15 +204,15 @@ impl NewRecord {
             Record::Task(task) => Self::task(task),
             Record::Execution(execution) => Self::execution(execution),
             Record::Cron(cron) => Self::cron(cron),
-            Record::Queue(queue) => Self::queue(queue),
             Record::Operation(operation) => Self::operation(operation),
-            Record::Gate(gate) => Self::gate(gate),
-            Record::Tick(tick) => Self::tick(tick),
-            Record::Key(key) => Self::key(key),
+            Record::Queue(queue) => Ok(Self::plain(record.head(), body(queue)?)),
+            Record::Gate(gate) => Ok(Self::plain(record.head(), body(gate)?)),
+            Record::Tick(tick) => Ok(Self::plain(record.head(), body(tick)?)),
+            Record::Key(key) => Ok(Self::plain(record.head(), body(key)?)),
         }
     }
 
-    pub(crate) fn task(task: &Task) -> Result<Self, StoreError> {
+    fn task(task: &Task) -> Result<Self, StoreError> {
         // In the list of its status, at a place that never changes.
         let status = task.status().as_str();
         let list = Some((status.to_owned(), task.created_at));
@@ -226,7 +226,7 @@ impl NewRecord {
         Ok(Self { list, queue, status, ready_at, has_hint, lane, ..Self::plain(task.into(), body(task)?) })
     }
 
-    pub(crate) fn execution(execution: &Execution) -> Result<Self, StoreError> {
+    fn execution(execution: &Execution) -> Result<Self, StoreError> {
         let list = Some((list_of(&execution.workflow), execution.created_at));
         let (queue, status) = (Some(execution.queue.to_string()), Some(execution.status().as_str()));
         let is_open = execution.closed().is_none();
@@ -236,22 +236,14 @@ impl NewRecord {
         Ok(Self { list, queue, status, is_open, error, labels, ..plain })
     }
 
-    pub(crate) fn cron(cron: &Cron) -> Result<Self, StoreError> {
+    fn cron(cron: &Cron) -> Result<Self, StoreError> {
         let list = (!cron.is_deleted()).then(|| (CRONS.to_owned(), cron.created_at));
         Ok(Self { list, ..Self::plain(cron.into(), body(cron)?) })
     }
 
-    pub(crate) fn queue(queue: &QueueRecord) -> Result<Self, StoreError> {
-        Ok(Self::plain(queue.into(), body(queue)?))
-    }
-
-    pub(crate) fn operation(operation: &Operation) -> Result<Self, StoreError> {
+    fn operation(operation: &Operation) -> Result<Self, StoreError> {
         let list = Some((OPERATIONS.to_owned(), operation.created_at));
         Ok(Self { list, ..Self::plain(operation.into(), body(operation)?) })
-    }
-
-    pub(crate) fn gate(gate: &Gate) -> Result<Self, StoreError> {
-        Ok(Self::plain(gate.into(), body(gate)?))
     }
 
     /// What waits has no version of its own: nothing is conditional on it.
@@ -265,14 +257,6 @@ impl NewRecord {
             expires_at: Some(expires_at),
         };
         Ok(Self::plain(stored, body(waiter)?))
-    }
-
-    pub(crate) fn key(key: &KeyRecord) -> Result<Self, StoreError> {
-        Ok(Self::plain(key.into(), body(key)?))
-    }
-
-    pub(crate) fn tick(tick: &TickRecord) -> Result<Self, StoreError> {
-        Ok(Self::plain(tick.into(), body(tick)?))
     }
 
     fn plain(stored: Head, body: String) -> Self {

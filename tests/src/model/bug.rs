@@ -1,9 +1,10 @@
 //! Deliberate bugs in the rules or in the table. A check that finds none of them checks nothing.
 
 use tickover_core::command::Context;
-use tickover_core::decision::{Effect, Write};
+use tickover_core::decision::{Condition, Effect, Write};
 use tickover_core::due::Due;
 use tickover_core::id::LeaseId;
+use tickover_core::record::Record;
 use tickover_core::task::command::{Command, Complete, Fail};
 use tickover_core::task::decide;
 use tickover_core::task::decision::Decision;
@@ -81,14 +82,14 @@ fn with_holders_lease(task: Option<&Task>, command: &Command) -> Command {
 }
 
 fn leave_due(write: &mut Write) {
-    if let Write::UpdateTask { before, after, .. } = write {
+    if let Write::Put { before: Some(Record::Task(before)), after: Record::Task(after), .. } = write {
         after.due = before.due;
     }
     drop_due_condition(write);
 }
 
 fn drop_due_condition(write: &mut Write) {
-    if let Write::UpdateTask { due_no_later_than, .. } = write {
+    if let Write::Put { condition: Condition::Unchanged { due_no_later_than, .. }, .. } = write {
         *due_no_later_than = None;
     }
 }
@@ -107,7 +108,7 @@ fn expire(ended: &Task, command: &Command, context: &Context<'_>) -> Decision {
     let open = Task { state: State::Pending(waiting), due: Some(due), ..ended.clone() };
     let mut decision = decide(Some(&open), command, context);
     for write in &mut decision.writes {
-        if let Write::UpdateTask { before, .. } = write {
+        if let Write::Put { before: Some(Record::Task(before)), .. } = write {
             **before = ended.clone();
         }
     }

@@ -1,6 +1,7 @@
 //! The table: one record for each task, and conditional writes.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
+use tickover_core::record;
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
@@ -54,33 +55,28 @@ impl Change {
             known.filter(|known| ***known == *task).cloned().unwrap_or_else(|| Record::new(task.clone()))
         };
         match write {
-            Write::CreateTask { task, now } => {
+            Write::Put { after: record::Record::Task(task), condition: Condition::Free { now }, .. } => {
                 Some(Self::Create { after: Record::new((**task).clone()), now: *now })
             }
-            Write::UpdateTask { before, after, due_no_later_than } => Some(Self::Update {
+            Write::Put {
+                before: Some(record::Record::Task(before)),
+                after: record::Record::Task(after),
+                condition: Condition::Unchanged { due_no_later_than, .. },
+            } => Some(Self::Update {
                 before: decided_on(before),
                 after: Record::new((**after).clone()),
                 due_no_later_than: *due_no_later_than,
             }),
-            Write::Rearm { task, to } => {
+            Write::Rearm { record: record::Record::Task(task), to } => {
                 let after = Record::new(Task { due: Some(*to), ..(**task).clone() });
                 Some(Self::Rearm { before: decided_on(task), after })
             }
-            Write::CreateExecution { .. }
-            | Write::UpdateExecution { .. }
-            | Write::RearmExecution { .. }
+            Write::Put { .. }
+            | Write::Rearm { .. }
             | Write::Wake { .. }
-            | Write::PutKey { .. }
-            | Write::PutQueue { .. }
-            | Write::PutOperation { .. }
-            | Write::PutGate { .. }
             | Write::PutWaiter { .. }
             | Write::DeleteWaiter { .. }
-            | Write::PutTick { .. }
-            | Write::PutCron { .. }
-            | Write::ExtendBlob { .. }
-            | Write::ExtendSegment { .. }
-            | Write::ExtendKey { .. } => None,
+            | Write::Extend { .. } => None,
         }
     }
 

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::id::RecordId;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::indexed::Indexed;
 use tickover_service::ports::{Listed, Received};
@@ -146,25 +147,14 @@ fn work(note: &Note) -> Option<String> {
 /// The record of a write, if the write reads or changes its contents.
 fn record_of(write: &Write) -> Option<RecordId> {
     match write {
-        Write::CreateTask { task, .. } => Some(task.id.clone().into()),
-        Write::UpdateTask { after, .. } => Some(after.id.clone().into()),
-        Write::CreateExecution { execution, .. } => Some(execution.id.clone().into()),
-        Write::UpdateExecution { after, .. } => Some(after.id.clone().into()),
-        // These change no more than one attribute, whatever the others are.
-        Write::Rearm { .. }
-        | Write::RearmExecution { .. }
+        Write::Put { after: after @ (Record::Task(_) | Record::Execution(_)), .. } => Some(after.id()),
+        // These change no more than one attribute, whatever the others are, or are never of a newer build.
+        Write::Put { .. }
+        | Write::Rearm { .. }
         | Write::Wake { .. }
-        | Write::PutKey { .. }
-        | Write::PutQueue { .. }
-        | Write::PutOperation { .. }
-        | Write::PutGate { .. }
         | Write::PutWaiter { .. }
         | Write::DeleteWaiter { .. }
-        | Write::PutTick { .. }
-        | Write::PutCron { .. }
-        | Write::ExtendBlob { .. }
-        | Write::ExtendSegment { .. }
-        | Write::ExtendKey { .. } => None,
+        | Write::Extend { .. } => None,
     }
 }
 
@@ -191,25 +181,15 @@ fn keys(write: &Write) -> Vec<String> {
 fn record_before(write: &Write) -> Option<Write> {
     let now = Timestamp::EPOCH;
     match write {
-        Write::UpdateTask { before: task, .. } | Write::Rearm { task, .. } => {
-            Some(Write::CreateTask { task: task.clone(), now })
+        Write::Put { before: Some(record @ (Record::Task(_) | Record::Execution(_))), .. }
+        | Write::Rearm { record, .. } => Some(Write::put(record.clone(), Condition::Free { now })),
+        Write::Put { after: after @ (Record::Queue(_) | Record::Operation(_) | Record::Gate(_)), .. } => {
+            (after.head().version > 1).then(|| write.clone())
         }
-        Write::UpdateExecution { before: execution, .. } | Write::RearmExecution { execution, .. } => {
-            Some(Write::CreateExecution { execution: execution.clone(), now })
-        }
-        Write::PutQueue { record } => (record.version > 1).then(|| write.clone()),
-        Write::PutOperation { record } => (record.version > 1).then(|| write.clone()),
-        Write::PutGate { record, .. } => (record.version > 1).then(|| write.clone()),
-        Write::CreateTask { .. }
-        | Write::CreateExecution { .. }
+        Write::Put { .. }
         | Write::Wake { .. }
-        | Write::PutKey { .. }
-        | Write::PutTick { .. }
-        | Write::PutCron { .. }
         | Write::PutWaiter { .. }
         | Write::DeleteWaiter { .. }
-        | Write::ExtendBlob { .. }
-        | Write::ExtendSegment { .. }
-        | Write::ExtendKey { .. } => None,
+        | Write::Extend { .. } => None,
     }
 }

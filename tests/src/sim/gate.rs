@@ -8,6 +8,7 @@ use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::{ExecutionId, QueueName};
+use tickover_core::record::Record;
 use tickover_core::timer::Wake;
 use tokio::sync::Notify;
 
@@ -152,30 +153,19 @@ impl Gate {
     pub fn wrote(&self, writes: &[Write]) {
         for write in writes {
             match write {
-                Write::CreateExecution { execution: after, .. } | Write::UpdateExecution { after, .. } => {
-                    self.saw(after);
-                }
-                Write::PutTick { record } => {
+                Write::Put { after: Record::Execution(after), .. } => self.saw(after),
+                Write::Put { after: Record::Tick(record), .. } => {
                     // With a new token, the message that carries it is still to come.
                     let now = tickover_service::ports::Clock::now(&*self.clock);
                     let is_handed_on = record.fanned.values().any(|token| now.since(*token) < JUST_NOW);
                     self.handing_over.store(is_handed_on, Ordering::Relaxed);
                 }
-                Write::CreateTask { .. }
-                | Write::UpdateTask { .. }
+                Write::Put { .. }
                 | Write::Rearm { .. }
-                | Write::RearmExecution { .. }
                 | Write::Wake { .. }
-                | Write::PutKey { .. }
-                | Write::PutQueue { .. }
-                | Write::PutOperation { .. }
-                | Write::PutGate { .. }
                 | Write::PutWaiter { .. }
                 | Write::DeleteWaiter { .. }
-                | Write::PutCron { .. }
-                | Write::ExtendBlob { .. }
-                | Write::ExtendSegment { .. }
-                | Write::ExtendKey { .. } => {}
+                | Write::Extend { .. } => {}
             }
         }
     }

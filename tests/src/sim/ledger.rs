@@ -199,8 +199,8 @@ impl Ledger {
                 self.note_line(LineNote::Entered(gate.clone(), waiter.clone()));
             }
         }
-        if let ([Write::PutTick { record }], Ok(())) = (writes, &answer) {
-            let noted = (self.clock.now(), record.clone());
+        if let ([Write::Put { after: Record::Tick(record), .. }], Ok(())) = (writes, &answer) {
+            let noted = (self.clock.now(), (**record).clone());
             self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
         }
         for known in before {
@@ -260,7 +260,7 @@ impl Ledger {
     fn note_rest(&self, writes: &[Write], is_done: bool) {
         for write in writes {
             match write {
-                Write::PutGate { record, .. } => {
+                Write::Put { after: Record::Gate(record), .. } => {
                     let Some(gate) = self.gate(&record.id) else { continue };
                     let noted = NotedGate { number: self.history.len(), at: self.clock.now(), gate };
                     self.gates.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
@@ -268,8 +268,8 @@ impl Ledger {
                 Write::DeleteWaiter { gate, waiter } if is_done => {
                     self.note_line(LineNote::Left(gate.clone(), waiter.clone()));
                 }
-                Write::PutQueue { record } if is_done => {
-                    self.note_line(LineNote::Queue(record.clone()));
+                Write::Put { after: Record::Queue(record), .. } if is_done => {
+                    self.note_line(LineNote::Queue((**record).clone()));
                 }
                 _ => {}
             }
@@ -425,23 +425,11 @@ fn name(at: Timestamp, id: &RecordId) -> String {
 
 fn record_of(write: &Write) -> Option<RecordId> {
     match write {
-        Write::CreateTask { task, .. } | Write::Rearm { task, .. } => Some(task.id.clone().into()),
-        Write::UpdateTask { before, .. } => Some(before.id.clone().into()),
-        Write::CreateExecution { execution, .. } | Write::RearmExecution { execution, .. } => {
-            Some(execution.id.clone().into())
-        }
-        Write::UpdateExecution { before, .. } => Some(before.id.clone().into()),
-        Write::Wake { id, .. } => Some(id.clone().into()),
-        Write::PutQueue { record } => Some(RecordId::Queue(record.name.clone())),
-        Write::PutOperation { record } => Some(RecordId::Operation(record.id.clone())),
-        Write::PutCron { after, .. } => Some(RecordId::Cron(after.id.clone())),
-        Write::PutGate { .. }
-        | Write::PutKey { .. }
-        | Write::PutTick { .. }
+        Write::Put { after: Record::Gate(_) | Record::Key(_) | Record::Tick(_), .. }
         | Write::PutWaiter { .. }
         | Write::DeleteWaiter { .. }
-        | Write::ExtendBlob { .. }
-        | Write::ExtendSegment { .. }
-        | Write::ExtendKey { .. } => None,
+        | Write::Extend { .. } => None,
+        Write::Put { after: record, .. } | Write::Rearm { record, .. } => Some(record.id()),
+        Write::Wake { id, .. } => Some(id.clone().into()),
     }
 }

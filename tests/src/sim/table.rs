@@ -187,6 +187,7 @@ impl Store for Table {
 
 #[cfg(test)]
 mod tests {
+    use tickover_core::decision::Condition;
     use tickover_core::id::Nonce;
     use tickover_core::tick::TickRecord;
 
@@ -197,9 +198,9 @@ mod tests {
     async fn a_run_ends_where_the_stores_differ() {
         let table = Table::new(7, true);
         let record = TickRecord { version: 1, ..TickRecord::new(Nonce::from_bytes([1; Nonce::LEN])) };
-        table.commit(&[Write::PutTick { record: record.clone() }]).await.unwrap();
+        table.commit(&[Write::put(record.clone(), Condition::Follows)]).await.unwrap();
         assert_eq!((&table as &dyn Store).tick_record().await.unwrap().as_ref(), Some(&record));
-        let only_here = [Write::PutTick { record: TickRecord { version: 2, ..record } }];
+        let only_here = [Write::put(TickRecord { version: 2, ..record }, Condition::Follows)];
         table.memory.commit(&only_here).await.unwrap();
         let _ = (&table as &dyn Store).tick_record().await;
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened};
@@ -133,12 +133,9 @@ impl Turned {
             wakes: before.wakes + 100,
             ..before.clone()
         };
-        Write::UpdateExecution {
-            before: Box::new(before.clone()),
-            after: Box::new(after),
-            due_no_later_than: self.latest.map(instant),
-            wakes: self.seen.map(|more| before.wakes + more),
-        }
+        let due_no_later_than = self.latest.map(instant);
+        let wakes = self.seen.map(|more| before.wakes + more);
+        Write::replace(before.clone(), after, Condition::Unchanged { due_no_later_than, wakes })
     }
 
     pub(crate) const fn is_together(self) -> bool {

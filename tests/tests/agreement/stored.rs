@@ -6,7 +6,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use rusqlite::types::Value as Column;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use tickover_core::decision::Write;
+use tickover_core::cron::Cron;
+use tickover_core::decision::{Condition, Write};
+use tickover_core::execution::Execution;
+use tickover_core::gate::Gate;
+use tickover_core::operation::Operation;
+use tickover_core::queue::{KeyRecord, QueueRecord};
+use tickover_core::task::Task;
+use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_dynamodb::DynamoStore;
 use tickover_service::ports::{Listed, Store as _};
@@ -36,14 +43,14 @@ fn write(kind: &str, record: &Value) -> Write {
     }
     let now = Timestamp::EPOCH;
     match kind {
-        "task" => Write::CreateTask { task: of(record), now },
-        "execution" => Write::CreateExecution { execution: of(record), now },
-        "cron" => Write::PutCron { before: None, after: of(record) },
-        "queue" => Write::PutQueue { record: of(record) },
-        "key" => Write::PutKey { record: of(record), replaces: None },
-        "tick" => Write::PutTick { record: of(record) },
-        "operation" => Write::PutOperation { record: of(record) },
-        "gate" => Write::PutGate { record: of(record), replaces: None },
+        "task" => Write::put(of::<Task>(record), Condition::Free { now }),
+        "execution" => Write::put(of::<Execution>(record), Condition::Free { now }),
+        "cron" => Write::put(of::<Cron>(record), Condition::Same),
+        "queue" => Write::put(of::<QueueRecord>(record), Condition::Follows),
+        "key" => Write::put(of::<KeyRecord>(record), Condition::SameOrAbsent),
+        "tick" => Write::put(of::<TickRecord>(record), Condition::Follows),
+        "operation" => Write::put(of::<Operation>(record), Condition::Follows),
+        "gate" => Write::put(of::<Gate>(record), Condition::Same),
         "waiter" => {
             let (gate, waiter) = of(record);
             Write::PutWaiter { gate, waiter, expires_at: now }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tickover_core::command::Context;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Expiring, Write};
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::flow::Priority;
 use tickover_core::gate::line::part_of;
 use tickover_core::gate::{Branch, Gate, Position, Waiter};
-use tickover_core::id::{ExecutionId, Fingerprint, GateId, Incarnation, LeaseId, Nonce, OperationId, TaskId};
+use tickover_core::id::{ExecutionId, Fingerprint, GateId, Incarnation, LeaseId, Nonce, OperationId};
 use tickover_core::operation::{Action, Counts, HowEnded, NewOperation, Operation, Target};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::queue::{KeyRecord, QueueRecord};
@@ -125,24 +125,12 @@ impl Stores {
         let stored = tasks.chain(executions).chain(before.keys.iter().map(|key| key.nonce));
         let left: Vec<Nonce> = stored.chain(before.tick.iter().map(|tick| tick.nonce)).collect();
         let traces = writes.iter().any(|write| match write {
-            Write::CreateTask { task, .. } => left.contains(&task.nonce),
-            Write::CreateExecution { execution, .. } => left.contains(&execution.nonce),
-            Write::UpdateExecution { after, .. } => left.contains(&after.nonce),
-            Write::PutKey { record, .. } => left.contains(&record.nonce),
-            Write::PutTick { record } => left.contains(&record.nonce),
-            Write::UpdateTask { .. }
-            | Write::Rearm { .. }
-            | Write::RearmExecution { .. }
+            Write::Put { after, .. } => left.contains(&after.head().nonce),
+            Write::Rearm { .. }
             | Write::Wake { .. }
-            | Write::PutCron { .. }
-            | Write::PutQueue { .. }
-            | Write::PutOperation { .. }
-            | Write::PutGate { .. }
             | Write::PutWaiter { .. }
             | Write::DeleteWaiter { .. }
-            | Write::ExtendBlob { .. }
-            | Write::ExtendSegment { .. }
-            | Write::ExtendKey { .. } => false,
+            | Write::Extend { .. } => false,
         });
         writes.len() > 1 && was_written && !traces
     }
@@ -159,22 +147,23 @@ impl Stores {
                 let stored = self.memory.queue(&queue_name("q")).await.ok().flatten();
                 let version = (stored.map_or(0, |stored| stored.version) + ahead).max(1);
                 let record = QueueRecord { version, ..QueueRecord::new(queue_name("q"), self.nonce()) };
-                vec![Write::PutQueue { record }]
+                vec![Write::put(record, Condition::Follows)]
             }
             (What::Tick { ahead }, _) => {
                 let stored = self.memory.tick_record().await.ok().flatten();
                 let version = (stored.map_or(0, |stored| stored.version) + ahead).max(1);
-                vec![Write::PutTick { record: TickRecord { version, ..TickRecord::new(self.nonce()) } }]
+                let record = TickRecord { version, ..TickRecord::new(self.nonce()) };
+                vec![Write::put(record, Condition::Follows)]
             }
             (What::Operation { ahead, does }, _) => {
                 let stored = self.memory.operation(&operation_id()).await.ok().flatten();
                 let record = self.operation(stored.as_ref(), *ahead, *does, now);
-                vec![Write::PutOperation { record: Box::new(record) }]
+                vec![Write::put(record, Condition::Follows)]
             }
             (What::Gate { over_stored, enters }, _) => self.of_gate(*over_stored, *enters, now).await,
             (What::ExtendKey(key), _) => {
                 let expires_at = now.plus(Millis::from_secs(90 * 86_400));
-                vec![Write::ExtendKey { key: digest(*key), expires_at }]
+                vec![Write::Extend { item: Expiring::Key(digest(*key)), expires_at }]
             }
             (What::Decided(_) | What::WithDueCondition { .. } | What::Rearm { .. }, None) => vec![],
             (What::Decided(ask), Some(task)) => {
@@ -184,20 +173,21 @@ impl Stores {
             }
             (What::WithDueCondition { latest }, Some(task)) => {
                 let after = Task { version: task.version + 1, nonce: self.nonce(), ..task.clone() };
-                let due_no_later_than = Some(place(*latest));
-                vec![Write::UpdateTask { before: Box::new(task), after: Box::new(after), due_no_later_than }]
+                let latest = Some(place(*latest));
+                let condition = Condition::Unchanged { due_no_later_than: latest, wakes: None };
+                vec![Write::replace(task, after, condition)]
             }
             // What lies nowhere is never moved: no rule asks for it.
             (What::Rearm { to, kind }, Some(task)) => task.due.map_or_else(Vec::new, |due| {
                 let to = Due { at: place(*to), kind: *kind, shard: due.shard };
-                vec![Write::Rearm { task: Box::new(task.clone()), to }]
+                vec![Write::Rearm { record: task.clone().into(), to }]
             }),
         }
     }
 
     async fn of_gate(&self, over_stored: bool, enters: Option<bool>, now: Timestamp) -> Vec<Write> {
         let stored = self.memory.gate(&gate_id()).await.ok().flatten();
-        let replaces = stored.as_ref().map(|gate| gate.nonce).filter(|_| over_stored);
+        let before = stored.clone().filter(|_| over_stored).map(Into::into);
         let gate = stored.unwrap_or_else(|| Gate::new(gate_id(), "k".to_owned(), self.nonce(), now));
         let incarnation = Incarnation::from_bytes([6; 8]);
         let waiter = Waiter {
@@ -208,8 +198,8 @@ impl Stores {
             position: Position { since: START, version: 2 },
             written_at: START,
         };
-        let record = Box::new(Gate { version: gate.version + 1, nonce: self.nonce(), ..gate });
-        let mut writes = vec![Write::PutGate { record, replaces }];
+        let after = Gate { version: gate.version + 1, nonce: self.nonce(), ..gate }.into();
+        let mut writes = vec![Write::Put { before, after, condition: Condition::Same }];
         let expires_at = now.plus(Millis::from_secs(3_600));
         writes.extend(enters.map(|enters| {
             if enters {
@@ -255,8 +245,7 @@ impl Stores {
     async fn of_execution(&self, of: OfExecution, random_write: &RandomWrite, now: Timestamp) -> Vec<Write> {
         let place = |at: i64| Timestamp::from_millis(START.as_millis() + at);
         if let OfExecution::Start { id } = of {
-            let execution = Box::new(started(id, self.number, now));
-            return vec![Write::CreateExecution { execution, now }];
+            return vec![Write::put(started(id, self.number, now), Condition::Free { now })];
         }
         let known = self.executions.iter().rev().nth(random_write.ago).or(self.executions.first());
         let Some(known) = known else { return vec![] };
@@ -275,11 +264,11 @@ impl Stores {
                 let stored = self.memory.tick_record().await.ok().flatten();
                 let version = stored.map_or(0, |stored| stored.version) + 1;
                 let record = TickRecord { version, ..TickRecord::new(self.nonce()) };
-                vec![wake, Write::PutTick { record }, write]
+                vec![wake, Write::put(record, Condition::Follows), write]
             }
             OfExecution::Rearm { to, kind } => known.due.map_or_else(Vec::new, |due| {
                 let to = Due { at: place(to), kind, shard: due.shard };
-                vec![Write::RearmExecution { execution: Box::new(known.clone()), to }]
+                vec![Write::Rearm { record: known.clone().into(), to }]
             }),
         }
     }
@@ -313,7 +302,8 @@ impl Stores {
 /// The model's table has only tasks, and one write at a time.
 fn compare_model(writes: &[Write], before: &Contents, left: &Contents, fate: &Fate) -> Result<(), String> {
     let [only] = writes else { return Ok(()) };
-    let (Some(change), Some(id)) = (Change::of(only, None), task_of(only)) else { return Ok(()) };
+    let Some(change) = Change::of(only, None) else { return Ok(()) };
+    let id = &change.after().id;
     let find = |contents: &Contents| contents.tasks.iter().find(|task| task.id == *id).cloned();
     let stored = find(before);
     let (model, expected) = match write(stored.clone().map(Record::new).as_ref(), &change, false) {
@@ -380,27 +370,5 @@ fn fate(answer: Result<(), StoreError>) -> Result<Fate, String> {
         Ok(()) => Ok(Fate::Written),
         Err(StoreError::Conflict { current }) => Ok(Fate::Conflict(current)),
         Err(error) => Err(format!("{error:?}")),
-    }
-}
-
-fn task_of(write: &Write) -> Option<&TaskId> {
-    match write {
-        Write::CreateTask { task, .. } | Write::Rearm { task, .. } => Some(&task.id),
-        Write::UpdateTask { before, .. } => Some(&before.id),
-        Write::CreateExecution { .. }
-        | Write::UpdateExecution { .. }
-        | Write::RearmExecution { .. }
-        | Write::Wake { .. }
-        | Write::PutKey { .. }
-        | Write::PutQueue { .. }
-        | Write::PutOperation { .. }
-        | Write::PutGate { .. }
-        | Write::PutWaiter { .. }
-        | Write::DeleteWaiter { .. }
-        | Write::PutTick { .. }
-        | Write::PutCron { .. }
-        | Write::ExtendBlob { .. }
-        | Write::ExtendSegment { .. }
-        | Write::ExtendKey { .. } => None,
     }
 }

@@ -16,6 +16,7 @@ use tickover_core::id::{
     BlobId, Fingerprint, Incarnation, LeaseId, Nonce, QueueName, RecordId, TaskId, TaskKind,
 };
 use tickover_core::limits::Limits;
+use tickover_core::record::Record;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Task;
 use tickover_core::task::command::{Claim, Command, Key, Schedule, Start};
@@ -180,16 +181,15 @@ async fn every_read_and_write_refuses_a_newer_builds_record_and_leaves_it_unchan
     one.tamper("v", AttributeValue::N("2".to_owned())).await;
     let newer = one.item().await;
     let to = Due { at: NOW, kind: DueKind::Recheck, shard: 0 };
-    let rearm = [Write::Rearm { task: Box::new(one.task.clone()), to }];
+    let rearm = [Write::Rearm { record: one.task.clone().into(), to }];
     let ids = [RecordId::from(one.task.id.clone())];
     let other = Decision { writes: scheduled(None).writes, ..decided(None, &Command::Retry, 9) };
     let create: Vec<Write> = other
         .writes
         .into_iter()
         .map(|write| match write {
-            Write::CreateTask { mut task, now } => {
-                task.nonce = Nonce::from_bytes([9; 8]);
-                Write::CreateTask { task, now }
+            Write::Put { after: Record::Task(task), condition, .. } => {
+                Write::put(Task { nonce: Nonce::from_bytes([9; 8]), ..*task }, condition)
             }
             write => write,
         })
@@ -237,7 +237,7 @@ async fn a_transaction_repeated_within_ten_minutes_costs_no_write() {
     let key = Key { digest: Fingerprint::from_bytes([5; 16]), replaces: None };
     let mut decision = scheduled(Some(key));
     for write in &mut decision.writes {
-        if let Write::CreateTask { task, .. } = write {
+        if let Write::Put { after: Record::Task(task), .. } = write {
             task.id = TaskId::parse("b").expect("an id");
         }
     }

@@ -9,6 +9,7 @@ use serde_json::json;
 use tickover_core::command::Context;
 use tickover_core::cron::{self, Command, Cron, Decision};
 use tickover_core::decision::Write;
+use tickover_core::record::Record;
 use tickover_service::Rules;
 use tickover_tests::http::Caller;
 use tickover_tests::scene::Scene;
@@ -58,7 +59,7 @@ impl Rules for Wrong {
 
 fn without_place(mut decision: Decision) -> Decision {
     for write in &mut decision.writes {
-        if let Write::PutCron { after, .. } = write
+        if let Write::Put { after: Record::Cron(after), .. } = write
             && after.open_runs().next().is_some()
         {
             after.due = None;

@@ -93,7 +93,6 @@ impl Action {
             ("Statement::delete(Key::", Self::Delete),
             ("Statement::update(Key::", Self::Update),
             ("extend(Key::", Self::Update),
-            ("key: Key::", Self::Update),
             (".set_key(Some(Key::", Self::Update),
             ("item.extend(Key::", Self::Put),
             ("let mut item = Key::", Self::Put),

@@ -9,7 +9,7 @@ use super::decision::{Decision, Reply};
 use super::due_slot;
 use super::{Cron, HISTORY};
 use crate::command::Context;
-use crate::decision::Write;
+use crate::decision::{Condition, Write};
 use crate::error::Reject;
 use crate::limits::CONTROL_RECORD_BYTES;
 use crate::size;
@@ -51,8 +51,8 @@ fn write_record(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &
     if size::of(&after) > CONTROL_RECORD_BYTES {
         after.by = None;
     }
-    let before = before.cloned().map(Box::new);
-    writes.push(Write::PutCron { before, after: Box::new(after.clone()) });
+    let before = before.cloned().map(Into::into);
+    writes.push(Write::Put { before, after: after.clone().into(), condition: Condition::Same });
     Decision { writes, effects: timer.into_iter().collect(), ..Decision::of(after, Ok(reply)) }
 }
 

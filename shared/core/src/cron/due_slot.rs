@@ -27,7 +27,7 @@ pub(super) fn extend_request(after: &mut Cron, now: Timestamp) -> Vec<Write> {
     match &mut after.request {
         Payload::Blob(at) if is_due => {
             at.expires_at = now.plus(KEPT_FOR);
-            vec![Write::ExtendBlob { at: at.clone() }]
+            vec![Write::extend_blob(at)]
         }
         Payload::Blob(_) | Payload::Inline(_) => vec![],
     }

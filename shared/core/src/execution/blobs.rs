@@ -19,7 +19,7 @@ pub(super) fn keep_until(execution: &mut Execution, expires_at: Timestamp) -> Ve
     let mut extend = |payload: &mut Payload| match payload {
         Payload::Blob(at) if at.expires_at < expires_at => {
             at.expires_at = expires_at;
-            writes.push(Write::ExtendBlob { at: at.clone() });
+            writes.push(Write::extend_blob(at));
         }
         Payload::Inline(_) | Payload::Blob(_) => {}
     };

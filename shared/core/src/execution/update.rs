@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::command::Context;
-use crate::decision::{Effect, NewItem, Write};
+use crate::decision::{Condition, Effect, NewItem, Write};
 use crate::due_slot::{self, SlotChange};
 use crate::duration::Millis;
 use crate::error::Reject;
@@ -60,12 +60,8 @@ pub(super) fn update_in_slot(
     if !has_ended(before) && has_ended(&after) {
         effects.extend(after.parent.clone().map(Effect::NotifyParent));
     }
-    writes.push(Write::UpdateExecution {
-        before: Box::new(before.clone()),
-        after: Box::new(after.clone()),
-        due_no_later_than,
-        wakes: None,
-    });
+    let unchanged = Condition::Unchanged { due_no_later_than, wakes: None };
+    writes.push(Write::replace(before.clone(), after.clone(), unchanged));
     if before.parked != after.parked {
         let moved = Move::between(Some(&before.waiting()), &after.waiting(), context.now);
         moved.add_to(&mut writes, &mut effects);

@@ -20,7 +20,7 @@ mod unpark;
 mod wait_in_line;
 
 use crate::command::Context;
-use crate::decision::{Effect, FreePlaces, Write};
+use crate::decision::{Condition, Effect, FreePlaces, Write};
 use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
 use crate::flow::Paced;
@@ -119,12 +119,8 @@ fn update_in_slot(
     if before.ended().is_none() {
         effects.extend(end_notices(&after));
     }
-    let write = Write::UpdateTask {
-        before: Box::new(before.clone()),
-        after: Box::new(after.clone()),
-        due_no_later_than,
-    };
-    let mut writes = vec![write];
+    let unchanged = Condition::Unchanged { due_no_later_than, wakes: None };
+    let mut writes = vec![Write::replace(before.clone(), after.clone(), unchanged)];
     if before.parked != after.parked {
         let moved = Move::between(Some(&before.waiting()), &after.waiting(), context.now);
         moved.add_to(&mut writes, &mut effects);

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::Execution;
 use tickover_core::id::{Fingerprint, Nonce, TaskId};
@@ -27,7 +27,7 @@ fn task() -> Task {
 /// An update that doesn't change the due slot.
 fn update(before: &Task) -> Write {
     let after = Task { version: before.version + 1, nonce: Nonce::from_bytes([8; 8]), ..before.clone() };
-    Write::UpdateTask { before: Box::new(before.clone()), after: Box::new(after), due_no_later_than: None }
+    Write::replace(before.clone(), after, Condition::UNCHANGED)
 }
 
 fn created_with_key() -> Vec<Write> {
@@ -39,8 +39,8 @@ fn created_with_key() -> Vec<Write> {
         nonce: NONCE,
         expires_at: Timestamp::from_millis(1),
     };
-    let created = Write::CreateTask { task: Box::new(task()), now: Timestamp::EPOCH };
-    vec![Write::PutKey { record, replaces: None }, created]
+    let created = Write::put(task(), Condition::Free { now: Timestamp::EPOCH });
+    vec![Write::put(record, Condition::SameOrAbsent), created]
 }
 
 /// An item in the JSON of a request.
@@ -141,8 +141,7 @@ async fn a_repeated_transaction_is_the_same_request() {
     let mut writes = created_with_key();
     let due = Some(Due { at: Timestamp::from_millis(5), kind: DueKind::Recheck, shard: 1 });
     let after = Task { losses: 3, attempt: 2, due, progress: Some(0.5), ..before.clone() };
-    writes[1] =
-        Write::UpdateTask { before: Box::new(before), after: Box::new(after), due_no_later_than: None };
+    writes[1] = Write::replace(before, after, Condition::UNCHANGED);
     assert!(matches!(store.commit(&writes).await, Err(StoreError::Unavailable { .. })));
     store.commit(&writes).await.unwrap();
     let requests = script.requests();
@@ -158,7 +157,7 @@ async fn an_extension_of_a_payload_is_sent_first_and_alone() {
         bytes: 1,
         expires_at: Timestamp::from_millis(1_500),
     };
-    store.commit(&[update(&task()), Write::ExtendBlob { at }]).await.unwrap();
+    store.commit(&[update(&task()), Write::extend_blob(&at)]).await.unwrap();
     let requests = script.requests();
     let operations: Vec<&str> = requests.iter().map(|(operation, _)| operation.as_str()).collect();
     assert_eq!(operations, ["UpdateItem", "UpdateItem"]);
@@ -194,11 +193,9 @@ async fn a_refused_decision_on_an_execution_comes_with_it() {
     let stored = Execution { version: 9, nonce: NONCE, wakes: 2, ..execution() };
     let (store, _) = store([failed_on(&wire(&of_execution(&stored, Listed::Failed).unwrap()))]);
     let after = Execution { version: 2, nonce: Nonce::from_bytes([8; 8]), ..execution() };
-    let update = |nonce| Write::UpdateExecution {
-        before: Box::new(execution()),
-        after: Box::new(Execution { nonce, ..after.clone() }),
-        due_no_later_than: None,
-        wakes: Some(0),
+    let update = |nonce| {
+        let unchanged = Condition::Unchanged { due_no_later_than: None, wakes: Some(0) };
+        Write::replace(execution(), Execution { nonce, ..after.clone() }, unchanged)
     };
     let refused = store.commit(&[update(after.nonce)]).await;
     assert!(

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use tickover_core::decision::Write;
+use tickover_core::decision::{Expiring, Write};
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::Nonce;
 use tickover_service::ports::Store as _;
@@ -74,7 +74,7 @@ async fn one_segment_is_kept_longer_and_one_that_is_gone_or_kept_as_long_already
     for number in 1..=3 {
         let key = SegmentKey { incarnation: INCARNATION, run: 1, number, mark };
         let expires_at = Timestamp::from_millis(1_500);
-        store.commit(&[Write::ExtendSegment { id: id(), key, expires_at }]).await.unwrap();
+        store.commit(&[Write::Extend { item: Expiring::Segment(id(), key), expires_at }]).await.unwrap();
     }
     for (request, number) in script.requests().iter().zip(1..) {
         assert_eq!(request.1["Key"], json!({"pk": {"S": "exec#e"}, "sk": sk(number)}));

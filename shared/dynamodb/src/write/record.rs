@@ -1,87 +1,78 @@
 //! Writes of control records: tasks and executions with the same conditions.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use tickover_core::decision::Condition;
 use tickover_core::due::Due;
-use tickover_core::execution::{Execution, FORMAT as EXECUTION_FORMAT};
+use tickover_core::execution::FORMAT as EXECUTION_FORMAT;
 use tickover_core::id::{ExecutionId, Incarnation};
-use tickover_core::task::Task;
+use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{Listed, StoreError};
 
 use crate::attribute::{DUE_AT, DUE_KIND, FORMAT, PK, execution as own, task as field};
 use crate::expression::{Placeholders, Statement, assignment, difference};
-use crate::item::execution;
-use crate::item::{self, Item, due_attributes, millis};
+use crate::item::{self, corrupt, due_attributes, execution, millis, of_record};
 use crate::key::Key;
 
-/// The fields for a write's conditions, from the record that was decided on.
-pub(super) struct Decided {
-    key: Key,
-    incarnation: Incarnation,
-    format: u8,
-    version: u64,
-    due: Option<Due>,
+/// The statement of a [`Put`](tickover_core::decision::Write::Put): for [`Condition::Unchanged`] an [`update`], for
+/// the others a whole item.
+pub(super) fn put(
+    before: Option<&Record>,
+    after: &Record,
+    condition: Condition,
+    listed: Listed,
+) -> Result<Statement, StoreError> {
+    let mut with = Placeholders::default();
+    let condition = match (condition, before) {
+        // No record can't be an unchanged one.
+        (Condition::Unchanged { .. }, None) => return Err(StoreError::Conflict { current: None }),
+        (Condition::Unchanged { due_no_later_than, wakes }, Some(before)) => {
+            return update(before, after, listed, due_no_later_than, wakes);
+        }
+        (Condition::Free { now }, _) => absent_or_gone(now, &mut with),
+        (Condition::Same | Condition::SameOrAbsent, None) => absent(&mut with),
+        (Condition::Same, Some(before)) => written_by(before, &mut with),
+        (Condition::SameOrAbsent, Some(before)) => {
+            format!("{} OR {}", absent(&mut with), written_by(before, &mut with))
+        }
+        (Condition::Follows, _) => match after.head().version.saturating_sub(1) {
+            0 => absent(&mut with),
+            before => of_version(before, &mut with),
+        },
+    };
+    Ok(Statement::put(of_record(after, listed)?, condition, with))
 }
 
-impl From<&Task> for Decided {
-    fn from(task: &Task) -> Self {
-        let Task { incarnation, format, version, due, .. } = *task;
-        Self { key: Key::of(&task.id.clone().into()), incarnation, format, version, due }
-    }
-}
-
-impl From<&Execution> for Decided {
-    fn from(execution: &Execution) -> Self {
-        let Execution { incarnation, format, version, due, .. } = *execution;
-        Self { key: Key::execution(&execution.id), incarnation, format, version, due }
-    }
+/// `attribute_not_exists(pk)`: there is no record of this id.
+fn absent(with: &mut Placeholders) -> String {
+    format!("attribute_not_exists({})", with.name(PK))
 }
 
 /// - `attribute_not_exists(pk)`: there is no record of this id;
 /// - `OR st.e.x <= :now`: or its retention has passed, so that for readers there is none. The record's own instant is
 ///   compared, not `ttl`: that is rounded up to seconds, and for the rest of a second the id would be neither readable
 ///   nor free. A record that hasn't ended lacks this path, and then the clause is false.
-pub(super) fn create(item: Item, now: Timestamp) -> Statement {
-    let mut with = Placeholders::default();
-    let condition = format!(
-        "attribute_not_exists({pk}) OR {state}.{ended}.{expires_at} <= {now}",
-        pk = with.name(PK),
+fn absent_or_gone(now: Timestamp, with: &mut Placeholders) -> String {
+    format!(
+        "{absent} OR {state}.{ended}.{expires_at} <= {now}",
+        absent = absent(with),
         state = with.name(field::STATE),
         ended = with.name(field::ENDED),
         expires_at = with.name(field::EXPIRES_AT),
         now = with.value("now", millis(now)),
-    );
-    Statement::put(item, condition, with)
+    )
 }
 
-/// See [`update`].
-pub(super) fn update_task(
-    before: &Task,
-    after: &Task,
-    latest: Option<Timestamp>,
-) -> Result<Statement, StoreError> {
-    let changed = Changed { items: item::changes(before, after)?, due: after.due };
-    Ok(update(before.into(), changed, latest, None))
+/// `non = :replaced`: it is still the very record that was decided on.
+fn written_by(before: &Record, with: &mut Placeholders) -> String {
+    let replaced = AttributeValue::S(before.head().nonce.to_string());
+    format!("{} = {}", with.name(field::NONCE), with.value("replaced", replaced))
 }
 
-/// See [`update`]. The count of wakes is never written: other writers add to it without a decision.
-pub(super) fn update_execution(
-    before: &Execution,
-    after: &Execution,
-    listed: Listed,
-    latest: Option<Timestamp>,
-    wakes: Option<u64>,
-) -> Result<Statement, StoreError> {
-    let changed = Changed { items: execution::changes(before, after, listed)?, due: after.due };
-    Ok(update(before.into(), changed, latest, wakes))
-}
-
-/// What an update changes in a record.
-struct Changed {
-    /// Its attributes before and after, if they may differ.
-    items: (Item, Item),
-    /// Its new due slot.
-    due: Option<Due>,
+/// `ver = :before`: there was no decision since this version.
+fn of_version(version: u64, with: &mut Placeholders) -> String {
+    let before = AttributeValue::N(version.to_string());
+    format!("{} = {}", with.name(field::VERSION), with.value("before", before))
 }
 
 /// Writes only the attributes that differ, so the due index isn't written, and costs nothing, unless the due slot
@@ -92,25 +83,32 @@ struct Changed {
 /// - `AND v = :format`: and no newer build has rewritten it in a format that this one doesn't know;
 /// - `AND due_at <= :latest`, where given: a tick may have moved it later meanwhile, which leaves the version as it is;
 ///   then the instant that this write creates would be found too late (I4);
-/// - `AND wak = :wakes`, where given: the execution that this write suspends wasn't woken meanwhile.
-fn update(decided: Decided, changed: Changed, latest: Option<Timestamp>, wakes: Option<u64>) -> Statement {
+/// - `AND wak = :wakes`, where given: the execution that this write suspends wasn't woken meanwhile. The count of wakes
+///   is never written: other writers add to it without a decision.
+fn update(
+    before: &Record,
+    after: &Record,
+    listed: Listed,
+    latest: Option<Timestamp>,
+    wakes: Option<u64>,
+) -> Result<Statement, StoreError> {
     let mut with = Placeholders::default();
-    let Changed { items: (mut old, after), due } = changed;
-    if decided.due != due {
+    let (mut old, new) = match (before, after) {
+        (Record::Task(before), Record::Task(after)) => item::changes(before, after)?,
+        (Record::Execution(before), Record::Execution(after)) => execution::changes(before, after, listed)?,
+        (_, _) => return Err(only_whole(before)),
+    };
+    let (from, to) = (before.head(), after.head());
+    if let (Some(due), Some(_)) = (from.due, to.due)
+        && from.due != to.due
+    {
         // The due slot in the table may not be the one that was decided on, so the new one is written as a whole.
-        if let (Some(from), Some(_)) = (decided.due, due) {
-            for (name, _) in due_attributes(from) {
-                old.remove(name);
-            }
+        for (name, _) in due_attributes(due) {
+            old.remove(name);
         }
     }
-    let expression = difference(&old, after, &mut with).unwrap_or_default();
-    let mut condition = format!(
-        "{} AND {} = {}",
-        same_record(decided.incarnation, decided.format, &mut with),
-        with.name(field::VERSION),
-        with.value("before", AttributeValue::N(decided.version.to_string())),
-    );
+    let expression = difference(&old, new, &mut with).unwrap_or_default();
+    let mut condition = format!("{} AND {}", same(before, &mut with)?, of_version(from.version, &mut with));
     if let Some(latest) = latest {
         let clause = format!(" AND {} <= {}", with.name(DUE_AT), with.value("latest", millis(latest)));
         condition.push_str(&clause);
@@ -120,7 +118,7 @@ fn update(decided: Decided, changed: Changed, latest: Option<Timestamp>, wakes: 
         let clause = format!(" AND {} = {seen}", with.name(own::WAKES));
         condition.push_str(&clause);
     }
-    Statement::update(decided.key, expression, condition, with)
+    Ok(Statement::update(Key::of(&before.id()), expression, condition, with))
 }
 
 /// Writes the due slot alone: no version and no nonce, so hints of the record stay valid.
@@ -130,17 +128,18 @@ fn update(decided: Decided, changed: Changed, latest: Option<Timestamp>, wakes: 
 ///   have made an instant that comes before the due slot to which this would move it (I4);
 /// - `AND due_at = :old_at AND due_kind = :old_kind`: and its due slot is unchanged. A record that has ended has no due
 ///   slot, so it doesn't get one.
-pub(super) fn rearm(decided: &Decided, to: Due) -> Result<Statement, StoreError> {
-    let Some(from) = decided.due else {
+pub(super) fn rearm(record: &Record, to: Due) -> Result<Statement, StoreError> {
+    let head = record.head();
+    let Some(from) = head.due else {
         // A record without a due slot can't have an unchanged one.
         return Err(StoreError::Conflict { current: None });
     };
     let mut with = Placeholders::default();
     let condition = format!(
         "{} AND {} = {} AND {} = {} AND {} = {}",
-        same_record(decided.incarnation, decided.format, &mut with),
+        same(record, &mut with)?,
         with.name(field::VERSION),
-        with.value("version", AttributeValue::N(decided.version.to_string())),
+        with.value("version", AttributeValue::N(head.version.to_string())),
         with.name(DUE_AT),
         with.value("old_at", millis(from.at)),
         with.name(DUE_KIND),
@@ -151,7 +150,7 @@ pub(super) fn rearm(decided: &Decided, to: Due) -> Result<Statement, StoreError>
         assignment(DUE_AT, millis(to.at), &mut with),
         assignment(DUE_KIND, AttributeValue::S(to.kind.letter().to_owned()), &mut with),
     );
-    Ok(Statement::update(decided.key.clone(), expression, condition, with))
+    Ok(Statement::update(Key::of(&record.id()), expression, condition, with))
 }
 
 /// Adds one to the count of wakes. It changes neither version nor nonce: many callers can do it at once, and no
@@ -172,6 +171,23 @@ pub(super) fn wake(id: &ExecutionId, incarnation: Incarnation) -> Statement {
     let one = with.value("one", AttributeValue::N("1".to_owned()));
     let expression = format!("ADD {} {one}", with.name(own::WAKES));
     Statement::update(Key::execution(id), expression, condition, with)
+}
+
+fn same(record: &Record, with: &mut Placeholders) -> Result<String, StoreError> {
+    match record {
+        Record::Task(task) => Ok(same_record(task.incarnation, task.format, with)),
+        Record::Execution(execution) => Ok(same_record(execution.incarnation, execution.format, with)),
+        Record::Cron(_)
+        | Record::Queue(_)
+        | Record::Operation(_)
+        | Record::Gate(_)
+        | Record::Tick(_)
+        | Record::Key(_) => Err(only_whole(record)),
+    }
+}
+
+fn only_whole(record: &Record) -> StoreError {
+    corrupt(format!("the record {} is only written as a whole", record.id()))
 }
 
 fn same_record(incarnation: Incarnation, format: u8, with: &mut Placeholders) -> String {

@@ -1,3 +1,4 @@
+use tickover_core::decision::Condition;
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::id::Nonce;
@@ -21,8 +22,8 @@ fn parts_in(write: &Write, listed: Listed) -> (String, String) {
 }
 
 fn update(before: &Task, after: Task, latest: Option<Timestamp>) -> Write {
-    let (before, after) = (Box::new(before.clone()), Box::new(after));
-    Write::UpdateTask { before, after, due_no_later_than: latest }
+    let unchanged = Condition::Unchanged { due_no_later_than: latest, wakes: None };
+    Write::replace(before.clone(), after, unchanged)
 }
 
 #[test]
@@ -49,22 +50,21 @@ fn a_due_slot_is_written_as_a_whole_or_not_at_all() {
 
 #[test]
 fn a_re_arming_touches_neither_version_nor_nonce() {
-    let task = Box::new(pending());
     let to = Due { at: Timestamp::from_millis(9), kind: DueKind::Backstop, shard: 0 };
-    let (expression, condition) = parts(&Write::Rearm { task: task.clone(), to });
+    let (expression, condition) = parts(&Write::Rearm { record: pending().into(), to });
     assert_eq!(expression, "SET #due_at = :due_at, #due_kind = :due_kind");
     assert_eq!(
         condition,
         "#inc = :incarnation AND #v = :format AND #ver = :version \
          AND #due_at = :old_at AND #due_kind = :old_kind"
     );
-    let nowhere = Write::Rearm { task: Box::new(Task { due: None, ..*task }), to };
+    let nowhere = Write::Rearm { record: Task { due: None, ..pending() }.into(), to };
     assert!(matches!(statement(&nowhere, Listed::Failed), Err(StoreError::Conflict { current: None })));
 }
 
 #[test]
 fn creation_checks_the_records_own_expiry() {
-    let write = Write::CreateTask { task: Box::new(pending()), now: Timestamp::EPOCH };
+    let write = Write::put(pending(), Condition::Free { now: Timestamp::EPOCH });
     assert_eq!(parts(&write).1, "attribute_not_exists(#pk) OR #st.#e.#x <= :now");
 }
 
@@ -72,11 +72,9 @@ fn creation_checks_the_records_own_expiry() {
 fn an_execution_is_updated_as_a_task_is_and_its_wakes_are_left_to_others() {
     let before = execution();
     let after = Execution { version: 2, nonce: Nonce::from_bytes([9; 8]), wakes: 5, ..before.clone() };
-    let update = |wakes| Write::UpdateExecution {
-        before: Box::new(before.clone()),
-        after: Box::new(after.clone()),
-        due_no_later_than: Some(Timestamp::EPOCH),
-        wakes,
+    let update = |wakes| {
+        let unchanged = Condition::Unchanged { due_no_later_than: Some(Timestamp::EPOCH), wakes };
+        Write::replace(before.clone(), after.clone(), unchanged)
     };
     let (expression, condition) = parts(&update(None));
     assert_eq!(expression, "SET #non = :non, #ver = :ver REMOVE #all_key");
@@ -95,8 +93,7 @@ fn an_execution_stays_in_its_workflows_list_and_expires_only_when_it_has_ended()
     let closing = Execution { state: ExecutionState::Closing(closed.clone()), ..before.clone() };
     let ended = Execution { state: ExecutionState::Ended(closed), due: None, ..before.clone() };
     let update = |before: &Execution, after: &Execution| {
-        let (before, after) = (Box::new(before.clone()), Box::new(after.clone()));
-        parts(&Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None }).0
+        parts(&Write::replace(before.clone(), after.clone(), Condition::UNCHANGED)).0
     };
     assert_eq!(update(&before, &closing), "SET #st = :st REMOVE #all_key");
     let gone = "REMOVE #all_key, #due_at, #due_kind, #due_shard";

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Change, Write};
 
 /// Counts writes and keeps the life of the system that runs now.
 #[derive(Debug, Default)]
@@ -95,14 +95,17 @@ impl Ledger {
 
 /// Whether a write is news. A record that only starts to wait again, or only gets a new hint, isn't news.
 fn is_news(write: &Write) -> bool {
-    if let Write::UpdateExecution { before, after, .. } = write {
-        return before.journal != after.journal
-            || before.sealed != after.sealed
-            || before.run != after.run
-            || before.status().is_live() != after.status().is_live();
+    match write.change() {
+        Some(Change::Execution(Some(before), after)) => {
+            before.journal != after.journal
+                || before.sealed != after.sealed
+                || before.run != after.run
+                || before.status().is_live() != after.status().is_live()
+        }
+        Some(Change::Task(Some(before), after)) => {
+            before.status() != after.status() || before.attempt != after.attempt
+        }
+        Some(Change::Task(None, _) | Change::Execution(None, _)) => true,
+        Some(Change::Cron(..)) | None => false,
     }
-    if let Write::UpdateTask { before, after, .. } = write {
-        return before.status() != after.status() || before.attempt != after.attempt;
-    }
-    matches!(write, Write::CreateTask { .. } | Write::CreateExecution { .. })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::id::{Fingerprint, TaskId};
 use tickover_core::limits::SPAN_MAX;
@@ -162,7 +162,7 @@ impl Service {
                 nonce: self.new_nonce(),
                 expires_at: now.plus(SECRET_KEPT),
             };
-            let write = [Write::PutKey { record, replaces: None }];
+            let write = [Write::put(record, Condition::SameOrAbsent)];
             match self.with_retries(|| self.ports.store.commit(&write)).await {
                 Ok(()) | Err(StoreError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),

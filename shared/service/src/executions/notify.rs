@@ -132,7 +132,7 @@ impl Service {
     async fn probe_soon(&self, mut execution: Execution) -> Result<Execution, ServiceError> {
         let mut tries = Tries::default();
         while let Some(to) = due::slot_when_notified(&execution, self.now(), &self.limits) {
-            let writes = [Write::RearmExecution { execution: Box::new(execution.clone()), to }];
+            let writes = [Write::Rearm { record: execution.clone().into(), to }];
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => break,
                 Err(StoreError::Conflict { .. }) => {}

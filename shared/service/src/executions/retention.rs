@@ -1,7 +1,7 @@
 //! Extends the retention of what an execution's record points to: its segments, and payloads in items of their own.
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use tickover_core::decision::Write;
+use tickover_core::decision::{Expiring, Write};
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::execution::{Execution, Progress};
 use tickover_core::payload::{BlobRef, Payload};
@@ -74,7 +74,7 @@ impl Service {
         let is_short = |at: &&BlobRef| at.expires_at < to;
         let payload = |payload: &Payload, entry| {
             let at = payload.blob().filter(is_short)?;
-            let keep = Write::ExtendBlob { at: BlobRef { expires_at: to, ..at.clone() } };
+            let keep = Write::Extend { item: Expiring::Blob(at.id), expires_at: to };
             Some(Kept { entry, keep })
         };
         let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
@@ -89,7 +89,7 @@ impl Service {
         };
         let mut first = 0;
         for (key, segment) in self.chain_of(execution).await? {
-            let keep = Write::ExtendSegment { id: execution.id.clone(), key, expires_at: to };
+            let keep = Write::Extend { item: Expiring::Segment(execution.id.clone(), key), expires_at: to };
             parts.push(Kept { entry: first, keep });
             first = add(&mut parts, &segment.entries);
         }

@@ -4,7 +4,7 @@
 //! and only a message with the latest token continues. So a repeated message, or a tick that runs meanwhile, doesn't
 //! start a second sweep.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::tick::TickRecord;
@@ -129,7 +129,7 @@ impl Service {
     /// Writes the next version of the ticks' record.
     pub(super) async fn put_tick(&self, after: TickRecord) -> Result<(), StoreError> {
         let record = TickRecord { version: after.version + 1, nonce: self.new_nonce(), ..after };
-        let writes = [Write::PutTick { record }];
+        let writes = [Write::put(record, Condition::Follows)];
         self.with_retries(|| self.ports.store.commit(&writes)).await
     }
 }

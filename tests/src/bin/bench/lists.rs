@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::fixture::{every_state, pending};
 use tickover_core::execution::{Execution, ExecutionStatus};
@@ -73,7 +73,7 @@ async fn write(store: &SqliteStore, numbers: std::ops::Range<u64>) -> Result<()>
             state: states[state].clone(),
             ..pending(now)
         };
-        writes.push(Write::CreateExecution { execution: Box::new(execution), now });
+        writes.push(Write::put(execution, Condition::Free { now }));
         if writes.len() as u64 == BATCH || number + 1 == numbers.end {
             store.commit(&std::mem::take(&mut writes)).await?;
         }

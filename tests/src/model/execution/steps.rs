@@ -2,7 +2,7 @@
 
 use tickover_core::command::Context;
 use tickover_core::command::Isolation;
-use tickover_core::decision::{Effect, Write};
+use tickover_core::decision::{Condition, Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{
     Cleanup, Close, CodeTerms, Command, Ending, Given, SendEvent, Start, StartPolicy, StartTurn, Suspend,
@@ -332,9 +332,13 @@ fn new_entries(seen: &Execution, name: StepName, ended: bool, at: Timestamp) -> 
 /// Whether the conditions of a decision's write hold.
 fn conditions_hold(decision: &Decision, record: &Execution, slip: Option<ExecutionBug>) -> bool {
     decision.writes.iter().all(|write| match write {
-        Write::UpdateExecution { before, due_no_later_than, wakes, .. } => {
+        Write::Put {
+            before: Some(before),
+            condition: Condition::Unchanged { due_no_later_than, wakes },
+            ..
+        } => {
             let in_time = |latest| record.due.is_some_and(|due| due.at <= latest);
-            before.version == record.version
+            before.head().version == record.version
                 && due_no_later_than.is_none_or(in_time)
                 && (slip == Some(ExecutionBug::WakesIgnored) || wakes.is_none_or(|seen| seen == record.wakes))
         }

@@ -5,6 +5,7 @@ use tickover_core::cron::run::RunState;
 use tickover_core::cron::{Command, Cron, Decision, decide};
 use tickover_core::decision::{Effect, Write};
 use tickover_core::id::RecordId;
+use tickover_core::record::Record;
 
 use super::Bug;
 
@@ -27,8 +28,8 @@ pub fn decide_cron(
             }
             let mut decision = decide(Some(&known), command, context);
             for write in &mut decision.writes {
-                if let Write::PutCron { before, .. } = write {
-                    *before = Some(Box::new(cron.clone()));
+                if let Write::Put { before, after: Record::Cron(_), .. } = write {
+                    *before = Some(cron.clone().into());
                 }
             }
             decision

@@ -1,7 +1,7 @@
 //! Bugs in decisions about executions.
 
 use tickover_core::command::{Context, Isolation};
-use tickover_core::decision::{Effect, NewItem, Write};
+use tickover_core::decision::{Condition, Effect, NewItem, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::{Reject, TakenBy};
 use tickover_core::execution::command::{Close, Command, Record, SendEvent, StartTurn, Suspend};
@@ -11,6 +11,7 @@ use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Closed, DeadlineKind, Execution, ExecutionOutcome, ExecutionState, Progress};
 use tickover_core::gate::Places;
 use tickover_core::queue::QueueView;
+use tickover_core::record;
 use tickover_core::time::Timestamp;
 
 use super::Bug;
@@ -193,7 +194,7 @@ impl<'a> Before<'a> {
     fn without_seen_wakes(&self, mut decision: Decision) -> Decision {
         if matches!(self.command, Command::Suspend(_)) {
             for write in &mut decision.writes {
-                if let Write::UpdateExecution { wakes, .. } = write {
+                if let Write::Put { condition: Condition::Unchanged { wakes, .. }, .. } = write {
                     *wakes = None;
                 }
             }
@@ -230,7 +231,7 @@ impl<'a> Before<'a> {
             return decision;
         }
         for write in &mut decision.writes {
-            if let Write::UpdateExecution { due_no_later_than, .. } = write {
+            if let Write::Put { condition: Condition::Unchanged { due_no_later_than, .. }, .. } = write {
                 *due_no_later_than = None;
             }
         }
@@ -312,7 +313,7 @@ impl<'a> Before<'a> {
         let free = Execution { paused: false, ..self.execution.clone() };
         let mut decision = decide(Some(&free), self.command, self.context);
         for write in &mut decision.writes {
-            if let Write::UpdateExecution { before, .. } = write {
+            if let Write::Put { before: Some(record::Record::Execution(before)), .. } = write {
                 before.paused = self.execution.paused;
             }
         }
@@ -326,7 +327,7 @@ impl<'a> Before<'a> {
         let done = Execution { undoes: false, ..self.execution.clone() };
         let mut decision = decide(Some(&done), self.command, self.context);
         for write in &mut decision.writes {
-            if let Write::UpdateExecution { before, .. } = write {
+            if let Write::Put { before: Some(record::Record::Execution(before)), .. } = write {
                 before.undoes = self.execution.undoes;
             }
         }
@@ -346,12 +347,7 @@ impl<'a> Before<'a> {
         after.version += 1;
         after.nonce = self.context.nonce;
         after.state = ExecutionState::Ended(Closed { outcome, ..closed.clone() });
-        let write = Write::UpdateExecution {
-            before: Box::new(self.execution.clone()),
-            after: Box::new(after.clone()),
-            due_no_later_than: None,
-            wakes: None,
-        };
+        let write = Write::replace(self.execution.clone(), after.clone(), Condition::UNCHANGED);
         let outcome = decision.outcome.map(|(_, reply)| (after, reply));
         Decision { writes: vec![write], outcome, ..decision }
     }
@@ -380,7 +376,7 @@ impl<'a> Before<'a> {
 fn edited(mut decision: Decision, edit: impl Fn(&mut Execution)) -> Decision {
     decision.record_mut().into_iter().for_each(&edit);
     for write in &mut decision.writes {
-        if let Write::UpdateExecution { after, .. } = write {
+        if let Write::Put { before: Some(_), after: record::Record::Execution(after), .. } = write {
             edit(after);
         }
     }
@@ -402,7 +398,11 @@ fn without_notifications(mut decision: Decision) -> Decision {
 /// The process that closes it still ends what is open. Only the record is wrong, and other processes rely on it.
 fn close_beforehand(mut decision: Decision) -> Decision {
     for write in &mut decision.writes {
-        if let Write::UpdateExecution { before, after, .. } = write
+        if let Write::Put {
+            before: Some(record::Record::Execution(before)),
+            after: record::Record::Execution(after),
+            ..
+        } = write
             && before.closed().is_none()
             && matches!(after.state, ExecutionState::Closing(_))
         {

@@ -1,8 +1,9 @@
 //! Bugs of operations on many records.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::operation::{Counts, HowEnded, Operation};
 use tickover_core::payload::Payload;
+use tickover_core::record::Record;
 use tickover_service::operations::{Details, Selection};
 
 use super::Bug;
@@ -36,9 +37,9 @@ fn note_page(gate: &Gate, operation: &Operation) {
     let next = (ids > pages * tickover_core::operation::PAGE).then(|| "next".to_owned());
     let noted = operation.note_page(operation.pages, Counts::default(), next, gate.world.now());
     let Some(noted) = noted.filter(|_| !operation.is_over()) else { return };
-    let record = Box::new(Operation { version: operation.version + 1, ..noted });
+    let record = Operation { version: operation.version + 1, ..noted };
     // If another write is first, that one is kept.
-    let _ = gate.world.ledger.commit(gate.actor, &[Write::PutOperation { record }], 0);
+    let _ = gate.world.ledger.commit(gate.actor, &[Write::put(record, Condition::Follows)], 0);
 }
 
 fn details(gate: &Gate, operation: &Operation) -> Option<Details> {
@@ -51,7 +52,7 @@ fn details(gate: &Gate, operation: &Operation) -> Option<Details> {
 
 /// Takes the due slot away from an operation that is to be written.
 pub(super) fn forget_slot(write: &mut Write) {
-    if let Write::PutOperation { record } = write {
+    if let Write::Put { after: Record::Operation(record), .. } = write {
         record.due = None;
     }
 }

@@ -3,11 +3,12 @@
 use futures::FutureExt as _;
 use tickover_core::batch::BatchKey;
 use tickover_core::command::{Context, Isolation};
-use tickover_core::decision::{DueReply, Effect, Write};
+use tickover_core::decision::{Condition, DueReply, Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::gate::rate::Reservation;
 use tickover_core::payload::Payload;
+use tickover_core::record::Record;
 use tickover_core::task::command::{Claim, Command, Complete, Fail, Heartbeat, SignOfLife};
 use tickover_core::task::decision::{ClaimReply, Decision, Reply};
 use tickover_core::task::hint::Hint;
@@ -295,11 +296,7 @@ impl<'a> Before<'a> {
         if let State::Ended(ended) = &self.task.state {
             after.state = State::Ended(Ended { outcome, ..ended.clone() });
         }
-        let write = Write::UpdateTask {
-            before: Box::new(self.task.clone()),
-            after: Box::new(after.clone()),
-            due_no_later_than: None,
-        };
+        let write = Write::replace(self.task.clone(), after.clone(), Condition::UNCHANGED);
         Decision { writes: vec![write], ..Decision::of(after, Ok(reply)) }
     }
 
@@ -335,7 +332,7 @@ impl<'a> Before<'a> {
         let claimed = decision.reply() == Ok(&Reply::Claim(ClaimReply::Claimed));
         if claimed {
             for write in &mut decision.writes {
-                if let Write::UpdateTask { due_no_later_than, .. } = write {
+                if let Write::Put { condition: Condition::Unchanged { due_no_later_than, .. }, .. } = write {
                     *due_no_later_than = None;
                 }
             }
@@ -365,7 +362,7 @@ impl<'a> Before<'a> {
 pub(super) fn edited(mut decision: Decision, edit: impl Fn(&mut Task)) -> Decision {
     decision.record_mut().into_iter().for_each(&edit);
     for write in &mut decision.writes {
-        if let Write::UpdateTask { after, .. } = write {
+        if let Write::Put { before: Some(_), after: Record::Task(after), .. } = write {
             edit(after);
         }
     }

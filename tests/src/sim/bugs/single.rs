@@ -5,6 +5,7 @@ use tickover_core::decision::Write;
 use tickover_core::duration::Millis;
 use tickover_core::error::{Reject, TakenBy};
 use tickover_core::id::RecordId;
+use tickover_core::record::Record;
 use tickover_core::retry::MaxAttempts;
 use tickover_core::task::Task;
 use tickover_core::task::command::{Bounce, Command};
@@ -42,7 +43,7 @@ pub(super) fn decide_single(
 
 /// Lets a key be taken whoever has it.
 pub(super) fn take_key(ledger: &Ledger, write: &mut Write) {
-    if let Write::PutKey { record, replaces } = write {
-        *replaces = ledger.read(RecordId::Key(record.key));
+    if let Write::Put { before, after: Record::Key(record), .. } = write {
+        *before = ledger.read(RecordId::Key(record.key));
     }
 }

@@ -1,9 +1,10 @@
 //! Bugs between a process and the table.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Happened, Segment, SegmentKey};
 use tickover_core::id::{Nonce, RecordId};
+use tickover_core::record::Record;
 use tickover_core::task::Task;
 use tickover_core::tick::{TickRecord, slot_end};
 use tickover_core::time::Timestamp;
@@ -35,7 +36,9 @@ pub fn commit(
         Some(Bug::KeyTakenUnchecked) => {
             apply(&changed(writes, |write| super::single::take_key(ledger, write)))
         }
-        Some(Bug::SlotsNotRecorded) if matches!(writes, [Write::PutTick { .. }]) => Ok(()),
+        Some(Bug::SlotsNotRecorded) if matches!(writes, [Write::Put { after: Record::Tick(_), .. }]) => {
+            Ok(())
+        }
         Some(Bug::ConflictTakenForSuccess) => match apply(writes) {
             Err(StoreError::Conflict { .. }) => Ok(()),
             answer => answer,
@@ -56,7 +59,11 @@ fn changed(writes: &[Write], change: impl Fn(&mut Write)) -> Vec<Write> {
 
 /// Replaces the version in the condition by the stored one, so that it always holds.
 fn forget_version(ledger: &Ledger, write: &mut Write) {
-    if let Write::UpdateTask { before, due_no_later_than, .. } = write
+    if let Write::Put {
+        before: Some(Record::Task(before)),
+        condition: Condition::Unchanged { due_no_later_than, .. },
+        ..
+    } = write
         && let Some(current) = ledger.task(&before.id).filter(|task| task.incarnation == before.incarnation)
     {
         before.version = current.version;
@@ -65,7 +72,7 @@ fn forget_version(ledger: &Ledger, write: &mut Write) {
 }
 
 fn forget_due_slot(ledger: &Ledger, write: &mut Write) {
-    if let Write::Rearm { task, .. } = write
+    if let Write::Rearm { record: Record::Task(task), .. } = write
         && let Some(current) = ledger.task(&task.id).filter(|current| current.due.is_some())
     {
         **task = current;
@@ -74,15 +81,15 @@ fn forget_due_slot(ledger: &Ledger, write: &mut Write) {
 
 /// Replaces the condition of a gate's write by one that holds, if the write reserves a start.
 fn forget_starts(ledger: &Ledger, write: &mut Write) {
-    if let Write::PutGate { record, replaces } = write
+    if let Write::Put { before, after: Record::Gate(record), .. } = write
         && let Some(current) = ledger.gate(&record.id).filter(|current| current.rate != record.rate)
     {
-        *replaces = Some(current.nonce);
+        *before = Some(current.into());
     }
 }
 
 fn record_timers_too_far(write: &mut Write) {
-    if let Write::PutTick { record } = write {
+    if let Write::Put { after: Record::Tick(record), .. } = write {
         record.timers_until = record.timers_until.plus(Millis::from_secs(3_600));
     }
 }
@@ -99,7 +106,7 @@ pub fn record_timers_first(world: &World, actor: Actor) {
     let after = noted.after(slot_end(minute, now), noted.behind.clone());
     let record = TickRecord { version: after.version + 1, ..after };
     // If another write is first, that one is kept.
-    let _ = world.ledger.commit(actor, &[Write::PutTick { record }], 0);
+    let _ = world.ledger.commit(actor, &[Write::put(record, Condition::Follows)], 0);
 }
 
 /// The first expiry of a payload or segment, with the bug or without.
@@ -113,26 +120,7 @@ pub fn first_expiry(bug: Option<Bug>, now: Timestamp, expires_at: Timestamp) -> 
 
 /// The record, if it is as this very write left it.
 fn applied(ledger: &Ledger, write: &Write) -> Option<Task> {
-    let after = match write {
-        Write::CreateTask { task, .. } => task,
-        Write::UpdateTask { after, .. } => after,
-        Write::Rearm { .. }
-        | Write::CreateExecution { .. }
-        | Write::UpdateExecution { .. }
-        | Write::RearmExecution { .. }
-        | Write::Wake { .. }
-        | Write::PutKey { .. }
-        | Write::PutQueue { .. }
-        | Write::PutOperation { .. }
-        | Write::PutGate { .. }
-        | Write::PutWaiter { .. }
-        | Write::DeleteWaiter { .. }
-        | Write::PutTick { .. }
-        | Write::PutCron { .. }
-        | Write::ExtendBlob { .. }
-        | Write::ExtendSegment { .. }
-        | Write::ExtendKey { .. } => return None,
-    };
+    let Write::Put { after: Record::Task(after), .. } = write else { return None };
     ledger.task(&after.id).filter(|stored| stored.nonce == after.nonce)
 }
 

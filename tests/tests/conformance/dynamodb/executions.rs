@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Expiring, Write};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::journal::{Entry, Happened, Segment, SegmentKey};
 use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState, Parent, Slot, fixture};
@@ -31,7 +31,7 @@ async fn one() -> One {
     let client = LocalDynamo::memory().expect("a database in memory").client();
     let store = store(&client, TABLE).await;
     let execution = fixture::pending(NOW);
-    let write = Write::CreateExecution { execution: Box::new(execution.clone()), now: NOW };
+    let write = Write::put(execution.clone(), Condition::Free { now: NOW });
     store.commit(&[write]).await.expect("it is written");
     One { client, store, execution }
 }
@@ -56,8 +56,8 @@ impl One {
 }
 
 fn updating(before: &Execution, after: &Execution) -> Write {
-    let (before, after) = (Box::new(before.clone()), Box::new(after.clone()));
-    Write::UpdateExecution { before, after, due_no_later_than: None, wakes: Some(0) }
+    let unchanged = Condition::Unchanged { due_no_later_than: None, wakes: Some(0) };
+    Write::replace(before.clone(), after.clone(), unchanged)
 }
 
 fn next(before: &Execution) -> Execution {
@@ -80,9 +80,9 @@ async fn every_read_and_write_refuses_a_newer_builds_execution_and_leaves_it_unc
 
     let before = &one.execution;
     let again = Execution { nonce: Nonce::from_bytes([2; 8]), ..before.clone() };
-    let create = Write::CreateExecution { execution: Box::new(again), now: NOW };
+    let create = Write::put(again, Condition::Free { now: NOW });
     let to = Due { at: NOW, kind: DueKind::Recheck, shard: 0 };
-    let rearm = Write::RearmExecution { execution: Box::new(before.clone()), to };
+    let rearm = Write::Rearm { record: before.clone().into(), to };
     let ids = [RecordId::from(before.id.clone())];
     for refused in [
         one.store.record(&ids[0], Consistency::Strong).await.map(drop),
@@ -193,9 +193,9 @@ async fn the_expiry_of_an_executions_items_is_only_moved_later() {
     }
     // The second write is earlier than the stored expiry, so it changes nothing.
     for end in [4_000_000_000_001, 3_000_000_000_000].map(Timestamp::from_millis) {
-        let segments = keys.map(|key| Write::ExtendSegment { id: id.clone(), key, expires_at: end });
-        for keep in segments.into_iter().chain([Write::ExtendBlob { at: at(end) }]) {
-            one.store.commit(&[keep]).await.expect("it is kept");
+        let segments = keys.map(|key| Expiring::Segment(id.clone(), key));
+        for item in segments.into_iter().chain([Expiring::Blob(at(end).id)]) {
+            one.store.commit(&[Write::Extend { item, expires_at: end }]).await.expect("it is kept");
         }
     }
     for (pk, sk) in &items {

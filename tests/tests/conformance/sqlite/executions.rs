@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tickover_core::decision::{NewItem, Write};
+use tickover_core::decision::{Condition, NewItem, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::fixture::{every_state, pending};
 use tickover_core::execution::{Closed, Execution, ExecutionOutcome, ExecutionState, ExecutionStatus};
@@ -74,7 +74,7 @@ async fn write(store: &dyn Store, number: u64) -> Known {
         due: None,
         ..pending(START)
     };
-    let create = Write::CreateExecution { execution: Box::new(started.clone()), now: START };
+    let create = Write::put(started.clone(), Condition::Free { now: START });
     store.commit(&[create]).await.unwrap();
     let states = every_state(START);
     let state = match states[pick(states.len(), 4)].clone() {
@@ -92,8 +92,7 @@ async fn write(store: &dyn Store, number: u64) -> Known {
     let paused = pick(7, 6) == 0;
     let nonce = Nonce::from_bytes((2 * number + 1).to_be_bytes());
     let record = Execution { state, paused, version: started.version + 1, nonce, ..started.clone() };
-    let (before, after) = (Box::new(started), Box::new(record.clone()));
-    let update = Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None };
+    let update = Write::replace(started, record.clone(), Condition::UNCHANGED);
     store.commit(&[update]).await.unwrap();
     Known { record, customer }
 }
@@ -275,8 +274,7 @@ async fn an_id_that_is_used_again_leaves_its_earlier_labels() {
         let nonce = Nonce::from_bytes([nonce; 8]);
         Execution { details: Some(Payload::Inline(details)), created_at, nonce, ..pending(created_at) }
     };
-    let create =
-        |execution: &Execution, now| Write::CreateExecution { execution: Box::new(execution.clone()), now };
+    let create = |execution: &Execution, now| Write::put(execution.clone(), Condition::Free { now });
     let first = labelled("old", START, 1);
     store.commit(&[create(&first, START)]).await.unwrap();
     let ended = Execution {
@@ -285,8 +283,7 @@ async fn an_id_that_is_used_again_leaves_its_earlier_labels() {
         nonce: Nonce::from_bytes([2; 8]),
         ..first.clone()
     };
-    let (before, after) = (Box::new(first), Box::new(ended.clone()));
-    let update = Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None };
+    let update = Write::replace(first, ended.clone(), Condition::UNCHANGED);
     store.commit(&[update]).await.unwrap();
     let later = ended.closed().unwrap().expires_at.plus(Millis::from_secs(1));
     let second = Execution { incarnation: Incarnation::from_bytes([9; 8]), ..labelled("new", later, 3) };

@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use rusqlite::Connection;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
 use tickover_core::gate::{Branch, Gate, KEPT_FOR, Position, Waiter};
@@ -31,8 +31,9 @@ fn gate() -> Gate {
     Gate { version: 1, ..Gate::new(id, "k".to_owned(), Nonce::from_bytes([2; 8]), START) }
 }
 
-fn put(record: &Gate, replaces: Option<Nonce>) -> Write {
-    Write::PutGate { record: Box::new(record.clone()), replaces }
+fn put(record: &Gate, before: Option<&Gate>) -> Write {
+    let before = before.cloned().map(Into::into);
+    Write::Put { before, after: record.clone().into(), condition: Condition::Same }
 }
 
 fn waits(at: Millis) -> Write {
@@ -77,10 +78,10 @@ async fn a_gate_is_deleted_when_nobody_has_needed_it_for_an_hour_unless_its_limi
         Gate { version: 2, nonce: Nonce::from_bytes([3; 8]), pinned: NonZeroU16::new(1), ..first.clone() };
     let last = Gate { version: 3, nonce: Nonce::from_bytes([4; 8]), ..first.clone() };
     store.commit(&[put(&first, None)]).await.unwrap();
-    store.commit(&[put(&pinned, Some(first.nonce))]).await.unwrap();
+    store.commit(&[put(&pinned, Some(&first))]).await.unwrap();
     let far = START.plus(Millis::from_secs(400 * 86_400));
     assert_eq!(store.delete_expired(far).await.unwrap(), 0);
-    store.commit(&[put(&last, Some(pinned.nonce)), waits(KEPT_FOR)]).await.unwrap();
+    store.commit(&[put(&last, Some(&pinned)), waits(KEPT_FOR)]).await.unwrap();
     let at = START.plus(KEPT_FOR);
     assert_eq!(store.delete_expired(at.minus(Millis::new(1))).await.unwrap(), 0);
     assert_eq!(store.waiters(&last.id, "", 10).await.unwrap(), [waiter()]);
@@ -108,10 +109,9 @@ async fn a_queue_finds_no_hint_of_a_task_that_waits_in_a_line() {
     let change = async |before: &Task, parked| {
         let (version, nonce) = (before.version + 1, Nonce::from_bytes((before.version + 1).to_be_bytes()));
         let after = Task { parked, version, nonce, ..before.clone() };
-        let (before, after) = (Box::new(before.clone()), Box::new(after));
-        let write = Write::UpdateTask { before, after: after.clone(), due_no_later_than: None };
+        let write = Write::replace(before.clone(), after.clone(), Condition::UNCHANGED);
         store.commit(&[write]).await.unwrap();
-        *after
+        after
     };
     let position = Position { since: START, version: 2 };
     let waits = change(&task, Parked::InLine(position)).await;

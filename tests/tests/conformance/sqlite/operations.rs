@@ -1,7 +1,7 @@
 //! Operations in a file: checked like all records, and deleted after their retention.
 
 use rusqlite::Connection;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::id::{Fingerprint, Nonce, OperationId};
 use tickover_core::operation::{Action, HowEnded, KEPT_FOR, NewOperation, Operation, Target};
@@ -24,7 +24,7 @@ fn started() -> Operation {
 }
 
 fn put(record: &Operation) -> [Write; 1] {
-    [Write::PutOperation { record: Box::new(record.clone()) }]
+    [Write::put(record.clone(), Condition::Follows)]
 }
 
 #[tokio::test]

@@ -175,7 +175,7 @@ impl World {
 
     /// Changes the due slot, as a tick does.
     pub(super) async fn moved(&self, task: &Task, to: Due) -> Result<Task, StoreError> {
-        self.store.commit(&[Write::Rearm { task: Box::new(task.clone()), to }]).await?;
+        self.store.commit(&[Write::Rearm { record: task.clone().into(), to }]).await?;
         Ok(Task { due: Some(to), ..task.clone() })
     }
 

@@ -2,12 +2,12 @@
 
 use std::num::{NonZeroU16, NonZeroU32};
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Pace, Priority};
 use tickover_core::gate::line::{PARTS, part_of};
 use tickover_core::gate::{Absent, Branch, Gate, Hold, Holder, Position, RateState, Waiter};
-use tickover_core::id::{Fingerprint, GateId, Incarnation, Nonce, QueueName, TaskId};
+use tickover_core::id::{Fingerprint, GateId, Incarnation, QueueName, TaskId};
 use tickover_core::time::Timestamp;
 
 use super::fixture::{NOW, World, conflicting, later, parsed};
@@ -26,8 +26,9 @@ fn next(world: &World, changed: Gate) -> Gate {
     Gate { version: changed.version + 1, nonce: world.nonce(), ..changed }
 }
 
-fn put(record: &Gate, replaces: Option<Nonce>) -> Write {
-    Write::PutGate { record: Box::new(record.clone()), replaces }
+fn put(record: &Gate, before: Option<&Gate>) -> Write {
+    let before = before.cloned().map(Into::into);
+    Write::Put { before, after: record.clone().into(), condition: Condition::Same }
 }
 
 /// One that waits without other gates. Its name makes its incarnation.
@@ -91,11 +92,9 @@ pub(super) async fn every_change_of_a_gate_is_read_as_it_was_written(world: Worl
     assert_eq!(world.store.gate(&one.id).await?, None);
     let two = busy(&world, &one);
     let three = next(&world, Gate { absent: vec![], holders: vec![], ..two.clone() });
-    let mut before = None;
-    for record in [one, two, three] {
-        world.store.commit(&[put(&record, before)]).await?;
-        before = Some(record.nonce);
-        assert_eq!(world.store.gate(&record.id).await?, Some(record));
+    for (record, before) in [(&one, None), (&two, Some(&one)), (&three, Some(&two))] {
+        world.store.commit(&[put(record, before)]).await?;
+        assert_eq!(world.store.gate(&record.id).await?.as_ref(), Some(record));
     }
     assert_eq!(world.store.gate(&gate_id(2)).await?, None);
     Ok(())
@@ -111,11 +110,11 @@ pub(super) async fn a_gate_is_only_written_over_the_record_that_was_decided_on(
     world.store.commit(&[put(&one, None)]).await?;
     assert_eq!(conflicting(world.store.commit(&[put(&rival, None)]).await), None);
     let two = busy(&world, &one);
-    world.store.commit(&[put(&two, Some(one.nonce))]).await?;
-    world.store.commit(&[put(&two, Some(one.nonce))]).await?;
+    world.store.commit(&[put(&two, Some(&one))]).await?;
+    world.store.commit(&[put(&two, Some(&one))]).await?;
     // The same version, but of a gate that was deleted and made anew.
     let other = next(&world, Gate { holders: vec![], ..one.clone() });
-    for seen in [None, Some(one.nonce), Some(rival.nonce)] {
+    for seen in [None, Some(&one), Some(&rival)] {
         assert_eq!(conflicting(world.store.commit(&[put(&other, seen)]).await), None);
     }
     assert_eq!(world.store.gate(&two.id).await?, Some(two));

@@ -1,6 +1,6 @@
 //! Reads of the indexes.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::id::{RecordId, TaskId};
 use tickover_core::queue::QueueRecord;
@@ -148,7 +148,7 @@ pub(super) async fn all_tasks_are_listed_and_nothing_else(world: World) -> Resul
     }
     world.failed("task-20", NOW).await?;
     let record = QueueRecord { version: 1, ..QueueRecord::new(queue("mail"), world.nonce()) };
-    world.store.commit(&[Write::PutQueue { record }]).await?;
+    world.store.commit(&[Write::put(record, Condition::Follows)]).await?;
 
     let mut listed = world.listed(Listing::All, 3).await?;
     listed.sort();

@@ -1,7 +1,7 @@
 //! Operations on many records: their versions follow each other, they are due until their end, and the latest is listed
 //! first.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::id::{Fingerprint, OperationId, RecordId};
 use tickover_core::operation::{Action, Counts, HowEnded, NewOperation, Operation, Target};
 use tickover_core::payload::{BlobRef, Payload};
@@ -33,7 +33,7 @@ fn next(world: &World, changed: Operation) -> Operation {
 }
 
 fn put(record: &Operation) -> [Write; 1] {
-    [Write::PutOperation { record: Box::new(record.clone()) }]
+    [Write::put(record.clone(), Condition::Follows)]
 }
 
 /// A page of which some records were refused.

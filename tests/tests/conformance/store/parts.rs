@@ -1,6 +1,6 @@
 //! Items that belong to tasks: payloads, queues, idempotency keys; and reading many at once.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Expiring, Write};
 use tickover_core::due::Due;
 use tickover_core::duration::Millis;
 use tickover_core::flow::Priority;
@@ -56,9 +56,9 @@ pub(super) async fn the_expiry_of_a_payload_is_extended_unless_it_is_deleted(
     let (there, gone) = (blob_at(world.blob_id(), 1), blob_at(world.blob_id(), 1));
     world.store.put_blob(&there, &json("1")).await?;
     let until = later(7_200);
-    let extend = |at: &BlobRef| Write::ExtendBlob { at: BlobRef { expires_at: until, ..at.clone() } };
+    let extend = |at: &BlobRef| Write::Extend { item: Expiring::Blob(at.id), expires_at: until };
     let record = QueueRecord { version: 1, ..QueueRecord::new(queue("mail"), world.nonce()) };
-    let rest = Write::PutQueue { record: record.clone() };
+    let rest = Write::put(record.clone(), Condition::Follows);
     // A payload that is deleted can't be extended, but the record that it belonged to must stay writable.
     world.store.commit(&[extend(&there), extend(&gone), rest]).await?;
     assert_eq!(world.store.blob(&there.id).await?, Some(json("1")));
@@ -70,7 +70,7 @@ pub(super) async fn the_expiry_of_a_payload_is_extended_unless_it_is_deleted(
 pub(super) async fn a_queues_versions_follow_each_other(world: World) -> Result<(), StoreError> {
     let name = queue("mail");
     assert_eq!(world.store.queue(&name).await?, None);
-    let put = |record: &QueueRecord| [Write::PutQueue { record: record.clone() }];
+    let put = |record: &QueueRecord| [Write::put(record.clone(), Condition::Follows)];
     let first = QueueRecord { version: 1, ..QueueRecord::new(name.clone(), world.nonce()) };
     world.store.commit(&put(&first)).await?;
     world.store.commit(&put(&first)).await?;
@@ -110,7 +110,7 @@ pub(super) async fn a_queue_is_in_the_due_index_while_it_has_walks_left(
     let one_left = halfway.finish_walk(NOW, 0).map(next).unwrap_or(paused.clone());
     let done = one_left.finish_walk(NOW, 1).map(next).unwrap_or(paused.clone());
     for record in [paused, resumed, halfway, one_left, done] {
-        world.store.commit(&[Write::PutQueue { record: record.clone() }]).await?;
+        world.store.commit(&[Write::put(record.clone(), Condition::Follows)]).await?;
         assert_eq!(world.store.queue(&record.name).await?, Some(record.clone()));
         let mut found = Vec::new();
         for shard in 0..2 {
@@ -132,7 +132,7 @@ pub(super) async fn the_versions_of_the_ticks_record_follow_each_other(
     world: World,
 ) -> Result<(), StoreError> {
     assert_eq!(world.store.tick_record().await?, None);
-    let put = |record: &TickRecord| [Write::PutTick { record: record.clone() }];
+    let put = |record: &TickRecord| [Write::put(record.clone(), Condition::Follows)];
     let next = |record: &TickRecord, shards: &[u16]| TickRecord {
         version: record.version + 1,
         nonce: world.nonce(),
@@ -159,7 +159,7 @@ pub(super) async fn queues_are_listed_by_name(world: World) -> Result<(), StoreE
     let mut records = Vec::new();
     for name in ["sms", "mail", "a.b:c"] {
         let record = QueueRecord { version: 1, ..QueueRecord::new(queue(name), world.nonce()) };
-        world.store.commit(&[Write::PutQueue { record: record.clone() }]).await?;
+        world.store.commit(&[Write::put(record.clone(), Condition::Follows)]).await?;
         records.push(record);
     }
     records.sort_by(|one, other| one.name.cmp(&other.name));
@@ -183,7 +183,8 @@ pub(super) async fn a_key_is_replaced_only_if_its_record_is_unchanged(
 ) -> Result<(), StoreError> {
     let [first, second, third] = ["first", "second", "third"].map(|task| key_of(&world, task));
     let put = |record: &KeyRecord, replaces: Option<&KeyRecord>| {
-        [Write::PutKey { record: record.clone(), replaces: replaces.cloned() }]
+        let before = replaces.cloned().map(Into::into);
+        [Write::Put { before, after: record.clone().into(), condition: Condition::SameOrAbsent }]
     };
     // The record that was read may have been deleted since.
     world.store.commit(&put(&first, Some(&third))).await?;
@@ -199,10 +200,10 @@ pub(super) async fn a_key_is_replaced_only_if_its_record_is_unchanged(
 pub(super) async fn the_expiry_of_a_key_is_extended(world: World) -> Result<(), StoreError> {
     let record = key_of(&world, "task");
     let expires_at = record.expires_at.plus(Millis::new(1));
-    let extend = [Write::ExtendKey { key: DIGEST, expires_at }];
+    let extend = [Write::Extend { item: Expiring::Key(DIGEST), expires_at }];
     world.store.commit(&extend).await?;
     assert_eq!(world.store.key(&DIGEST).await?, None);
-    world.store.commit(&[Write::PutKey { record: record.clone(), replaces: None }]).await?;
+    world.store.commit(&[Write::put(record.clone(), Condition::SameOrAbsent)]).await?;
     world.store.commit(&extend).await?;
     assert_eq!(present(world.store.key(&DIGEST).await?), KeyRecord { expires_at, ..record });
     Ok(())

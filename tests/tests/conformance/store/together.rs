@@ -1,6 +1,6 @@
 //! Several writes of one decision: all of them or none.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::id::Fingerprint;
 use tickover_core::queue::{KeyRecord, QueueRecord};
@@ -70,7 +70,7 @@ pub(super) async fn an_equal_due_slot_does_not_prove_the_other_writes(
     let to = Due { at: later(5), kind: DueKind::Recheck, shard: SHARD };
     let moved = world.moved(&hinted, to).await?;
     let record = QueueRecord { version: 1, ..QueueRecord::new(queue("mail"), world.nonce()) };
-    let writes = [Write::Rearm { task: Box::new(hinted), to }, Write::PutQueue { record }];
+    let writes = [Write::Rearm { record: hinted.into(), to }, Write::put(record, Condition::Follows)];
     assert_eq!(conflicting(world.store.commit(&writes).await), Some(moved));
     assert_eq!(world.store.queue(&queue("mail")).await?, None);
     Ok(())

@@ -1,7 +1,7 @@
 //! Decisions on tasks that exist, each under its condition.
 
 use futures::future::join_all;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::id::BlobId;
@@ -128,11 +128,7 @@ pub(super) async fn a_new_due_slot_replaces_one_moved_by_a_tick(world: World) ->
     // The same instant with another kind than the one decided on: only half of it differs.
     let to = Due { kind: DueKind::Instant, ..place(&before) };
     let after = Task { due: Some(to), version: before.version + 1, nonce: world.nonce(), ..before.clone() };
-    let write = Write::UpdateTask {
-        before: Box::new(before),
-        after: Box::new(after.clone()),
-        due_no_later_than: None,
-    };
+    let write = Write::replace(before, after.clone(), Condition::UNCHANGED);
     world.store.commit(&[write]).await?;
     assert_eq!(world.stored(&after).await?, after);
     Ok(())

@@ -10,7 +10,7 @@ use crate::cron::expression::CronExpression;
 use crate::cron::plan::{Interval, Missed, Overlap, Plan, When};
 use crate::cron::run::{IdTemplate, Occurrence, RunState, Stop, Target};
 use crate::cron::{Cron, decide};
-use crate::decision::{Effect, Write};
+use crate::decision::{Change, Effect, Write};
 use crate::duration::Millis;
 use crate::error::Reject;
 use crate::id::{BlobId, CronId, Fingerprint, Incarnation, Nonce, QueueName, TaskKind};
@@ -264,9 +264,9 @@ pub(super) fn template(text: &str) -> IdTemplate {
 
 /// The record before and after a decision, if the decision writes it.
 pub(super) fn written(decision: &Decision) -> Option<(Option<&Cron>, &Cron)> {
-    decision.writes.iter().find_map(|write| match write {
-        Write::PutCron { before, after } => Some((before.as_deref(), &**after)),
-        Write::ExtendBlob { .. } => None,
+    decision.writes.iter().find_map(|write| match (write.change(), write) {
+        (Some(Change::Cron(before, after)), _) => Some((before, after)),
+        (None, Write::Extend { .. }) => None,
         other => panic!("no write of a cron: {other:?}"),
     })
 }

@@ -187,7 +187,7 @@ fn rearm(execution: &Execution, to: Due, context: &Context<'_>) -> Decision {
     let mut after = execution.clone();
     after.due = Some(to);
     Decision {
-        writes: vec![Write::RearmExecution { execution: Box::new(execution.clone()), to }],
+        writes: vec![Write::Rearm { record: execution.clone().into(), to }],
         effects: timer.into_iter().collect(),
         ..Decision::of(after, Ok(Reply::Due(DueReply::Rearmed)))
     }

@@ -1,7 +1,7 @@
 //! start: creates an execution, or returns the existing one.
 
 use crate::command::Context;
-use crate::decision::{Effect, NewItem, Write};
+use crate::decision::{Condition, Effect, NewItem, Write};
 use crate::due::Due;
 use crate::due_slot;
 use crate::error::{Reject, TakenBy};
@@ -129,8 +129,7 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     let hint = due::hint_under_way_at(&execution);
     let mut effects: Vec<Effect> = hint.map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
-    let mut writes =
-        vec![Write::CreateExecution { execution: Box::new(execution.clone()), now: context.now }];
+    let mut writes = vec![Write::put(execution.clone(), Condition::Free { now: context.now })];
     Move::between(None, &execution.waiting(), context.now).add_to(&mut writes, &mut effects);
     Decision { new_items, writes, effects, ..Decision::of(execution, Ok(Reply::Started { existed: false })) }
 }

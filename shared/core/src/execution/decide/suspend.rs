@@ -1,7 +1,7 @@
 //! suspend: a turn that can't continue ends, unless something has happened meanwhile that it hasn't seen.
 
 use crate::command::Context;
-use crate::decision::Write;
+use crate::decision::{Condition, Write};
 use crate::due_slot::SlotChange;
 use crate::duration::Millis;
 use crate::error::Reject;
@@ -43,7 +43,7 @@ pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context
     let reply = answer(SuspendReply::Suspended);
     let mut decision = update_in_slot(execution, after, placement, context, reply);
     for write in &mut decision.writes {
-        if let Write::UpdateExecution { wakes, .. } = write {
+        if let Write::Put { condition: Condition::Unchanged { wakes, .. }, .. } = write {
             *wakes = Some(suspend.seen_wakes);
         }
     }

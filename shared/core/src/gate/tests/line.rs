@@ -6,7 +6,8 @@ use crate::duration::Millis;
 use crate::flow::{Gated, Priority};
 use crate::gate::line::{Move, PARTS, WAITER_KEPT, enter, home, looked_at, part_of};
 use crate::gate::{Branch, GateId, Order, Position, Waiter, Waiting};
-use crate::id::{Fingerprint, QueueName};
+use crate::id::{BlobId, Fingerprint, QueueName};
+use crate::payload::BlobRef;
 
 use std::num::NonZeroU16;
 
@@ -151,7 +152,8 @@ fn an_item_is_written_before_the_record_says_so_and_deleted_after_it_says_otherw
     let position = Position { since: at(3), version: 7 };
     let (outside, inside) = (waiting(&queue, &gates, None), waiting(&queue, &gates, Some(position)));
     let (gate, item) = inside.item(at(9)).unwrap();
-    let other = || Write::ExtendKey { key: Fingerprint::from_bytes([5; 16]), expires_at: at(1) };
+    let other =
+        || Write::extend_blob(&BlobRef { id: BlobId::from_bytes([5; 16]), bytes: 1, expires_at: at(1) });
     let writes = |moved: Move| {
         let (mut writes, mut effects) = (vec![other()], vec![]);
         moved.add_to(&mut writes, &mut effects);

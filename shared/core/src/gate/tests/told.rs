@@ -1,19 +1,20 @@
 //! What a decision says of a line, for the tests of tasks and of executions.
 
-use crate::decision::{Effect, Write};
+use crate::decision::{Effect, Expiring, Write};
 use crate::gate::Waiter;
 use crate::id::GateId;
+use crate::record::Record;
 
 /// Writes by kind, in their order.
 pub(crate) fn writes(writes: &[Write]) -> Vec<&'static str> {
     let name = |write: &Write| match write {
         Write::PutWaiter { .. } => "enters",
         Write::DeleteWaiter { .. } => "leaves",
-        Write::CreateTask { .. } | Write::CreateExecution { .. } => "creates",
-        Write::UpdateTask { .. } | Write::UpdateExecution { .. } => "updates",
-        Write::Rearm { .. } | Write::RearmExecution { .. } => "rearms",
-        Write::PutKey { .. } | Write::ExtendKey { .. } => "key",
-        Write::ExtendBlob { .. } => "blob",
+        Write::Put { after: Record::Key(_), .. } | Write::Extend { item: Expiring::Key(_), .. } => "key",
+        Write::Put { before: None, .. } => "creates",
+        Write::Put { .. } => "updates",
+        Write::Rearm { .. } => "rearms",
+        Write::Extend { item: Expiring::Blob(_), .. } => "blob",
         other => panic!("{other:?}"),
     };
     writes.iter().map(name).collect()

@@ -1,7 +1,7 @@
 //! due: the tick reads a record. It records an expired timeout, sends a lost hint again, or moves the due slot.
 
 use crate::command::Context;
-use crate::decision::{DueReply, Write};
+use crate::decision::{DueReply, Expiring, Write};
 use crate::due::Due;
 use crate::due_slot::{self, Probe, SlotChange};
 use crate::duration::Millis;
@@ -90,7 +90,7 @@ pub(super) fn rearm(task: &Task, to: Due, now: Timestamp) -> Decision {
     let mut after = task.clone();
     after.due = Some(to);
     Decision {
-        writes: vec![Write::Rearm { task: Box::new(task.clone()), to }],
+        writes: vec![Write::Rearm { record: task.clone().into(), to }],
         effects: timer.into_iter().collect(),
         ..Decision::of(after, Ok(Reply::Due(DueReply::Rearmed)))
     }
@@ -114,7 +114,7 @@ fn extend_expiries(task: &Task, context: &Context<'_>) -> Option<Decision> {
     }
     if let Some(key) = key {
         let expires_at = key_expiry(None, starts_at(task, context.now), context);
-        extensions.push(Write::ExtendKey { key: key.digest, expires_at });
+        extensions.push(Write::Extend { item: Expiring::Key(key.digest), expires_at });
         after.key = Some(HeldKey { expires_at, ..key });
     }
     let mut decision = moved(task, after, DueReply::Rearmed, context);

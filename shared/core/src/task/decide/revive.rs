@@ -5,7 +5,7 @@
 use crate::command::Context;
 use crate::decision::Write;
 use crate::error::Reject;
-use crate::payload::{BlobRef, Payload};
+use crate::payload::Payload;
 use crate::task::decision::{Decision, Reply};
 use crate::task::transition;
 use crate::task::{Outcome, Task};
@@ -73,9 +73,8 @@ pub(super) fn extend_payloads(task: &mut Task, context: &Context<'_>) -> Vec<Wri
         .filter_map(|payload| match payload {
             Payload::Inline(_) => None,
             Payload::Blob(blob) => {
-                let at = BlobRef { expires_at, ..blob.clone() };
-                *payload = Payload::Blob(at.clone());
-                Some(Write::ExtendBlob { at })
+                blob.expires_at = expires_at;
+                Some(Write::extend_blob(blob))
             }
         })
         .collect()

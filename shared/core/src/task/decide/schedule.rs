@@ -1,7 +1,7 @@
 //! schedule: creates a task, or answers with the existing one.
 
 use crate::command::Context;
-use crate::decision::{NewItem, Write};
+use crate::decision::{Condition, NewItem, Write};
 use crate::error::{Reject, TakenBy};
 use crate::gate::Position;
 use crate::gate::line::Move;
@@ -104,7 +104,7 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     }
     let slot = latest(&task, context.now, context.limits);
     let timer = crate::due_slot::set_slot(None, slot, &mut task, context);
-    let mut writes = vec![Write::CreateTask { task: Box::new(task.clone()), now }];
+    let mut writes = vec![Write::put(task.clone(), Condition::Free { now })];
     if let Some(key) = &schedule.key {
         let expires_at = key_expiry(task.deadline_at, available_at, context);
         let record = KeyRecord {
@@ -115,7 +115,9 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
             nonce: context.nonce,
             expires_at,
         };
-        writes.insert(0, Write::PutKey { record, replaces: key.replaces.clone() });
+        let before = key.replaces.clone().map(Into::into);
+        let condition = Condition::SameOrAbsent;
+        writes.insert(0, Write::Put { before, after: record.into(), condition });
     }
     let mut effects = match &task.state {
         State::Pending(_) if task.hint_at().is_some() => vec![super::dispatch(&task)],

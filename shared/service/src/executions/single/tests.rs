@@ -1,7 +1,7 @@
 //! Unique keys and bursts of executions: races, and processes that die between two writes.
 
 use futures::future::join_all;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Cleanup, Close, Ending};
 use tickover_core::execution::{ExecutionOutcome, ExecutionStatus};
@@ -179,7 +179,7 @@ async fn late(scene: &Scene, request: &StartRequest) -> (ExecutionId, Incarnatio
         nonce,
         expires_at: now.plus(SPAN_MAX),
     };
-    scene.store.commit(&[Write::PutKey { record, replaces: None }]).await.unwrap();
+    scene.store.commit(&[Write::put(record, Condition::SameOrAbsent)]).await.unwrap();
     scene.advance(GRACE.as_u64() / 1_000);
     own
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use async_trait::async_trait;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
@@ -403,14 +404,7 @@ impl Scene {
         let before = self.execution(of).await;
         let kept = before.closed().map(|closed| closed.expires_at);
         let after = Execution { kept, version: before.version + 1, ..before.clone() };
-        let (before, after) = (Box::new(before), Box::new(after));
-        let write = tickover_core::decision::Write::UpdateExecution {
-            before,
-            after,
-            due_no_later_than: None,
-            wakes: None,
-        };
-        self.store.commit(&[write]).await.unwrap();
+        self.store.commit(&[Write::replace(before, after, Condition::UNCHANGED)]).await.unwrap();
     }
 
     /// Asserts that everything the execution points to exists.

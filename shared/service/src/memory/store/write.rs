@@ -1,10 +1,8 @@
 //! Writes in memory: all conditions first, then all changes.
 
-use tickover_core::decision::Write;
-use tickover_core::execution::Execution;
-use tickover_core::id::{ExecutionId, Incarnation, RecordId, TaskId};
+use tickover_core::decision::{Expiring, Write};
+use tickover_core::id::{ExecutionId, Incarnation, RecordId};
 use tickover_core::record::Record;
-use tickover_core::task::Task;
 
 use super::{Kept, Records};
 use crate::condition::{Condition, Ruling, Verdict};
@@ -45,13 +43,7 @@ fn apply_decided(records: &mut Records, decided: &[&Write]) -> Result<(), StoreE
 }
 
 const fn comes_first(write: &Write) -> bool {
-    matches!(
-        write,
-        Write::ExtendBlob { .. }
-            | Write::ExtendSegment { .. }
-            | Write::ExtendKey { .. }
-            | Write::PutWaiter { .. }
-    )
+    matches!(write, Write::Extend { .. } | Write::PutWaiter { .. })
 }
 
 const fn comes_last(write: &Write) -> bool {
@@ -61,75 +53,18 @@ const fn comes_last(write: &Write) -> bool {
 impl Records {
     /// The record that a write is of, as it stands.
     fn current(&self, write: &Write) -> Option<&Record> {
-        let id = match write {
-            Write::CreateTask { task, .. }
-            | Write::UpdateTask { before: task, .. }
-            | Write::Rearm { task, .. } => RecordId::Task(task.id.clone()),
-            Write::CreateExecution { execution, .. }
-            | Write::UpdateExecution { before: execution, .. }
-            | Write::RearmExecution { execution, .. } => RecordId::Execution(execution.id.clone()),
-            Write::PutKey { record, .. } => RecordId::Key(record.key),
-            Write::PutQueue { record } => RecordId::Queue(record.name.clone()),
-            Write::PutOperation { record } => RecordId::Operation(record.id.clone()),
-            Write::PutGate { record, .. } => RecordId::Gate(record.id.clone()),
-            Write::PutCron { after, .. } => RecordId::Cron(after.id.clone()),
-            Write::PutTick { .. } => RecordId::Tick,
-            Write::Wake { .. }
-            | Write::PutWaiter { .. }
-            | Write::DeleteWaiter { .. }
-            | Write::ExtendBlob { .. }
-            | Write::ExtendSegment { .. }
-            | Write::ExtendKey { .. } => return None,
-        };
-        self.by_id.get(&id)
-    }
-
-    fn put(&mut self, record: impl Into<Record>) {
-        let record = record.into();
-        self.by_id.insert(record.id(), record);
-    }
-
-    fn task(&mut self, id: &TaskId) -> Option<&mut Task> {
-        let record = self.by_id.get_mut(&id.clone().into())?;
-        if let Record::Task(task) = record { Some(task) } else { None }
-    }
-
-    fn execution(&mut self, id: &ExecutionId) -> Option<&mut Execution> {
-        let record = self.by_id.get_mut(&id.clone().into())?;
-        if let Record::Execution(execution) = record { Some(execution) } else { None }
+        self.by_id.get(&write.record()?.id())
     }
 
     fn apply(&mut self, write: &Write) {
         match write {
-            Write::CreateTask { task, .. } => self.put((**task).clone()),
-            Write::UpdateTask { before, after, .. } => {
-                if let Some(stored) = self.task(&before.id) {
-                    let due = if before.due == after.due { stored.due } else { after.due };
-                    *stored = Task { due, ..(**after).clone() };
-                }
-            }
-            Write::Rearm { task, to } => {
-                if let Some(stored) = self.task(&task.id) {
-                    stored.due = Some(*to);
-                }
-            }
-            Write::CreateExecution { execution, .. } => self.put((**execution).clone()),
-            Write::UpdateExecution { before, after, .. } => {
-                if let Some(stored) = self.execution(&before.id) {
-                    let due = if before.due == after.due { stored.due } else { after.due };
-                    *stored = Execution { due, wakes: stored.wakes, ..(**after).clone() };
-                }
-            }
-            Write::RearmExecution { execution, to } => {
-                if let Some(stored) = self.execution(&execution.id) {
-                    stored.due = Some(*to);
+            Write::Put { before, after, .. } => self.put(before.as_ref(), after.clone()),
+            Write::Rearm { record, to } => {
+                if let Some(stored) = self.by_id.get_mut(&record.id()) {
+                    stored.set_due(Some(*to));
                 }
             }
             Write::Wake { id, incarnation } => self.wake(id, *incarnation),
-            Write::PutKey { record, .. } => self.put(record.clone()),
-            Write::PutQueue { record } => self.put(record.clone()),
-            Write::PutOperation { record } => self.put((**record).clone()),
-            Write::PutGate { record, .. } => self.put((**record).clone()),
             Write::PutWaiter { gate, waiter, expires_at } => {
                 let kept = Kept { value: waiter.clone(), expires_at: Some(*expires_at) };
                 self.waiters.insert((gate.clone(), waiter.sort_key()), kept);
@@ -137,19 +72,17 @@ impl Records {
             Write::DeleteWaiter { gate, waiter } => {
                 self.waiters.remove(&(gate.clone(), waiter.sort_key()));
             }
-            Write::PutTick { record } => self.put(record.clone()),
-            Write::PutCron { after, .. } => self.put((**after).clone()),
-            Write::ExtendBlob { at } => {
-                if let Some(kept) = self.blobs.get_mut(&at.id) {
-                    kept.extend(at.expires_at);
+            Write::Extend { item: Expiring::Blob(id), expires_at } => {
+                if let Some(kept) = self.blobs.get_mut(id) {
+                    kept.extend(*expires_at);
                 }
             }
-            Write::ExtendSegment { id, key, expires_at } => {
+            Write::Extend { item: Expiring::Segment(id, key), expires_at } => {
                 if let Some(kept) = self.segments.get_mut(&(id.clone(), *key)) {
                     kept.extend(*expires_at);
                 }
             }
-            Write::ExtendKey { key, expires_at } => {
+            Write::Extend { item: Expiring::Key(key), expires_at } => {
                 if let Some(Record::Key(stored)) = self.by_id.get_mut(&RecordId::Key(*key)) {
                     stored.expires_at = *expires_at;
                 }
@@ -157,10 +90,26 @@ impl Records {
         }
     }
 
+    /// Without a decision, the stored record may have been moved in the due index, and woken.
+    fn put(&mut self, before: Option<&Record>, mut after: Record) {
+        if let (Some(stored), Some(before)) = (self.by_id.get(&after.id()), before) {
+            let (stored, before, head) = (stored.head(), before.head(), after.head());
+            if before.due == head.due {
+                after.set_due(stored.due);
+            }
+            if let Record::Execution(after) = &mut after {
+                after.wakes = stored.wakes;
+            }
+        }
+        self.by_id.insert(after.id(), after);
+    }
+
     /// Only one that is open: another one has nothing to go on with.
     fn wake(&mut self, id: &ExecutionId, incarnation: Incarnation) {
-        let stored = self.execution(id).filter(|stored| stored.incarnation == incarnation);
-        if let Some(stored) = stored.filter(|stored| stored.closed().is_none()) {
+        if let Some(Record::Execution(stored)) = self.by_id.get_mut(&RecordId::Execution(id.clone()))
+            && stored.incarnation == incarnation
+            && stored.closed().is_none()
+        {
             stored.wakes += 1;
         }
     }

@@ -1,7 +1,7 @@
 //! The record of a key of which only one task is scheduled: who has it, and how it goes on to another task.
 
 use tickover_core::command::Context;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::{Reject, TakenBy};
 use tickover_core::flow::Flow;
@@ -159,7 +159,8 @@ impl Service {
         record: KeyRecord,
         replaces: Option<KeyRecord>,
     ) -> Result<bool, ServiceError> {
-        let write = [Write::PutKey { record, replaces }];
+        let (before, condition) = (replaces.map(Into::into), Condition::SameOrAbsent);
+        let write = [Write::Put { before, after: record.into(), condition }];
         match self.with_retries(|| self.ports.store.commit(&write)).await {
             Ok(()) => Ok(true),
             Err(StoreError::Conflict { .. }) => Ok(false),

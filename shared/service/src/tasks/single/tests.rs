@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use tickover_core::command::Context;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::id::{FlowKey, QueueName, TaskKind};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
@@ -187,7 +187,7 @@ async fn late(scene: &Scene, request: &ScheduleRequest) -> Command {
         &schedule,
         &Context { now, nonce, limits: &scene.service.limits, by: None },
     );
-    scene.store.commit(&[Write::PutKey { record, replaces: None }]).await.unwrap();
+    scene.store.commit(&[Write::put(record, Condition::SameOrAbsent)]).await.unwrap();
     scene.advance(GRACE.as_u64() / 1_000);
     Command::Schedule(schedule)
 }

@@ -1,6 +1,6 @@
 //! Executions built without the rules: a store accepts any record.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::execution::{Closed, Execution, ExecutionState, Parent, ParentClosePolicy, Slot, fixture};
 use tickover_core::id::{ExecutionId, Incarnation, Nonce, StepName, WorkflowName};
 use tickover_service::ports::StoreError;
@@ -31,7 +31,7 @@ impl World {
 
     /// Writes a new execution.
     pub(super) async fn start(&self, execution: Execution) -> Result<Execution, StoreError> {
-        let write = Write::CreateExecution { execution: Box::new(execution.clone()), now: NOW };
+        let write = Write::put(execution.clone(), Condition::Free { now: NOW });
         self.store.commit(&[write]).await?;
         Ok(execution)
     }
@@ -73,8 +73,7 @@ impl World {
 
 /// An update with no condition except that the record is unchanged.
 pub(super) fn updating(before: &Execution, after: &Execution) -> Write {
-    let (before, after) = (Box::new(before.clone()), Box::new(after.clone()));
-    Write::UpdateExecution { before, after, due_no_later_than: None, wakes: None }
+    Write::replace(before.clone(), after.clone(), Condition::UNCHANGED)
 }
 
 pub(super) fn wake(execution: &Execution) -> Write {

@@ -1,6 +1,6 @@
 //! The sealed segments of journals.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Expiring, Write};
 use tickover_core::execution::journal::{Entry, Happened, SEGMENT_BYTES, Segment, SegmentKey};
 use tickover_core::execution::{Execution, fixture};
 use tickover_core::id::Nonce;
@@ -91,7 +91,7 @@ pub(crate) async fn the_expiry_of_a_segment_is_extended_unless_it_is_deleted(
     let execution = world.started("done").await?;
     let (id, incarnation) = (&execution.id, execution.incarnation);
     let written = [1, 2].map(|run| (key(&world, &execution, run, 1), noted("kept", None)));
-    let extend = |key| Write::ExtendSegment { id: id.clone(), key, expires_at: later(120) };
+    let extend = |key| Write::Extend { item: Expiring::Segment(id.clone(), key), expires_at: later(120) };
     // A segment that doesn't exist isn't created.
     world.store.commit(&[extend(written[0].0)]).await?;
     assert_eq!(world.store.segments(id, incarnation, 1).await?, []);

@@ -13,7 +13,7 @@ const TO: Due = Due { at: NOW, kind: DueKind::Recheck, shard: SHARD };
 impl World {
     /// Changes the due slot, as a tick does.
     pub(super) async fn moved_to(&self, execution: &Execution, to: Due) -> Result<Execution, StoreError> {
-        self.store.commit(&[Write::RearmExecution { execution: Box::new(execution.clone()), to }]).await?;
+        self.store.commit(&[Write::Rearm { record: execution.clone().into(), to }]).await?;
         Ok(Execution { due: Some(to), ..execution.clone() })
     }
 }

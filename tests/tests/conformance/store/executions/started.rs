@@ -1,6 +1,6 @@
 //! New executions: once, twice, and after an earlier one of the same id.
 
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::duration::Millis;
 use tickover_core::execution::{Execution, ExecutionState, fixture};
@@ -48,7 +48,7 @@ pub(crate) async fn an_executions_id_is_free_at_the_very_end_of_retention(
     let closing = world.turned(&old, ExecutionState::Closing(closed())).await?;
     let end = closed().expires_at;
     let new = world.execution("reused");
-    let at = |now| [Write::CreateExecution { execution: Box::new(new.clone()), now }];
+    let at = |now| [Write::put(new.clone(), Condition::Free { now })];
     // A closing execution still exists, however late it is.
     assert_eq!(conflicting(world.store.commit(&at(later(999_999))).await), Some(closing.clone()));
 

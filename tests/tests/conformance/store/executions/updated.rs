@@ -1,7 +1,7 @@
 //! Decisions on executions that exist, each under its condition.
 
 use futures::future::join_all;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::due::{Due, DueKind};
 use tickover_core::execution::{Execution, ExecutionState, fixture};
 use tickover_core::queue::QueueRecord;
@@ -45,7 +45,7 @@ pub(crate) async fn a_later_execution_of_the_same_id_is_left_alone(world: World)
     let old = world.started("name").await?;
     world.ended(&old).await?;
     let new = world.execution("name");
-    let write = Write::CreateExecution { execution: Box::new(new.clone()), now: closed().expires_at };
+    let write = Write::put(new.clone(), Condition::Free { now: closed().expires_at });
     world.store.commit(&[write]).await?;
     assert_eq!(new.version, old.version);
     assert_eq!(conflicting(world.turned(&old, running()).await), Some(new));
@@ -85,8 +85,8 @@ pub(crate) async fn an_executions_instant_that_would_be_found_too_late_conflicts
     let hinted = world.started("late").await?;
     let taken = Execution { state: running(), ..world.next_version(&hinted) };
     let insisting = |latest| {
-        let (before, after) = (Box::new(hinted.clone()), Box::new(taken.clone()));
-        [Write::UpdateExecution { before, after, due_no_later_than: Some(latest), wakes: None }]
+        let condition = Condition::Unchanged { due_no_later_than: Some(latest), wakes: None };
+        [Write::replace(hinted.clone(), taken.clone(), condition)]
     };
     assert_eq!(conflicting(world.store.commit(&insisting(later(599))).await), Some(hinted.clone()));
     let moved =
@@ -135,7 +135,7 @@ pub(crate) async fn an_execution_and_other_records_are_written_together_or_not_a
     let pending = world.started("together").await?;
     let record = QueueRecord { version: 1, ..QueueRecord::new(queue("mail"), world.nonce()) };
     let stale = Execution { version: 9, ..pending.clone() };
-    let put = Write::PutQueue { record: record.clone() };
+    let put = Write::put(record.clone(), Condition::Follows);
     let other = world.started("other").await?;
     let refused = [put.clone(), updating(&stale, &world.next_version(&stale)), wake(&other)];
     assert_eq!(conflicting(world.store.commit(&refused).await), Some(pending.clone()));

@@ -1,7 +1,7 @@
 //! Wakes: many callers may wake an execution at once, without a decision.
 
 use futures::future::try_join_all;
-use tickover_core::decision::Write;
+use tickover_core::decision::{Condition, Write};
 use tickover_core::execution::{Execution, ExecutionState};
 
 use super::fixture::{closed, conflicting, execution_id, running, waiting, wake};
@@ -11,10 +11,8 @@ use tickover_service::ports::StoreError;
 /// The write that suspends it if it has been woken exactly so often.
 fn sleep(world: &World, before: &Execution, seen: u64) -> (Execution, [Write; 1]) {
     let after = Execution { state: waiting(seen), ..world.next_version(before) };
-    let (boxed, to) = (Box::new(before.clone()), Box::new(after.clone()));
-    let write =
-        Write::UpdateExecution { before: boxed, after: to, due_no_later_than: None, wakes: Some(seen) };
-    (after, [write])
+    let condition = Condition::Unchanged { due_no_later_than: None, wakes: Some(seen) };
+    (after.clone(), [Write::replace(before.clone(), after, condition)])
 }
 
 pub(crate) async fn a_wake_changes_the_count_and_nothing_else(world: World) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! Attempts with a timeout that is enforced even if their worker is lost: the due index has them.
 
-use crate::decision::{DueReply, Write};
+use crate::decision::{Condition, DueReply, Write};
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::decision::{Reply, StartTurnReply};
@@ -21,10 +21,8 @@ fn at_work(entries: Vec<Entry>) -> Scene {
 fn an_attempt_lowers_the_due_slot_and_its_timer_is_sent_if_no_tick_comes_in_time() {
     let scene = at_work(vec![begun("charge", "30s")]);
     let scene = scene.due("31s", DueKind::Armed).sends_timer_for("31s").sends_no_hint();
-    let [Write::UpdateExecution { due_no_later_than, .. }] = scene.decision().writes.as_slice() else {
-        panic!()
-    };
-    assert_eq!(*due_no_later_than, None);
+    let [Write::Put { condition, .. }] = scene.decision().writes.as_slice() else { panic!() };
+    assert_eq!(*condition, Condition::UNCHANGED);
     at_work(vec![begun("charge", "8m")]).due("8m 1s", DueKind::Instant).sends_no_timer();
     // A timeout after the record's due slot doesn't move it.
     at_work(vec![begun("charge", "1h")]).due("10m", DueKind::Backstop).sends_no_timer();

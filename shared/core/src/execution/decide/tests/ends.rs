@@ -1,6 +1,6 @@
 //! How executions end: by their code, by a deadline, by their `on_failure` code, and through the closing phase.
 
-use crate::decision::{DueReply, Effect};
+use crate::decision::{DueReply, Effect, Write};
 use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::command::End;
@@ -264,13 +264,8 @@ fn blobs_of_the_last_run_only_expire_without_a_write() {
     let scene: Scene = execution().input(&large).started().start_turn("a");
     let scene =
         scene.record_entries("a", vec![done_aside("step", aside("result"))]).continue_as_new("a", vec![]);
-    assert!(
-        !scene
-            .decision()
-            .writes
-            .iter()
-            .any(|write| matches!(write, crate::decision::Write::ExtendBlob { .. }))
-    );
+    let extends = |write: &Write| matches!(write, Write::Extend { .. });
+    assert!(!scene.decision().writes.iter().any(extends));
     assert_eq!((scene.record().kept, crate::execution::blobs::blobs(scene.record()).count()), (None, 0));
 }
 

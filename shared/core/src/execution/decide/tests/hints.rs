@@ -20,7 +20,7 @@ fn while_its_queue_is_not_empty_each_probe_interval_is_four_times_the_last() {
     let version = scene.record().version;
     let scene = scene.next_tick().replies(REARMED).due("2h 40m", DueKind::Backstop);
     assert_eq!(scene.record().version, version);
-    assert!(matches!(scene.decision().writes[..], [Write::RearmExecution { .. }]));
+    assert!(matches!(scene.decision().writes[..], [Write::Rearm { .. }]));
     let scene = scene.next_tick().due("6h", DueKind::Backstop).next_tick().replies(DISPATCHED);
     scene.sends_hint_for("6h").due("6h 10m", DueKind::Backstop);
 }

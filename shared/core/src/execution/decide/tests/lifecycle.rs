@@ -1,6 +1,6 @@
 //! Each transition of an execution's lifecycle, once.
 
-use crate::decision::Write;
+use crate::decision::{Condition, Write};
 use crate::due::DueKind;
 use crate::error::{Reject, TakenBy};
 use crate::execution::ExecutionStatus as Status;
@@ -99,7 +99,7 @@ fn a_refused_start_sends_the_hint_of_an_execution_that_nobody_has_begun() {
 #[test]
 fn an_id_is_free_again_after_the_retention() {
     let scene = execution().started().start_turn("a").complete("a").at("30d").start_again().replies(NEW);
-    assert!(matches!(scene.decision().writes[..], [Write::CreateExecution { .. }]));
+    assert!(matches!(scene.decision().writes[..], [Write::Put { condition: Condition::Free { .. }, .. }]));
 }
 
 #[test]

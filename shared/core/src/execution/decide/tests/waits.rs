@@ -1,6 +1,6 @@
 //! Suspensions: what an execution waits for, what wakes it, and that it misses nothing in between.
 
-use crate::decision::{DueReply, Write};
+use crate::decision::{Condition, DueReply, Write};
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::Command;
@@ -142,8 +142,8 @@ fn an_endless_wait_is_not_in_the_index() {
 #[test]
 fn a_suspension_is_conditional_on_the_wakes_seen() {
     let scene = execution().started().start_turn("a").wake().wake().wait_for_others("a").replies(SUSPENDED);
-    let [Write::UpdateExecution { wakes, .. }] = scene.decision().writes.as_slice() else { panic!() };
-    assert_eq!(*wakes, Some(2));
+    let [Write::Put { condition, .. }] = scene.decision().writes.as_slice() else { panic!() };
+    assert!(matches!(condition, Condition::Unchanged { wakes: Some(2), .. }), "{condition:?}");
 }
 
 #[test]

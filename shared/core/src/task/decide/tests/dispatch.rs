@@ -1,6 +1,6 @@
 //! Hints and the due index: when hints are sent, when the tick probes a record, and when a hint counts as lost.
 
-use crate::decision::{DueReply, Effect, Write};
+use crate::decision::{Condition, DueReply, Effect, Expiring, Write};
 use crate::due::DueKind;
 use crate::duration::Millis;
 use crate::limits::Limits;
@@ -106,7 +106,7 @@ fn a_retry_that_keeps_the_due_slot_requires_it_to_be_no_later_than_the_backstop(
 /// The latest due slot that the last write's condition allows.
 fn bound(scene: &Scene) -> Option<crate::time::Timestamp> {
     match scene.decision().writes.as_slice() {
-        [Write::UpdateTask { due_no_later_than, .. }] => *due_no_later_than,
+        [Write::Put { condition: Condition::Unchanged { due_no_later_than, .. }, .. }] => *due_no_later_than,
         writes => panic!("not one update: {writes:#?}"),
     }
 }
@@ -305,7 +305,7 @@ fn payloads_and_the_key_are_kept_while_a_task_stays_open_for_months() {
             kept(&scene);
             let due = scene.record().due.unwrap();
             scene = scene.next_tick();
-            let extends = |write: &Write| matches!(write, Write::ExtendBlob { .. } | Write::ExtendKey { .. });
+            let extends = |write: &Write| matches!(write, Write::Extend { .. });
             let extended = scene.decision().writes.iter().any(extends);
             extensions += u32::from(extended);
             assert!(extended || scene.record().due.unwrap().at > due.at, "{due:?} didn't move");
@@ -331,19 +331,28 @@ fn kept(scene: &Scene) {
 fn an_extended_expiry_is_the_same_in_the_item_and_in_the_pointer() {
     let large = format!("\"{}\"", "x".repeat(2_000));
     let mut scene = task().input(&large).keyed().scheduled();
-    while !scene.decision().writes.iter().any(|write| matches!(write, Write::ExtendBlob { .. })) {
+    while !scene
+        .decision()
+        .writes
+        .iter()
+        .any(|write| matches!(write, Write::Extend { item: Expiring::Blob(_), .. }))
+    {
         scene = scene.next_tick();
     }
     let task = scene.record();
-    let extended = Write::ExtendBlob { at: task.blobs().next().unwrap().clone() };
+    let extended = Write::extend_blob(task.blobs().next().unwrap());
     assert_eq!(scene.decision().writes[0], extended);
-    while !scene.decision().writes.iter().any(|write| matches!(write, Write::ExtendKey { .. })) {
+    while !scene
+        .decision()
+        .writes
+        .iter()
+        .any(|write| matches!(write, Write::Extend { item: Expiring::Key(_), .. }))
+    {
         scene = scene.next_tick();
     }
     let key = scene.record().key.unwrap();
-    assert!(
-        scene.decision().writes.contains(&Write::ExtendKey { key: key.digest, expires_at: key.expires_at })
-    );
+    let extended = Write::Extend { item: Expiring::Key(key.digest), expires_at: key.expires_at };
+    assert!(scene.decision().writes.contains(&extended));
 }
 
 #[test]

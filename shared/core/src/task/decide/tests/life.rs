@@ -4,6 +4,7 @@ use crate::decision::Write;
 use crate::error::{Reject, TakenBy};
 use crate::limits::Limits;
 use crate::queue::KeyRecord;
+use crate::record::Record;
 use crate::task::command::{Command, Complete};
 use crate::task::decision::{ClaimReply, Reply};
 use crate::task::{Ending, HeldKey, Outcome, Status};
@@ -297,12 +298,12 @@ fn a_repeated_creation_is_recognised_by_its_incarnation_and_counts_as_new() {
 #[test]
 fn an_idempotency_key_is_stored_with_the_task_for_longer_than_the_task_can_be_open() {
     let held = |scene: &Scene| -> (KeyRecord, HeldKey) {
-        let [Write::PutKey { record, replaces: None }, Write::CreateTask { .. }] =
+        let [Write::Put { before: None, after: Record::Key(record), .. }, Write::Put { .. }] =
             &scene.decision().writes[..]
         else {
             panic!("{:#?}", scene.decision().writes)
         };
-        (record.clone(), scene.record().key.unwrap())
+        ((**record).clone(), scene.record().key.unwrap())
     };
     for plan in [task(), task().deadline("300d"), task().starting_in("300d"), task().deadline("1s")] {
         let scene = plan.keyed().scheduled();

@@ -5,6 +5,7 @@ use crate::decision::{DueReply, Effect, Write};
 use crate::duration::Millis;
 use crate::error::Reject;
 use crate::parked::Parked;
+use crate::record::Record;
 use crate::retry::MaxAttempts;
 use crate::task::command::{Claim, Command};
 use crate::task::decision::{ClaimReply, Decision, Reply};
@@ -144,8 +145,7 @@ impl RandomTask {
             let written = !decision.writes.is_empty();
             assert!(!written || due.at <= backstop, "no backstop for {pending:?}");
         }
-        let extended = decision.writes.iter().any(|write| matches!(write, Write::ExtendBlob { .. }))
-            || decision.writes.iter().any(|write| matches!(write, Write::ExtendKey { .. }));
+        let extended = decision.writes.iter().any(|write| matches!(write, Write::Extend { .. }));
         // The tick sends the hint of a later start, also of a task that has just been put on hold.
         let has_hint_now =
             matches!((command, &after.state), (Command::Hold, State::Pending(wait)) if wait.hint_later);
@@ -192,7 +192,11 @@ impl RandomTask {
 
 /// How many times the record itself is written.
 fn updates(decision: &Decision) -> usize {
-    decision.writes.iter().filter(|write| matches!(write, Write::UpdateTask { .. })).count()
+    decision
+        .writes
+        .iter()
+        .filter(|write| matches!(write, Write::Put { before: Some(Record::Task(_)), .. }))
+        .count()
 }
 
 fn hints(decision: &Decision) -> Vec<&Effect> {
