@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex};
 
 use tickover::test::TestEnv;
 
-#[path = "../examples/flows/fan_out.rs"]
+#[path = "../../examples/flows/fan_out.rs"]
 mod fan_out;
-#[path = "../examples/flows/import.rs"]
+#[path = "../../examples/flows/import.rs"]
 mod import;
-#[path = "../examples/flows/order.rs"]
+#[path = "../../examples/flows/order.rs"]
 mod order;
-#[path = "../examples/flows/outside.rs"]
-mod outside;
-#[path = "../examples/flows/reminder.rs"]
+#[path = "../../examples/flows/outside.rs"]
+pub(crate) mod outside;
+#[path = "../../examples/flows/reminder.rs"]
 mod reminder;
-#[path = "../examples/flows/trip.rs"]
+#[path = "../../examples/flows/trip.rs"]
 mod trip;
 
 use outside::Call;

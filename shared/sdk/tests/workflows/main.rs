@@ -1,0 +1,13 @@
+//! Workflows as users write them, run in virtual time.
+
+mod attributes;
+mod children;
+mod crashes;
+mod exports;
+mod map;
+mod one_death;
+mod reruns;
+mod test_kit;
+
+// The example workflows import their outside world from `crate::outside`.
+use crashes::outside;
