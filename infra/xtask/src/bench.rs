@@ -1,18 +1,16 @@
 //! `cargo xtask bench`: runs the benchmarks, and starts an emulator for those that need one.
 
-use std::process::ExitStatus;
-
 use anyhow::Result;
 
-use crate::cargo::{cargo, status, succeed};
+use crate::cargo::{cargo, succeed};
 use crate::emulator::Emulator;
 use crate::test::at_emulator;
 
 /// The benchmark that needs an SQS queue.
 const AT_EMULATOR: &str = "lateness-sqs";
 
-/// Builds, then runs the benchmarks whose names contain `name`, or all of them. Returns their exit status.
-pub(crate) fn run(name: Option<&str>) -> Result<ExitStatus> {
+/// Builds, then runs the benchmarks whose names contain `name`, or all of them.
+pub(crate) fn run(name: Option<&str>) -> Result<()> {
     let package = ["--profile", "measure", "--locked", "--package", "tickover-tests", "--bin", "bench"];
     // Built first: nothing else should use the processor during a measurement.
     succeed(cargo(&["build"]).args(package))?;
@@ -20,7 +18,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<ExitStatus> {
     bench.args(package).arg("--").args(name);
     if name.is_none_or(|name| AT_EMULATOR.contains(name)) {
         let emulator = Emulator::start()?;
-        return status(at_emulator(&mut bench, &emulator.endpoint()));
+        return succeed(at_emulator(&mut bench, &emulator.endpoint()));
     }
-    status(&mut bench)
+    succeed(&mut bench)
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask browser`: the tests of the dashboard in a real browser; `cargo xtask screenshots`: the README's picture.
 
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-use crate::cargo::{cargo, output, root, status, succeed};
+use crate::cargo::{cargo, output, root, succeed};
 use crate::npm;
 use crate::test::{self, FEATURES, away_from_aws};
 
@@ -12,8 +12,8 @@ use crate::test::{self, FEATURES, away_from_aws};
 const PACKAGES: &[&str] = &["chromium", "chromium-driver"];
 /// The programs in them.
 const PROGRAMS: &[&str] = &["chromium", "chromedriver"];
-/// The folder in `infra/xtask` with the pinned version of axe-core. Its licence (MPL-2.0) allows the use; it isn't part of Tickover.
-const AXE: &str = "axe";
+/// The folder with the pinned version of axe-core. Its licence (MPL-2.0) allows the use; it isn't part of Tickover.
+const AXE: &str = "infra/xtask/axe";
 /// The variable in which the tests find axe-core.
 const AXE_VARIABLE: &str = "TICKOVER_TEST_AXE";
 /// The variable that says where to write the picture, and where it is.
@@ -22,9 +22,9 @@ const PICTURE: &str = "shared/dashboard/picture.png";
 /// The test that takes it.
 const PICTURE_TEST: &str = "picture::";
 
-/// Installs what is missing, then runs `cargo test --test browser ARGS`. Returns the tests' exit status.
-pub(crate) fn run(args: &[String]) -> Result<ExitStatus> {
-    status(tests()?.args(args))
+/// Installs what is missing, then runs `cargo test --test browser ARGS`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    succeed(tests()?.args(args))
 }
 
 /// Takes the picture again.
@@ -37,7 +37,7 @@ pub(crate) fn screenshots() -> Result<()> {
 /// The command that runs the tests.
 fn tests() -> Result<Command> {
     find_browser()?;
-    let axe = npm::install(AXE)?.join("node_modules/axe-core/axe.min.js");
+    let axe = npm::install(AXE, "axe", &[])?.join("node_modules/axe-core/axe.min.js");
     // The tests start `tickover`. As in `cargo xtask test`, the whole workspace is built with the same features.
     test::build()?;
     let mut tests = cargo(&["test", "--locked", "--workspace", "--test", "browser", "--no-fail-fast"]);

@@ -1,8 +1,6 @@
 //! The steps of continuous integration. There is no other list of them.
 
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::fs::File;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -10,9 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::build::{self, Architecture};
 use crate::cargo::{cargo, succeed, target_dir, write};
 use crate::seconds::{Stopwatch, Took};
-use crate::{
-    browser, core_purity, deny, e2e, lint, localstack, measure, package, project, stacks, test, tidy, workers,
-};
+use crate::{browser, deny, e2e, lint, localstack, measure, package, project, stacks, test, tidy, workers};
 
 /// One check, with the name that is printed.
 struct Step {
@@ -24,7 +20,6 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: || succeed(&mut cargo(&["fmt", "--all", "--check"])) },
     Step { name: "tidy", run: tidy::run },
-    Step { name: "core", run: core_purity::run },
     Step { name: "deny", run: deny::run },
     Step { name: "lint", run: lint::run },
     Step { name: "localstack", run: localstack::check },
@@ -34,8 +29,8 @@ const STEPS: &[Step] = &[
     Step { name: "test", run: || test::run(&[]) },
     Step { name: "package", run: package::run },
     Step { name: "example", run: example },
-    Step { name: "workers", run: example_workers },
-    Step { name: "browser", run: in_browser },
+    Step { name: "workers", run: || workers::run(&[]) },
+    Step { name: "browser", run: || browser::run(&[]) },
     Step { name: BUILD, run: || build::with_empty(Architecture::here()).map(drop) },
     Step { name: "e2e", run: end_to_end },
     Step { name: "functions", run: measure::run },
@@ -66,14 +61,7 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
     println!("==> ci: seconds of each step, and of its processors\n{}", rows.join("\n"));
     println!("{}", all.took().row("all"));
     outcome?;
-    let target = target_dir()?;
-    println!(
-        "==> ci: all {} steps ok in {:.1} s; {} holds {} MB",
-        STEPS.len() - first,
-        all.took().clock.as_secs_f64(),
-        target.display(),
-        size(&target)? / 1_000_000
-    );
+    println!("==> ci: all {} steps ok in {:.1} s", STEPS.len() - first, all.took().clock.as_secs_f64());
     Ok(())
 }
 
@@ -122,19 +110,6 @@ impl Drop for HeadStart {
     }
 }
 
-/// The bytes of all files in a folder. A file with several names counts once, if all are there.
-fn size(folder: &Path) -> Result<u64> {
-    let mut size = 0;
-    for entry in fs::read_dir(folder).with_context(|| format!("could not read {}", folder.display()))? {
-        let entry = entry?;
-        // Links aren't followed.
-        let metadata = entry.metadata()?;
-        size +=
-            if metadata.is_dir() { self::size(&entry.path())? } else { metadata.len() / metadata.nlink() };
-    }
-    Ok(size)
-}
-
 fn clippy() -> Result<()> {
     let all = ["clippy", "--workspace", "--all-targets", "--locked"];
     succeed(cargo(&all).args(test::FEATURES).args(["--", "-D", "warnings"]))?;
@@ -179,22 +154,6 @@ fn example() -> Result<()> {
     let mut test = cargo(&["test", "--locked", "--target-dir"]);
     succeed(project::alike(test.arg(target_dir()?).args(manifest)))?;
     project::run()
-}
-
-fn example_workers() -> Result<()> {
-    let status = workers::run(&[])?;
-    if !status.success() {
-        bail!("the tests of the example workers ended with {status}");
-    }
-    Ok(())
-}
-
-fn in_browser() -> Result<()> {
-    let status = browser::run(&[])?;
-    if !status.success() {
-        bail!("the tests of the dashboard ended with {status}");
-    }
-    Ok(())
 }
 
 fn end_to_end() -> Result<()> {

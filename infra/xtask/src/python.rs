@@ -1,8 +1,4 @@
-//! Installs tools written in Python into separate environments, with the Python of this machine.
-//!
-//! Distributions split Python differently: some lack `ensurepip`, some lack `pip`, and `python3 -m venv` then leaves an
-//! incomplete folder behind. So the environment is created without pip, which always works, and pip is taken from the
-//! first source that has it.
+//! Installs tools written in Python into separate environments, by uv, with the Python of this machine.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,21 +6,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::output;
+use crate::cargo::{output, root, target_dir};
 
-/// The last source, for a Python without any pip: pip can run from within its wheel.
-const PIP_WHEEL: &str = "https://files.pythonhosted.org/packages/py3/p/pip/pip-25.3-py3-none-any.whl";
-const PIP_WHEEL_SHA256: &str = "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd";
-
-/// Arguments: address, SHA-256, file to write. The file is written only if its hash is the expected one.
-const DOWNLOAD: &str = r"
-import hashlib, sys, urllib.request
-address, expected, path = sys.argv[1:]
-content = urllib.request.urlopen(address, timeout=60).read()
-if hashlib.sha256(content).hexdigest() != expected:
-    sys.exit('not the expected file: ' + address)
-open(path, 'wb').write(content)
-";
+/// The version of uv that is installed if there is none.
+const UV: &str = "infra/tools/uv.txt";
 
 /// Installs the pinned requirements of a file into `folder/venv`, and returns the Python that can `import` the named
 /// module. Its console scripts are in the same folder. Does nothing if the installation is up to date.
@@ -40,11 +25,7 @@ pub(crate) fn install_program(folder: &Path, requirements: &Path, program: &str)
 /// Installs the requirements unless they are there, and the environment's program succeeds with these arguments. Returns
 /// the program's path.
 fn install_what_runs(folder: &Path, requirements: &Path, program: &str, args: &[&str]) -> Result<PathBuf> {
-    fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
-    // Two runs at the same time must not overwrite each other. Closing the file releases the lock.
-    let lock = File::create(folder.join("lock"))?;
-    lock.lock().with_context(|| format!("could not lock {}", folder.display()))?;
-
+    let _lock = locked(folder)?;
     let wanted = fs::read_to_string(requirements)
         .with_context(|| format!("could not read {}", requirements.display()))?;
     let stamp = folder.join("stamp");
@@ -58,8 +39,8 @@ fn install_what_runs(folder: &Path, requirements: &Path, program: &str, args: &[
 
     println!("xtask: installing {} into {}", requirements.display(), folder.display());
     drop(fs::remove_file(&stamp));
-    make_environment(&folder.join("venv"))?;
-    install_requirements(&programs.join("python"), requirements, folder)?;
+    make_environment(&folder.join("venv"), requirements)
+        .with_context(|| format!("uv could not install {}", requirements.display()))?;
     if !works(&program, args) {
         bail!(
             "{} was installed, but `{} {}` fails",
@@ -72,53 +53,59 @@ fn install_what_runs(folder: &Path, requirements: &Path, program: &str, args: &[
     Ok(program)
 }
 
-fn make_environment(venv: &Path) -> Result<()> {
+/// A new environment with these requirements.
+fn make_environment(venv: &Path, requirements: &Path) -> Result<()> {
     if venv.exists() {
         fs::remove_dir_all(venv).with_context(|| format!("could not remove {}", venv.display()))?;
     }
-    let mut command = Command::new("python3");
-    command.args(["-m", "venv", "--without-pip"]).arg(venv).stdin(Stdio::null());
-    output(&mut command).context("this needs Python 3 with its `venv` module")?;
-    Ok(())
+    let (uv, cache) = (uv()?, target_dir()?.join("uv/cache"));
+    // Its cache is beside what is installed, so that files are linked. It takes this machine's Python, and fetches none.
+    let command = || {
+        let mut command = quiet(&uv);
+        command.env("UV_CACHE_DIR", &cache).env("UV_PYTHON_DOWNLOADS", "never");
+        command
+    };
+    output(command().args(["venv", "--quiet", "--no-project", "--python", "python3"]).arg(venv))?;
+    let mut install = command();
+    install.args(["pip", "install", "--quiet", "--python"]).arg(venv.join("bin/python"));
+    output(install.arg("--requirement").arg(requirements)).map(drop)
 }
 
-fn install_requirements(python: &Path, requirements: &Path, folder: &Path) -> Result<()> {
-    let mut pip = find_pip(python, folder)?;
-    pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement"]);
-    output(pip.arg(requirements))
-        .with_context(|| format!("pip could not install {}", requirements.display()))?;
-    Ok(())
-}
-
-/// A command that runs pip for the environment of `python`.
-fn find_pip(python: &Path, folder: &Path) -> Result<Command> {
-    if works(python, &["-m", "ensurepip", "--default-pip"]) && works(python, &["-m", "pip", "--version"]) {
-        let mut pip = quiet(python);
-        pip.args(["-m", "pip"]);
-        return Ok(pip);
+/// The program, which is installed unless it is there.
+fn uv() -> Result<PathBuf> {
+    if works(Path::new("uv"), &["--version"]) {
+        return Ok(PathBuf::from("uv"));
     }
-    let environment = python.to_string_lossy();
-    if works(Path::new("python3"), &["-m", "pip", "--python", &environment, "--version"]) {
-        let mut pip = quiet(Path::new("python3"));
-        pip.args(["-m", "pip", "--python", &environment]);
-        return Ok(pip);
+    let folder = target_dir()?.join("uv");
+    let lock = locked(&folder)?;
+    let uv = folder.join("bin/uv");
+    if !works(&uv, &["--version"]) {
+        output(quiet(Path::new("python3")).args(["-m", "venv"]).arg(&folder)).context(
+            "this needs uv (https://docs.astral.sh/uv), or Python 3 with its `venv` module and pip",
+        )?;
+        let mut pip = quiet(&folder.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        output(pip.arg(root().join(UV))).context("pip could not install uv")?;
     }
-    let wheel = folder.join("pip-25.3-py3-none-any.whl");
-    let mut download = quiet(python);
-    download.args(["-c", DOWNLOAD, PIP_WHEEL, PIP_WHEEL_SHA256]).arg(&wheel);
-    output(&mut download)
-        .context("Python has no pip (try your system's python3-venv), and fetching it failed")?;
-    let mut pip = quiet(python);
-    pip.arg(wheel.join("pip"));
-    Ok(pip)
+    drop(lock);
+    Ok(uv)
 }
 
-fn works(python: &Path, args: &[&str]) -> bool {
-    output(quiet(python).args(args)).is_ok()
+/// A lock of a folder, which is made if it is missing: two runs at the same time must not overwrite each other. Closing the
+/// file releases it.
+fn locked(folder: &Path) -> Result<File> {
+    fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
+    let lock = File::create(folder.join("lock"))?;
+    lock.lock().with_context(|| format!("could not lock {}", folder.display()))?;
+    Ok(lock)
 }
 
-fn quiet(python: &Path) -> Command {
-    let mut command = Command::new(python);
+fn works(program: &Path, args: &[&str]) -> bool {
+    output(quiet(program).args(args)).is_ok()
+}
+
+fn quiet(program: &Path) -> Command {
+    let mut command = Command::new(program);
     command.stdin(Stdio::null());
     command
 }

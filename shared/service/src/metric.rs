@@ -60,8 +60,8 @@ const DATA_BYTES: &str = "tickover_data_bytes";
 const LIMIT_TAKEN: &str = "tickover_limit_taken";
 const LIMIT_WAITING: &str = "tickover_limit_waiting";
 
-/// The metrics that an alarm or the dashboard of a template in `infra` uses. `cargo xtask lint` fails if they use others, or
-/// not all of these.
+/// The metrics that an alarm or the dashboard of a template in `infra` uses. A test fails if they use others, or not all of
+/// these (`tests/tests/templates/metrics.rs`).
 pub const ESSENTIAL: [&str; 8] = [
     TASKS_SCHEDULED,
     TASKS_ENDED,

@@ -11,16 +11,16 @@ const ALLOWED: &str = "RecursiveLoop: Allow";
 const DROPPED: &str = "MetricName: RecursiveInvocationsDropped";
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parameter {
-    pub(super) name: String,
-    pub(super) default: String,
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) default: String,
     /// The allowed values; empty if any value is allowed.
-    pub(super) allowed: Vec<String>,
+    pub(crate) allowed: Vec<String>,
 }
 
 /// Each of our functions sends messages that lead back to it through other functions, so each must say that this is
 /// intended.
-pub(super) fn loops(file: &str, template: &str) -> Result<()> {
+pub(crate) fn loops(file: &str, template: &str) -> Result<()> {
     let functions: Vec<&str> =
         blocks(template, "Resources").into_iter().filter(|block| block.contains(FUNCTION)).collect();
     ensure!(!functions.is_empty(), "{file} has no function");
@@ -35,7 +35,7 @@ pub(super) fn loops(file: &str, template: &str) -> Result<()> {
 }
 
 /// The AWS services of the template's resource types, such as `AWS::SQS::Queue`, in lower case.
-pub(super) fn services(template: &str) -> BTreeSet<String> {
+pub(crate) fn services(template: &str) -> BTreeSet<String> {
     let types = blocks(template, "Resources").into_iter().flat_map(str::lines).filter_map(|line| {
         let (_, rest) = line.split_once("Type: AWS::")?;
         rest.split_once("::")
@@ -44,7 +44,7 @@ pub(super) fn services(template: &str) -> BTreeSet<String> {
 }
 
 /// The resources with a condition of which an attribute is used.
-pub(super) fn asked_though_optional(template: &str) -> BTreeSet<String> {
+pub(crate) fn asked_though_optional(template: &str) -> BTreeSet<String> {
     let resources = blocks(template, "Resources");
     let optional =
         resources.iter().filter(|block| block.contains("\n    Condition: ")).map(|block| title(block));
@@ -53,7 +53,7 @@ pub(super) fn asked_though_optional(template: &str) -> BTreeSet<String> {
 }
 
 /// The parameters, in the template's order.
-pub(super) fn parameters(template: &str) -> Vec<Parameter> {
+pub(crate) fn parameters(template: &str) -> Vec<Parameter> {
     let value = |block: &str, name: &str| {
         let prefix = format!("    {name}: ");
         let found = block.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
@@ -76,7 +76,7 @@ pub(super) fn parameters(template: &str) -> Vec<Parameter> {
 }
 
 /// The blocks of one section. Each starts with its name.
-pub(super) fn blocks<'a>(template: &'a str, section: &str) -> Vec<&'a str> {
+pub(crate) fn blocks<'a>(template: &'a str, section: &str) -> Vec<&'a str> {
     let begin = format!("\n{section}:\n");
     let Some((_, rest)) = template.split_once(&begin) else { return vec![] };
     let mut starts = vec![];
@@ -95,7 +95,7 @@ pub(super) fn blocks<'a>(template: &'a str, section: &str) -> Vec<&'a str> {
     starts.iter().zip(ends).map(|(start, end)| &rest[*start..end]).collect()
 }
 
-pub(super) fn title(block: &str) -> &str {
+pub(crate) fn title(block: &str) -> &str {
     block.lines().next().unwrap_or_default().trim().trim_end_matches(':').trim_matches('"')
 }
 

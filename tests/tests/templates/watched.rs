@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::lint::template::{blocks, title};
+use crate::template::{blocks, title};
 
 /// One metric that is watched.
-pub(super) struct Series {
+pub(crate) struct Series {
     /// The alarm's name, or the graph's title.
-    pub(super) by: String,
-    pub(super) source: Source,
-    pub(super) namespace: String,
-    pub(super) metric: String,
-    pub(super) dimensions: BTreeSet<String>,
+    pub(crate) by: String,
+    pub(crate) source: Source,
+    pub(crate) namespace: String,
+    pub(crate) metric: String,
+    pub(crate) dimensions: BTreeSet<String>,
     /// The dimensions with a value, as the template writes it.
-    pub(super) values: Vec<(String, String)>,
+    pub(crate) values: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Alarm,
     /// A metric in a dashboard.
     Graph,
@@ -29,7 +29,7 @@ pub(super) enum Source {
 }
 
 /// Everything that a template watches.
-pub(super) fn all(text: &str) -> Result<Vec<Series>> {
+pub(crate) fn all(text: &str) -> Result<Vec<Series>> {
     let mut all = vec![];
     for block in blocks(text, "Resources") {
         if block.contains("Type: AWS::CloudWatch::Alarm") {

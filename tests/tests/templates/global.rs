@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::template::{blocks, title};
+use crate::template::{blocks, title};
 
 /// The properties with such names, each with its type of resource. A type that isn't here has names for each region, or none
 /// that a template sets.
@@ -21,7 +21,7 @@ const NAMES: [(&str, &str); 9] = [
 const REGION: &str = "${AWS::Region}";
 
 /// Checks all resources of a template.
-pub(super) fn check(file: &str, text: &str) -> Result<()> {
+fn check(file: &str, text: &str) -> Result<()> {
     for block in blocks(text, "Resources") {
         for (kind, property) in NAMES {
             if !block.contains(&format!("\n    Type: {kind}\n")) {
@@ -39,7 +39,7 @@ pub(super) fn check(file: &str, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lint::{parts, read};
+    use crate::{parts, read};
 
     #[test]
     fn a_name_of_the_whole_account_has_the_region_in_it() {

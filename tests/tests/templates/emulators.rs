@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{parts, read, template};
+use crate::template;
 
 const COMPOSE: &str = "localstack/compose.yaml";
 const VARIABLES: &str = "localstack/localstack.env";
@@ -17,13 +17,6 @@ const LOCAL: [&str; 3] = ["local", "core-local", "worker-local"];
 const X86: &str = "\"Architecture=x86_64\",";
 /// The account id in emulators.
 const ACCOUNT: &str = "000000000000";
-
-pub(super) fn check() -> Result<()> {
-    let compose = read(COMPOSE)?;
-    check_services(&parts::all()?, &compose)?;
-    check_queues(&compose, &read(VARIABLES)?)?;
-    check_environments(&read(SAM)?)
-}
 
 /// `SERVICES` contains exactly the services that the templates need.
 fn check_services(templates: &[(&str, String)], compose: &str) -> Result<()> {
@@ -104,6 +97,7 @@ fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{parts, read};
 
     #[test]
     fn localstack_is_given_each_service_of_the_template_and_of_its_encryption() {

@@ -3,14 +3,14 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::template::{blocks, title};
+use crate::template::{blocks, title};
 
 const METRICS: [&str; 2] = ["NumberOfMessagesReceived", "NumberOfMessagesDeleted"];
 /// The conditions of essential alarms.
 const ESSENTIAL: [&str; 2] = ["HasAlarms", "HasPrioritiesAlarms"];
 
 /// Checks all event sources of a template.
-pub(super) fn check(file: &str, text: &str) -> Result<()> {
+fn check(file: &str, text: &str) -> Result<()> {
     let resources = blocks(text, "Resources");
     let of_type = |kind: &str| {
         let line = format!("    Type: AWS::{kind}\n");
@@ -49,7 +49,7 @@ fn queue(source: &str, resources: &[&str]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lint::{parts, read};
+    use crate::{parts, read};
 
     #[test]
     fn each_queue_that_a_function_reads_has_an_alarm_for_a_function_that_only_fails() {

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::template::{blocks, title};
+use crate::template::{blocks, title};
 
 /// Types of resources, each with the setting that all of them have.
 const SETTINGS: [(&str, &str); 4] = [
@@ -17,7 +17,7 @@ const PARTS: [&str; 3] = ["dead", "work", "worker"];
 const PATTERN: &str = "(?!.*-(dead|work|worker)(-|$))[a-zA-Z][a-zA-Z0-9-]{0,23}";
 
 /// Checks a template with resources of its own.
-pub(super) fn check(file: &str, text: &str) -> Result<()> {
+fn check(file: &str, text: &str) -> Result<()> {
     for block in blocks(text, "Resources") {
         for (kind, setting) in SETTINGS {
             let is_one = block.contains(&format!("\n    Type: {kind}\n"));
@@ -40,7 +40,7 @@ pub(super) fn check(file: &str, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lint::parts;
+    use crate::parts;
 
     #[test]
     fn every_role_log_and_function_takes_the_accounts_own_settings() {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{read, template};
+use crate::{read, template};
 
-pub(super) const CORE: &str = "infra/core.yaml";
-pub(super) const WORKER: &str = "infra/worker.yaml";
-pub(super) const QUEUE: &str = "infra/queue.yaml";
+pub(crate) const CORE: &str = "infra/core.yaml";
+pub(crate) const WORKER: &str = "infra/worker.yaml";
+pub(crate) const QUEUE: &str = "infra/queue.yaml";
 /// The example that nests a core and a worker.
-pub(super) const NESTED: &str = "infra/template.yaml";
-pub(super) const FILES: [&str; 4] = [CORE, WORKER, QUEUE, NESTED];
+pub(crate) const NESTED: &str = "infra/template.yaml";
+pub(crate) const FILES: [&str; 4] = [CORE, WORKER, QUEUE, NESTED];
 /// What emulators get wrong. Without parameters that are lists, no list is joined either. `Fn::Contains` is documented
 /// without a short form.
 const FORBIDDEN: [&str; 8] =
@@ -22,11 +22,11 @@ const ASKED: [&str; 5] = ["Api", "ApiLogs", "GatewayUrl", "TickScheduleRole", "W
 const PARAMETER: &str = "/tickover/${System}/";
 
 /// The templates with resources of their own: each one's path from the root, and its text.
-pub(super) fn all() -> Result<[(&'static str, String); 3]> {
+pub(crate) fn all() -> Result<[(&'static str, String); 3]> {
     Ok([(CORE, read(CORE)?), (WORKER, read(WORKER)?), (QUEUE, read(QUEUE)?)])
 }
 
-pub(super) fn check() -> Result<()> {
+fn check() -> Result<()> {
     for file in FILES {
         is_plain(&read(file)?).context(file)?;
     }
@@ -87,9 +87,25 @@ fn is_imported(core: &str, worker: &str) -> Result<()> {
     Ok(())
 }
 
+/// The version that a deployment says of itself, which the tool compares with its own, is this one.
+fn has_version(core: &str, version: &str) -> Result<()> {
+    let value = format!("Value: \"{version}\"");
+    let parameter = core.split_once("  VersionParameter:\n").map_or("", |(_, rest)| rest);
+    let parameter = parameter.split_once("\n\n").map_or(parameter, |(first, _)| first);
+    ensure!(parameter.contains(&value), "VersionParameter doesn't have the workspace's version");
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deployment_says_the_version_of_the_workspace() {
+        let core = read(CORE).unwrap();
+        has_version(&core, env!("CARGO_PKG_VERSION")).unwrap();
+        has_version(&core, "0.0.0").unwrap_err();
+    }
 
     #[test]
     fn a_worker_reads_only_what_the_core_makes() {
