@@ -93,7 +93,8 @@ const BROKEN: (u16, &str) = (500, "`internal` or `corrupt_record`.");
 const UNAVAILABLE: (u16, &str) =
     (503, "`unavailable` or `contended`: repeating it after `Retry-After` seconds is safe.");
 
-const NOT_KEPT: (u16, &str) = (501, "`not_kept`: this deployment has no list of all executions.");
+const NOT_KEPT: (u16, &str) =
+    (501, "`not_kept`: this deployment keeps no list of all executions, or no history of its own.");
 
 /// The errors of a call that changes something, and so has a body.
 const OF_CHANGES: &[(u16, &str)] =
@@ -108,7 +109,7 @@ fn problems(route: Route) -> BTreeMap<String, RefOr<Response>> {
         _ if route.changes() => OF_CHANGES,
         _ => OF_READS,
     };
-    let more = (route == Route::Workflows).then_some(NOT_KEPT);
+    let more = matches!(route, Route::Workflows | Route::History).then_some(NOT_KEPT);
     let schema = RefOr::<utoipa::openapi::Schema>::Ref(Ref::from_schema_name("Problem"));
     let problem = |description: &str| {
         let content = ContentBuilder::new().schema(Some(schema.clone())).build();

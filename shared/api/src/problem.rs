@@ -102,6 +102,12 @@ impl Problem {
         Self::new(501, "not_kept", "Not kept", detail)
     }
 
+    /// The store keeps no history.
+    pub(crate) fn no_history() -> Self {
+        let detail = "this deployment keeps no history itself: its metrics are in CloudWatch, in the namespace and on the dashboard of its stack";
+        Self::new(501, "not_kept", "Not kept", detail)
+    }
+
     fn unavailable(error: &ServiceError) -> Self {
         tickover_service::warn_unless_logged!(error; %error, "a call failed: unavailable");
         let detail = "temporarily unavailable; repeating the call is safe";

@@ -15,7 +15,7 @@ pub use crons::cron;
 pub use execution::{event, events, execution, execution_of_run, run, timeline};
 pub use limit::limit;
 pub use operation::operation;
-pub use queue::queue;
+pub use queue::{queue, workers};
 pub use task::{claimed, task};
 
 /// What happens next to what waits in a paused queue: nothing.

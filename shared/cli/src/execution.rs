@@ -126,6 +126,18 @@ pub(crate) struct ListArgs {
     /// Only those that were started before this instant
     #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
     started_before: Option<Instant>,
+    /// Only those that ended at this instant or later
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_from: Option<Instant>,
+    /// Only those that ended before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_before: Option<Instant>,
+    /// Only those that may need an operator: they are paused, or no worker can continue them
+    #[arg(long)]
+    stuck: bool,
+    /// Only those whose id begins with this
+    #[arg(long, value_name = "TEXT", value_parser = name(ExecutionId::parse))]
+    id_prefix: Option<ExecutionId>,
     /// Show at most this many
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
@@ -245,6 +257,7 @@ fn changed(answer: &ExecutionChangeAnswer) -> anyhow::Result<()> {
 
 async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
     argument::period(args.started_from, args.started_before)?;
+    argument::period(args.ended_from, args.ended_before)?;
     let found = page::entries(args.limit, async |limit, cursor| {
         let query = ExecutionsQuery {
             workflow: args.workflow.clone(),
@@ -254,6 +267,10 @@ async fn list(args: ListArgs, client: &Client) -> anyhow::Result<()> {
             error: args.error.clone().map(FailureCode),
             started_from: args.started_from,
             started_before: args.started_before,
+            ended_from: args.ended_from,
+            ended_before: args.ended_before,
+            stuck: args.stuck.then_some(true),
+            id_prefix: args.id_prefix.clone(),
             limit: Some(limit),
             cursor,
         };

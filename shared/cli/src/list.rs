@@ -1,7 +1,7 @@
 //! `tickover list`: lists tasks.
 
 use tickover::Client;
-use tickover_core::id::{QueueName, TaskKind};
+use tickover_core::id::{QueueName, TaskId, TaskKind};
 use tickover_core::task::Status;
 use tickover_wire::request::{Statuses, TasksQuery};
 use tickover_wire::{FailureCode, Instant, Label};
@@ -33,6 +33,19 @@ pub(crate) struct ListArgs {
     /// Only those that were scheduled before this instant
     #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
     created_before: Option<Instant>,
+    /// Only those that ended at this instant or later
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_from: Option<Instant>,
+    /// Only those that ended before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_before: Option<Instant>,
+    /// Only those that wait and get no worker before somebody acts: their queue is paused, or nobody provides what they
+    /// require
+    #[arg(long)]
+    stuck: bool,
+    /// Only those whose id begins with this
+    #[arg(long, value_name = "TEXT", value_parser = name(TaskId::parse))]
+    id_prefix: Option<TaskId>,
     /// Show at most this many
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
@@ -44,6 +57,7 @@ pub(crate) struct ListArgs {
 /// Prints a table of tasks.
 pub(crate) async fn run(args: ListArgs, client: &Client) -> anyhow::Result<()> {
     argument::period(args.created_from, args.created_before)?;
+    argument::period(args.ended_from, args.ended_before)?;
     let tasks = page::entries(args.limit, async |limit, cursor| {
         let status = (!args.status.is_empty()).then(|| Statuses(args.status.clone()));
         let query = TasksQuery {
@@ -55,6 +69,10 @@ pub(crate) async fn run(args: ListArgs, client: &Client) -> anyhow::Result<()> {
             error: args.error.clone().map(FailureCode),
             created_from: args.created_from,
             created_before: args.created_before,
+            ended_from: args.ended_from,
+            ended_before: args.ended_before,
+            stuck: args.stuck.then_some(true),
+            id_prefix: args.id_prefix.clone(),
             limit: Some(limit),
             cursor,
         };

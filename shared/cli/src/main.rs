@@ -21,6 +21,7 @@ mod event;
 mod execution;
 mod explain;
 mod flow;
+mod history;
 mod kind;
 mod limits;
 mod list;
@@ -36,6 +37,7 @@ mod system;
 mod task;
 mod visible;
 mod work;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -103,6 +105,11 @@ enum Command {
     /// List, show, pause and resume queues
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// See who asks for the work of each queue
+    #[command(subcommand)]
+    Workers(workers::WorkersCommand),
+    /// Show what a local server's queues did in the last day, by the hour
+    History(history::HistoryArgs),
     /// Set, show, list and delete the defaults of a kind of task
     #[command(subcommand)]
     Kind(kind::KindCommand),
@@ -165,6 +172,8 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cancel(args) => cancel::run(args, &system.client().await?).await?,
         Command::Limits(command) => limits::run(command, &system.client().await?).await?,
         Command::Queue(command) => queue::run(command, &system.client().await?).await?,
+        Command::Workers(command) => workers::run(command, &system.client().await?).await?,
+        Command::History(args) => history::run(args, &system.client().await?).await?,
         Command::Kind(command) => kind::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,
         Command::Operation(command) => operation::run(command, &system.client().await?).await?,

@@ -79,6 +79,12 @@ pub(crate) struct OnExecutionsArgs {
     /// Only those that were started before this instant
     #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
     started_before: Option<Instant>,
+    /// Only those that ended at this instant or later
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_from: Option<Instant>,
+    /// Only those that ended before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_before: Option<Instant>,
     /// The name of the event, for send-event
     #[arg(long, value_name = "NAME", value_parser = name(EventName::parse))]
     event: Option<EventName>,
@@ -113,6 +119,12 @@ pub(crate) struct OnTasksArgs {
     /// Only those that were scheduled before this instant
     #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
     created_before: Option<Instant>,
+    /// Only those that ended at this instant or later
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_from: Option<Instant>,
+    /// Only those that ended before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_before: Option<Instant>,
     #[command(flatten)]
     new: NewArgs,
 }
@@ -144,6 +156,7 @@ pub(crate) async fn run(command: OperationCommand, client: &Client) -> anyhow::R
     match command {
         OperationCommand::OnExecutions(args) => {
             argument::period(args.started_from, args.started_before)?;
+            argument::period(args.ended_from, args.ended_before)?;
             let OnExecutionsArgs { action, event, payload, .. } = *args;
             if event.is_some() && action != Action::SendEvent {
                 return Err(Usage(format!("--event is for send-event, not for {}", action.as_str())).into());
@@ -156,6 +169,8 @@ pub(crate) async fn run(command: OperationCommand, client: &Client) -> anyhow::R
                 error: args.new.error.clone().map(FailureCode),
                 started_from: args.started_from,
                 started_before: args.started_before,
+                ended_from: args.ended_from,
+                ended_before: args.ended_before,
             };
             let payload = argument::json(payload.as_deref(), "the payload")?;
             let event = event.map(|name| OperationEvent { name, payload });
@@ -165,6 +180,7 @@ pub(crate) async fn run(command: OperationCommand, client: &Client) -> anyhow::R
         }
         OperationCommand::OnTasks(args) => {
             argument::period(args.created_from, args.created_before)?;
+            argument::period(args.ended_from, args.ended_before)?;
             let selection = TaskSelection {
                 ids: some(args.ids),
                 queue: args.queue,
@@ -174,6 +190,8 @@ pub(crate) async fn run(command: OperationCommand, client: &Client) -> anyhow::R
                 error: args.new.error.clone().map(FailureCode),
                 created_from: args.created_from,
                 created_before: args.created_before,
+                ended_from: args.ended_from,
+                ended_before: args.ended_before,
             };
             let request = OperationRequest { tasks: Some(selection), ..request(args.action, &args.new) };
             start(&request, &args.new, client).await

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use tickover::Client;
 use tickover_core::duration::Millis;
-use tickover_core::id::{Capability, QueueName, WorkerName};
+use tickover_core::id::{Capability, QueueName, WorkerName, WorkerVersion};
 use tickover_core::limits::{LEASE_RANGE, WAIT_MAX, WORKER_MAX};
 
 use crate::argument::{Usage, duration, duration_or_zero, name};
@@ -64,6 +64,9 @@ pub(crate) struct WorkArgs {
     /// The worker's name; by default the host's name and the process id
     #[arg(long, value_name = "NAME", value_parser = name(WorkerName::parse))]
     worker: Option<WorkerName>,
+    /// The version of its code, for the list of workers
+    #[arg(long, value_name = "VERSION", value_parser = name(WorkerVersion::parse))]
+    code_version: Option<WorkerVersion>,
     /// How long each claim may wait for a task, at most 20s; by default 5s, with --direct 20s. The worker ends only
     /// after its last claim is answered
     #[arg(long, value_name = "DURATION", value_parser = wait_length)]
@@ -93,6 +96,7 @@ struct Worker {
     place: Place,
     queue: QueueName,
     name: WorkerName,
+    version: Option<WorkerVersion>,
     command: Vec<OsString>,
     provides: Vec<Capability>,
     lease: Millis,
@@ -126,6 +130,7 @@ pub(crate) async fn run(args: WorkArgs, client: Client, place: Place) -> anyhow:
         place,
         queue: args.queue,
         name: args.worker.map_or_else(own_name, Ok)?,
+        version: args.code_version,
         command: args.command,
         provides: args.provides,
         lease: args.lease,

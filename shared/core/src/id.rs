@@ -259,6 +259,11 @@ name!(
     WorkerName,
     WORKER_MAX
 );
+name!(
+    /// The version of a worker's code, as the worker names it. It is shown in the list of workers and has no other effect.
+    WorkerVersion,
+    WORKER_MAX
+);
 
 name!(
     /// An execution's id, chosen by the caller that starts it, or random.

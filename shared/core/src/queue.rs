@@ -1,6 +1,7 @@
 //! A queue's record: whether the queue is paused, and up to which instant its hints are known to have been claimed.
 
 mod resuming;
+pub mod workers;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use crate::flow::Priority;
 use crate::id::{Capability, Nonce, QueueName, TaskKind, WorkflowName};
 use crate::kind::KindDefaults;
 use crate::time::Timestamp;
+use workers::Workers;
 
 pub use resuming::{LOST_AFTER, Resuming, Walk};
 
@@ -64,6 +66,9 @@ pub struct QueueRecord {
     /// What workers of this queue provide, and when a worker last reported that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub provides: BTreeMap<Capability, Timestamp>,
+    /// The workers that have asked for its work lately.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub workers: Workers,
     /// The defaults of its kinds of tasks: see [`KINDS_BYTES_MAX`](crate::kind::KINDS_BYTES_MAX).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kinds: BTreeMap<TaskKind, KindDefaults>,
@@ -83,6 +88,7 @@ impl QueueRecord {
             marks: BTreeMap::new(),
             workflows: BTreeMap::new(),
             provides: BTreeMap::new(),
+            workers: Workers::new(),
             kinds: BTreeMap::new(),
         }
     }

@@ -15,7 +15,9 @@ import * as overview from './views/overview.js';
 import * as queues from './views/queues.js';
 import * as start from './views/start.js';
 import * as task from './views/task.js';
+import * as search from './views/search.js';
 import * as tasks from './views/tasks.js';
+import * as workers from './views/workers.js';
 
 /** The views by the first part of their addresses. `one` shows a single record. */
 const VIEWS = {
@@ -25,10 +27,12 @@ const VIEWS = {
   failures: { name: 'Failures', all: failures },
   operations: { name: 'Operations', all: operations, one: operations },
   queues: { name: 'Queues', all: queues },
+  workers: { name: 'Workers', all: workers },
   limits: { name: 'Limits', all: limits, one: limits },
   crons: { name: 'Crons', all: crons, one: crons },
   events: { name: 'Events', all: events },
   start: { name: 'Start', all: start },
+  search: { name: 'Search', all: search, isHidden: true },
 };
 
 /** The longest pause between two tries while the API doesn't answer, in milliseconds. */
@@ -151,13 +155,13 @@ function showSkew() {
 }
 
 function nav(current) {
-  const items = Object.entries(VIEWS).map(([path, { name }]) => link([path], name, { 'aria-current': path === current ? 'page' : null }));
+  const items = Object.entries(VIEWS).filter(([, view]) => !view.isHidden).map(([path, { name }]) => link([path], name, { 'aria-current': path === current ? 'page' : null }));
   replace(document.getElementById('views'), items);
 }
 
-/** Finds what has an id: an execution, a task or a cron. */
-function find(id) {
-  location.hash = address(['executions', id], { find: '1' });
+/** Finds what has an id, an execution, a task or a cron; or else what has an id that begins so. Or what has a label. */
+function find(text) {
+  location.hash = text.includes('=') ? address(['search'], { q: text }) : address(['executions', text], { find: '1' });
 }
 
 document.getElementById('search').addEventListener('submit', (event) => {

@@ -5,8 +5,8 @@ import { settings } from './api.js';
 /** By their names, the arguments of `tickover` for each call. */
 export const commands = {
   showExecution: (id, run) => of('execution show', [id], option('--run', run)),
-  listExecutions: (workflow, { status, label, error, from } = {}) => of('execution list', workflow ? [workflow] : [], [
-    ...option('--status', status), ...option('--label', label), ...option('--error', error), ...option('--started-from', from),
+  listExecutions: (workflow, { status, label, error, from, ended_from: ended, stuck, id_prefix: prefix } = {}) => of('execution list', workflow ? [workflow] : [], [
+    ...option('--status', status), ...option('--label', label), ...option('--error', error), ...option('--started-from', from), ...option('--ended-from', ended), ...(stuck ? ['--stuck'] : []), ...option('--id-prefix', prefix),
   ]),
   exportRun: (id, run) => of('execution export', [id], ['--payloads', ...option('--run', run)]),
   timeline: (id, run) => of('execution timeline', [id], option('--run', run)),
@@ -26,7 +26,9 @@ export const commands = {
   failCallback: (token, code) => of('callback fail', [token, code]),
   start: (workflow, { id, queue, input }) => of('start', [workflow], [...option('--id', id), ...option('--queue', queue), ...option('--input', input)]),
   describe: (id) => of('describe', [id]),
-  listTasks: ({ queue, status } = {}) => ['list', ...option('--queue', queue), ...option('--status', status)],
+  listTasks: ({ queue, status, kind, label, error, ended_from: ended, stuck, id_prefix: prefix } = {}) => [
+    'list', ...option('--queue', queue), ...option('--status', status), ...option('--kind', kind), ...option('--label', label), ...option('--error', error), ...option('--ended-from', ended), ...(stuck ? ['--stuck'] : []), ...option('--id-prefix', prefix),
+  ],
   schedule: (queue, kind, { id, input, timeout, retry }) => of('task', [queue, kind, ...(input ? [input] : [])], [...option('--id', id), ...option('--timeout', timeout), ...option('--retry', retry)]),
   scheduleLimited: (queue, kind, limit) => of('task', [queue, kind], option('--concurrency', limit)),
   listLimits: () => ['limits', 'list'],
@@ -45,6 +47,8 @@ export const commands = {
   listOperations: () => ['operation', 'list'],
   showOperation: (id) => of('operation show', [id]),
   stopOperation: (id) => of('operation stop', [id]),
+  listWorkers: () => ['workers', 'list'],
+  history: (queue) => ['history', ...option('--queue', queue)],
   listQueues: () => ['queue', 'list'],
   showQueue: (name) => of('queue show', [name]),
   pauseQueue: (name) => of('queue pause', [name]),

@@ -1,7 +1,7 @@
 // Parts that the lists share: filters, pages, rows.
 
-import { h, link } from './dom.js';
-import { near } from './time.js';
+import { address, badge, h, link } from './dom.js';
+import { near, now } from './time.js';
 import { errorText } from './words.js';
 
 /** How many records a page of a list has. */
@@ -37,7 +37,42 @@ export function pages(page, cursor) {
     h('button', { type: 'button', id: 'next-page', disabled: !cursor, onclick: () => page.requery({ cursor }) }, 'Next page'));
 }
 
+/** A label as a link to all that has it. */
+export const labelLink = (name, value) => h('a', { class: 'label', href: address(['search'], { q: `${name}=${value}` }) }, `${name}=${value}`);
+
+/** A field whose text is a part of the address. */
+export function finder(page, name, text, example, value) {
+  const input = h('input', { id: `by-${name}`, value, placeholder: example, autocomplete: 'off', spellcheck: 'false' });
+  const asked = (event) => {
+    event.preventDefault();
+    page.requery({ [name]: input.value.trim(), cursor: null });
+  };
+  return h('form', { class: 'field', onsubmit: asked }, h('label', { for: `by-${name}` }, text), h('span', { class: 'joined' }, input, h('button', { 'aria-label': `Find by ${text.toLowerCase()}` }, 'Find')));
+}
+
+/** Which ends a list has: the choices, and the instant that one stands for. Pages of a list need the same one, so it is in the
+ * address. */
+export const ENDED = [['', 'Any time'], ['1', 'Last hour'], ['24', 'Last 24 hours'], ['168', 'Last 7 days']];
+export const hoursAgo = (hours) => (hours ? new Date(now() - Number(hours) * 3_600_000).toISOString() : '');
+export const endChoice = (page) => choice('ended', 'Ended', ENDED, page.query.ended ?? '', (value) => page.requery({ ended: value, ended_from: hoursAgo(value), cursor: null }));
+
+/** Why a record doesn’t go on before somebody acts, if that is known. */
+function held({ status, stuck, queue, ended_at: ended, next }) {
+  if (ended) return '';
+  if (stuck) return errorText(stuck);
+  if (status === 'paused') return 'An operator holds it.';
+  if (next.what === 'queue_paused' || next.paused) return `Its queue ${queue} is paused.`;
+  return next.unprovided ? `No worker provides ${next.unprovided.join(', ')}.` : '';
+}
+
+/** A record’s status, and below it why it waits for somebody. */
+export function statusCell(record) {
+  const why = held(record);
+  return [badge(record.status), why && h('div', { class: 'error', title: why }, why)];
+}
+
 /** Cells that lists of tasks and executions share. */
 export const idCell = (record) => link([record.workflow ? 'executions' : 'tasks', record.id], record.id, { class: 'id', 'data-key': `row ${record.id}` });
 export const errorCell = (record) => (record.error ? h('span', { class: 'error', title: record.error.message }, errorText(record.error)) : '');
+export const labelsCell = (record) => Object.entries(record.labels ?? {}).map(([name, value]) => labelLink(name, value));
 export const startedCell = (record) => near(record.created_at);

@@ -25,6 +25,8 @@ use crate::time::{Ticks, fire_forever, tick_forever};
 /// Hints of each queue that are kept in memory, about a kilobyte each; others are read from the store when their time
 /// comes.
 const HINTS_KEPT: u64 = 2_000;
+/// How often the history is added to.
+const HISTORY_EVERY: Duration = Duration::from_mins(1);
 /// How often expired records are deleted.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 
@@ -138,6 +140,7 @@ impl Local {
         background.spawn(fire_forever(self.service.clone(), Arc::clone(&self.queue)));
         background.spawn(hint_all(self.service.clone()));
         background.spawn(sweep_forever(self.service.clone(), Arc::clone(&self.store)));
+        background.spawn(keep_history_forever(self.service.clone()));
         background.spawn(metrics::keep_forever());
         Ok(http::serve(listener, router, self.allowed, self.bounds, stop).await?)
     }
@@ -170,6 +173,16 @@ async fn sweep_forever(service: Service, store: Arc<SqliteStore>) {
         match store.delete_expired(service.now()).await {
             Ok(deleted) => tracing::debug!(deleted, "expired records deleted"),
             Err(error) => warn_unless_logged!(error; %error, "expired records not deleted"),
+        }
+    }
+}
+
+async fn keep_history_forever(service: Service) {
+    let mut interval = tokio::time::interval(HISTORY_EVERY);
+    loop {
+        interval.tick().await;
+        if let Err(error) = service.keep_history().await {
+            warn_unless_logged!(error; %error, "the history of the last minute isn't kept");
         }
     }
 }

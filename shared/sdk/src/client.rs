@@ -55,7 +55,7 @@ pub use tickover_core::cron::plan::{Missed, Overlap};
 pub use tickover_core::execution::{DeadlineKind, ExecutionStatus};
 pub use tickover_core::id::{
     CronId, EventId, EventName, ExecutionId, OperationId, StepName, TaskId, TaskKind, WorkerName,
-    WorkflowName,
+    WorkerVersion, WorkflowName,
 };
 pub use tickover_core::operation::Action;
 pub use tickover_core::retry::MaxAttempts;

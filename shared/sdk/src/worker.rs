@@ -75,7 +75,7 @@ impl Worker {
     ) -> Result<Self, RegistryError> {
         registry.check()?;
         let settings = settings.with_queues_of(&registry);
-        let service = service.with_terms(registry.terms());
+        let service = service.with_terms(registry.terms()).with_version(settings.version.clone());
         let (registry, settings) = (Arc::new(registry), Arc::new(settings));
         Ok(Self { service, registry, settings, in_flight: InFlight::default(), suspect_runs: Arc::default() })
     }

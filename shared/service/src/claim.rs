@@ -198,6 +198,7 @@ impl Service {
         until: Timestamp,
     ) -> Result<Vec<Received>, ServiceError> {
         self.require_queue(queue).await?;
+        self.see_worker(queue, request.worker.as_ref());
         self.announce_provided(queue, &request.provides).await?;
         while self.is_paused(queue).await? {
             let left = self.left(until, request.wait);
@@ -207,7 +208,12 @@ impl Service {
             self.wait_until(self.now().plus(left.min(PAUSE_CHECK))).await;
         }
         let left = self.left(until, request.wait);
-        Ok(self.receive(queue, request.max, request.lease, left).await?)
+        let received = self.receive(queue, request.max, request.lease, left).await?;
+        if received.is_empty() {
+            // A message would be noted, and its workers with it.
+            self.note_workers(queue).await;
+        }
+        Ok(received)
     }
 
     /// Receives messages. The wait for them may end early.
@@ -320,6 +326,8 @@ impl Service {
         if self.is_paused(&task.queue).await? || !fulfils(&request.provides, &task) {
             return Ok(None);
         }
+        self.see_worker(&task.queue, request.worker.as_ref());
+        self.note_workers(&task.queue).await;
         let Some((task, reply)) = self.take(task, None, request, Terms::ALONE).await? else {
             return Ok(None);
         };

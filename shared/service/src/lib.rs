@@ -16,6 +16,7 @@ pub mod error;
 pub mod executions;
 pub mod flow;
 pub mod gates;
+pub mod history;
 pub mod lease;
 pub mod memory;
 pub mod metric;

@@ -12,10 +12,11 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::{Execution, ExecutionState, event as of_executions};
 use tickover_core::id::QueueName;
 use tickover_core::task::Task;
-use tickover_core::task::event::events;
+use tickover_core::task::event::{EventType, events};
 use tickover_core::time::Timestamp;
 
 use crate::crons;
+use crate::history::Tallies;
 use crate::ports::Outgoing;
 use crate::service::Service;
 use crate::telemetry;
@@ -26,6 +27,7 @@ use crate::{live_leases::LiveLeases, metric};
 pub(crate) struct Notifications {
     waiting: Mutex<Vec<Outgoing>>,
     pub(crate) live_leases: LiveLeases,
+    pub(crate) tallies: Tallies,
 }
 
 impl Notifications {
@@ -62,6 +64,12 @@ impl Service {
             event.trace = self.carried(event.trace);
             telemetry::log_event(&event);
             metric::event(&event, metric::born_at(before, after));
+            if let EventType::TaskStarted { waited, .. } = &event.what {
+                self.notifications.tallies.started(&after.queue, *waited);
+            }
+            if let Some(status) = event.what.ended_as() {
+                self.notifications.tallies.task_ended(&after.queue, status);
+            }
             if is_wanted {
                 self.notifications.put(&event.task_id, event.body());
             }
@@ -82,6 +90,7 @@ impl Service {
     ) {
         if let Some(waited) = of_executions::turn_started(before, after) {
             metric::turn_started(&after.queue, waited);
+            self.notifications.tallies.started(&after.queue, waited);
         }
         if matches!(after.state, ExecutionState::Ended(_)) && after.parent.is_none() {
             self.ports.queue.forget(&after.queue, after.incarnation);
@@ -90,7 +99,8 @@ impl Service {
             event.trace = self.carried(event.trace);
             telemetry::log_execution(&event);
             metric::execution(&event, after.created_at);
-            if event.what.ended_as().is_some() {
+            if let Some(status) = event.what.ended_as() {
+                self.notifications.tallies.execution_ended(&after.queue, status);
                 self.waiters.ended(after);
             }
             if is_wanted {

@@ -7,6 +7,7 @@ mod reads;
 use async_trait::async_trait;
 use tickover_core::decision::Write;
 use tickover_core::due::DueKind;
+use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Segment, SegmentKey};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{Execution, ExecutionStatus, Parent, Slot};
@@ -18,7 +19,7 @@ use tickover_core::payload::{BlobRef, Json};
 use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 
-pub use filter::{ExecutionFilter, Listed, TaskFilter};
+pub use filter::{ExecutionFilter, Listed, Period, TaskFilter};
 pub use queue::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
 /// Why a call to a store failed.
@@ -244,6 +245,8 @@ pub struct StoreTraits<'a> {
     pub executions: Option<&'a dyn ExecutionIndex>,
     /// Its lists of executions of all workflows, if it has some and no index of all executions.
     pub lists: Option<&'a dyn ExecutionLists>,
+    /// What it keeps of the last day, if it does.
+    pub history: Option<&'a dyn History>,
     /// Why it refuses writes now, in a short sentence for people. Only of stores that can tell without a call.
     pub trouble: Option<&'static str>,
 }
@@ -300,6 +303,37 @@ pub struct ExecutionCount {
     pub workflow: WorkflowName,
     pub status: ExecutionStatus,
     pub count: u64,
+}
+
+/// What a queue did in a part of the day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The beginning of that part.
+    pub at: Timestamp,
+    /// The queue; of several queues together, the first of them.
+    pub queue: QueueName,
+    /// Tasks and executions that completed.
+    pub completed: u64,
+    /// Those that failed or timed out.
+    pub failed: u64,
+    /// How late a worker took work, at most.
+    pub late: Millis,
+    /// The most messages that waited.
+    pub depth: u64,
+    /// How long the oldest task had waited, at most.
+    pub oldest: Millis,
+    /// The most messages that workers had.
+    pub running: u64,
+}
+
+/// The history of a day. `DynamoDB` has none: CloudWatch keeps the metrics.
+#[async_trait]
+pub trait History: Send + Sync {
+    /// Adds samples to those of the same part of the day and queue, and deletes what is older than `keep_from`.
+    async fn add(&self, samples: &[Sample], keep_from: Timestamp) -> Result<(), StoreError>;
+
+    /// The samples from an instant on, of one queue or of all together, the earliest first.
+    fn since(&self, from: Timestamp, queue: Option<&QueueName>) -> Result<Vec<Sample>, StoreError>;
 }
 
 #[async_trait]

@@ -4,6 +4,7 @@ pub mod kinds;
 pub(crate) mod parked;
 pub mod provides;
 pub mod routes;
+pub mod workers;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -193,14 +194,19 @@ impl Service {
         let now = self.now();
         // A message that was received early says nothing about messages for future instants.
         let mark = Mark { arrived: arrived.min(now), noted_at: now };
-        let moves = |record: &QueueRecord| record.marked(class, mark);
+        let seen = self.seen.of(name);
+        let moves = |record: &QueueRecord| {
+            let moved = record.marked(class, mark)?;
+            Some(moved.with_workers(&seen, now).unwrap_or(moved))
+        };
         let known = match self.record(name).await {
             Ok(known) => known,
             Err(error) => return tracing::debug!({ field::QUEUE_NAME } = %name, %error, "watermark not read"),
         };
         if known.as_ref().is_some_and(|record| moves(record).is_none()) {
-            return;
+            return self.note_workers(name).await;
         }
+        self.seen.noted(name, now);
         if let Err(error) = self.write_queue(name, moves).await {
             tracing::debug!({ field::QUEUE_NAME } = %name, %error, "watermark not written");
         }
@@ -317,7 +323,8 @@ impl Service {
         Ok(QueueInfo { name, paused, depth, workflows, provides, oldest_at, by })
     }
 
-    async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {
+    /// Since when the oldest task that is ready could have been claimed.
+    pub(crate) async fn oldest(&self, name: &QueueName) -> Result<Option<Timestamp>, ServiceError> {
         if let Some(index) = self.ports.store.traits().tasks {
             return Ok(index.oldest(name, self.now())?);
         }

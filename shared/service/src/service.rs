@@ -15,7 +15,8 @@ use tickover_core::execution::{self, Execution};
 use tickover_core::flow::FlowRequest;
 use tickover_core::gate;
 use tickover_core::id::{
-    BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, Owner, StepName, TaskId, WorkflowName,
+    BlobId, ExecutionId, Incarnation, LeaseId, Nonce, OperationId, Owner, StepName, TaskId, WorkerVersion,
+    WorkflowName,
 };
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
@@ -29,6 +30,7 @@ use crate::executions::Waiters;
 use crate::notify::Notifications;
 use crate::ports::{Clock, Ids, Queue, Store};
 use crate::queues::QueueCache;
+use crate::queues::workers::Seen;
 
 /// The ports: store, queue, clock and random numbers.
 #[derive(Clone)]
@@ -153,6 +155,7 @@ pub struct Service {
     pub(crate) ports: Ports,
     pub(crate) limits: Arc<Limits>,
     pub(crate) queues: Arc<QueueCache>,
+    pub(crate) seen: Arc<Seen>,
     pub(crate) rules: Arc<dyn Rules>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) waiters: Arc<Waiters>,
@@ -161,6 +164,7 @@ pub struct Service {
     pub(crate) callbacks: Arc<Settings>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) by: Option<Arc<By>>,
+    pub(crate) version: Option<WorkerVersion>,
 }
 
 impl Service {
@@ -170,6 +174,7 @@ impl Service {
             ports,
             limits: Arc::new(limits),
             queues,
+            seen: Arc::default(),
             rules: Arc::new(CoreRules),
             notifications: Arc::default(),
             waiters: Arc::default(),
@@ -178,6 +183,7 @@ impl Service {
             callbacks: Arc::default(),
             turns: Arc::default(),
             by: None,
+            version: None,
         }
     }
 
@@ -198,6 +204,12 @@ impl Service {
     #[must_use]
     pub fn called_by(self, by: By) -> Self {
         Self { by: Some(Arc::new(by)), ..self }
+    }
+
+    /// The same service for a worker whose code has this version.
+    #[must_use]
+    pub fn with_version(self, version: Option<WorkerVersion>) -> Self {
+        Self { version, ..self }
     }
 
     /// The caller for whom it works.

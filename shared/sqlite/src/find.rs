@@ -24,14 +24,17 @@ pub(crate) fn tasks(
     let start = before(TASKS, cursor)?.at_most(filter.created_before);
     let from = filter.created_from.map_or(i64::MIN, Timestamp::as_millis);
     let queue = filter.queue.as_ref().map(QueueName::as_str);
+    let prefix = filter.id_prefix.as_ref().map(TaskId::as_str);
     let is_wanted = |status: &Status| filter.statuses.is_empty() || filter.statuses.contains(status);
     let mut found = vec![];
     for status in Status::ALL.into_iter().filter(is_wanted) {
-        let with: [&dyn ToSql; 6] = [&status.as_str(), &start.at, &start.id, &from, &queue, &(limit + 1)];
+        let with: [&dyn ToSql; 7] =
+            [&status.as_str(), &start.at, &start.id, &from, &queue, &(limit + 1), &prefix];
         found.extend(positions(
             connection,
             "SELECT kind, id, list_at FROM record
              WHERE list = ?1 AND (list_at, id) < (?2, ?3) AND list_at >= ?4 AND (?5 IS NULL OR queue = ?5)
+             AND (?7 IS NULL OR substr(id, 1, length(?7)) = ?7)
              ORDER BY list_at DESC, id DESC LIMIT ?6",
             &with,
         )?);

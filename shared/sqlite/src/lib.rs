@@ -21,6 +21,7 @@ mod error;
 mod expiry;
 mod file;
 mod find;
+mod history;
 mod mark;
 mod part;
 mod read;

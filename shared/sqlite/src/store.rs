@@ -20,17 +20,18 @@ use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{Backlog, Choice, Ready};
 use tickover_service::ports::{
-    Collection, Consistency, DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, Listing,
-    Page, Store, StoreError, StoreTraits, TaskFilter, TaskIndex,
+    Collection, Consistency, DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, History,
+    Listing, Page, Sample, Store, StoreError, StoreTraits, TaskFilter, TaskIndex,
 };
 
 use crate::commit::Commit;
 use crate::error::{Failure, OpenError, engine};
 use crate::file::{Watched, absolute, acquire, log_of};
+use crate::history::Addition;
 use crate::part::{self, Mark, NewItem};
 use crate::record::Kind;
 use crate::writer::{Job, Shared, Writer, lock};
-use crate::{backlog, expiry, find, mark, read, schema};
+use crate::{backlog, expiry, find, history, mark, read, schema};
 
 /// Connections that are kept for readers. More are opened while more read at once, and closed after that.
 const READERS_KEPT: usize = 8;
@@ -200,6 +201,18 @@ impl ExecutionIndex for SqliteStore {
 }
 
 #[async_trait]
+impl History for SqliteStore {
+    async fn add(&self, samples: &[Sample], keep_from: Timestamp) -> Result<(), StoreError> {
+        let addition = Addition { samples: samples.to_vec(), keep_from };
+        self.writer.run(Job::History(addition)).await.map(|_| ())
+    }
+
+    fn since(&self, from: Timestamp, queue: Option<&QueueName>) -> Result<Vec<Sample>, StoreError> {
+        self.read(|connection| history::since(connection, from, queue))
+    }
+}
+
+#[async_trait]
 impl Store for SqliteStore {
     async fn record(&self, id: &RecordId, _: Consistency) -> Result<Option<Record>, StoreError> {
         self.read(|connection| read::record(connection, Kind::of(id), &id.to_string()))
@@ -295,6 +308,6 @@ impl Store for SqliteStore {
 
     fn traits(&self) -> StoreTraits<'_> {
         let trouble = self.writer.trouble();
-        StoreTraits { tasks: Some(self), executions: Some(self), lists: None, trouble }
+        StoreTraits { tasks: Some(self), executions: Some(self), lists: None, history: Some(self), trouble }
     }
 }

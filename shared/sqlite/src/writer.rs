@@ -18,6 +18,7 @@ use crate::commit::Commit;
 use crate::error::{Failure, refusal};
 use crate::expiry;
 use crate::file::{Watched, sizes};
+use crate::history::Addition;
 use crate::part::{self, Mark, NewItem};
 use crate::trouble::{QUIET, Trouble};
 
@@ -30,6 +31,8 @@ pub(crate) enum Job {
     Commit(Commit),
     Part(NewItem),
     Mark(Mark),
+    /// Adds samples to the history.
+    History(Addition),
     /// Deletes a batch of what has expired by that instant.
     DeleteExpired(Timestamp),
     /// Writes something that has expired already, to see whether the disk takes it.
@@ -43,6 +46,7 @@ impl Job {
             Self::Commit(commit) => commit.run(connection).map(|()| 0),
             Self::Part(part) => part.run(connection).map(|()| 0),
             Self::Mark(mark) => mark.run(connection).map(usize::from),
+            Self::History(addition) => addition.run(connection).map(|()| 0),
             Self::DeleteExpired(now) => expiry::delete_batch(connection, *now),
             Self::Probe => Ok(part::probe(connection)?),
         }

@@ -5,11 +5,13 @@ mod callback;
 mod cron;
 mod derived;
 mod execution;
+mod history;
 mod limit;
 mod operation;
 mod problem;
 mod task;
 mod timeline;
+mod worker;
 
 pub use by::ByView;
 pub use callback::{CallbackAnswer, ReceivedAnswer};
@@ -22,6 +24,7 @@ pub use execution::{
     ExportAnswer, FailingView, ParentView, RunsAnswer, SendEventAnswer, TimelineAnswer, WaitKind, WaitView,
     WorkflowView, WorkflowsAnswer,
 };
+pub use history::{HistoryAnswer, HistoryPartView};
 pub use limit::{
     LimitAnswer, LimitHolderView, LimitOwnerView, LimitView, LimitsAnswer, RateView, WaitsAtView,
 };
@@ -34,3 +37,4 @@ pub use task::{
     TimeoutView, TimeoutsView,
 };
 pub use timeline::TimelineEntryView;
+pub use worker::{QueueWorkersView, WorkerView, WorkersAnswer};

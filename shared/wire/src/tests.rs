@@ -93,7 +93,7 @@ fn requests() {
         }});
         ScheduleBatchRequest = json!({"tasks": [task()]});
         Batch = json!({"tasks": [task(), 7]});
-        ClaimRequest = json!({"worker": name(WORKER_MAX), "max": CLAIM_MAX, "lease": "12h", "wait": "20s"});
+        ClaimRequest = json!({"worker": name(WORKER_MAX), "version": name(WORKER_MAX), "max": CLAIM_MAX, "lease": "12h", "wait": "20s"});
         ClaimRequest = json!({"max": 1, "lease": "1s", "wait": "0ms"});
         ClaimRequest = json!({"same_key": true, "fill": "20s", "provides": [name(CAPABILITY_MAX)]});
         CompleteRequest = json!({"lease": lease, "output": null});
@@ -139,11 +139,13 @@ fn queries() {
         query:
         TasksQuery = json!({
             "queue": name(QUEUE_NAME_MAX), "status": "pending,timed_out", "include_timed_out": true, "limit": PAGE_MAX,
-            "cursor": "c",
+            "cursor": "c", "ended_from": AT, "ended_before": AT, "stuck": true, "id_prefix": name(ID_MAX),
         });
         ExecutionsQuery = json!({
             "workflow": name(WORKFLOW_MAX), "status": "waiting", "include_timed_out": false, "limit": 1, "cursor": "c",
+            "ended_from": AT, "ended_before": AT, "stuck": false, "id_prefix": "e",
         });
+        HistoryQuery = json!({"queue": "q"});
         PageQuery = json!({"limit": 1, "cursor": "c"});
         DescribeQuery = json!({"wait": "20s", "run": 1});
     }
@@ -204,6 +206,14 @@ fn answers_about_tasks() {
         ListAnswer = json!({"tasks": [task_view()], "cursor": "c"});
         QueueAnswer = json!({"queue": queue});
         QueuesAnswer = json!({"queues": [queue]});
+        WorkersAnswer = json!({"queues": [{
+            "queue": name(QUEUE_NAME_MAX), "unserved": true, "paused": false, "depth": 1, "in_flight": 0,
+            "workflows": [name(WORKFLOW_MAX)],
+            "workers": [{"name": name(WORKER_MAX), "since": AT, "seen_at": AT, "there": true, "version": "1.2"}],
+        }]});
+        HistoryAnswer = json!({"every": "5m", "parts": [{
+            "at": AT, "completed": u64::MAX, "failed": 1, "late_ms": 2, "depth": 3, "oldest_ms": 4, "running": 5,
+        }]});
         HealthAnswer = json!({"status": "degraded", "unreadable": ["task#x"], "storage": "the disk is full"});
         Problem = problem;
     }

@@ -20,6 +20,8 @@ mod failure_code;
 #[cfg(test)]
 mod flow;
 #[cfg(test)]
+mod incident;
+#[cfg(test)]
 mod kinds;
 #[cfg(test)]
 mod leaving;

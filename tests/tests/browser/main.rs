@@ -11,6 +11,7 @@ mod deployment;
 mod driver;
 mod flows;
 mod forms;
+mod jobs;
 mod keyboard;
 mod lists;
 mod live;

@@ -5,6 +5,7 @@ use tickover_service::claim::ClaimedTask;
 
 use crate::answer::Answer;
 use tickover_wire::answer::ClaimAnswer;
+use tickover_wire::request as wire;
 
 use crate::problem::Problem;
 use crate::{body, name, request, view};
@@ -12,8 +13,10 @@ use crate::{body, name, request, view};
 /// Claims up to `max` tasks of a queue. Waits up to `wait` for the first one, and then up to `fill` for others.
 pub async fn claim(service: &Service, queue: &str, body: &[u8]) -> Result<Answer, Problem> {
     let queue = name::queue(queue)?;
-    let (request, together) = request::claim(body::read_or_empty(body)?, service.limits().lease)?;
-    answer(service, service.claim_together(&queue, &request, together).await?)
+    let given: wire::ClaimRequest = body::read_or_empty(body)?;
+    let service = service.clone().with_version(given.version.clone());
+    let (request, together) = request::claim(given, service.limits().lease)?;
+    answer(&service, service.claim_together(&queue, &request, together).await?)
 }
 
 /// Claims one task by id, if it is available now. It is for workers that receive the queue's messages themselves. `max`,

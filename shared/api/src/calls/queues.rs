@@ -2,7 +2,7 @@
 
 use tickover_service::Service;
 
-use tickover_wire::answer::{QueueAnswer, QueuesAnswer};
+use tickover_wire::answer::{QueueAnswer, QueuesAnswer, WorkersAnswer};
 
 use crate::answer::Answer;
 use crate::problem::Problem;
@@ -18,6 +18,13 @@ pub async fn queues(service: &Service) -> Result<Answer, Problem> {
 pub async fn queue(service: &Service, queue: &str) -> Result<Answer, Problem> {
     let info = service.describe_queue(&name::queue(queue)?).await?;
     Answer::ok(&QueueAnswer { queue: view::queue(info) })
+}
+
+/// All queues with their workers.
+pub async fn workers(service: &Service) -> Result<Answer, Problem> {
+    let now = service.now();
+    let queues = service.list_workers().await?.into_iter().map(|found| view::workers(found, now)).collect();
+    Answer::ok(&WorkersAnswer { queues })
 }
 
 /// Pauses a queue: its tasks are not leased to workers, and their deadlines still apply.

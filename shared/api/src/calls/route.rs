@@ -41,6 +41,8 @@ pub async fn answer(
         Route::FailCallback => calls::fail_callback(service, id, body).await,
         Route::CallbackHeartbeat => calls::callback_heartbeat(service, id, body).await,
         Route::Queues => calls::queues(service).await,
+        Route::Workers => calls::workers(service).await,
+        Route::History => calls::history(service, query),
         Route::Queue => calls::queue(service, id).await,
         Route::Pause => calls::pause(service, id, body).await,
         Route::Resume => calls::resume(service, id, body).await,

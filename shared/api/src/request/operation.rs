@@ -8,6 +8,7 @@ use tickover_wire::request::{self as wire, contradiction};
 use tickover_wire::{FailureCode, Instant, Label, Word};
 
 use super::payload;
+use super::query::period;
 
 /// The service's request.
 pub(crate) fn operation(given: wire::OperationRequest) -> Result<OperationRequest, Reject> {
@@ -31,6 +32,9 @@ fn of_executions(given: wire::ExecutionSelection) -> Selection {
         statuses: words(given.status),
         started_from: given.started_from.map(|Instant(at)| at),
         started_before: given.started_before.map(|Instant(at)| at),
+        ended: period(given.ended_from, given.ended_before),
+        stuck: false,
+        id_prefix: None,
         label: given.label.map(|Label { name, value }| (name, value)),
         error: given.error.map(|FailureCode(code)| recorded_code(code)),
     };
@@ -44,6 +48,9 @@ fn of_tasks(given: wire::TaskSelection) -> Selection {
         kind: given.kind,
         created_from: given.created_from.map(|Instant(at)| at),
         created_before: given.created_before.map(|Instant(at)| at),
+        ended: period(given.ended_from, given.ended_before),
+        stuck: false,
+        id_prefix: None,
         label: given.label.map(|Label { name, value }| (name, value)),
         error: given.error.map(|FailureCode(code)| recorded_code(code)),
     };

@@ -4,7 +4,7 @@ use tickover_core::execution::ExecutionStatus;
 use tickover_core::failure::recorded_code;
 use tickover_core::limits::PAGE_DEFAULT;
 use tickover_core::task::Status;
-use tickover_service::ports::{ExecutionFilter, TaskFilter};
+use tickover_service::ports::{ExecutionFilter, Period, TaskFilter};
 use tickover_wire::request::{ExecutionsQuery, PageQuery, Statuses, TasksQuery};
 use tickover_wire::{Cursor, FailureCode, Instant, Label, PageLimit};
 
@@ -25,10 +25,13 @@ pub(crate) fn tasks(given: TasksQuery) -> ListQuery<TaskFilter> {
         kind: given.kind,
         created_from: given.created_from.map(|Instant(at)| at),
         created_before: given.created_before.map(|Instant(at)| at),
+        ended: period(given.ended_from, given.ended_before),
+        stuck: given.stuck == Some(true),
+        id_prefix: given.id_prefix,
         label: given.label.map(|Label { name, value }| (name, value)),
         error: given.error.map(|FailureCode(code)| recorded_code(code)),
     };
-    list(filter, given.limit, given.cursor)
+    list(filter.narrowed(), given.limit, given.cursor)
 }
 
 /// A query for executions.
@@ -40,15 +43,23 @@ pub(crate) fn executions(given: ExecutionsQuery) -> ListQuery<ExecutionFilter> {
         statuses,
         started_from: given.started_from.map(|Instant(at)| at),
         started_before: given.started_before.map(|Instant(at)| at),
+        ended: period(given.ended_from, given.ended_before),
+        stuck: given.stuck == Some(true),
+        id_prefix: given.id_prefix,
         label: given.label.map(|Label { name, value }| (name, value)),
         error: given.error.map(|FailureCode(code)| recorded_code(code)),
     };
-    list(filter, given.limit, given.cursor)
+    list(filter.narrowed(), given.limit, given.cursor)
 }
 
 /// A query for a page of a list without filters.
 pub(crate) fn page(given: PageQuery) -> ListQuery<()> {
     list((), given.limit, given.cursor)
+}
+
+/// A period by its bounds.
+pub(super) fn period(from: Option<Instant>, before: Option<Instant>) -> Period {
+    Period { from: from.map(|Instant(at)| at), before: before.map(|Instant(at)| at) }
 }
 
 fn list<T>(of: T, limit: Option<PageLimit>, cursor: Option<Cursor>) -> ListQuery<T> {

@@ -53,7 +53,17 @@ pub fn operation(record: Operation, details: Option<Details>) -> OperationView {
 }
 
 fn of_executions(filter: ExecutionFilter, ids: Vec<ExecutionId>) -> ExecutionSelection {
-    let ExecutionFilter { workflow, statuses, started_from, started_before, label, error } = filter;
+    let ExecutionFilter {
+        workflow,
+        statuses,
+        started_from,
+        started_before,
+        ended,
+        stuck: _,
+        id_prefix: _,
+        label,
+        error,
+    } = filter;
     ExecutionSelection {
         ids: some(ids),
         workflow,
@@ -62,11 +72,24 @@ fn of_executions(filter: ExecutionFilter, ids: Vec<ExecutionId>) -> ExecutionSel
         error: error.map(FailureCode),
         started_from: started_from.map(Instant),
         started_before: started_before.map(Instant),
+        ended_from: ended.from.map(Instant),
+        ended_before: ended.before.map(Instant),
     }
 }
 
 fn of_tasks(filter: TaskFilter, ids: Vec<TaskId>) -> TaskSelection {
-    let TaskFilter { queue, statuses, kind, created_from, created_before, label, error } = filter;
+    let TaskFilter {
+        queue,
+        statuses,
+        kind,
+        created_from,
+        created_before,
+        ended,
+        stuck: _,
+        id_prefix: _,
+        label,
+        error,
+    } = filter;
     TaskSelection {
         ids: some(ids),
         queue,
@@ -76,6 +99,8 @@ fn of_tasks(filter: TaskFilter, ids: Vec<TaskId>) -> TaskSelection {
         error: error.map(FailureCode),
         created_from: created_from.map(Instant),
         created_before: created_before.map(Instant),
+        ended_from: ended.from.map(Instant),
+        ended_before: ended.before.map(Instant),
     }
 }
 

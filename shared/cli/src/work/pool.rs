@@ -134,6 +134,7 @@ impl Pool {
         let wait = idle_left.map_or(self.bounds.wait, |left| left.min(self.bounds.wait));
         let request = ClaimRequest {
             worker: Some(worker.name.clone()),
+            version: worker.version.clone(),
             max: Some(ClaimCount(max)),
             lease: Some(worker.lease.into()),
             wait: Some(wait.into()),

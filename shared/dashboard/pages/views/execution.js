@@ -4,7 +4,7 @@ import { Problem, get } from '../api.js';
 import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
 import { address, badge, facts, h, link, notify, replace, section, table, trace } from '../dom.js';
-import { errorCell } from '../lists.js';
+import { errorCell, labelLink } from '../lists.js';
 import { remember } from '../known.js';
 import { payload, save } from '../payload.js';
 import { isMissing, outdated, problem } from '../problem.js';
@@ -73,10 +73,9 @@ export function show(page) {
         const found = await get([kind, id], {}, page.signal).catch(() => null);
         if (found) return location.replace(`#/${kind}/${encodeURIComponent(id)}`);
       }
+      return location.replace(address(['search'], { q: id }));
     }
-    replace(root, problem(refusal), !isMissing(refusal) ? null : h('p', {}, page.query.find
-      ? 'No execution, task or cron has this id. It may have been deleted after its retention.'
-      : 'It may have been deleted after its retention, or it is the id of a task: ', page.query.find ? null : link(['tasks', id], `look for the task ${id}`)));
+    replace(root, problem(refusal), isMissing(refusal) && h('p', {}, 'It may have been deleted after its retention, or it is the id of a task: ', link(['tasks', id], `look for the task ${id}`)));
   }
 
   const refresh = page.live(load, draw, 2000);
@@ -177,10 +176,10 @@ export function deadline(instant) {
   return h('span', { class: left < 60_000 ? 'soon' : '' }, at(instant), left > 0 ? [', ', near(instant)] : [', passed ', near(instant)]);
 }
 
-/** Labels as name=value. */
+/** Labels as name=value, each a link to all that has it. */
 export function labels(values) {
   const pairs = Object.entries(values ?? {});
-  return pairs.length > 0 ? pairs.map(([name, value]) => h('span', { class: 'label' }, `${name}=${value}`)) : null;
+  return pairs.length > 0 ? pairs.map(([name, value]) => labelLink(name, value)) : null;
 }
 
 function waits(execution) {

@@ -5,27 +5,26 @@ import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, table } from '../dom.js';
 import { FAILED, OPEN, count, counted, forget, latest, listed, remember, total, workflows } from '../known.js';
-import { PAGE, choice, errorCell, idCell, matches, pages, rowFilter, startedCell } from '../lists.js';
+import { ENDED, PAGE, choice, endChoice, errorCell, finder, hoursAgo, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
 import { allThatMatch } from '../many.js';
 import { refused } from '../problem.js';
-import { at, now } from '../time.js';
+import { at } from '../time.js';
 import { nextShort } from '../words.js';
 
 const STATUSES = [
   ['', 'Any status'], [OPEN.join(), 'Open'], [FAILED, 'Failed only'], ['pending', 'Pending'], ['running', 'Running'], ['waiting', 'Waiting'],
   ['paused', 'Paused'], ['completed', 'Completed'], ['failed', 'Failed'], ['timed_out', 'Timed out'], ['cancelled', 'Cancelled'],
 ];
-const SINCE = [['', 'Any time'], ['1', 'Last hour'], ['24', 'Last 24 hours'], ['168', 'Last 7 days']];
 
 export function show(page) {
-  const { workflow = '', status = '', since = '', from = '', label = '', error = '', cursor } = page.query;
-  const isFiltered = Boolean(status || from || label || error || cursor);
+  const { workflow = '', status = '', since = '', from = '', label = '', error = '', stuck = '', id_prefix = '', ended_from = '', cursor } = page.query;
+  const isFiltered = Boolean(status || from || label || error || stuck || id_prefix || ended_from || cursor);
   let shown = null;
   const everything = all();
 
   const load = async (signal) => {
     const names = await workflows(signal);
-    const query = { status, label, error, started_from: from, limit: PAGE };
+    const query = { status, label, error, started_from: from, stuck, id_prefix, ended_from, limit: PAGE };
     if (!workflow) return { names, ...await latest(names, { ...query, cursor }, signal) };
     const list = await get(['executions'], { ...query, workflow, cursor }, signal);
     if (list.executions.length > 0) remember(workflow);
@@ -45,35 +44,27 @@ export function show(page) {
     return h('div', { class: 'filters' },
       choice('workflow', 'Workflow', [['', listed ? 'All' : 'All known'], ...all.map((name) => [name, name])], workflow, (value) => page.requery({ workflow: value, cursor: null })),
       choice('status', 'Status', STATUSES, status, (value) => page.requery({ status: value, cursor: null })),
-      choice('since', 'Started', SINCE, since, (value) => page.requery({ since: value, from: value && instant(value), cursor: null })),
-      search('label', 'Label', 'name=value', label),
-      search('error', 'Error code', 'card_declined', error),
+      choice('since', 'Started', ENDED, since, (value) => page.requery({ since: value, from: hoursAgo(value), cursor: null })),
+      endChoice(page),
+      choice('stuck', 'Needs an operator', [['', 'Any'], ['true', 'Paused or stuck']], stuck, (value) => page.requery({ stuck: value, cursor: null })),
+      finder(page, 'label', 'Label', 'name=value', label),
+      finder(page, 'error', 'Error code', 'card_declined', error),
       rowFilter(page, () => draw(shown)),
-      counted ? null : search('workflow', 'Another workflow', '', ''));
+      counted ? null : finder(page, 'workflow', 'Another workflow', '', ''));
   }
 
   /** Calls on all that match, wherever they are in the list. */
   function all() {
-    if (!(workflow || status || label || error)) return null;
+    if (!(workflow || status || label || error) || stuck || id_prefix) return null;
     const statuses = status ? status.split(',') : [];
     const live = status ? statuses.every((one) => OPEN.includes(one)) : null;
-    return allThatMatch(page, 'executions', { workflow, status: statuses, label, error, started_from: from }, live);
-  }
-
-  /** A field whose text is a part of the address. */
-  function search(name, text, example, value) {
-    const input = h('input', { id: `by-${name}`, value, placeholder: example, autocomplete: 'off', spellcheck: 'false' });
-    const asked = (event) => {
-      event.preventDefault();
-      page.requery({ [name]: input.value.trim(), cursor: null });
-    };
-    return h('form', { class: 'field', onsubmit: asked }, h('label', { for: `by-${name}` }, text), h('span', { class: 'joined' }, input, h('button', { 'aria-label': `Find by ${text.toLowerCase()}` }, 'Find')));
+    return allThatMatch(page, 'executions', { workflow, status: statuses, label, error, started_from: from, ended_from }, live);
   }
 
   function list(rows) {
     if (rows.length > 0) {
-      return table('Executions', ['Execution', 'Workflow', 'Status', 'Next', 'Started', 'Error'], rows.map((one) => [
-        idCell(one), link(['executions'], one.workflow, { href: `#/executions?workflow=${encodeURIComponent(one.workflow)}` }), badge(one.status), nextShort(one), startedCell(one), errorCell(one),
+      return table('Executions', ['Execution', 'Workflow', 'Status', 'Next', 'Started', 'Labels', 'Error'], rows.map((one) => [
+        idCell(one), link(['executions'], one.workflow, { href: `#/executions?workflow=${encodeURIComponent(one.workflow)}` }), statusCell(one), nextShort(one), startedCell(one), labelsCell(one), errorCell(one),
       ]));
     }
     if (isFiltered || page.rows) return empty('No execution matches these filters on this page.');
@@ -88,15 +79,12 @@ export function show(page) {
   function limits(data) {
     if (workflow || listed) {
       const only = status.includes(',') ? '' : status;
-      return h('p', { class: 'quiet' }, howCounted(), 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from })));
+      return h('p', { class: 'quiet' }, howCounted(), 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from, ended_from, stuck, id_prefix })));
     }
     const more = data.hasMore && !data.cursor ? `These are the latest ${PAGE} of each workflow: choose one to see all of its executions. ` : '';
     return h('p', { class: 'quiet' }, more, 'Of all workflows, this system lists only failed executions. With TICKOVER_LISTS=all it lists all, for one write more for each, and counts the latest 1,000. Known are workflows that workers have announced or this browser has shown; type another one above.');
   }
 }
-
-/** The instant this many hours ago, as an address keeps it: pages of a list need the same one. */
-const instant = (hours) => new Date(now() - Number(hours) * 3_600_000).toISOString();
 
 /** How many there are of each status, by the system's own count or among those that are shown. */
 function counts(rows, workflow) {

@@ -1,12 +1,12 @@
 // Failures, grouped by workflow or kind and error; a whole group can be retried.
 
 import { get } from '../api.js';
-import { address, badge, empty, h, link, replace, section, table } from '../dom.js';
+import { address, badge, empty, facts, h, link, replace, section, table } from '../dom.js';
 import { FAILED, latest } from '../known.js';
-import { idCell, startedCell } from '../lists.js';
+import { ENDED, choice, hoursAgo, idCell, startedCell } from '../lists.js';
 import { many } from '../many.js';
 import { refused } from '../problem.js';
-import { near } from '../time.js';
+import { local, millis, near, now } from '../time.js';
 import { byEnd, errorText, grouped } from '../words.js';
 
 /** How many failures are read at once. */
@@ -20,7 +20,26 @@ const SHOWN = 100;
 /** How many steps are named in a group's name. */
 const STEPS_NAMED = 3;
 
-export const groupAddress = (group) => address(['failures'], { group: group.id });
+export const groupAddress = (group, period = {}) => address(['failures'], { ...period, group: group.id });
+
+const HOUR_MS = 3_600_000;
+/** A group whose first failure is not older is new. */
+const NEW_MS = HOUR_MS;
+
+/** When a record failed. */
+const failedAt = (record) => millis(record.ended_at ?? record.created_at);
+
+/** When a group’s first and last failures were, how many there were in the last hour, and whether it is new. */
+export function seen(group) {
+  const all = group.records.map(failedAt);
+  const [first, last] = all.reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, -Infinity]);
+  const lately = all.filter((at) => at > now() - HOUR_MS).length;
+  const instant = (ms) => near(new Date(ms).toISOString());
+  return {
+    first: [instant(first), first > now() - NEW_MS ? [' ', h('span', { class: 'badge failed' }, 'new')] : null],
+    last: instant(last), rate: lately > 0 ? `${lately} / h` : 'none',
+  };
+}
 
 /** `workflow order, step charge`, or all the steps that failed with this error. */
 export function groupName({ what, of, steps }) {
@@ -30,9 +49,9 @@ export function groupName({ what, of, steps }) {
 }
 
 /** What selects a group's records for an operation. */
-function selection({ what, of, code, status }) {
+function selection({ what, of, code, status }, { from, before }) {
   const all = what === 'task' ? { kind: of } : { workflow: of };
-  return { ...all, ...(status ? {} : { error: code }), status: status ? [status] : FAILED.split(',') };
+  return { ...all, ...(status ? {} : { error: code }), status: status ? [status] : FAILED.split(','), ...(from && { ended_from: from }), ...(before && { ended_before: before }) };
 }
 
 /** The records of all pages, up to the most that are read. `load` loads a page. */
@@ -52,6 +71,10 @@ export function show(page) {
   let known = null;
   let readAt = 0;
 
+  const { from, before, since = '' } = page.query;
+  const period = { from, before, since };
+  const isWithin = (record) => (!from || failedAt(record) >= millis(from)) && (!before || failedAt(record) < millis(before));
+
   const load = async (signal) => {
     if (known?.records.length > PAGE && performance.now() < readAt + READ_EVERY_MS) return known;
     const [tasks, executions] = await Promise.all([
@@ -65,7 +88,10 @@ export function show(page) {
 
   const draw = (data) => {
     if (refused(body, data)) return;
-    const groups = grouped(data.records);
+    const whole = grouped(data.records);
+    // Of a period only its failures count; the first and the last of all of the group are shown.
+    const groups = whole.map((group) => ({ ...group, whole: group, records: group.records.filter(isWithin) })).filter(({ records }) => records.length > 0)
+      .sort((one, other) => other.records.length - one.records.length);
     const plus = data.hasMore ? '+' : '';
     const chosen = page.query.group ? groups.find((group) => group.id === page.query.group) : null;
     const most = data.hasMore ? `There are more failures: only ${READ_MAX.toLocaleString()} of each list are counted here. The calls on all of a group take the others too. ` : '';
@@ -76,20 +102,30 @@ export function show(page) {
     } else if (chosen) {
       replace(body, one(chosen, plus), note);
     } else if (groups.length === 0) {
-      replace(body, empty('Nothing that is kept has failed.', h('p', {}, 'Failures are shown here until the retention has deleted them.')), note);
+      replace(body, periods(), empty(from ? 'Nothing that is kept has failed in this time.' : 'Nothing that is kept has failed.', h('p', {}, 'Failures are shown here until the retention has deleted them.')), note);
     } else {
-      replace(body, table('Groups of failures', ['What failed', 'Error', 'Count', 'Last', 'Message of the last'], groups.map((group) => {
+      replace(body, periods(), table('Groups of failures', ['What failed', 'Error', 'Count', 'Rate', 'First', 'Last', 'Message of the last'], groups.map((group) => {
         const last = [...group.records].sort(byEnd)[0];
-        return [h('a', { href: groupAddress(group), 'data-key': group.id }, groupName(group)), group.code, `${group.records.length}${plus}`, near(last.ended_at), h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
+        const times = seen(group.whole);
+        return [h('a', { href: groupAddress(group, period), 'data-key': group.id }, groupName(group)), group.code, `${group.records.length}${plus}`, times.rate, times.first, times.last, h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
       })), note);
     }
   };
 
+  /** Which failures count: those that ended since then. */
+  function periods() {
+    const pick = (value) => page.requery({ since: value, from: hoursAgo(value), before: null });
+    return h('div', { class: 'filters' }, choice('since', 'Failed', ENDED, since, pick),
+      from && before ? h('p', {}, `From ${local(millis(from))} to ${local(millis(before))}. `, link(['failures'], 'All of them')) : null);
+  }
+
   function one(group, plus) {
+    const times = seen(group.whole);
     const records = [...group.records].sort(byEnd);
     return [
-      h('p', {}, link(['failures'], 'All failures'), ` / ${groupName(group)}, error `, h('code', {}, group.code), `: ${records.length}${plus}`),
-      section('Calls on all of them', many(page, `${group.what}s`, selection(group), { live: false, step: group.steps.size > 0 })),
+      h('p', {}, link(['failures'], 'All failures'), ` / ${groupName(group)}, error `, h('code', {}, group.code), `: ${records.length}${plus}`, from ? ' in the chosen time' : ''),
+      facts([['First', times.first], ['Last', times.last], ['In the last hour', times.rate]]),
+      section('Calls on all of them', many(page, `${group.what}s`, selection(group, period), { live: false, step: group.steps.size > 0 })),
       section('Records', table('Records', ['Id', 'Status', 'Started', 'Ended', 'Error'], records.slice(0, SHOWN).map((record) => [
         idCell(record), badge(record.status), startedCell(record), near(record.ended_at), h('span', { class: 'error' }, record.error ? errorText(record.error) : ''),
       ])), records.length > SHOWN ? h('p', { class: 'quiet' }, `The latest ${SHOWN} of ${records.length}${plus}.`) : null),

@@ -9,7 +9,10 @@ import { refused } from '../problem.js';
 import { length, millis, near, now } from '../time.js';
 import { metrics } from '../metrics.js';
 import { byEnd, errorText, grouped } from '../words.js';
-import { groupAddress, groupName } from './failures.js';
+import { attention } from '../attention.js';
+import { day, history } from '../history.js';
+import { alarm, unserved, workers as servedBy } from './workers.js';
+import { groupAddress, groupName, seen } from './failures.js';
 
 /** How many records are counted at most; more are shown as this number and a plus. */
 const COUNTED = 500;
@@ -37,12 +40,15 @@ export function show(page) {
       scrape(signal),
     ]);
     const names = await workflows(signal, queues);
-    const [asked, live, lost] = await Promise.all([
+    const [asked, live, lost, workers, held, parts] = await Promise.all([
       Promise.all(queues.slice(0, QUEUES_ASKED).map(({ name }) => get(['queues', name], {}, signal).then((answer) => answer.queue))),
       latest(names, { status: OPEN.join(), limit: 200 }, signal),
       latest(names, { status: FAILED, limit: 100 }, signal),
+      servedBy(signal),
+      attention(names, signal),
+      history(null, signal),
     ]);
-    return { queues: [...asked, ...queues.slice(QUEUES_ASKED)], pending, old, running, failed, live, lost, names, scraped, at: Math.floor(now() / 1000) };
+    return { queues: [...asked, ...queues.slice(QUEUES_ASKED)], pending, old, running, failed, live, lost, names, scraped, workers, held, parts, at: Math.floor(now() / 1000) };
   };
 
   const draw = (data) => {
@@ -52,7 +58,7 @@ export function show(page) {
     const rates = before ? rate(before, data, measured) : null;
     before = { at: data.at, measured };
     const isNew = data.queues.length === 0 && data.live.executions.length === 0 && data.failed.tasks.length === 0 && data.lost.executions.length === 0;
-    replace(page.root, isNew ? first() : null, numbers(data), failures(data), queueTable(data, depths, rates), lateness(measured, data));
+    replace(page.root, isNew ? first() : null, alarm(data.workers), numbers(data), failures(data), queueTable(data, depths, rates), isNew ? null : day(data.parts), lateness(measured, data));
   };
 
   page.live(load, draw, 2000);
@@ -64,12 +70,10 @@ function first() {
 }
 
 /** The numbers at the top, each a link to its records. */
-function numbers({ pending, old, running, failed, live, lost, names }) {
+function numbers({ pending, old, running, failed, live, lost, names, held }) {
   const whole = counted && count.complete;
   const plus = (count, list) => `${count}${list.cursor || list.hasMore ? '+' : ''}`;
   const late = old.tasks.filter(isLate).length + live.executions.filter(isLate).length;
-  const paused = whole ? total(['paused']) : live.executions.filter((one) => one.status === 'paused').length;
-  const stuck = live.executions.filter((one) => one.stuck && one.status !== 'paused').length;
   const tile = (count, label, href, tone = '') => h('a', { class: `tile ${count === '0' ? '' : tone}`, href }, h('span', { class: 'number' }, count), h('span', {}, label));
   const workflowNote = names.length === 0 && !listed ? ' (no workflow is known)' : '';
   return h('div', { class: 'tiles' },
@@ -77,7 +81,8 @@ function numbers({ pending, old, running, failed, live, lost, names }) {
     tile(plus(running.tasks.length, running), 'tasks run', '#/tasks?status=running', 'good'),
     tile(totalText(OPEN) ?? plus(live.executions.length, live), `executions are open${workflowNote}`, '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'good'),
     tile(plus(late, { cursor: old.cursor, hasMore: live.hasMore }), 'are late', '#/tasks?status=pending', 'warn'),
-    tile(plus(paused + stuck, live), 'wait for an operator', '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'warn'),
+    tile(held.executions, 'executions wait for an operator', '#/executions?stuck=true', 'warn'),
+    held.tasks === '0' ? null : tile(held.tasks, 'tasks are held back', '#/tasks?stuck=true', 'warn'),
     tile(plus(failed.tasks.length + (whole ? total(FAILED.split(',')) : lost.executions.length), { cursor: failed.cursor, hasMore: !whole && lost.hasMore }), 'failed', '#/failures', 'bad'));
 }
 
@@ -90,24 +95,28 @@ function failures({ failed, lost }) {
   const groups = grouped([...failed.tasks, ...lost.executions]).slice(0, 6);
   const plus = failed.cursor || lost.hasMore ? '+' : '';
   if (groups.length === 0) return section('Last failures', h('p', { class: 'quiet' }, 'Nothing that is kept has failed.'));
-  return section('Last failures', table('Last failures', ['What', 'Error', 'Count', 'Last', 'Message'], groups.map((group) => {
+  return section('Last failures', table('Last failures', ['What', 'Error', 'Count', 'Rate', 'First', 'Last', 'Message'], groups.map((group) => {
     const last = [...group.records].sort(byEnd)[0];
-    return [h('a', { href: groupAddress(group) }, groupName(group)), group.code, `${group.records.length}${plus}`, near(last.ended_at), h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
+    const times = seen(group);
+    return [h('a', { href: groupAddress(group) }, groupName(group)), group.code, `${group.records.length}${plus}`, times.rate, times.first, times.last, h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
   })));
 }
 
-function queueTable({ queues, running, live }, depths, rates) {
+function queueTable({ queues, running, live, workers: known }, depths, rates) {
   if (queues.length === 0) return section('Queues', h('p', { class: 'quiet' }, 'A queue exists after its first task or execution.'));
   const leased = leases([...running.tasks, ...live.executions]);
   const workers = (name) => {
-    const all = [...leased.get(name)?.workers ?? []];
+    const queue = known.find((one) => one.queue === name);
+    if (queue?.unserved) return unserved(queue);
+    const there = (queue?.workers ?? []).filter((worker) => worker.there).map((worker) => worker.name);
+    const all = [...new Set([...there, ...leased.get(name)?.workers ?? []])];
     return all.slice(0, WORKERS_NAMED).join(', ') + (all.length > WORKERS_NAMED ? ` and ${all.length - WORKERS_NAMED} more` : '');
   };
   return section('Queues', table('Queues', ['Queue', 'Waiting', 'Depth while this page is open', 'Oldest waits since', 'With workers', 'Later', 'Ended', 'Workers seen'], queues.map((queue) => [
     [link(['queues'], queue.name, { 'data-key': `queue ${queue.name}` }), queue.paused ? [' ', badge('paused')] : null], String(queue.depth), line(depths.get(queue.name) ?? [], queue.name),
     queue.oldest_at ? near(queue.oldest_at) : '', String(Math.max(queue.in_flight, leased.get(queue.name)?.count ?? 0)), String(queue.delayed), rates?.get(queue.name) ?? '',
     workers(queue.name),
-  ])), h('p', { class: 'quiet' }, running.cursor || live.hasMore ? `Workers are those that have one of the ${COUNTED} tasks or of the executions that were read. ` : 'Workers are those that have a task or an execution now. ', 'A queue’s numbers count messages, and are approximate.'));
+  ])), h('p', { class: 'quiet' }, link(['workers'], 'Workers'), ' are those that asked for work in the last minutes, or have some now. A queue’s numbers count messages, and are approximate.'));
 }
 
 /** A line of a queue's depth, one column for each time it was read. */

@@ -3,7 +3,8 @@
 import { get } from '../api.js';
 import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
-import { badge, empty, facts, h, link, replace, section } from '../dom.js';
+import { address, badge, empty, facts, h, link, replace, section } from '../dom.js';
+import { day, history } from '../history.js';
 import { leases } from '../known.js';
 import { refused } from '../problem.js';
 import { both } from '../time.js';
@@ -23,7 +24,9 @@ export function show(page) {
     const asked = queues.slice(0, ASKED).map(({ name }) => get(['queues', name], {}, signal).then((answer) => answer.queue));
     const leased = leases(running.tasks);
     const all = [...(await Promise.all(asked)), ...queues.slice(ASKED)];
-    return { queues: all.map((queue) => ({ ...queue, in_flight: Math.max(queue.in_flight, leased.get(queue.name)?.count ?? 0) })) };
+    const charted = page.query.day;
+    const parts = charted ? await history(charted, signal) : null;
+    return { parts, queues: all.map((queue) => ({ ...queue, in_flight: Math.max(queue.in_flight, leased.get(queue.name)?.count ?? 0) })) };
   };
 
   const draw = (data) => {
@@ -32,7 +35,7 @@ export function show(page) {
       replace(page.root, empty('There is no queue yet. A queue exists after its first task or execution:'), command(commands.schedule('emails', 'welcome', {})));
       return;
     }
-    replace(page.root, data.queues.map(one), h('p', { class: 'quiet' }, 'The numbers count messages, and are approximate. The same in a shell: ', command(commands.listQueues())));
+    replace(page.root, page.query.day ? day(data.parts, page.query.day) : null, data.queues.map(one), h('p', { class: 'quiet' }, 'The numbers count messages, and are approximate. The same in a shell: ', command(commands.listQueues())));
   };
 
   function one(queue) {
@@ -45,6 +48,7 @@ export function show(page) {
         ['Oldest waits since', both(queue.oldest_at)],
         ['Workflows of its workers', queue.workflows?.length ? queue.workflows.map((name) => [link(['executions'], name, { href: `#/executions?workflow=${encodeURIComponent(name)}` }), ' ']) : null],
       ]),
+      h('p', {}, h('a', { href: address(['queues'], { day: queue.name }), 'data-key': `day ${queue.name}` }, 'The last day'), ', ', link(['workers'], 'its workers')),
       panel('queue', queue, refresh));
   }
 

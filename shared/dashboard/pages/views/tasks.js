@@ -3,31 +3,35 @@
 import { get } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
-import { badge, empty, h, link, replace, table } from '../dom.js';
-import { PAGE, choice, errorCell, idCell, matches, pages, rowFilter, startedCell } from '../lists.js';
+import { address, empty, h, link, replace, table } from '../dom.js';
+import { PAGE, choice, endChoice, errorCell, finder, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
 import { allThatMatch } from '../many.js';
 import { refused } from '../problem.js';
 import { nextShort } from '../words.js';
 
 const STATUSES = [
   ['', 'Open and failed'], ['pending,running', 'Open'], ['failed,timed_out', 'Failed only'], ['pending', 'Pending'], ['running', 'Running'],
-  ['failed', 'Failed'], ['timed_out', 'Timed out'], ['completed', 'Completed'], ['cancelled', 'Cancelled'], ['skipped', 'Skipped'],
+  ['failed', 'Failed'], ['timed_out', 'Timed out'], ['any', 'Any status'], ['completed', 'Completed'], ['cancelled', 'Cancelled'], ['skipped', 'Skipped'],
 ];
 const LIVE = ['pending', 'running'];
 /** Tasks with these statuses are in no index. */
-const SCANNED = ['completed', 'cancelled', 'skipped'];
+const SCANNED = ['any', 'completed', 'cancelled', 'skipped'];
 
 export function show(page) {
-  const { queue = '', status = '', cursor } = page.query;
+  const { queue = '', status = '', kind = '', label = '', error = '', stuck = '', id_prefix = '', ended_from = '', cursor } = page.query;
+  const isFiltered = Boolean(queue || status || kind || label || error || stuck || id_prefix || ended_from || cursor);
   let shown = null;
   const statuses = status.split(',').filter(Boolean);
   const live = statuses.length > 0 ? LIVE.includes(statuses[0]) : null;
-  const everything = queue || (status && !SCANNED.includes(status)) ? allThatMatch(page, 'tasks', { queue, status: statuses }, live) : null;
+  const isSelected = queue || kind || label || error || (status && !SCANNED.includes(status));
+  const everything = isSelected && !SCANNED.includes(status) && !stuck && !id_prefix ? allThatMatch(page, 'tasks', { queue, kind, label, error, ended_from, status: statuses }, live) : null;
+  /** Without a status, those that need attention; but of an end, all that have ended, and of what is stuck, all of that. */
+  const asked = status === 'any' || (!status && (stuck || ended_from)) ? '' : status || 'pending,running,failed,timed_out';
 
   const load = async (signal) => {
     const [{ queues }, list] = await Promise.all([
       get(['queues'], {}, signal),
-      get(['tasks'], { queue, status: status || 'pending,running,failed,timed_out', limit: PAGE, cursor }, signal),
+      get(['tasks'], { queue, status: asked, kind, label, error, stuck, id_prefix, ended_from, limit: PAGE, cursor }, signal),
     ]);
     return { names: queues.map((one) => one.name), ...list };
   };
@@ -41,19 +45,24 @@ export function show(page) {
       h('div', { class: 'filters' },
         choice('queue', 'Queue', [['', 'All'], ...names.map((name) => [name, name])], queue, (value) => page.requery({ queue: value, cursor: null })),
         choice('status', 'Status', STATUSES, status, (value) => page.requery({ status: value, cursor: null })),
+        endChoice(page),
+        choice('stuck', 'Held back', [['', 'Any'], ['true', 'Get no worker']], stuck, (value) => page.requery({ stuck: value, cursor: null })),
+        finder(page, 'kind', 'Kind', 'welcome', kind),
+        finder(page, 'label', 'Label', 'name=value', label),
+        finder(page, 'error', 'Error code', 'card_declined', error),
         rowFilter(page, () => draw(shown))),
-      SCANNED.includes(status) ? h('p', { class: 'quiet' }, `No index has tasks that are ${status}: on AWS each page scans a part of the table, and may be empty though others follow.`) : null,
+      SCANNED.includes(status) ? h('p', { class: 'quiet' }, `No index has tasks ${status === 'any' ? 'of all statuses' : `that are ${status}`}: on AWS each page scans a part of the table, and may be empty though others follow.`) : null,
       rows.length > 0
-        ? table('Tasks', ['Task', 'Kind', 'Queue', 'Status', 'Attempt', 'Next', 'Scheduled', 'Error'], rows.map((one) => [
-          idCell(one), one.kind, one.queue, badge(one.status), String(one.attempt), nextShort(one), startedCell(one), errorCell(one),
+        ? table('Tasks', ['Task', 'Kind', 'Queue', 'Status', 'Attempt', 'Next', 'Scheduled', 'Labels', 'Error'], rows.map((one) => [
+          idCell(one), h('a', { href: address(['tasks'], { kind: one.kind }) }, one.kind), one.queue, statusCell(one), String(one.attempt), nextShort(one), startedCell(one), labelsCell(one), errorCell(one),
         ]))
         : none(),
       pages(page, data.cursor),
-      h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listTasks({ queue, status: statuses.length === 1 ? status : '' }))), everything);
+      h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listTasks({ queue, status: statuses.length === 1 && status !== 'any' ? status : '', kind, label, error, stuck, id_prefix, ended_from }))), everything);
   };
 
   function none() {
-    if (queue || status || cursor || page.rows) return empty('No task matches these filters on this page.');
+    if (isFiltered || page.rows) return empty('No task matches these filters on this page.');
     return empty('There is no task that is open or has failed.', h('p', {}, 'Schedule one ', link(['start'], 'with a form'), ', or in a shell:'), command(commands.schedule('emails', 'welcome', { input: '{"to": "ada@example.com"}' })));
   }
 

@@ -4,7 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::WorkflowName;
+use tickover_core::id::{ExecutionId, WorkflowName};
 use tickover_core::time::Timestamp;
 use tickover_wire::answer::ExecutionsAnswer as Executions;
 use tickover_wire::request::{ExecutionsQuery, Statuses};
@@ -27,6 +27,10 @@ pub struct ListExecutions {
     error: Option<FailureCode>,
     started_from: Option<Timestamp>,
     started_before: Option<Timestamp>,
+    ended_from: Option<Timestamp>,
+    ended_before: Option<Timestamp>,
+    stuck: bool,
+    id_prefix: Option<String>,
     limit: usize,
     cursor: Option<String>,
 }
@@ -41,6 +45,10 @@ impl ListExecutions {
             error: None,
             started_from: None,
             started_before: None,
+            ended_from: None,
+            ended_before: None,
+            stuck: false,
+            id_prefix: None,
             limit: LIMIT_DEFAULT,
             cursor: None,
         }
@@ -76,6 +84,30 @@ impl ListExecutions {
         self
     }
 
+    /// Only executions that ended at this instant or later.
+    pub const fn ended_from(mut self, instant: Timestamp) -> Self {
+        self.ended_from = Some(instant);
+        self
+    }
+
+    /// Only executions that ended before this instant.
+    pub const fn ended_before(mut self, instant: Timestamp) -> Self {
+        self.ended_before = Some(instant);
+        self
+    }
+
+    /// Only executions that may need an operator: they are paused, or no worker can continue them.
+    pub const fn stuck(mut self) -> Self {
+        self.stuck = true;
+        self
+    }
+
+    /// Only executions whose id begins with this.
+    pub fn id_prefix(mut self, text: impl Into<String>) -> Self {
+        self.id_prefix = Some(text.into());
+        self
+    }
+
     /// The number of executions on the page, at most: 1 to 500, 50 by default.
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
@@ -103,10 +135,15 @@ impl IntoFuture for ListExecutions {
                 error,
                 started_from,
                 started_before,
+                ended_from,
+                ended_before,
+                stuck,
+                id_prefix,
                 limit,
                 cursor,
             } = self;
             let workflow = workflow.map(WorkflowName::parse).transpose();
+            let id_prefix = id_prefix.map(ExecutionId::parse).transpose();
             let query = ExecutionsQuery {
                 workflow: workflow.map_err(|problem| ClientError::invalid("workflow", problem))?,
                 status: (!statuses.is_empty()).then_some(Statuses(statuses)),
@@ -115,6 +152,10 @@ impl IntoFuture for ListExecutions {
                 error,
                 started_from: started_from.map(Instant::from),
                 started_before: started_before.map(Instant::from),
+                ended_from: ended_from.map(Instant::from),
+                ended_before: ended_before.map(Instant::from),
+                stuck: stuck.then_some(true),
+                id_prefix: id_prefix.map_err(|problem| ClientError::invalid("id_prefix", problem))?,
                 limit: Some(page(limit)?),
                 cursor: cursor.map(Cursor),
             };

@@ -183,6 +183,22 @@ impl OnExecutions {
         })
     }
 
+    /// Only executions that ended at this instant or later.
+    pub fn ended_from(self, instant: Timestamp) -> Self {
+        self.select(|selection| {
+            selection.ended_from = Some(Instant(instant));
+            Ok(())
+        })
+    }
+
+    /// Only executions that ended before this instant.
+    pub fn ended_before(self, instant: Timestamp) -> Self {
+        self.select(|selection| {
+            selection.ended_before = Some(Instant(instant));
+            Ok(())
+        })
+    }
+
     /// The event to send. Each execution takes it once, however often the operation is repeated.
     pub(super) fn event(self, name: &str, value: &(impl Serialize + ?Sized)) -> Self {
         let request = change(self.request, |request| {
@@ -241,6 +257,22 @@ impl OnTasks {
     pub fn created_before(self, instant: Timestamp) -> Self {
         self.select(|selection| {
             selection.created_before = Some(Instant(instant));
+            Ok(())
+        })
+    }
+
+    /// Only tasks that ended at this instant or later.
+    pub fn ended_from(self, instant: Timestamp) -> Self {
+        self.select(|selection| {
+            selection.ended_from = Some(Instant(instant));
+            Ok(())
+        })
+    }
+
+    /// Only tasks that ended before this instant.
+    pub fn ended_before(self, instant: Timestamp) -> Self {
+        self.select(|selection| {
+            selection.ended_before = Some(Instant(instant));
             Ok(())
         })
     }

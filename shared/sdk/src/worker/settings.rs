@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tickover_core::duration::Millis;
-use tickover_core::id::{Capability, QueueName, WorkerName};
+use tickover_core::id::{Capability, QueueName, WorkerName, WorkerVersion};
 use tickover_core::limits::RECEIVE_MAX;
 
 use crate::options::Place;
@@ -15,6 +15,8 @@ use crate::turn::TurnSettings;
 pub struct WorkerSettings {
     /// The worker's name in lists; none by default.
     pub name: Option<WorkerName>,
+    /// The version of its code in the list of workers; none by default.
+    pub version: Option<WorkerVersion>,
     /// The queues that it takes work from; by default, those that its workflows and steps name.
     pub queues: Vec<QueueName>,
     /// What it provides, such as `gpu`: it gets no task that requires anything else.
@@ -46,6 +48,7 @@ impl Default for WorkerSettings {
         let turn = TurnSettings::default();
         Self {
             name: None,
+            version: None,
             queues: vec![],
             provides: vec![],
             concurrency: 50,

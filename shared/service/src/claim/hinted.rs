@@ -76,6 +76,7 @@ impl Service {
         let hinted = HintedRecord { incarnation, version: hint.task.version, again: message.is_again() };
         let terms = Terms { isolation, paused, patience: WAITED_OUT, inside: false };
         let taken = self.take(hint.task, Some(hinted), request, terms).await?;
+        self.see_worker(&queue, request.worker.as_ref());
         self.note_received(&queue, self.class_of(message.receipt), arrived).await;
         // The record may have been deleted, and another task may have its id now: that isn't this message's task.
         let is_its = |(task, _): &(Task, _)| task.incarnation == incarnation;

@@ -67,6 +67,7 @@ impl Service {
         let paused = is_open && self.parks(&queue).await?;
         let terms = Terms { isolation, paused, patience: WAITED_OUT, inside: true };
         let taken = self.try_start_turn(&hint.turn, message.is_again(), execution, request, terms).await?;
+        self.see_worker(&queue, request.worker.as_ref());
         if let Some(arrived) = hint.turn.at {
             self.note_received(&queue, self.class_of(message.receipt), arrived).await;
         }
@@ -256,6 +257,9 @@ impl Service {
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
         let renewed = self.drive_turn(execution, &Command::Heartbeat { lease, entries }).await?;
+        if let Some(turn) = renewed.turn() {
+            self.see_worker(&renewed.queue, turn.worker.as_ref());
+        }
         if let (Some(receipt), Some(turn)) = (receipt, renewed.turn()) {
             let hidden = self.ports.queue.change_visibility(&renewed.queue, receipt, turn.lease_length).await;
             if let Err(error) = hidden {

@@ -221,7 +221,7 @@ impl Service {
     }
 
     pub(crate) async fn task_fits(&self, task: &Task, filter: &TaskFilter) -> Result<bool, ServiceError> {
-        if !filter.fits_but_for_labels(task) {
+        if !filter.fits_but_for_labels(task) || (filter.stuck && !self.is_held_back(task).await?) {
             return Ok(false);
         }
         let Some((name, value)) = &filter.label else { return Ok(true) };
@@ -229,6 +229,11 @@ impl Service {
         let labels =
             labels.and_then(|json| serde_json::from_str::<BTreeMap<String, String>>(json.as_str()).ok());
         Ok(labels.is_some_and(|labels| labels.get(name) == Some(value)))
+    }
+
+    /// Whether a waiting task gets no worker before somebody acts. Each queue's record is read once in some seconds.
+    async fn is_held_back(&self, task: &Task) -> Result<bool, ServiceError> {
+        Ok(self.is_paused(&task.queue).await? || !self.unprovided(task).await?.is_empty())
     }
 
     /// The cheapest listings that contain all tasks of the filter, whatever happens to them meanwhile.

@@ -92,6 +92,7 @@ impl Service {
         let command = Command::Heartbeat(Heartbeat { lease, sign_of, progress, details, blob_id, places });
         let (task, _) = self.drive(id, Known::Record(Box::new(task)), &command).await?.outcome?;
         let Some(running) = task.running() else { return Err(Reject::LeaseLost.into()) };
+        self.see_worker(&task.queue, running.worker.as_ref());
         self.notifications.live_leases.renewed(running.lease, running.lease_expires_at, self.now());
         if extends_lease {
             self.extend_message(&task, &token, running.lease_length).await;

@@ -20,7 +20,7 @@ const FIRST_LIST: &str = "workflow ";
 const BEHIND_ALL_LISTS: &str = "workflow!";
 
 /// What each query has in common. Its first parameters are the position to start behind, the least start, the list, the
-/// statuses between commas, the error, and how many to find.
+/// statuses between commas, the error, how many to find, and the beginning of the id.
 macro_rules! select_executions {
     (from $from:literal, at $at:literal, id $id:literal, where $condition:literal) => {
         concat!(
@@ -36,7 +36,7 @@ macro_rules! select_executions {
             $at,
             " >= ?3",
             " AND (?4 IS NULL OR list = ?4) AND (?5 IS NULL OR instr(?5, ',' || status || ',') > 0)",
-            " AND (?6 IS NULL OR error = ?6)",
+            " AND (?6 IS NULL OR error = ?6) AND (?8 IS NULL OR substr(record.id, 1, length(?8)) = ?8)",
             " ORDER BY ",
             $at,
             " DESC, ",
@@ -48,15 +48,15 @@ macro_rules! select_executions {
 
 const BY_LABEL: &str = select_executions!(
     from "label JOIN record ON record.row = label.row", at "label.at", id "label.id",
-    where "label.name = ?8 AND label.value = ?9"
+    where "label.name = ?9 AND label.value = ?10"
 );
 const BY_ERROR: &str =
     select_executions!(from "record", at "list_at", id "record.id", where "error = ?6 AND error IS NOT NULL");
 const BY_STATUS: &str = select_executions!(
     from "record", at "list_at", id "record.id",
-    where "kind = 1 AND status = ?8 AND status <> 'completed'"
+    where "kind = 1 AND status = ?9 AND status <> 'completed'"
 );
-const BY_WORKFLOW: &str = select_executions!(from "record", at "list_at", id "record.id", where "list = ?8");
+const BY_WORKFLOW: &str = select_executions!(from "record", at "list_at", id "record.id", where "list = ?9");
 
 /// Ids of executions that fit, latest start first.
 pub(crate) fn matching(
@@ -73,7 +73,9 @@ pub(crate) fn matching(
         format!(",{},", words.join(","))
     });
     let most = limit + 1;
-    let common: [&dyn ToSql; 7] = [&start.at, &start.id, &from, &list, &statuses, &filter.error, &most];
+    let prefix = filter.id_prefix.as_ref().map(ExecutionId::as_str);
+    let common: [&dyn ToSql; 8] =
+        [&start.at, &start.id, &from, &list, &statuses, &filter.error, &most, &prefix];
     let find = |sql: &str, more: &[&dyn ToSql]| positions(connection, sql, &[&common, more].concat());
 
     let mut found = if let Some((name, value)) = &filter.label {

@@ -61,6 +61,12 @@ pub struct ExecutionSelection {
     /// Started before this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_before: Option<Instant>,
+    /// Ended at this instant or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_from: Option<Instant>,
+    /// Ended before this instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_before: Option<Instant>,
 }
 
 /// Which tasks: those for which all that is given is true. At least one field is needed.
@@ -94,6 +100,12 @@ pub struct TaskSelection {
     /// Scheduled before this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_before: Option<Instant>,
+    /// Ended at this instant or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_from: Option<Instant>,
+    /// Ended before this instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_before: Option<Instant>,
 }
 
 /// An event for many executions.

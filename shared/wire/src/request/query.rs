@@ -7,7 +7,7 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use tickover_core::execution::ExecutionStatus;
-use tickover_core::id::{QueueName, TaskKind, WorkflowName};
+use tickover_core::id::{ExecutionId, QueueName, TaskId, TaskKind, WorkflowName};
 use tickover_core::task::Status;
 
 use crate::{Cursor, FailureCode, Instant, Label, PageLimit, RunNumber, Wait, Words};
@@ -41,6 +41,19 @@ pub struct TasksQuery {
     /// Only tasks that were scheduled before this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_before: Option<Instant>,
+    /// Only tasks that ended at this instant or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_from: Option<Instant>,
+    /// Only tasks that ended before this instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_before: Option<Instant>,
+    /// Whether only those are listed that wait and get no worker before somebody acts: their queue is paused, or none of its
+    /// workers has said that it provides what they require. `false` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<bool>,
+    /// Only tasks whose id begins with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_prefix: Option<TaskId>,
     /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
@@ -76,12 +89,35 @@ pub struct ExecutionsQuery {
     /// Only executions that were started before this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_before: Option<Instant>,
+    /// Only executions that ended at this instant or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_from: Option<Instant>,
+    /// Only executions that ended before this instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_before: Option<Instant>,
+    /// Whether only those are listed that may need an operator: they are paused, or no worker can continue them (`stuck`).
+    /// `false` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<bool>,
+    /// Only executions whose id begins with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_prefix: Option<ExecutionId>,
     /// The number of records on a page, at most: 1 to 500, 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<PageLimit>,
     /// The `cursor` of the page before, with the same filters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
+}
+
+/// A query for the history of the last day.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct HistoryQuery {
+    /// Only of this queue; without it, of all queues together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueName>,
 }
 
 /// A query for a page, without filters.

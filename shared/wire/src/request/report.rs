@@ -1,7 +1,7 @@
 //! Requests of workers and operators.
 
 use serde::{Deserialize, Serialize};
-use tickover_core::id::{Capability, TaskId, WorkerName};
+use tickover_core::id::{Capability, TaskId, WorkerName, WorkerVersion};
 
 use crate::text::lossy;
 use crate::verbatim::present;
@@ -15,6 +15,9 @@ pub struct ClaimRequest {
     /// The worker's name. It is shown in the list of attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
+    /// The version of the worker's code. It is shown in the list of workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<WorkerVersion>,
     /// The number of tasks, at most; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<ClaimCount>,

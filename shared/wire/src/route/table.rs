@@ -195,6 +195,21 @@ routes! {
         200 QueuesAnswer = "The queues, by name.",
     }
 
+    /// List all queues with their workers.
+    ///
+    /// A worker is known by the calls in which it asks for work. It costs what the list of queues costs.
+    Workers: GET "/v1/workers" in queues {
+        200 WorkersAnswer = "The queues, by name.",
+    }
+
+    /// What the queues did in the last day, in parts of five minutes.
+    ///
+    /// A local server keeps that in its file, of the first 50 queues by name. A deployment on AWS keeps its metrics in
+    /// CloudWatch, and answers 501.
+    History: GET "/v1/history" in queues finds HistoryQuery {
+        200 HistoryAnswer = "The parts of the day.",
+    }
+
     /// Describe a queue: its depth and its oldest waiting task.
     Queue: GET "/v1/queues/{queue}" in queues {
         200 QueueAnswer = "The queue.",

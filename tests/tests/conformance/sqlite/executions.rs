@@ -303,7 +303,7 @@ async fn an_id_that_is_used_again_leaves_its_earlier_labels() {
 fn back_to_the_first_schema(path: &Path) {
     let file = Connection::open(path).unwrap();
     file.execute_batch(
-        "DROP TRIGGER record_leaves_no_label; DROP TABLE label; DROP INDEX execution_by_status;
+        "DROP TABLE history; DROP TRIGGER record_leaves_no_label; DROP TABLE label; DROP INDEX execution_by_status;
          DROP INDEX execution_by_error; ALTER TABLE record DROP COLUMN error;
          DROP INDEX record_by_lane; DROP INDEX record_laned_by_queue; DROP INDEX record_by_queue;
          ALTER TABLE record DROP COLUMN lane;

@@ -2,7 +2,8 @@
 
 use tickover_core::id::QueueName;
 use tickover_wire::Route;
-use tickover_wire::answer::{QueueAnswer, QueuesAnswer};
+use tickover_wire::answer::{HistoryAnswer, QueueAnswer, QueuesAnswer, WorkersAnswer};
+use tickover_wire::request::HistoryQuery;
 
 use super::Api;
 use crate::client::ClientError;
@@ -26,6 +27,18 @@ impl Api {
     /// A queue, with the age of its oldest task.
     pub async fn queue(&self, name: &QueueName) -> Result<QueueAnswer, ClientError> {
         self.ask(Call::of(Route::Queue, [name.as_str()])).await
+    }
+
+    /// All queues with the workers that have asked for their work.
+    pub async fn workers(&self) -> Result<WorkersAnswer, ClientError> {
+        self.ask(Call::of(Route::Workers, [])).await
+    }
+
+    /// What a local server's queues did in the last day, or one of them. A deployment on AWS has its metrics in `CloudWatch`,
+    /// and refuses this call.
+    pub async fn history(&self, queue: Option<&QueueName>) -> Result<HistoryAnswer, ClientError> {
+        let query = HistoryQuery { queue: queue.cloned() };
+        self.ask(Call::find(Route::History, [], &query)).await
     }
 
     /// Pauses a queue: its tasks aren't leased to workers until it is resumed. Deadlines keep running.

@@ -3,7 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use tickover_core::id::TaskKind;
+use tickover_core::id::{TaskId, TaskKind};
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
 use tickover_wire::answer::ListAnswer as Tasks;
@@ -30,6 +30,10 @@ pub struct ListTasks {
     error: Option<FailureCode>,
     created_from: Option<Timestamp>,
     created_before: Option<Timestamp>,
+    ended_from: Option<Timestamp>,
+    ended_before: Option<Timestamp>,
+    stuck: bool,
+    id_prefix: Option<String>,
     limit: usize,
     cursor: Option<String>,
 }
@@ -45,6 +49,10 @@ impl ListTasks {
             error: None,
             created_from: None,
             created_before: None,
+            ended_from: None,
+            ended_before: None,
+            stuck: false,
+            id_prefix: None,
             limit: LIMIT_DEFAULT,
             cursor: None,
         }
@@ -92,6 +100,31 @@ impl ListTasks {
         self
     }
 
+    /// Only tasks that ended at this instant or later.
+    pub const fn ended_from(mut self, instant: Timestamp) -> Self {
+        self.ended_from = Some(instant);
+        self
+    }
+
+    /// Only tasks that ended before this instant.
+    pub const fn ended_before(mut self, instant: Timestamp) -> Self {
+        self.ended_before = Some(instant);
+        self
+    }
+
+    /// Only tasks that wait and get no worker before somebody acts: their queue is paused, or none of its workers has said
+    /// that it provides what they require.
+    pub const fn stuck(mut self) -> Self {
+        self.stuck = true;
+        self
+    }
+
+    /// Only tasks whose id begins with this.
+    pub fn id_prefix(mut self, text: impl Into<String>) -> Self {
+        self.id_prefix = Some(text.into());
+        self
+    }
+
     /// The number of tasks on the page, at most: 1 to 500, 50 by default.
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
@@ -120,10 +153,15 @@ impl IntoFuture for ListTasks {
                 error,
                 created_from,
                 created_before,
+                ended_from,
+                ended_before,
+                stuck,
+                id_prefix,
                 limit,
                 cursor,
             } = self;
             let kind = kind.map(TaskKind::parse).transpose();
+            let id_prefix = id_prefix.map(TaskId::parse).transpose();
             let query = TasksQuery {
                 queue: queue.map(queue_name).transpose()?,
                 status: (!statuses.is_empty()).then_some(Statuses(statuses)),
@@ -133,6 +171,10 @@ impl IntoFuture for ListTasks {
                 error,
                 created_from: created_from.map(Instant::from),
                 created_before: created_before.map(Instant::from),
+                ended_from: ended_from.map(Instant::from),
+                ended_before: ended_before.map(Instant::from),
+                stuck: stuck.then_some(true),
+                id_prefix: id_prefix.map_err(|problem| ClientError::invalid("id_prefix", problem))?,
                 limit: Some(page(limit)?),
                 cursor: cursor.map(Cursor),
             };
