@@ -11,6 +11,7 @@ use tickover_core::id::{
     BlobId, Capability, Fingerprint, Incarnation, Nonce, Owner, QueueName, RecordId, WorkflowName,
 };
 use tickover_core::payload::{BlobRef, Json};
+use tickover_core::queue::workers::Workers;
 use tickover_core::queue::{KeyRecord, Mark, QueueRecord, Resuming, Walk};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
@@ -47,6 +48,8 @@ struct QueueRow {
     flows: BTreeMap<WorkflowName, Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     provides: BTreeMap<Capability, Timestamp>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    workers: Workers,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kinds: Option<String>,
     list_key: String,
@@ -96,6 +99,7 @@ pub(crate) fn of_queue(record: &QueueRecord) -> Result<Item, StoreError> {
         marks: record.marks.clone(),
         flows: record.workflows.clone(),
         provides: record.provides.clone(),
+        workers: record.workers.clone(),
         kinds: kinds(record)?,
         list_key: List::Queues.key_of(record.name.as_str()),
         list_at: 0,
@@ -114,11 +118,24 @@ pub(crate) fn to_queue(item: Item) -> Result<QueueRecord, StoreError> {
         from_item(item).map_err(|_| corrupt(format!("the item of queue {name} isn't of its own format")))?;
     let QueueRow { ver: version, non: nonce, paused, by, parked, resuming, marks, .. } = row;
     let resuming = resuming.zip(due).map(|(row, due)| row.read(due));
-    let (workflows, provides) = (row.flows, row.provides);
+    let (workflows, provides, workers) = (row.flows, row.provides, row.workers);
     let unreadable = |_| corrupt(format!("the kinds of queue {name} aren't of their own format"));
     let kinds = row.kinds.map(|text| serde_json::from_str(&text).map_err(unreadable)).transpose()?;
     let kinds = kinds.unwrap_or_default();
-    Ok(QueueRecord { name, version, nonce, paused, by, parked, resuming, marks, workflows, provides, kinds })
+    Ok(QueueRecord {
+        name,
+        version,
+        nonce,
+        paused,
+        by,
+        parked,
+        resuming,
+        marks,
+        workflows,
+        provides,
+        workers,
+        kinds,
+    })
 }
 
 /// The defaults of the kinds as one text: as nested attributes they would take twice the room.
