@@ -29,15 +29,16 @@ const NEW_MS = HOUR_MS;
 /** When a record failed. */
 const failedAt = (record) => millis(record.ended_at ?? record.created_at);
 
-/** When a group’s first and last failures were, how many there were in the last hour, and whether it is new. */
-export function seen(group) {
+/** When a group’s first and last failures were, how many there were in the last hour, and whether it is new. Of a part of the
+ * failures, the first isn’t known. */
+export function seen(group, isPart) {
   const all = group.records.map(failedAt);
   const [first, last] = all.reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, -Infinity]);
   const lately = all.filter((at) => at > now() - HOUR_MS).length;
   const instant = (ms) => near(new Date(ms).toISOString());
   return {
-    first: [instant(first), first > now() - NEW_MS ? [' ', h('span', { class: 'badge failed' }, 'new')] : null],
-    last: instant(last), rate: lately > 0 ? `${lately} / h` : 'none',
+    first: isPart ? ['at the latest ', instant(first)] : [instant(first), first > now() - NEW_MS ? [' ', h('span', { class: 'badge failed' }, 'new')] : null],
+    last: instant(last), rate: lately > 0 ? `${lately}${isPart ? '+' : ''} / h` : 'none',
   };
 }
 
@@ -106,7 +107,7 @@ export function show(page) {
     } else {
       replace(body, periods(), table('Groups of failures', ['What failed', 'Error', 'Count', 'Rate', 'First', 'Last', 'Message of the last'], groups.map((group) => {
         const last = [...group.records].sort(byEnd)[0];
-        const times = seen(group.whole);
+        const times = seen(group.whole, data.hasMore);
         return [h('a', { href: groupAddress(group, period), 'data-key': group.id }, groupName(group)), group.code, `${group.records.length}${plus}`, times.rate, times.first, times.last, h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
       })), note);
     }
@@ -120,7 +121,7 @@ export function show(page) {
   }
 
   function one(group, plus) {
-    const times = seen(group.whole);
+    const times = seen(group.whole, plus);
     const records = [...group.records].sort(byEnd);
     return [
       h('p', {}, link(['failures'], 'All failures'), ` / ${groupName(group)}, error `, h('code', {}, group.code), `: ${records.length}${plus}`, from ? ' in the chosen time' : ''),

@@ -28,6 +28,8 @@ const LATE = 60_000;
 export function show(page) {
   const depths = new Map();
   let before = null;
+  // The first view is drawn without what can come a moment later.
+  let isFirst = true;
 
   const load = async (signal) => {
     const lateBefore = new Date(now() - LATE).toISOString();
@@ -44,9 +46,7 @@ export function show(page) {
       Promise.all(queues.slice(0, QUEUES_ASKED).map(({ name }) => get(['queues', name], {}, signal).then((answer) => answer.queue))),
       latest(names, { status: OPEN.join(), limit: 200 }, signal),
       latest(names, { status: FAILED, limit: 100 }, signal),
-      servedBy(signal),
-      attention(names, signal),
-      history(null, signal),
+      ...(isFirst ? [[], null, undefined] : [servedBy(signal), attention(names, signal), history(null, signal)]),
     ]);
     return { queues: [...asked, ...queues.slice(QUEUES_ASKED)], pending, old, running, failed, live, lost, names, scraped, workers, held, parts, at: Math.floor(now() / 1000) };
   };
@@ -58,10 +58,14 @@ export function show(page) {
     const rates = before ? rate(before, data, measured) : null;
     before = { at: data.at, measured };
     const isNew = data.queues.length === 0 && data.live.executions.length === 0 && data.failed.tasks.length === 0 && data.lost.executions.length === 0;
-    replace(page.root, isNew ? first() : null, alarm(data.workers), numbers(data), failures(data), queueTable(data, depths, rates), isNew ? null : day(data.parts), lateness(measured, data));
+    replace(page.root, isNew ? first() : null, alarm(data.workers), numbers(data), failures(data), queueTable(data, depths, rates), isNew || data.parts === undefined ? null : day(data.parts), lateness(measured, data));
+    if (isFirst) {
+      isFirst = false;
+      refresh();
+    }
   };
 
-  page.live(load, draw, 2000);
+  const refresh = page.live(load, draw, 2000);
 }
 
 function first() {
@@ -81,8 +85,8 @@ function numbers({ pending, old, running, failed, live, lost, names, held }) {
     tile(plus(running.tasks.length, running), 'tasks run', '#/tasks?status=running', 'good'),
     tile(totalText(OPEN) ?? plus(live.executions.length, live), `executions are open${workflowNote}`, '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'good'),
     tile(plus(late, { cursor: old.cursor, hasMore: live.hasMore }), 'are late', '#/tasks?status=pending', 'warn'),
-    tile(held.executions, 'executions wait for an operator', '#/executions?stuck=true', 'warn'),
-    held.tasks === '0' ? null : tile(held.tasks, 'tasks are held back', '#/tasks?stuck=true', 'warn'),
+    tile(held?.executions ?? '…', 'executions wait for an operator', '#/executions?stuck=true', 'warn'),
+    (held?.tasks ?? '0') === '0' ? null : tile(held.tasks, 'tasks are held back', '#/tasks?stuck=true', 'warn'),
     tile(plus(failed.tasks.length + (whole ? total(FAILED.split(',')) : lost.executions.length), { cursor: failed.cursor, hasMore: !whole && lost.hasMore }), 'failed', '#/failures', 'bad'));
 }
 
@@ -97,7 +101,7 @@ function failures({ failed, lost }) {
   if (groups.length === 0) return section('Last failures', h('p', { class: 'quiet' }, 'Nothing that is kept has failed.'));
   return section('Last failures', table('Last failures', ['What', 'Error', 'Count', 'Rate', 'First', 'Last', 'Message'], groups.map((group) => {
     const last = [...group.records].sort(byEnd)[0];
-    const times = seen(group);
+    const times = seen(group, plus);
     return [h('a', { href: groupAddress(group) }, groupName(group)), group.code, `${group.records.length}${plus}`, times.rate, times.first, times.last, h('span', { class: 'error' }, last.error ? errorText(last.error) : last.status)];
   })));
 }
