@@ -120,7 +120,7 @@ async fn the_tile_of_what_waits_for_an_operator_leads_to_exactly_that_with_the_r
         browser.is_accessible("what is stuck").await;
         hand.press("order-3").await;
         browser.sees("Nothing, until an operator resumes it.").await;
-        hand.press("Resume").await;
+        hand.press("Resume order-3").await;
 
         let hand = Hand::at_the_overview(browser).await;
         hand.tile("1tasks are held back").await;

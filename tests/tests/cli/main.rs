@@ -6,6 +6,7 @@ mod data;
 mod executions;
 mod failures;
 mod guides;
+mod incident;
 mod kind;
 mod leases;
 mod limits;

@@ -191,6 +191,7 @@ fn every_limit_in_the_document_is_the_servers() {
         name("QueueName", QUEUE_NAME_MAX),
         name("TaskKind", KIND_MAX),
         name("WorkerName", WORKER_MAX),
+        name("WorkerVersion", WORKER_MAX),
         name("ExecutionId", EXECUTION_ID_MAX),
         name("CronId", EXECUTION_ID_MAX),
         name("OperationId", EVENT_ID_MAX),

@@ -48,11 +48,11 @@ function one(queue) {
   const waiting = h('a', { href: address(['tasks'], { queue: queue.queue, status: 'pending' }) }, `${queue.depth} wait`);
   const says = queue.unserved ? [unserved(queue), ' Work waits, and no worker has asked for it in the last 3 minutes. '] : queue.paused ? [badge('paused'), ' '] : null;
   const rows = queue.workers.map((worker) => [
-    worker.name, worker.there ? '' : badge('gone'), worker.version ?? '', near(worker.since), near(worker.seen_at),
+    worker.name, worker.version ?? '', worker.there ? 'there' : badge('gone'), near(worker.since), near(worker.seen_at),
   ]);
   const flows = queue.workflows?.map((name) => [' ', h('a', { href: address(['executions'], { workflow: name }) }, name)]);
   return section(queue.queue, h('p', {}, says, waiting, `, workers have ${queue.in_flight}. `, flows ? ['Workflows of its workers:', flows] : null),
-    rows.length > 0 ? table(`Workers of ${queue.queue}`, ['Worker', '', 'Version', 'Since', 'Last seen'], rows) : h('p', { class: 'quiet' }, 'No worker has asked for its work within a day.'));
+    rows.length > 0 ? table(`Workers of ${queue.queue}`, ['Worker', 'Version', 'State', 'Since', 'Last seen'], rows) : h('p', { class: 'quiet' }, 'No worker has asked for its work within a day.'));
 }
 
 /** The queues without workers, for the overview. */

@@ -26,8 +26,8 @@ pub struct Period {
 }
 
 impl Period {
-    const fn is_bounded(self) -> bool {
-        self.from.is_some() || self.before.is_some()
+    fn is_boundless(&self) -> bool {
+        *self == Self::default()
     }
 
     /// Whether an end, if there was one, is within it. Without bounds, no end is needed.
@@ -35,7 +35,7 @@ impl Period {
         let within = |at: Timestamp| {
             self.from.is_none_or(|from| at >= from) && self.before.is_none_or(|before| at < before)
         };
-        ended_at.map_or(!self.is_bounded(), within)
+        ended_at.map_or(self.is_boundless(), within)
     }
 }
 
@@ -54,10 +54,13 @@ pub struct TaskFilter {
     /// Only tasks that were scheduled before this instant.
     pub created_before: Option<Timestamp>,
     /// Only tasks that ended within this.
+    #[serde(skip_serializing_if = "Period::is_boundless")]
     pub ended: Period,
     /// Whether only those are meant that get no worker before somebody acts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stuck: bool,
     /// Only tasks whose id begins with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id_prefix: Option<TaskId>,
     /// Only tasks with this label: its name and its value.
     pub label: Option<(String, String)>,
@@ -71,7 +74,7 @@ impl TaskFilter {
     pub fn narrowed(mut self) -> Self {
         if self.statuses.is_empty() && self.stuck {
             self.statuses = vec![Status::Pending];
-        } else if self.statuses.is_empty() && self.ended.is_bounded() {
+        } else if self.statuses.is_empty() && !self.ended.is_boundless() {
             self.statuses = Status::ALL.into_iter().filter(|status| !status.is_live()).collect();
         }
         self
@@ -105,10 +108,13 @@ pub struct ExecutionFilter {
     /// Only executions that were started before this instant.
     pub started_before: Option<Timestamp>,
     /// Only executions that ended within this.
+    #[serde(skip_serializing_if = "Period::is_boundless")]
     pub ended: Period,
     /// Whether only those are meant that are paused or that no worker can continue.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stuck: bool,
     /// Only executions whose id begins with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id_prefix: Option<ExecutionId>,
     /// Only executions with this label: its name and its value.
     pub label: Option<(String, String)>,
@@ -121,7 +127,7 @@ impl ExecutionFilter {
     #[must_use]
     pub fn narrowed(mut self) -> Self {
         let live = self.stuck;
-        if self.statuses.is_empty() && (live || self.ended.is_bounded()) {
+        if self.statuses.is_empty() && (live || !self.ended.is_boundless()) {
             self.statuses =
                 ExecutionStatus::ALL.into_iter().filter(|status| status.is_live() == live).collect();
         }

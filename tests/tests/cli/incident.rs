@@ -1,0 +1,43 @@
+//! What an operator asks first: what is stuck, who works, how the day was.
+
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+#[tokio::test]
+async fn stuck_ones_queues_without_workers_and_the_day_are_shown() {
+    let scene = Scene::start().await;
+    for id in ["goes-on", "paused"] {
+        scene.prints(&["start", "orders", "--id", id]).await;
+    }
+    scene.prints(&["execution", "pause", "paused"]).await;
+    let stuck = scene.prints(&["execution", "list", "--stuck"]).await;
+    assert!(stuck.contains("paused") && !stuck.contains("goes-on"), "{stuck}");
+    let begins = scene.prints(&["execution", "list", "--id-prefix", "goes"]).await;
+    assert!(begins.contains("goes-on") && !begins.contains("paused"), "{begins}");
+
+    scene.schedule(&json!({"queue": "work", "kind": "k", "id": "t", "requires": ["gpu"]})).await;
+    let held = scene.prints(&["list", "--stuck", "--json"]).await;
+    let held: Value = serde_json::from_str(held.trim()).expect("one task");
+    assert_eq!(held["id"], "t");
+    let none = scene.prints(&["workers", "list"]).await;
+    assert!(none.contains("NONE: its work waits"), "{none}");
+    let options = ["--worker", "ada", "--code-version", "1.2", "--max-tasks", "1", "--provides", "gpu"];
+    let ended = scene.worker(&options, "true").ended().await.expect("an end");
+    assert!(ended.status.success(), "{ended:?}");
+    let lines = scene.prints(&["workers", "list", "--json"]).await;
+    let queues: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let work = queues.iter().find(|queue| queue["queue"] == "work").expect("the queue");
+    assert_eq!((&work["workers"][0]["name"], &work["workers"][0]["version"]), (&json!("ada"), &json!("1.2")));
+    assert!(
+        scene
+            .prints(&["list", "--status", "completed", "--ended-from", "2020-01-01T00:00:00Z"])
+            .await
+            .contains('k')
+    );
+
+    let day = scene.prints(&["history"]).await;
+    assert!(day.contains("completed"), "{day}");
+    let wrong = scene.run(&["list", "--ended-from", "yesterday"]).await;
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+}
