@@ -260,7 +260,7 @@ name!(
     WORKER_MAX
 );
 name!(
-    /// The version of a worker's code, as the worker names it. It is shown in the list of workers and has no other effect.
+    /// The version of a worker's code. It is shown in the list of workers and has no other effect.
     WorkerVersion,
     WORKER_MAX
 );

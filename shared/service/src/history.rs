@@ -1,7 +1,7 @@
-//! A day of what each queue did, where the store keeps it: one machine's file. On AWS, CloudWatch has it.
+//! A day of what each queue did, where the store keeps it: one machine's file.
 //!
-//! A process counts what ends and how late work starts. Once a minute it adds the counts to those of their five minutes, with
-//! the depth of the queue and its oldest task. What was counted within the last minute before a crash is lost.
+//! A process counts what ends and how late work starts. Once a minute it adds the counts to those of their five minutes,
+//! with the depth of the queue and its oldest task. What was counted within the last minute before a crash is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -78,8 +78,8 @@ impl Tallies {
 }
 
 impl Service {
-    /// Adds what has happened since the last call to the store's history, if it keeps one. For a process that alone has the
-    /// store, once a minute.
+    /// Adds what has happened since the last call to the store's history, if it keeps one. For a process that alone has
+    /// the store, once a minute.
     pub async fn keep_history(&self) -> Result<(), ServiceError> {
         let Some(history) = self.ports.store.traits().history else { return Ok(()) };
         let mut tallies = std::mem::take(&mut *self.notifications.tallies.lock());

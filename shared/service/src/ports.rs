@@ -326,7 +326,7 @@ pub struct Sample {
     pub running: u64,
 }
 
-/// The history of a day. `DynamoDB` has none: CloudWatch keeps the metrics.
+/// The history of a day. `DynamoDB` has none.
 #[async_trait]
 pub trait History: Send + Sync {
     /// Adds samples to those of the same part of the day and queue, and deletes what is older than `keep_from`.

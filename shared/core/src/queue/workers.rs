@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 pub const WORKERS_MAX: usize = 20;
 /// The time after which a worker that still asks is noted again.
 pub const NOTED_EVERY: Millis = Millis::from_secs(60);
-/// A worker that has asked within this time is there: twice the time between two notes, and the longest wait of a claim.
+/// A worker that has asked within this time is there: that is longer than two notes and a claim's wait take.
 pub const THERE_FOR: Millis = Millis::from_secs(180);
 /// How long a worker that is gone is still named.
 pub const NAMED_FOR: Millis = Millis::from_secs(86_400);
@@ -54,8 +54,8 @@ impl SeenWorker {
     }
 }
 
-/// What two processes know of a queue's workers: at most so many, those that were seen last. Those that are gone for longer
-/// than [`NAMED_FOR`] are left out.
+/// What two processes know of a queue's workers: at most so many, those that were seen last. Those that are gone for
+/// longer than [`NAMED_FOR`] are left out.
 pub fn together(some: &Workers, others: &Workers, now: Timestamp, most: usize) -> Workers {
     let mut all = some.clone();
     for (name, seen) in others {
@@ -72,9 +72,9 @@ pub fn together(some: &Workers, others: &Workers, now: Timestamp, most: usize) -
 }
 
 impl QueueRecord {
-    /// The record after a process has seen these workers. `None` if it says so already, to within [`NOTED_EVERY`], or if it
-    /// names as many others as it can that were seen within that time: so it is written [`WORKERS_MAX`] times in that time at
-    /// most, however many workers there are.
+    /// The record after a process has seen these workers. `None` if it says so already, to within [`NOTED_EVERY`], or if
+    /// it names as many others as it can that were seen within that time: so it is written [`WORKERS_MAX`] times in that
+    /// time at most, however many workers there are.
     #[must_use]
     pub fn with_workers(&self, seen: &Workers, now: Timestamp) -> Option<Self> {
         let is_noted = |name, at: Timestamp| {

@@ -34,8 +34,8 @@ impl Api {
         self.ask(Call::of(Route::Workers, [])).await
     }
 
-    /// What a local server's queues did in the last day, or one of them. A deployment on AWS has its metrics in `CloudWatch`,
-    /// and refuses this call.
+    /// What a local server's queues did in the last day, or one of them. A deployment on AWS has its metrics in
+    /// `CloudWatch`, and refuses this call.
     pub async fn history(&self, queue: Option<&QueueName>) -> Result<HistoryAnswer, ClientError> {
         let query = HistoryQuery { queue: queue.cloned() };
         self.ask(Call::find(Route::History, [], &query)).await

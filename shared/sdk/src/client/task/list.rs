@@ -112,8 +112,8 @@ impl ListTasks {
         self
     }
 
-    /// Only tasks that wait and get no worker before somebody acts: their queue is paused, or none of its workers has said
-    /// that it provides what they require.
+    /// Only tasks that wait and get no worker before somebody acts: their queue is paused, or none of its workers has
+    /// said that it provides what they require.
     pub const fn stuck(mut self) -> Self {
         self.stuck = true;
         self
