@@ -14,10 +14,10 @@ use crate::problem::Problem;
 pub fn history(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
     let HistoryQuery { queue } = read::query(query)?;
     let Some(samples) = service.history(queue.as_ref())? else { return Err(Problem::no_history()) };
-    Answer::ok(&HistoryAnswer { every: SAMPLE_LENGTH.into(), parts: samples.into_iter().map(part).collect() })
+    Answer::ok(&HistoryAnswer { every: SAMPLE_LENGTH.into(), parts: samples.iter().map(part).collect() })
 }
 
-fn part(sample: Sample) -> HistoryPartView {
+fn part(sample: &Sample) -> HistoryPartView {
     HistoryPartView {
         at: sample.at.into(),
         completed: sample.completed,
