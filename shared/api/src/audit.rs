@@ -7,7 +7,7 @@
 #[cfg(feature = "http")]
 pub(crate) mod http;
 
-use tickover_core::by::Caller;
+use tickover_core::by::{Caller, REASON_BYTES_MAX};
 use tickover_core::id::FlowKey;
 use tickover_service::Service;
 use tickover_service::telemetry::{AUDIT, field};
@@ -34,14 +34,15 @@ pub struct Identity {
 pub async fn direct(
     service: &Service,
     route: Route,
-    names: &[String],
+    (names, query): (&[String], &[(String, String)]),
     call: impl Future<Output = Result<Answer, Problem>>,
 ) -> Result<Answer, Problem> {
     if !route.is_operators() {
         return call.await;
     }
     let identity = service.caller().map(|caller| Identity { caller, client: None });
-    noted(identity, route, names, call).await
+    let reason = query.iter().find(|(name, _)| name == "reason");
+    noted(identity, route, names, reason.map(|(_, reason)| reason.as_str()), call).await
 }
 
 /// Makes an operator's call and writes its audit line.
@@ -49,6 +50,7 @@ async fn noted(
     identity: Option<Identity>,
     route: Route,
     names: &[String],
+    reason: Option<&str>,
     call: impl Future<Output = Result<Answer, Problem>>,
 ) -> Result<Answer, Problem> {
     let answered = call.await;
@@ -57,7 +59,7 @@ async fn noted(
         Err(problem) => (None, problem.status(), Some(problem.code())),
     };
     let about = about(route.names().zip(names.iter().map(String::as_str)));
-    line(identity.as_ref(), route.key(), about.as_deref().or(said), status, code);
+    line(identity.as_ref(), (route.key(), about.as_deref().or(said)), reason, status, code);
     answered
 }
 
@@ -73,13 +75,21 @@ pub(crate) fn about<'k, 'n>(names: impl IntoIterator<Item = (&'k str, &'n str)>)
 }
 
 /// Writes the line. The outcome is `ok`, or the code of the problem.
-fn line(identity: Option<&Identity>, call: &str, id: Option<&str>, status: u16, code: Option<&str>) {
+fn line(
+    identity: Option<&Identity>,
+    (call, id): (&str, Option<&str>),
+    reason: Option<&str>,
+    status: u16,
+    code: Option<&str>,
+) {
+    let reason = reason.map(|reason| &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)]);
     tracing::info!(
         target: AUDIT,
         caller = identity.map_or("unknown", |identity| identity.caller.as_str()),
         client = identity.and_then(|identity| identity.client.as_ref()).map(Caller::as_str),
         call,
         id,
+        reason,
         status,
         { field::OUTCOME } = code.unwrap_or("ok"),
         "an operator's call"

@@ -42,6 +42,9 @@ async fn serve(route: Route, service: Service, request: Request) -> Response {
     };
     if route.is_operators() {
         audit::http::operate(route, service, request, answer).await.into_response()
+    } else if route.takes_reason() {
+        let service = audit::http::known(service, &request);
+        answer(service, request).await.into_response()
     } else {
         answer(service, request).await.into_response()
     }

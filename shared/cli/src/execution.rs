@@ -177,6 +177,12 @@ pub(crate) struct RerunArgs {
     /// A step that runs again although it completed; may be repeated
     #[arg(long = "step", value_name = "NAME", value_parser = name(StepName::parse))]
     steps: Vec<StepName>,
+    /// A step that runs again with all steps and children that began after it
+    #[arg(long, value_name = "NAME", value_parser = name(StepName::parse))]
+    from: Option<StepName>,
+    /// Another input of the workflow, as JSON; `-` reads it from standard input
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
     /// Keep no results except captured values
     #[arg(long)]
     discard: bool,
@@ -218,7 +224,9 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
         ExecutionCommand::Resume(args) => changed(&api.resume(&args.id).await?),
         ExecutionCommand::Restart(args) => shown(&api.restart(&args.id).await?.execution),
         ExecutionCommand::Rerun(args) => {
-            let request = RerunRequest { steps: Some(args.steps), preserve: Some(!args.discard) };
+            let input = argument::json(args.input.as_deref(), "the input")?;
+            let (steps, preserve) = (Some(args.steps), Some(!args.discard));
+            let request = RerunRequest { steps, from: args.from, input, preserve };
             shown(&api.rerun(&args.id, &request).await?.execution)
         }
         ExecutionCommand::RetryStep(args) => shown(&api.retry_step(&args.id, &args.step).await?.execution),

@@ -59,7 +59,8 @@ pub(crate) async fn explained(execution: &ExecutionView, client: &Client) -> any
     for id in waits.filter_map(|wait| wait.task.as_ref()).take(TASKS_READ_MAX) {
         tasks.extend(task_status(id, client, now).await?.map(|status| (id.clone(), status)));
     }
-    Ok(execution::text(execution, &execution::Facts { events, unused, not_undone, tasks }, now))
+    let operated = timeline::operated(&timeline, now);
+    Ok(execution::text(execution, &execution::Facts { events, operated, unused, not_undone, tasks }, now))
 }
 
 /// The status of a remote step, unless its task has been deleted.

@@ -31,6 +31,8 @@ pub(crate) enum OperationCommand {
     Show(OneArgs),
     /// Stop an operation: the page that is under way is its last one; nothing is undone
     Stop(OneArgs),
+    /// Let an operation go on that was stopped or has failed
+    Resume(OneArgs),
 }
 
 /// Options of every new operation.
@@ -42,6 +44,9 @@ pub(crate) struct NewArgs {
     /// Count only: change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Count them before, so that the operation's progress has a total
+    #[arg(long, conflicts_with = "dry_run")]
+    count: bool,
     /// Print the operation at once instead of waiting for its end
     #[arg(long)]
     no_wait: bool,
@@ -216,6 +221,13 @@ pub(crate) async fn run(command: OperationCommand, client: &Client) -> anyhow::R
             }
             shown(&stopped.operation, args.json)
         }
+        OperationCommand::Resume(args) => {
+            let resumed = api.resume_operation(&args.id).await?;
+            if !resumed.changed {
+                say(&format!("{} is {}: there is nothing to resume", args.id, resumed.operation.status));
+            }
+            shown(&resumed.operation, args.json)
+        }
     }
 }
 
@@ -227,12 +239,15 @@ fn request(action: Action, new: &NewArgs) -> OperationRequest {
         tasks: None,
         event: None,
         dry_run: new.dry_run.then_some(true),
+        total: None,
     }
 }
 
 /// Starts an operation and waits for its end. One that fails is an error.
 async fn start(request: &OperationRequest, new: &NewArgs, client: &Client) -> anyhow::Result<()> {
-    let started = client.api().start_operation(request).await?.operation;
+    let total = if new.count { Some(counted(request, client).await?) } else { None };
+    let request = OperationRequest { total, ..request.clone() };
+    let started = client.api().start_operation(&request).await?.operation;
     if new.no_wait {
         return shown(&started, new.json);
     }
@@ -244,6 +259,13 @@ async fn start(request: &OperationRequest, new: &NewArgs, client: &Client) -> an
         anyhow::bail!("operation {} failed", ended.id);
     }
     Ok(())
+}
+
+/// How many records a request is for: a dry run of it.
+async fn counted(request: &OperationRequest, client: &Client) -> anyhow::Result<u64> {
+    let request = OperationRequest { id: None, dry_run: Some(true), ..request.clone() };
+    let counting = client.api().start_operation(&request).await?.operation;
+    Ok(client.operation(counting.id.as_str())?.ended().await?.matched)
 }
 
 fn shown(operation: &OperationView, json: bool) -> anyhow::Result<()> {
@@ -262,10 +284,11 @@ fn text(operation: &OperationView) -> String {
             lines.push(format!("{what}: {}", json.as_str()));
         }
     }
+    let of = operation.total.map(|total| format!(" of {total}")).unwrap_or_default();
     lines.push(if operation.dry_run {
-        format!("{matched} found")
+        format!("{matched}{of} found")
     } else {
-        format!("{matched} found, {changed} changed, {unchanged} left as they were")
+        format!("{matched}{of} found, {changed} changed, {unchanged} left as they were")
     });
     for (code, count) in &operation.refused {
         lines.push(format!("{count} refused: {code}"));

@@ -50,6 +50,9 @@ pub(crate) struct SystemArgs {
     /// A token for a deployment that requires one, sent as "Authorization: Bearer"; the calls aren't signed then
     #[arg(long, global = true, env = "TICKOVER_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     token: Option<Token>,
+    /// Why the call is made, at most 128 bytes: what an operator's call or a cancellation changes says so, with the caller
+    #[arg(long, global = true, value_name = "TEXT")]
+    reason: Option<String>,
     /// Don't sign the calls, for a deployment that every caller may call; with --endpoint, no credentials are needed
     #[arg(long, global = true)]
     no_sign_request: bool,
@@ -125,7 +128,12 @@ impl SystemArgs {
     }
 
     pub(crate) async fn client(self) -> anyhow::Result<Client> {
-        Ok(self.http().await?.into())
+        let reason = self.reason.clone();
+        let client = Client::from(self.http().await?);
+        Ok(match reason {
+            Some(reason) => client.because(&reason),
+            None => client,
+        })
     }
 
     /// The client of a worker: over HTTP, or of the stack's table and queues.

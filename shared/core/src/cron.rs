@@ -163,6 +163,15 @@ impl Cron {
         }
     }
 
+    /// Its next planned occurrences, at most so many; none of one that isn't active.
+    pub fn upcoming(&self, most: usize) -> Vec<Timestamp> {
+        let planned = self.plan.max_runs.map(|most| most.get().saturating_sub(self.started));
+        let left = planned.map_or(most, |left| usize::try_from(left).unwrap_or(most).min(most));
+        let first = self.next().map(|next| next.at);
+        let following = |at: &Timestamp| self.plan.when.after(*at, self.anchor);
+        std::iter::successors(first, following).take(left).collect()
+    }
+
     /// The id of the task or execution that is started for an occurrence.
     pub fn run_id(&self, occurrence: &Occurrence) -> String {
         match &self.template {

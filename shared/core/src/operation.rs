@@ -106,12 +106,22 @@ pub struct Operation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     pub counts: Counts,
+    /// How many records its caller has counted before; absent if nobody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// How many records of its last page are counted by their marks alone, because the process with that page was lost
+    /// before the stop. That page is carried out again if the operation goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<u64>,
     /// How many it had changed when it began to look through the records once more; zero the first time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changed_before: u64,
     /// Who asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Caller>,
+    /// Why, as the caller has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Box<str>>,
     /// That an operator has stopped it. It ends once the page that is under way is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
@@ -223,8 +233,11 @@ impl Operation {
             pages: 0,
             cursor: None,
             counts: Counts::default(),
+            total: None,
+            cut: None,
             changed_before: 0,
             by,
+            reason: None,
             stop: None,
             end: None,
             id,
@@ -238,7 +251,7 @@ impl Operation {
     /// The mark in the records that its next page changes.
     pub fn by_page(&self) -> By {
         let page = PageOf { operation: self.id.clone(), number: self.pages };
-        By { caller: self.by.clone(), page: Some(page) }
+        By { caller: self.by.clone(), page: Some(page), reason: self.reason.clone() }
     }
 
     /// Whether its next page has changed the record already: then its process was cut off.
@@ -284,14 +297,15 @@ impl Operation {
         let seen_again =
             |page: Counts| Counts { matched: page.changed, changed: page.changed, ..Counts::default() };
         after.counts.add(if is_first_time { page } else { seen_again(page) });
-        if after.stop.is_some() {
-            return after.ended(HowEnded::Stopped, now).or(Some(after));
-        }
         if after.is_over() {
             return Some(after);
         }
+        let is_last = after.cursor.is_none() && !self.looks_again();
+        if after.stop.is_some() {
+            return after.ended(if is_last { HowEnded::Completed } else { HowEnded::Stopped }, now);
+        }
         if after.cursor.is_none() {
-            if !self.looks_again() || after.counts.changed == self.changed_before {
+            if is_last || after.counts.changed == self.changed_before {
                 return after.ended(HowEnded::Completed, now);
             }
             after.changed_before = after.counts.changed;
@@ -300,6 +314,31 @@ impl Operation {
             due.at = now.plus(LOST_AFTER);
         }
         Some(after)
+    }
+
+    /// The record after a stop whose last page, after `pages` others, was lost with its process: `changed` records of that
+    /// page have its mark. `None` if another process has noted that page.
+    pub fn note_cut_page(&self, pages: u64, changed: u64, now: Timestamp) -> Option<Self> {
+        if self.pages != pages {
+            return None;
+        }
+        let mut after = Self { pages: pages + 1, cut: Some(changed), ..self.clone() };
+        after.counts.add(Counts { matched: changed, changed, ..Counts::default() });
+        after.ended(HowEnded::Stopped, now)
+    }
+
+    /// The record of an operation that goes on where it was stopped or failed; `None` if it hasn't, or has completed.
+    pub fn resumed(&self, now: Timestamp, shards: u16) -> Option<Self> {
+        let has_more = self.end.as_ref().is_some_and(|end| end.how != HowEnded::Completed);
+        let shard = shard_of_name(self.id.as_str(), shards);
+        let due = Some(Due { at: now.plus(LOST_AFTER), kind: DueKind::Backstop, shard });
+        let mut after = Self { due, stop: None, end: None, cut: None, ..self.clone() };
+        if let Some(changed) = self.cut {
+            after.pages = after.pages.saturating_sub(1);
+            after.counts.matched = after.counts.matched.saturating_sub(changed);
+            after.counts.changed = after.counts.changed.saturating_sub(changed);
+        }
+        has_more.then_some(after)
     }
 
     /// Whether it looks through the records until it finds none to change. Open tasks are found by their places in the due
@@ -330,130 +369,4 @@ impl Operation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::payload::Json;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(seconds * 1_000)
-    }
-
-    fn started() -> Operation {
-        let new = NewOperation {
-            id: OperationId::parse("nightly").unwrap(),
-            fingerprint: Fingerprint::from_bytes([1; 16]),
-            action: Action::Retry,
-            target: Target::Executions,
-            dry_run: false,
-            details: Payload::Inline(Json::null()),
-            by: None,
-        };
-        Operation::new(new, None, Nonce::from_bytes([2; 8]), at(0), 4)
-    }
-
-    fn page(changed: u64, refused: u64) -> Counts {
-        let refused = BTreeMap::from([("already_terminal".to_owned(), refused)]);
-        Counts { matched: changed + 1, changed, unchanged: 0, refused }
-    }
-
-    fn next() -> String {
-        "x".to_owned()
-    }
-
-    #[test]
-    fn it_ends_with_the_page_after_which_there_is_none() {
-        let first = started().note_page(0, page(99, 1), Some(next()), at(1)).unwrap();
-        assert_eq!((first.pages, first.cursor.as_deref(), first.is_over()), (1, Some("x"), false));
-        let last = first.note_page(1, page(6, 1), None, at(2)).unwrap();
-        assert_eq!((last.counts.matched, last.counts.changed, &last.due), (107, 105, &None));
-        assert_eq!(last.counts.refused, BTreeMap::from([("already_terminal".to_owned(), 2)]));
-        let end = last.end.as_ref().unwrap();
-        assert_eq!(
-            (&end.how, end.at, last.expires_at()),
-            (&HowEnded::Completed, at(2), Some(at(2).plus(KEPT_FOR)))
-        );
-        assert!(last.is_gone(end.expires_at) && !last.is_gone(at(3)));
-    }
-
-    #[test]
-    fn one_that_ends_open_tasks_looks_again_until_there_is_none_to_change() {
-        let (action, target) = (Action::Cancel, Target::Tasks);
-        let counts =
-            |matched, changed| Counts { matched, changed, unchanged: matched - changed, ..Counts::default() };
-        let first =
-            Operation { action, target, ..started() }.note_page(0, counts(100, 90), None, at(1)).unwrap();
-        assert_eq!((first.is_over(), &first.cursor), (false, &None));
-        // Some that were asked to end are still there.
-        let second = first.note_page(1, counts(12, 2), Some(next()), at(2)).unwrap();
-        let second = second.note_page(2, counts(1, 0), None, at(3)).unwrap();
-        let third = second.note_page(3, counts(7, 0), None, at(4)).unwrap();
-        assert_eq!((second.is_over(), third.is_over()), (false, true));
-        assert_eq!((third.counts.matched, third.counts.changed, third.counts.unchanged), (102, 92, 10));
-        let nothing =
-            Operation { action, target, ..started() }.note_page(0, counts(3, 0), None, at(1)).unwrap();
-        assert!(nothing.is_over());
-    }
-
-    #[test]
-    fn a_page_counts_once() {
-        let first = started().note_page(0, page(99, 1), Some(next()), at(1)).unwrap();
-        assert_eq!(first.note_page(0, page(99, 1), Some(next()), at(1)), None);
-    }
-
-    #[test]
-    fn a_stopped_one_ends_once_the_page_that_was_under_way_is_counted() {
-        let ada = Some(Caller::new("ada"));
-        let stopping = started().stopped(ada.clone(), at(1)).unwrap();
-        assert_eq!((stopping.is_over(), &stopping.stop), (false, &Some(Stop { at: at(1), by: ada })));
-        // A process that is lost is found.
-        assert_eq!(stopping.due, started().due);
-        assert_eq!(stopping.stopped(None, at(2)), None);
-        let noted = stopping.note_page(0, page(9, 1), Some(next()), at(3)).unwrap();
-        assert_eq!((noted.counts.changed, noted.due), (9, None));
-        let end = noted.end.as_ref().unwrap();
-        assert_eq!((&end.how, end.at), (&HowEnded::Stopped, at(3)));
-        assert_eq!((noted.stopped(None, at(4)), noted.ended(HowEnded::Completed, at(4))), (None, None));
-    }
-
-    #[test]
-    fn its_slot_moves_only_when_little_of_it_is_left() {
-        let due = |operation: &Operation| operation.due.map(|due| due.at);
-        let first = started().note_page(0, page(1, 0), Some(next()), at(30)).unwrap();
-        assert_eq!(due(&first), Some(at(60)));
-        let second = first.note_page(1, page(1, 0), Some(next()), at(31)).unwrap();
-        assert_eq!(due(&second), Some(at(91)));
-    }
-
-    #[test]
-    fn one_without_a_process_is_taken_over_once_its_slot_is_due() {
-        assert_eq!(started().take_over(at(59)), None);
-        let taken = started().take_over(at(70)).unwrap();
-        assert_eq!((taken.due.map(|due| due.at), taken.take_over(at(71))), (Some(at(130)), None));
-        assert_eq!(started().ended(HowEnded::Stopped, at(1)).unwrap().take_over(at(200)), None);
-    }
-
-    #[test]
-    fn an_id_is_free_again_after_the_retention() {
-        let old = started().ended(HowEnded::Stopped, at(1)).unwrap();
-        let old = Operation { version: 7, ..old };
-        let new = NewOperation {
-            id: old.id.clone(),
-            fingerprint: old.fingerprint,
-            action: Action::Cancel,
-            target: Target::Tasks,
-            dry_run: true,
-            details: Payload::Inline(Json::null()),
-            by: None,
-        };
-        let again = Operation::new(new, Some(&old), Nonce::from_bytes([3; 8]), at(9), 4);
-        assert_eq!((again.version, again.is_over(), again.dry_run), (8, false, true));
-    }
-
-    #[test]
-    fn a_stored_one_is_read_back_as_it_was() {
-        let stored = started().note_page(0, page(3, 2), Some(next()), at(1)).unwrap();
-        let text = serde_json::to_string(&stored).unwrap();
-        assert_eq!(serde_json::from_str::<Operation>(&text).unwrap(), stored);
-        assert!(text.len() < 640, "with its keys an item stays within one write unit: {} bytes", text.len());
-    }
-}
+mod tests;

@@ -426,6 +426,19 @@ impl Client {
     pub const fn api(&self) -> &Api {
         &self.api
     }
+
+    /// The same client with a reason, of at most 128 bytes: what its operators' calls and cancellations change says why.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// client.because("ticket 42").handle::<u32>("order-7")?.cancel().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn because(&self, reason: &str) -> Self {
+        Self { api: self.api.because(reason) }
+    }
 }
 
 /// A client for a service in the same process.

@@ -16,6 +16,7 @@ use tickover_core::cron::{Command, Cron, Reply};
 use tickover_core::error::Reject;
 use tickover_core::id::CronId;
 use tickover_core::payload::Json;
+use tickover_core::time::Timestamp;
 
 use crate::error::ServiceError;
 use crate::executions::StartRequest;
@@ -27,6 +28,8 @@ pub(crate) use report::report;
 
 /// Of how many runs of each cron a list has the statuses: the last one may be open, and then the one before has ended.
 pub const LISTED: usize = 2;
+/// How many of its next occurrences the description of a cron has.
+pub const UPCOMING: usize = 10;
 /// Of how many crons the runs are read at the same time.
 const AT_ONCE: usize = 8;
 
@@ -67,6 +70,8 @@ pub struct DescribedCron {
     pub given: Option<Json>,
     /// Its last runs, oldest first.
     pub runs: Vec<DescribedRun>,
+    /// Its next planned occurrences, where one cron is described.
+    pub upcoming: Vec<Timestamp>,
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +83,8 @@ pub struct DescribedRun {
     pub state: RunState,
     /// The status of its task or execution. Absent if there is none; lists have it for the last [`LISTED`] runs.
     pub status: Option<&'static str>,
+    /// When that ended, likewise.
+    pub ended_at: Option<Timestamp>,
 }
 
 impl Service {
@@ -129,7 +136,7 @@ impl Service {
         let record = record.ok_or(Reject::NoCron)?;
         let given = self.request_of(&record).await?.given;
         let runs = self.describe_runs(&record, record.runs.len()).await?;
-        Ok(DescribedCron { given: Some(given), runs, record })
+        Ok(DescribedCron { given: Some(given), runs, upcoming: record.upcoming(UPCOMING), record })
     }
 
     /// A page of crons, in the order of their creation: the data of their records, and the statuses of the last runs of
@@ -158,7 +165,8 @@ impl DescribedCron {
             id: record.run_id(&run.occurrence),
             state: run.state.clone(),
             status: None,
+            ended_at: None,
         });
-        Self { runs: runs.collect(), given: request::inline(&record), record }
+        Self { runs: runs.collect(), given: request::inline(&record), upcoming: vec![], record }
     }
 }

@@ -51,6 +51,7 @@ pub use ends::UnrecordedEnds;
 pub(crate) use events::blob_of_event;
 pub use events::{EventSent, PendingEvent, PendingEvents};
 pub use export::ExportedPage;
+pub use operate::Again;
 pub(crate) use orphans::MayStart;
 pub use outcome::EndedStep;
 pub use remote::{Begun, idempotency_key, remote_id};

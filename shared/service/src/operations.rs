@@ -97,6 +97,8 @@ pub struct OperationRequest {
     pub action: Action,
     /// Whether it only counts.
     pub dry_run: bool,
+    /// How many records the caller has counted; for its progress only.
+    pub total: Option<u64>,
     pub details: Details,
 }
 
@@ -107,6 +109,14 @@ pub struct DescribedOperation {
     pub details: Details,
     /// Whether it had been started before, by a call with the same id and request.
     pub existing: bool,
+}
+
+/// What was done of a page.
+enum Done {
+    /// All of it.
+    Whole { counts: Counts, next: Option<String> },
+    /// The operation is stopped: this is what a process had changed that was lost within the page.
+    Cut { changed: u64 },
 }
 
 /// A digest of a request. The same payload in another text makes no difference.
@@ -158,6 +168,7 @@ impl Service {
             let new = NewOperation { id: id.clone(), fingerprint, action, target, dry_run, details, by };
             let (nonce, now, shards) = (self.new_nonce(), self.now(), self.limits.due_shards);
             let operation = Operation::new(new, stored.as_ref(), nonce, now, shards);
+            let operation = Operation { total: request.total, reason: self.reason(), ..operation };
             let writes = [Write::put(operation.clone(), Condition::Follows)];
             match self.with_retries(|| self.ports.store.commit(&writes)).await {
                 Ok(()) => {
@@ -196,6 +207,23 @@ impl Service {
         let stopped = self.write_operation(id, |operation| operation.stopped(self.caller(), now)).await?;
         let (operation, changed) = stopped.ok_or(Reject::NoOperation)?;
         let details = self.details_of(&operation).await?;
+        Ok((DescribedOperation { operation, details, existing: true }, changed))
+    }
+
+    /// Lets an operation that was stopped, or that failed, go on with its next page. Returns whether that changed anything:
+    /// not if it isn't over, or has completed.
+    pub async fn resume_operation(
+        &self,
+        id: &OperationId,
+    ) -> Result<(DescribedOperation, bool), ServiceError> {
+        let (now, shards) = (self.now(), self.limits.due_shards);
+        let resumed = self.write_operation(id, |operation| operation.resumed(now, shards)).await?;
+        let (operation, changed) = resumed.ok_or(Reject::NoOperation)?;
+        let details = self.details_of(&operation).await?;
+        if changed {
+            tracing::info!(operation = %id, "operation resumed");
+            self.begin(&operation).await;
+        }
         Ok((DescribedOperation { operation, details, existing: true }, changed))
     }
 
@@ -254,12 +282,15 @@ impl Service {
                 }
                 return Ok(DueReply::Waiting);
             }
-            let (counts, next) = match self.carry_out_operation_page(&operation, &details).await {
+            let done = match self.carry_out_operation_page(&operation, &details).await {
                 Ok(done) => done,
                 Err(error) => return self.give_up(&operation, error).await,
             };
             let (pages, now) = (operation.pages, self.now());
-            let note = |stored: &Operation| stored.note_page(pages, counts.clone(), next.clone(), now);
+            let note = |stored: &Operation| match &done {
+                Done::Whole { counts, next } => stored.note_page(pages, counts.clone(), next.clone(), now),
+                Done::Cut { changed } => stored.note_cut_page(pages, *changed, now),
+            };
             match self.write_operation(id, note).await? {
                 Some((noted, true)) => operation = noted,
                 // Another process carries it out.
@@ -274,17 +305,16 @@ impl Service {
         &self,
         operation: &Operation,
         details: &Details,
-    ) -> Result<(Counts, Option<String>), ServiceError> {
+    ) -> Result<Done, ServiceError> {
         let found = self.find_page(operation, &details.selection).await?;
         if operation.stop.is_some() {
-            // Only what a process had done that was lost within this page.
-            return Ok((found.records.changed_by(operation), None));
+            return Ok(Done::Cut { changed: found.records.changed_by(operation) });
         }
         let mut counts = found.counts();
         if !operation.dry_run {
             self.act_on(found.records, operation, details, &mut counts).await?;
         }
-        Ok((counts, found.next))
+        Ok(Done::Whole { counts, next: found.next })
     }
 
     /// After an error: one that passes by itself is returned, so that the page is tried again; with any other, the

@@ -212,6 +212,18 @@ impl Service {
         Self { version, ..self }
     }
 
+    /// The same service for a call whose caller says why: the records that it changes say so too.
+    #[must_use]
+    pub fn because(self, reason: &str) -> Self {
+        let by = self.by.as_deref().cloned().unwrap_or_default();
+        self.called_by(by.because(reason))
+    }
+
+    /// Why its caller calls, if that was said.
+    pub(crate) fn reason(&self) -> Option<Box<str>> {
+        self.by.as_ref()?.reason.clone()
+    }
+
     /// The caller for whom it works.
     pub fn caller(&self) -> Option<Caller> {
         self.by.as_ref()?.caller.clone()

@@ -16,7 +16,8 @@ mod worker;
 pub use by::ByView;
 pub use callback::{CallbackAnswer, ReceivedAnswer};
 pub use cron::{
-    CronAnswer, CronStatus, CronView, CronsAnswer, DeletedAnswer, RunState, RunView, TriggerAnswer,
+    CronAnswer, CronStatus, CronView, CronsAnswer, DeletedAnswer, OccurrenceView, RunState, RunView,
+    TriggerAnswer,
 };
 pub use execution::{
     CauseCategory, CauseView, ClearEventsAnswer, EXPORT_FORMAT, EarlierRunView, EventView, EventsAnswer,
@@ -28,7 +29,9 @@ pub use history::{HistoryAnswer, HistoryPartView};
 pub use limit::{
     LimitAnswer, LimitHolderView, LimitOwnerView, LimitView, LimitsAnswer, RateView, WaitsAtView,
 };
-pub use operation::{OperationAnswer, OperationStatus, OperationStopAnswer, OperationView, OperationsAnswer};
+pub use operation::{
+    OperationAnswer, OperationChangeAnswer, OperationStatus, OperationView, OperationsAnswer,
+};
 pub use problem::Problem;
 pub use task::{
     AttemptOutcome, AttemptView, BatchAnswer, BatchResult, CancelAnswer, CancelOutcome, ClaimAnswer,

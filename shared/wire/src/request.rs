@@ -24,7 +24,8 @@ pub use kind::KindDefaults;
 pub use limit::LimitRequest;
 pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{
-    DescribeQuery, ExecutionStatuses, ExecutionsQuery, ExportQuery, HistoryQuery, PageQuery, Statuses,
+    DescribeQuery, ExecutionStatuses, ExecutionsQuery, ExportQuery, HistoryQuery, PageQuery, ReasonQuery,
+    Statuses,
     TaskStatuses, TasksQuery, TimelineQuery, pairs,
 };
 pub use report::{

@@ -29,6 +29,11 @@ impl Route {
         OPERATORS_ROUTES.contains(&self.key())
     }
 
+    /// Whether its query may say why it is made (`reason`): an operator's call, and one that cancels.
+    pub fn takes_reason(self) -> bool {
+        self.is_operators() || matches!(self, Self::Cancel | Self::CancelExecution)
+    }
+
     /// What stands in the braces of its path.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         self.path().split('/').filter_map(name)

@@ -119,7 +119,9 @@ fn requests() {
             "fairness_key": "ä", "unique": {"key": "u", "for": "30d", "on_conflict": "replace"},
             "debounce": {"key": "d", "wait": "1ms", "at_most": "30d"},
         });
-        RerunRequest = json!({"steps": ["label[3]", name(STEP_NAME_MAX)], "preserve": false});
+        RerunRequest = json!({
+            "steps": ["label[3]", name(STEP_NAME_MAX)], "from": "charge", "input": null, "preserve": false,
+        });
         EventRequest = json!({"payload": null, "event_id": name(EVENT_ID_MAX), "traceparent": "x"});
         EventMessage = json!({
             "id": name(EXECUTION_ID_MAX), "name": name(EVENT_NAME_MAX), "payload": 1, "event_id": "e", "traceparent": "x",
@@ -270,7 +272,8 @@ fn answers_about_crons() {
         "every": "1h", "overlap": "skip", "missed": "skip", "jitter": "1m", "max_runs": 1, "started": 1, "waiting": 2,
         "next_at": AT, "next_start_at": AT, "paused_at": AT, "finished_at": AT, "task": {"queue": "q"},
         "execution": {"workflow": "w"}, "run_ids": "s-{occurrence}", "by": {"caller": "local"},
-        "runs": [{"at": AT, "id": "r", "manual": true, "state": "skipped", "reason": "overlap", "status": "running"}],
+        "runs": [{"at": AT, "id": "r", "manual": true, "state": "skipped", "reason": "overlap", "status": "failed",
+            "ended_at": AT}], "upcoming": [{"at": AT, "local": "2026-11-29T03:00:00+01:00"}],
     });
     all! {
         answer:

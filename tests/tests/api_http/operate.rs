@@ -128,3 +128,39 @@ async fn what_waits_in_a_paused_queue_says_so_in_every_answer_until_it_is_resume
     api.post("/v1/queues/q/resume", json!({})).await.ok(200);
     assert_eq!(next().await[..4], running);
 }
+
+#[tokio::test]
+async fn a_call_that_says_why_leaves_the_reason_where_it_was_made() {
+    let api = Api::start().await;
+    for id in ["e", "f"] {
+        api.post("/v1/executions", json!({"workflow": "w", "id": id})).await.ok(201);
+    }
+    let why = "reason=ticket%2042%20%E2%80%AE";
+    let reason = json!({"reason": "ticket 42 \u{202e}"});
+    api.post(&format!("/v1/executions/e/pause?{why}"), json!({})).await.ok(200);
+    api.post(&format!("/v1/executions/e/terminate?{why}"), json!({})).await.ok(200);
+    api.post(&format!("/v1/executions/f/cancel?{why}"), json!({})).await.ok(200);
+    for (id, kinds) in [("e", vec!["paused", "terminated"]), ("f", vec!["cancel_requested"])] {
+        let timeline = api.get(&format!("/v1/executions/{id}/timeline")).await.ok(200);
+        let entries = timeline["entries"].as_array().unwrap().clone();
+        for kind in kinds {
+            let entry = entries.iter().find(|entry| entry["kind"] == kind);
+            assert_eq!(entry.unwrap()["by"], reason, "{id}: {timeline}");
+        }
+    }
+    api.schedule("t", json!({})).await;
+    api.post(&format!("/v1/tasks/t/cancel?{why}"), json!({})).await.ok(200);
+    assert_eq!(api.task("t").await["by"], reason);
+    let paused = api.post(&format!("/v1/queues/q/pause?{why}"), json!({})).await.ok(200);
+    assert_eq!(paused["queue"]["by"], reason);
+    let retry = json!({"id": "again", "action": "retry", "tasks": {"ids": ["t"]}});
+    let started = api.post(&format!("/v1/operations?{why}"), retry).await.ok(201);
+    assert_eq!(started["operation"]["by"], reason);
+    api.scene.fire().await;
+    assert_eq!(api.task("t").await["by"], json!({"reason": "ticket 42 \u{202e}", "operation": "again"}));
+    // Who doesn't say why leaves nothing, and a long reason is refused.
+    let resumed = api.post("/v1/queues/q/resume", json!({})).await.ok(200);
+    assert_eq!(resumed["queue"].get("by"), None);
+    let long = format!("/v1/queues/q/pause?reason={}", "x".repeat(129));
+    api.post(&long, json!({})).await.problem(413, "limit_exceeded");
+}

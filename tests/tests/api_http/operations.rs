@@ -82,6 +82,7 @@ async fn an_operation_is_counted_first_stopped_and_names_what_was_refused() {
     api.scene.fire().await;
     let stopped = api.operation("stopped").await;
     assert_eq!((&stopped["status"], &stopped["matched"]), (&json!("stopped"), &json!(0)));
+    assert_eq!(stopped.get("total"), None, "nobody has counted them");
     let open = api.get("/v1/executions?workflow=w&status=pending").await.ok(200);
     assert_eq!(open["executions"].as_array().unwrap().len(), 2);
 
@@ -104,6 +105,34 @@ async fn an_operation_is_counted_first_stopped_and_names_what_was_refused() {
     let mut events = waiting["events"].clone();
     events[0].as_object_mut().unwrap().remove("sent_at");
     assert_eq!(events, expected);
+}
+
+#[tokio::test]
+async fn a_stopped_operation_goes_on_and_says_how_many_there_are() {
+    let api = Api::start().await;
+    for id in ["a", "b", "c"] {
+        api.failed(id, "declined").await;
+    }
+    let retry = json!({"id": "again", "action": "retry", "tasks": {"queue": "q"}, "total": 3});
+    let started = api.post("/v1/operations", retry).await.ok(201);
+    assert_eq!(started["operation"]["total"], 3);
+    let resume = async || api.post("/v1/operations/again/resume", json!({})).await.ok(200);
+    assert_eq!(resume().await["changed"], false);
+    api.post("/v1/operations/again/stop", json!({})).await.ok(200);
+    assert_eq!(resume().await["changed"], false, "its last page isn't counted yet");
+    api.scene.fire().await;
+    assert_eq!(api.operation("again").await["status"], "stopped");
+    let resumed = resume().await;
+    assert_eq!((&resumed["changed"], &resumed["operation"]["status"]), (&json!(true), &json!("running")));
+    api.scene.fire().await;
+    let ended = api.operation("again").await;
+    let done = ["status", "total", "matched", "changed"].map(|field| ended[field].clone());
+    assert_eq!(done, [json!("completed"), json!(3), json!(3), json!(3)]);
+    assert_eq!(resume().await["changed"], false);
+    api.post("/v1/operations/nobody/resume", json!({})).await.problem(404, "not_found");
+    let listed = json!({"action": "cancel", "tasks": {"ids": ["a", "nobody"]}, "total": 9});
+    let listed = api.post("/v1/operations", listed).await.ok(201);
+    assert_eq!(listed["operation"]["total"], 2, "they are listed");
 }
 
 #[tokio::test]

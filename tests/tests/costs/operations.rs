@@ -66,7 +66,7 @@ fn asked(id: &str, action: Action, dry_run: bool, ids: Vec<ExecutionId>) -> Oper
     let selection =
         Selection::Executions { filter: ExecutionFilter { workflow, ..ExecutionFilter::default() }, ids };
     let id = Some(OperationId::parse(id).unwrap());
-    OperationRequest { id, action, dry_run, details: Details { selection, event: None } }
+    OperationRequest { id, action, dry_run, total: None, details: Details { selection, event: None } }
 }
 
 /// Carries an operation out to its end.

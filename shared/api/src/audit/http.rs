@@ -4,11 +4,12 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use axum::RequestExt as _;
-use axum::extract::{RawPathParams, Request};
+use axum::extract::{Query, RawPathParams, Request};
 use futures::FutureExt as _;
 use tickover_core::by::By;
 use tickover_service::Service;
 use tickover_wire::Route;
+use tickover_wire::request::ReasonQuery;
 
 use super::{Identity, noted};
 use crate::answer::Answer;
@@ -31,10 +32,8 @@ pub(crate) async fn operate(
         Ok(names) => names.iter().map(|(_, name)| name.to_owned()).collect(),
         Err(_) => vec![],
     };
-    let service = match &identity {
-        Some(identity) => service.called_by(By::caller(identity.caller.clone())),
-        None => service,
-    };
+    let service = known(service, &request);
+    let reason = reason(&request);
     let answered = async {
         if is_foreign(&request, route) {
             return Err(Problem::foreign_route());
@@ -44,7 +43,21 @@ pub(crate) async fn operate(
             .await
             .unwrap_or_else(|payload| Err(panicked(payload)))
     };
-    noted(identity, route, &names, answered).await
+    noted(identity, route, &names, reason.as_deref(), answered).await
+}
+
+/// The service for the caller of a request: what it changes says whose call it was.
+pub(crate) fn known(service: Service, request: &Request) -> Service {
+    match request.extensions().get::<Identity>() {
+        Some(identity) => service.called_by(By::caller(identity.caller.clone())),
+        None => service,
+    }
+}
+
+/// Why a call is made, by its query.
+fn reason(request: &Request) -> Option<String> {
+    let Query(query) = Query::<ReasonQuery>::try_from_uri(request.uri()).ok()?;
+    query.reason
 }
 
 /// Whether an operator's call came by another route than its own: that route may need less of the caller.

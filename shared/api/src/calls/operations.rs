@@ -4,7 +4,7 @@ use tickover_core::payload::Payload;
 use tickover_service::Service;
 use tickover_service::operations::DescribedOperation;
 
-use tickover_wire::answer::{OperationAnswer, OperationStopAnswer, OperationView, OperationsAnswer};
+use tickover_wire::answer::{OperationAnswer, OperationChangeAnswer, OperationView, OperationsAnswer};
 use tickover_wire::{Cursor, read};
 
 use crate::answer::Answer;
@@ -46,7 +46,15 @@ pub async fn stop_operation(service: &Service, id: &str, body: &[u8]) -> Result<
     let id = name::operation_id(id)?;
     body::read_nothing(body)?;
     let (described, changed) = service.stop_operation(&id).await?;
-    Answer::ok(&OperationStopAnswer { operation: whole(described), changed })
+    Answer::ok(&OperationChangeAnswer { operation: whole(described), changed })
+}
+
+/// Lets an operation go on that was stopped or has failed.
+pub async fn resume_operation(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
+    let id = name::operation_id(id)?;
+    body::read_nothing(body)?;
+    let (described, changed) = service.resume_operation(&id).await?;
+    Answer::ok(&OperationChangeAnswer { operation: whole(described), changed })
 }
 
 fn whole(described: DescribedOperation) -> OperationView {

@@ -1,5 +1,7 @@
 //! Every call by its route.
 
+use tickover_core::by::REASON_BYTES_MAX;
+use tickover_core::limits;
 use tickover_service::Service;
 use tickover_wire::Route;
 
@@ -9,7 +11,7 @@ use crate::problem::Problem;
 use crate::{body, calls};
 
 /// Makes a call. The names are those in its path, in order. The query is a list of names and values, already
-/// percent-decoded; calls that find nothing by it ignore it.
+/// percent-decoded; calls that find nothing by it ignore it. A call that takes a reason has it there.
 pub async fn answer(
     service: &Service,
     route: Route,
@@ -22,6 +24,15 @@ pub async fn answer(
     if route.method() == "DELETE" {
         body::read_nothing(body)?;
     }
+    let reason = query.iter().find(|(name, _)| route.takes_reason() && name == "reason");
+    let told = match reason {
+        Some((_, reason)) => {
+            limits::check("reason_bytes", reason.len(), REASON_BYTES_MAX)?;
+            Some(service.clone().because(reason))
+        }
+        None => None,
+    };
+    let service = told.as_ref().unwrap_or(service);
     match route {
         Route::Schedule => calls::schedule(service, call).await,
         Route::List => calls::list(service, query).await,
@@ -85,6 +96,7 @@ pub async fn answer(
         Route::ListOperations => calls::operations(service, query).await,
         Route::DescribeOperation => calls::operation(service, id).await,
         Route::StopOperation => calls::stop_operation(service, id, body).await,
+        Route::ResumeOperation => calls::resume_operation(service, id, body).await,
         Route::Health => calls::health(service),
         // It is a file of the server's: no other transport has it.
         Route::Document => Err(Problem::no_route()),

@@ -3,10 +3,10 @@
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::ExecutionTimeouts;
-use tickover_core::id::{EventId, QueueName, StepName};
+use tickover_core::id::{EventId, QueueName};
 use tickover_core::payload::Json;
 use tickover_core::trace::TraceContext;
-use tickover_service::executions::StartRequest;
+use tickover_service::executions::{Again, StartRequest};
 use tickover_service::flow::lane;
 use tickover_wire::request as wire;
 use tickover_wire::{RunTimeout, Word};
@@ -61,9 +61,14 @@ pub(crate) fn event(given: wire::EventRequest) -> Event {
     Event { id: given.event_id, payload: payload(given.payload), trace: trace(given.traceparent.as_deref()) }
 }
 
-/// The steps to run again, and whether the results of the others are kept.
-pub(crate) fn rerun(given: wire::RerunRequest) -> (Vec<StepName>, bool) {
-    (given.steps.unwrap_or_default(), given.preserve.unwrap_or(true))
+/// What the new run takes from the last one.
+pub(crate) fn rerun(given: wire::RerunRequest) -> Again {
+    Again {
+        steps: given.steps.unwrap_or_default(),
+        from: given.from,
+        preserve: given.preserve.unwrap_or(true),
+        input: payload(given.input),
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ pub(crate) fn operation(given: wire::OperationRequest) -> Result<OperationReques
     };
     let event = given.event.map(|event| EventToSend { name: event.name, payload: payload(event.payload) });
     let (Word(action), dry_run) = (given.action, given.dry_run.unwrap_or(false));
-    Ok(OperationRequest { id: given.id, action, dry_run, details: Details { selection, event } })
+    let (total, details) = (given.total, Details { selection, event });
+    Ok(OperationRequest { id: given.id, action, dry_run, total, details })
 }
 
 fn of_executions(given: wire::ExecutionSelection) -> Selection {

@@ -7,5 +7,6 @@ pub(crate) fn by(by: &By) -> ByView {
     ByView {
         caller: by.caller.as_ref().map(ToString::to_string),
         operation: by.page.as_ref().map(|page| page.operation.clone()),
+        reason: by.reason.as_deref().map(str::to_owned),
     }
 }

@@ -6,17 +6,23 @@ use tickover_core::cron::{Cron, State};
 use tickover_core::time::Timestamp;
 use tickover_service::crons::{DescribedCron, DescribedRun};
 
-use tickover_wire::answer::{self, CronStatus, CronView, RunView};
+use tickover_wire::answer::{self, CronStatus, CronView, OccurrenceView, RunView};
 use tickover_wire::{Instant, OpenEnum, Verbatim};
 
 /// The view of a cron with its last runs.
 pub fn cron(described: DescribedCron) -> CronView {
-    let DescribedCron { record, given, runs } = described;
+    let DescribedCron { record, given, runs, upcoming } = described;
     let plan = &record.plan;
     let (cron, time_zone, every) = match &plan.when {
         When::Cron(cron) => (Some(cron.expression().to_owned()), Some(cron.time_zone()), None),
         When::Every(interval) => (None, None, Some(interval.span().into())),
     };
+    let local = |at| match &plan.when {
+        When::Cron(cron) => cron.local(at),
+        When::Every(_) => None,
+    };
+    let upcoming =
+        upcoming.into_iter().map(|at| OccurrenceView { at: at.into(), local: local(at) }).collect();
     let (paused_at, finished_at) = ends(&record);
     let given = given.map(Verbatim);
     let (task, execution) = match &record.target {
@@ -39,6 +45,7 @@ pub fn cron(described: DescribedCron) -> CronView {
         waiting: record.waiting.map_or(0, |waiting| waiting.count),
         next_at: at(record.next().map(|next| next.at)),
         next_start_at: at(record.next().map(|next| next.starts_at)),
+        upcoming,
         paused_at: at(paused_at),
         finished_at: at(finished_at),
         task,
@@ -84,5 +91,6 @@ fn run(run: DescribedRun) -> RunView {
         state: OpenEnum::Known(state),
         reason,
         status: run.status.map(str::to_owned),
+        ended_at: run.ended_at.map(Instant),
     }
 }

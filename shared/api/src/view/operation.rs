@@ -18,12 +18,20 @@ pub fn operation(record: Operation, details: Option<Details>) -> OperationView {
         Some(Details { selection, event }) => (Some(selection), event),
         None => (None, None),
     };
+    let listed = match &selection {
+        Some(Selection::Executions { ids, .. }) => ids.len(),
+        Some(Selection::Tasks { ids, .. }) => ids.len(),
+        None => 0,
+    };
+    let total = u64::try_from(listed).ok().filter(|listed| *listed > 0).or(record.total);
     let (executions, tasks) = match selection {
         Some(Selection::Executions { filter, ids }) => (verbatim(&of_executions(filter, ids)), None),
         Some(Selection::Tasks { filter, ids }) => (None, verbatim(&of_tasks(filter, ids))),
         None => (None, None),
     };
     let caller = |caller: &Caller| super::by(&By::caller(caller.clone()));
+    let by = By { caller: record.by.clone(), page: None, reason: record.reason.clone() };
+    let by = (by != By::default()).then(|| super::by(&by));
     let (status, message) = match record.end.as_ref().map(|end| &end.how) {
         None if record.stop.is_some() => (OperationStatus::Stopping, None),
         None => (OperationStatus::Running, None),
@@ -36,10 +44,11 @@ pub fn operation(record: Operation, details: Option<Details>) -> OperationView {
         dry_run: record.dry_run,
         status: status.into(),
         created_at: record.created_at.into(),
-        by: record.by.as_ref().map(caller),
+        by,
         stopped_by: record.stop.as_ref().and_then(|stop| stop.by.as_ref()).map(caller),
         ended_at: record.end.as_ref().map(|end| Instant(end.at)),
         expires_at: record.expires_at().map(Instant),
+        total,
         matched: record.counts.matched,
         changed: record.counts.changed,
         unchanged: record.counts.unchanged,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::{Table, presets};
-use tickover_wire::answer::{CronView, RunView};
+use tickover_wire::answer::{CronView, OccurrenceView, RunView};
 
 use crate::show::{field, instant};
 
@@ -43,6 +43,9 @@ pub(super) fn cron(cron: &CronView) -> String {
             line(name, work.as_str());
         }
     }
+    if !cron.upcoming.is_empty() {
+        let _ = writeln!(text, "\n{}", upcoming(&cron.upcoming));
+    }
     if !cron.runs.is_empty() {
         let _ = writeln!(text, "\n{}", runs(&cron.runs));
     }
@@ -67,10 +70,20 @@ pub(super) fn table(crons: &[CronView]) -> Table {
     table
 }
 
+fn upcoming(upcoming: &[OccurrenceView]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["next, in its time zone", "in UTC"]);
+    for one in upcoming {
+        table.add_row([one.local.clone().unwrap_or_default(), one.at.to_rfc3339()]);
+    }
+    table
+}
+
 fn runs(runs: &[RunView]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(["occurrence", "run", "state", "status"]);
+    table.set_header(["occurrence", "run", "state", "status", "ended"]);
     for run in runs {
         let manual = if run.manual { " (triggered)" } else { "" };
         let reason = run.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -79,6 +92,7 @@ fn runs(runs: &[RunView]) -> Table {
             run.id.clone(),
             format!("{}{reason}", run.state),
             run.status.clone().unwrap_or_default(),
+            instant(run.ended_at),
         ]);
     }
     table

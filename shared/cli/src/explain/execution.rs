@@ -20,6 +20,8 @@ use crate::show::{error_line, words};
 pub(super) struct Facts {
     /// The number of pending events by name.
     pub(super) events: BTreeMap<EventName, u32>,
+    /// What an operator did last.
+    pub(super) operated: Option<String>,
     /// Names of stored results that the workflow's code doesn't ask for.
     pub(super) unused: BTreeSet<String>,
     /// Names of undo steps that have ended without being done.
@@ -39,6 +41,7 @@ pub(super) fn text(execution: &ExecutionView, facts: &Facts, now: Timestamp) -> 
         execution.run,
         reason(execution, now)
     )];
+    lines.extend(facts.operated.clone());
     lines.extend(trouble(execution, now));
     for wait in execution.waits_for.iter().flatten() {
         let status = wait.task.as_ref().and_then(|task| facts.tasks.get(task));

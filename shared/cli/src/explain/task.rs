@@ -20,6 +20,7 @@ const HOLDERS_NAMED: usize = 5;
 pub(crate) fn text(task: &TaskView, now: Timestamp) -> String {
     let mut lines = vec![why(task, now)];
     lines.extend(owner(task));
+    lines.extend(task.by.as_ref().map(|by| format!("Operated last by {by}.")));
     lines.push(next(task, now));
     lines.push(attempts(task));
     lines.extend(policy::retry(task).map(|policy| format!("Retries: {policy}.")));

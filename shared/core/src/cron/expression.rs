@@ -6,6 +6,7 @@
 mod clock;
 mod grammar;
 
+use chrono::{DateTime, Offset as _, SecondsFormat, TimeZone as _};
 use croner::parser::{CronParser, Seconds, Year};
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,13 @@ impl CronExpression {
     /// The time zone's IANA name.
     pub fn time_zone(&self) -> &'static str {
         self.zone.name()
+    }
+
+    /// An instant as the clocks of its time zone show it, in RFC 3339 with whole seconds and the offset from UTC.
+    pub fn local(&self, instant: Timestamp) -> Option<String> {
+        let utc = DateTime::from_timestamp_millis(instant.as_millis())?;
+        let offset = self.zone.offset_from_utc_datetime(&utc.naive_utc()).fix();
+        Some(utc.with_timezone(&offset).to_rfc3339_opts(SecondsFormat::Secs, false))
     }
 
     /// The first instant after `instant`; `None` at the end of the calendar.

@@ -373,12 +373,14 @@ pub struct NoteProgress {
 }
 
 /// A new run of an execution that has ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rerun {
     /// Entries of the last run that the new run starts with: the results to keep.
     pub preserved: Vec<Entry>,
     /// Whether it repeats what failed of the last run, rather than doing all of it anew.
     pub is_same_work: bool,
+    /// Its payloads, if it has another input than the last run.
+    pub given: Option<Box<Given>>,
 }
 
 impl Command {

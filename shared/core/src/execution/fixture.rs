@@ -248,7 +248,8 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
 /// An operator whose names are at their maximum.
 pub fn by() -> By {
     let page = PageOf { operation: name(OperationId::parse("o".repeat(EVENT_ID_MAX))), number: u64::MAX };
-    By { caller: Some(Caller::new(&"c".repeat(CALLER_BYTES_MAX))), page: Some(page) }
+    let caller = Caller::new(&"c".repeat(CALLER_BYTES_MAX / 2));
+    By { page: Some(page), ..By::caller(caller) }.because(&"r".repeat(CALLER_BYTES_MAX))
 }
 
 /// A parent that has this execution as a step in a fan-out.

@@ -32,12 +32,14 @@ use super::call::{Call, Transport, body_of};
 #[derive(Clone)]
 pub struct Api {
     transport: Arc<dyn Transport>,
+    /// Why its calls are made.
+    reason: Option<Arc<str>>,
 }
 
 impl Api {
     #[cfg(any(feature = "direct", feature = "client-local"))]
     pub(super) fn new(transport: impl Transport + 'static) -> Self {
-        Self { transport: Arc::new(transport) }
+        Self { transport: Arc::new(transport), reason: None }
     }
 
     /// The target of the calls, for people.
@@ -57,6 +59,10 @@ impl Api {
         self.ask(Call::of(Route::Health, [])).await
     }
 
+    pub(super) fn because(&self, reason: &str) -> Self {
+        Self { reason: Some(reason.into()), ..self.clone() }
+    }
+
     pub(super) async fn prepare(&self, request: &StartRequest) -> Result<Prepared<ExecutionId>, ClientError> {
         self.transport.prepare(&body_of(request)?).await
     }
@@ -70,6 +76,9 @@ impl Api {
     }
 
     async fn ask<A: DeserializeOwned>(&self, call: Call) -> Result<A, ClientError> {
+        let reason = self.reason.as_deref().filter(|_| call.route.takes_reason());
+        let mut call = call;
+        call.query.extend(reason.map(|reason| ("reason".to_owned(), reason.to_owned())));
         Ok(read::answer(&self.transport.send(call).await?)?)
     }
 }

@@ -43,7 +43,7 @@ impl Transport for Direct {
         let answer = async move {
             let Call { route, names, query, body, .. } = &call;
             let answer = calls::answer(&service, *route, names, query, body.as_bytes().into());
-            audit::direct(&service, *route, names, Box::pin(answer)).await
+            audit::direct(&service, *route, (names, query), Box::pin(answer)).await
         };
         let answer = if ends { to_end(answer).await } else { answer.await };
         Ok(answer?.text().into())

@@ -12,6 +12,7 @@ use tickover_wire::answer::CancelOutcome;
 use tickover_wire::request::{PageQuery, RerunRequest};
 use tickover_wire::{OpenCancelOutcome, OpenEnum};
 
+use super::request::payload;
 use super::retries::Retries;
 use super::{
     Client, ClientError, Description, Event, ExecutionError, Outcome, Reads, SendEvent, TimelineEntry,
@@ -43,8 +44,21 @@ pub enum Rerun {
     Steps(Vec<String>),
     /// Those of all steps that completed: only what failed runs again.
     Failed,
+    /// Those of the steps and children that began before this step.
+    From(String),
     /// Only captured values: every step runs again.
     All,
+}
+
+fn rerun_request(rerun: Rerun) -> Result<RerunRequest, ClientError> {
+    let (names, from, preserve) = match rerun {
+        Rerun::Steps(names) => (names, None, true),
+        Rerun::Failed => (vec![], None, true),
+        Rerun::From(name) => (vec![], Some(step_name(name)?), true),
+        Rerun::All => (vec![], None, false),
+    };
+    let steps: Result<_, ClientError> = names.into_iter().map(step_name).collect();
+    Ok(RerunRequest { steps: Some(steps?), from, input: None, preserve: Some(preserve) })
 }
 
 impl<O> Handle<O> {
@@ -234,13 +248,17 @@ impl<O> Handle<O> {
     /// # }
     /// ```
     pub async fn rerun(&self, rerun: Rerun) -> Result<Description, ClientError> {
-        let (names, preserve) = match rerun {
-            Rerun::Steps(names) => (names, true),
-            Rerun::Failed => (vec![], true),
-            Rerun::All => (vec![], false),
-        };
-        let steps: Result<_, ClientError> = names.into_iter().map(step_name).collect();
-        let request = RerunRequest { steps: Some(steps?), preserve: Some(preserve) };
+        let request = rerun_request(rerun)?;
+        Ok(self.client.api.rerun(&self.id, &request).await?.execution)
+    }
+
+    /// The same with another input. Results that are kept are those of the last run's input.
+    pub async fn rerun_with(
+        &self,
+        rerun: Rerun,
+        input: &(impl Serialize + ?Sized),
+    ) -> Result<Description, ClientError> {
+        let request = RerunRequest { input: Some(payload("input", input)?), ..rerun_request(rerun)? };
         Ok(self.client.api.rerun(&self.id, &request).await?.execution)
     }
 

@@ -54,6 +54,7 @@ fn request(action: Action) -> OperationRequest {
         tasks: None,
         event: None,
         dry_run: None,
+        total: None,
     }
 }
 
@@ -99,6 +100,15 @@ macro_rules! operation {
             pub fn dry_run(self) -> Self {
                 let request = change(self.request, |request| {
                     request.dry_run = Some(true);
+                    Ok(())
+                });
+                Self { request, ..self }
+            }
+
+            /// How many records there are, if a dry run has counted them: the operation's `total`.
+            pub fn total(self, count: u64) -> Self {
+                let request = change(self.request, |request| {
+                    request.total = Some(count);
                     Ok(())
                 });
                 Self { request, ..self }
@@ -314,5 +324,10 @@ impl OperationHandle {
     /// see [`Self::ended`]. Returns whether that changed anything.
     pub async fn stop(&self) -> Result<bool, ClientError> {
         Ok(self.client.api.stop_operation(&self.id).await?.changed)
+    }
+
+    /// Lets it go on after a stop or a failure. Returns whether that changed anything.
+    pub async fn resume(&self) -> Result<bool, ClientError> {
+        Ok(self.client.api.resume_operation(&self.id).await?.changed)
     }
 }

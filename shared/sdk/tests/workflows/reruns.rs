@@ -274,3 +274,35 @@ async fn a_remote_step_that_a_rerun_repeats_has_its_idempotency_key_again() {
     run.result().await.unwrap();
     assert_ne!(log.lines(), keys[..1]);
 }
+
+#[tickover::workflow("chain")]
+async fn chain(ctx: Ctx, to: String) -> Result<String> {
+    for name in ["first", "second", "third"] {
+        ctx.step(work(format!("{name} {to}")).named(name)).await?;
+    }
+    Ok(to)
+}
+
+#[tokio::test]
+async fn a_rerun_begins_at_a_step_and_may_have_another_input() {
+    let log = Log::default();
+    let env = TestEnv::new().workflow(chain).state(log.clone());
+    let run = env.start(&chain, "ada".to_owned()).label("team", "blue").await.unwrap();
+    run.result().await.unwrap();
+    assert_eq!(log.lines(), ["first ada", "second ada", "third ada"]);
+    run.rerun(Rerun::From("second".to_owned())).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "ada");
+    assert_eq!(log.lines(), ["second ada", "third ada"]);
+    run.rerun_with(Rerun::From("third".to_owned()), "bob").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "bob");
+    assert_eq!(log.lines(), ["third bob"]);
+    let long = "x".repeat(5_000);
+    run.rerun_with(Rerun::All, &long).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), long);
+    assert_eq!(log.lines().len(), 3);
+    // The next one has that input, and labels stay.
+    run.rerun(Rerun::All).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), long);
+    assert_eq!(run.describe().await.unwrap().labels.unwrap().as_str(), r#"{"team":"blue"}"#);
+    run.rerun(Rerun::From("fourth".to_owned())).await.unwrap_err();
+}

@@ -6,17 +6,19 @@ use tickover_core::cron::Cron;
 use tickover_core::cron::command::StartResult;
 use tickover_core::cron::run::{Occurrence, Stop, Target};
 use tickover_core::id::{ExecutionId, TaskId};
+use tickover_core::time::Timestamp;
 
 use super::request::{RunRequest, Stored};
 use super::{DescribedCron, DescribedRun};
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// The status of a run's task or execution.
+/// The status of a run's task or execution, and when it ended.
 #[derive(Clone, Copy)]
 struct RunStatus {
     status: &'static str,
     is_open: bool,
+    ended_at: Option<Timestamp>,
 }
 
 impl Service {
@@ -101,10 +103,12 @@ impl Service {
         let all: Vec<Occurrence> = record.runs.iter().map(|run| run.occurrence).collect();
         let asked = &all[all.len().saturating_sub(last)..];
         let run_statuses = self.run_statuses(record, asked).await?;
-        let status =
-            |run: &DescribedRun| run_statuses.get(&run.occurrence).map(|run_status| run_status.status);
-        let runs = DescribedCron::inline(record.clone()).runs.into_iter();
-        Ok(runs.map(|run| DescribedRun { status: status(&run), ..run }).collect())
+        let described = |run: DescribedRun| {
+            let found = run_statuses.get(&run.occurrence);
+            let ended_at = found.and_then(|found| found.ended_at);
+            DescribedRun { status: found.map(|found| found.status), ended_at, ..run }
+        };
+        Ok(DescribedCron::inline(record.clone()).runs.into_iter().map(described).collect())
     }
 
     async fn run_statuses(
@@ -124,7 +128,9 @@ impl Service {
                 let now = self.now();
                 for task in tasks.into_iter().filter(|task| !task.is_gone(now)) {
                     let status = task.status();
-                    let run_status = RunStatus { status: status.as_str(), is_open: status.is_live() };
+                    let ended_at = task.ended().map(|ended| ended.ended_at);
+                    let run_status =
+                        RunStatus { status: status.as_str(), is_open: status.is_live(), ended_at };
                     by_id.insert(task.id.to_string(), run_status);
                 }
             }
@@ -134,7 +140,9 @@ impl Service {
                 let now = self.now();
                 for execution in found.into_iter().filter(|execution| !execution.is_gone(now)) {
                     let status = execution.status();
-                    let run_status = RunStatus { status: status.as_str(), is_open: status.is_live() };
+                    let ended_at = execution.closed().map(|closed| closed.ended_at);
+                    let run_status =
+                        RunStatus { status: status.as_str(), is_open: status.is_live(), ended_at };
                     by_id.insert(execution.id.to_string(), run_status);
                 }
             }

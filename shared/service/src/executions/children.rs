@@ -65,7 +65,7 @@ impl Service {
     /// What becomes of a child that has ended.
     async fn what_of(&self, child: &Execution, is_same_work: bool) -> Result<EndedChild, ServiceError> {
         let seen_version = child.version;
-        let anew = Rerun { preserved: vec![], is_same_work: false };
+        let anew = Rerun::default();
         if !is_same_work {
             return Ok(EndedChild::Again { seen_version, rerun: anew });
         }
@@ -82,7 +82,7 @@ impl Service {
         let rerun = if was_undone(&journal) {
             anew
         } else {
-            Rerun { preserved: preserved(&journal, &[], true), is_same_work: true }
+            Rerun { preserved: preserved(&journal, &[], true), is_same_work: true, given: None }
         };
         Ok(EndedChild::Again { seen_version, rerun })
     }

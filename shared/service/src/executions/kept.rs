@@ -57,6 +57,17 @@ pub(super) const fn step_of(entry: &Entry) -> Option<&StepName> {
     }
 }
 
+/// A step or child of a run, and all that began after it.
+pub(super) fn begun_from(journal: &[Entry], from: &StepName) -> Vec<StepName> {
+    let mut begun: Vec<&StepName> = vec![];
+    for name in journal.iter().filter_map(step_of) {
+        if !begun.contains(&name) {
+            begun.push(name);
+        }
+    }
+    begun.into_iter().skip_while(|name| *name != from).cloned().collect()
+}
+
 pub(super) const fn is_failure(entry: &Entry) -> bool {
     match &entry.what {
         Happened::Step { outcome, .. } => match outcome {

@@ -2,16 +2,18 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Command, Rerun};
+use tickover_core::execution::command::{Command, Given, Rerun};
 use tickover_core::execution::decision::Reply;
 use tickover_core::execution::{Execution, required_expiry};
 use tickover_core::id::{ExecutionId, QueueName, StepName};
+use tickover_core::limits;
+use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};
 
 use super::close::Share;
 use super::drive::is_closing;
-use super::kept::{RUN_WAS_UNDONE, is_failure, is_undoing, preserved, step_of, was_undone};
+use super::kept::{RUN_WAS_UNDONE, begun_from, is_failure, is_undoing, preserved, step_of, was_undone};
 use crate::drive::Known;
 use crate::drive::operated::Operated;
 use crate::error::ServiceError;
@@ -23,6 +25,19 @@ use crate::tick::outgoing;
 pub(super) const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 /// After this long, what a call may have left behind is looked after: as long as a worker's lease.
 const LOOKED_AFTER: Millis = Millis::from_secs(60);
+
+/// What a new run of an execution takes from the last one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Again {
+    /// Steps and children that run again although they completed. Those that failed always do.
+    pub steps: Vec<StepName>,
+    /// A step or child that runs again, with all that began after it.
+    pub from: Option<StepName>,
+    /// Whether the results of all others are kept. If not, only captured values are.
+    pub preserve: bool,
+    /// Another input than the last run's.
+    pub input: Option<Json>,
+}
 
 impl Service {
     /// Asks an execution to end: its code stops at its next step, and its undo steps run. If no code runs and nothing has to
@@ -96,7 +111,7 @@ impl Service {
         id: &ExecutionId,
         ended_by: Option<Timestamp>,
     ) -> Result<Execution, ServiceError> {
-        let command = Command::Restart(Rerun { preserved: vec![], is_same_work: false });
+        let command = Command::Restart(Rerun::default());
         self.reopen(id, Known::Unread, self.operated(command).if_ended_by(ended_by)).await
     }
 
@@ -119,21 +134,54 @@ impl Service {
         preserve: bool,
         ended_by: Option<Timestamp>,
     ) -> Result<Execution, ServiceError> {
+        let again = Again { steps: steps.to_vec(), preserve, from: None, input: None };
+        self.run_again(id, again, ended_by).await
+    }
+
+    /// The same, from a step on, or with another input.
+    pub async fn rerun_as(&self, id: &ExecutionId, again: Again) -> Result<Execution, ServiceError> {
+        self.run_again(id, again, None).await
+    }
+
+    async fn run_again(
+        &self,
+        id: &ExecutionId,
+        again: Again,
+        ended_by: Option<Timestamp>,
+    ) -> Result<Execution, ServiceError> {
+        let Again { mut steps, preserve, from, input } = again;
         let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
         let journal = self.journal_of(&execution).await?;
         let known = |name: &StepName| journal.iter().any(|entry| step_of(entry) == Some(name));
-        if let Some(unknown) = steps.iter().find(|name| !known(name)) {
+        if let Some(unknown) = steps.iter().chain(&from).find(|name| !known(name)) {
             return Err(Reject::UnknownStep { name: unknown.to_string() }.into());
         }
         if preserve && was_undone(&journal) {
             return Err(Reject::field("preserve", RUN_WAS_UNDONE).into());
         }
         // Whoever names steps, or all of them, wants them to be done once more.
-        let is_same_work = preserve && steps.is_empty();
-        let preserved = preserved(&journal, steps, preserve);
-        let command = Command::Restart(Rerun { preserved, is_same_work });
+        let is_same_work = preserve && steps.is_empty() && from.is_none() && input.is_none();
+        steps.extend(from.iter().flat_map(|from| begun_from(&journal, from)));
+        let preserved = preserved(&journal, &steps, preserve);
+        let given = match input {
+            Some(input) => Some(Box::new(self.given(&execution, input).await?)),
+            None => None,
+        };
+        let command = Command::Restart(Rerun { preserved, is_same_work, given });
         let command = self.operated(command).if_ended_by(ended_by);
         self.reopen(id, Known::Record(Box::new(execution)), command).await
+    }
+
+    /// The payloads of a new run with another input: labels and memo stay.
+    async fn given(&self, execution: &Execution, input: Json) -> Result<Given, ServiceError> {
+        limits::check("input_bytes", input.len(), self.limits.payload_bytes)?;
+        limits::check("json_depth", input.depth(), limits::JSON_DEPTH_MAX)?;
+        let details = match &execution.details {
+            Some(details) => Some(self.open(details).await?),
+            None => None,
+        };
+        let blob_ids = [self.new_blob_id(), self.new_blob_id()];
+        Ok(Given { input: Some(input), details, blob_ids })
     }
 
     /// Runs a step again in the same run, after the execution failed because of it.

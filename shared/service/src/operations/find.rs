@@ -33,14 +33,13 @@ pub(super) struct Found {
 }
 
 impl Records {
-    /// The counts of those that this page of the operation has changed already, before its process was cut off.
-    pub(super) fn changed_by(&self, operation: &Operation) -> Counts {
+    /// How many this page of the operation has changed already, before its process was cut off.
+    pub(super) fn changed_by(&self, operation: &Operation) -> u64 {
         let changed = match self {
             Self::Executions(all) => all.iter().filter(|one| operation.has_changed_execution(one)).count(),
             Self::Tasks(all) => all.iter().filter(|one| operation.has_changed_task(one)).count(),
         };
-        let changed = u64::try_from(changed).unwrap_or(u64::MAX);
-        Counts { matched: changed, changed, ..Counts::default() }
+        u64::try_from(changed).unwrap_or(u64::MAX)
     }
 }
 

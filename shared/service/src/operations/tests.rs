@@ -77,7 +77,7 @@ fn asked(action: Action, selection: Selection) -> OperationRequest {
     let event = (action == Action::SendEvent)
         .then(|| EventToSend { name: EventName::parse("go").unwrap(), payload: Some(Json::string("now")) });
     let details = Details { selection, event };
-    OperationRequest { id: Some(operation_id("op")), action, dry_run: false, details }
+    OperationRequest { id: Some(operation_id("op")), action, dry_run: false, total: None, details }
 }
 
 fn one_at_a_time() -> ClaimRequest {

@@ -77,6 +77,9 @@ pub struct CronView {
     /// When the next occurrence starts, including its jitter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_start_at: Option<Instant>,
+    /// Its next planned occurrences, at most ten. Lists leave them out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upcoming: Vec<OccurrenceView>,
     /// Since when it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Instant>,
@@ -98,6 +101,17 @@ pub struct CronView {
     pub by: Option<ByView>,
 }
 
+/// An instant at which a cron starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct OccurrenceView {
+    /// The instant, without jitter.
+    pub at: Instant,
+    /// The same in the time zone of the expression, in RFC 3339 with its offset from UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<String>,
+}
+
 /// A run of a cron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -117,6 +131,9 @@ pub struct RunView {
     /// The status of its task or execution. Lists have it for the last two runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// When that ended, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Instant>,
 }
 
 /// A cron.

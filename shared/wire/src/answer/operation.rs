@@ -53,7 +53,10 @@ pub struct OperationView {
     /// When it may be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Instant>,
-    /// Records that it was for.
+    /// How many records there are: as many as the listed ids, or as the request has counted; absent if it hasn't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Records that it was for, of the pages that are done.
     pub matched: u64,
     /// Those that it changed.
     pub changed: u64,
@@ -96,12 +99,12 @@ pub struct OperationsAnswer {
     pub cursor: Option<Cursor>,
 }
 
-/// An operation that was to be stopped.
+/// An operation that was to be stopped, or to go on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct OperationStopAnswer {
+pub struct OperationChangeAnswer {
     /// The operation.
     pub operation: OperationView,
-    /// Whether the call stopped it.
+    /// Whether the call has changed it.
     pub changed: bool,
 }

@@ -179,7 +179,7 @@ pub struct TaskView {
     /// The key whose limit holds it back: while it waits for a place. Only in the answer about this one task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_at: Option<WaitsAtView>,
-    /// The operator who has revived it last, or cancelled it by an operation.
+    /// Who has revived or cancelled it last, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ByView>,
     /// What happens next without another call, and when.

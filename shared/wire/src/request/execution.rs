@@ -113,6 +113,12 @@ pub struct RerunRequest {
     /// Steps that run again although they completed. Failed steps always run again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<StepName>>,
+    /// A step that runs again with all steps and children that began after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<StepName>,
+    /// Another input of the workflow. Results that are kept are those of the last run's input.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub input: Option<Verbatim>,
     /// Whether the results of all other steps are kept: `true` by default. If not, only captured values are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preserve: Option<bool>,

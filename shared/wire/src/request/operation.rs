@@ -29,6 +29,9 @@ pub struct OperationRequest {
     /// Whether the records are only counted: `false` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
+    /// How many records there are, if they were counted before, by a dry run. It is kept as the operation's `total`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
 }
 
 /// Which executions: those for which all that is given is true. At least one field is needed.

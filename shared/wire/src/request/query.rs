@@ -120,6 +120,15 @@ pub struct HistoryQuery {
     pub queue: Option<QueueName>,
 }
 
+/// Why an operator's call, or one that cancels, is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct ReasonQuery {
+    /// Why the call is made, at most 128 bytes: what it changes says so, with the caller, and so does the audit line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// A query for a page, without filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

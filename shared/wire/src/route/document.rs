@@ -11,6 +11,7 @@ use utoipa::openapi::{
 use utoipa::{IntoParams, PartialSchema as _, ToSchema};
 
 use super::Route;
+use crate::request::ReasonQuery;
 
 /// A call's part of the document.
 pub struct Documented {
@@ -33,6 +34,9 @@ pub(super) fn documented(route: Route, name: &str, group: &str, text: &[&str]) -
         .description((!description.is_empty()).then(|| description.trim().to_owned()))
         .build();
     let mut told = Documented { operation, schemas: vec![] };
+    if route.takes_reason() {
+        told.finds::<ReasonQuery>();
+    }
     let segments: Vec<&str> = route.path().split('/').collect();
     for pair in segments.windows(2) {
         if let Some(name) = pair[1].strip_prefix('{').and_then(|name| name.strip_suffix('}')) {

@@ -481,7 +481,14 @@ routes! {
     ///
     /// Its status is `stopping` until that page is counted.
     StopOperation: POST "/v1/operations/{id}/stop" in operations may take Nothing for operators {
-        200 OperationStopAnswer = "The operation ends, or is over.",
+        200 OperationChangeAnswer = "The operation ends, or is over.",
+    }
+
+    /// Let an operation go on that was stopped or has failed, with the page after its last one.
+    ///
+    /// One that is `stopping`, that runs or that has completed isn't changed.
+    ResumeOperation: POST "/v1/operations/{id}/resume" in operations may take Nothing for operators {
+        200 OperationChangeAnswer = "The operation goes on, or has completed.",
     }
 
     /// Check that the server answers.

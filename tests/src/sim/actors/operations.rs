@@ -52,7 +52,8 @@ fn request(dice: &Dice, progress: &Progress) -> Option<OperationRequest> {
     let event = EventToSend { name: event_name(dice.pick(EVENTS)), payload };
     let event = (action == Action::SendEvent).then_some(event);
     let id = Some(OperationId::parse(format!("o-{:x}", dice.roll())).ok()?);
-    Some(OperationRequest { id, action, dry_run: dice.chance(100), details: Details { selection, event } })
+    let (dry_run, details) = (dice.chance(100), Details { selection, event });
+    Some(OperationRequest { id, action, dry_run, total: None, details })
 }
 
 /// Most of the known ids, sometimes among so many absent ones that they are several pages.

@@ -34,7 +34,7 @@ pub(super) fn on_an_execution(
             let is_kept =
                 |entry: &&Entry| !matches!(&entry.what, Happened::Event { name, .. } if is_reserved(name));
             let preserved = rerun.preserved.iter().filter(is_kept).cloned().collect();
-            core(Command::Restart(Rerun { preserved, ..*rerun }))
+            core(Command::Restart(Rerun { preserved, ..rerun.clone() }))
         }
         (Bug::NewKeyForSameWork, Command::Restart(rerun)) => {
             core(Command::Restart(Rerun { is_same_work: false, ..rerun.clone() }))

@@ -52,8 +52,8 @@ pub async fn restart(service: &Service, id: &str, body: &[u8]) -> Result<Answer,
 /// Starts a new run that keeps results of the last run.
 pub async fn rerun(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
-    let (steps, preserve) = request::rerun(body::read_or_empty(body)?);
-    answer(service, service.rerun(&id, &steps, preserve).await)
+    let again = request::rerun(body::read_or_empty(body)?);
+    answer(service, service.rerun_as(&id, again).await)
 }
 
 /// Runs a step again in the same run, after the execution failed because of it.

@@ -32,6 +32,11 @@ pub(super) fn decide(execution: &Execution, terminate: bool, context: &Context<'
         closing::cancel(&mut after, context);
         if after.cancel_requested {
             append::note(&mut after, "cancel_requested", context);
+        } else if context.by.is_some() {
+            // It has ended at once: what is noted comes before its end.
+            after = current.clone();
+            append::note(&mut after, "cancel_requested", context);
+            closing::cancel(&mut after, context);
         }
     }
     update(execution, after, context, outcome(true))

@@ -18,7 +18,9 @@ pub(super) const CLEANED_UP: &str = "has ended its children and its open steps a
 
 pub(super) fn decide(execution: &Execution, rerun: &Rerun, context: &Context<'_>) -> Decision {
     match &execution.state {
-        ExecutionState::Ended(_) => run_again(execution, execution.clone(), rerun, None, context),
+        ExecutionState::Ended(_) => {
+            run_again(execution, execution.clone(), rerun, rerun.given.as_deref(), context)
+        }
         ExecutionState::Pending(_)
         | ExecutionState::Running(_)
         | ExecutionState::Waiting(_)

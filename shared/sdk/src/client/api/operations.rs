@@ -2,7 +2,7 @@
 
 use tickover_core::id::OperationId;
 use tickover_wire::Route;
-use tickover_wire::answer::{OperationAnswer, OperationStopAnswer, OperationsAnswer};
+use tickover_wire::answer::{OperationAnswer, OperationChangeAnswer, OperationsAnswer};
 use tickover_wire::request::{OperationRequest, PageQuery};
 
 use super::Api;
@@ -26,7 +26,12 @@ impl Api {
     }
 
     /// Stops an operation: the page that is under way is its last one.
-    pub async fn stop_operation(&self, id: &OperationId) -> Result<OperationStopAnswer, ClientError> {
+    pub async fn stop_operation(&self, id: &OperationId) -> Result<OperationChangeAnswer, ClientError> {
         self.ask(Call::of(Route::StopOperation, [id.as_str()]).repeatable(true)).await
+    }
+
+    /// Lets an operation go on that was stopped or has failed.
+    pub async fn resume_operation(&self, id: &OperationId) -> Result<OperationChangeAnswer, ClientError> {
+        self.ask(Call::of(Route::ResumeOperation, [id.as_str()]).repeatable(true)).await
     }
 }

@@ -233,6 +233,14 @@ async fn one_stopped_while_its_process_is_dead_counts_what_that_had_changed_and_
         assert_eq!(operation.counts, counts(done, done, 0, &[]), "{last}");
         assert_eq!(scene.count_of_tasks(&names, Status::Pending).await, done, "{last}");
         most = most.max(done);
+        // It goes on with the page that was lost, and counts each record once.
+        assert!(scene.service.resume_operation(&op).await.unwrap().1);
+        assert!(!scene.service.resume_operation(&op).await.unwrap().1);
+        scene.recover(async |_: &Scene| ()).await;
+        let operation = scene.operation("op").await;
+        assert_eq!(operation.end.map(|end| end.how), Some(HowEnded::Completed));
+        assert_eq!(operation.counts, counts(12, 12, 0, &[]), "{last}");
+        assert!(!scene.service.resume_operation(&op).await.unwrap().1);
     }
     assert!(most > 5, "{most}");
 }

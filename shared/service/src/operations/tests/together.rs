@@ -13,7 +13,7 @@ async fn an_execution_that_fails_again_between_reading_and_writing_is_left_alone
     scene.service.restart(&id("r0000")).await.unwrap();
     scene.fail_turns().await;
     let now = scene.execution("r0000").await;
-    let again = || Command::Restart(Rerun { preserved: vec![], is_same_work: false });
+    let again = || Command::Restart(Rerun::default());
     let restart = |ended_by| scene.service.operated(again()).if_ended_by(ended_by);
     let known = || Known::Record(Box::new(read.clone()));
     let refused = scene.service.drive(&id("r0000"), known(), &restart(Some(asked_at))).await.unwrap();

@@ -234,7 +234,8 @@ impl Life {
             Step::Finish { ms_before } => self.finish(*ms_before),
             Step::Plain(command) => command.clone(),
             Step::Restart(preserved) => {
-                Command::Restart(Rerun { preserved: preserved.clone(), is_same_work: !preserved.is_empty() })
+                let (preserved, is_same_work) = (preserved.clone(), !preserved.is_empty());
+                Command::Restart(Rerun { preserved, is_same_work, given: None })
             }
             Step::Due { looks_empty, watermark, paused } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
