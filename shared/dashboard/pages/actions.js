@@ -1,6 +1,6 @@
 // The calls of operators: each with what it does, a confirmation where it can't be undone, and its command.
 
-import { keyPart, post, remove, settings } from './api.js';
+import { because, keyPart, post, remove, settings } from './api.js';
 import { commands, line } from './commands.js';
 import { copier, h, notify } from './dom.js';
 
@@ -106,6 +106,11 @@ const OPERATION = [
     when: (one) => one.status === 'running',
     call: (one) => post(['operations', one.id, 'stop']), command: (one) => commands.stopOperation(one.id),
   },
+  {
+    name: 'Resume', says: 'It goes on after the last page of 100 records that was counted.',
+    when: (one) => one.status === 'stopped' || one.status === 'failed',
+    call: (one) => post(['operations', one.id, 'resume']), command: (one) => commands.resumeOperation(one.id),
+  },
 ];
 
 const LIMIT = [
@@ -129,21 +134,32 @@ export const RELEASE = {
 
 export const actions = { execution: EXECUTION, task: TASK, queue: QUEUE, cron: CRON, operation: OPERATION, limit: LIMIT };
 
-/** The calls that fit a record's state, each with its text and its command. `done` is called after one succeeded. */
-export function panel(kind, record, done) {
+/** The calls that fit a record's state, each with its text and its command. `done` is called after one succeeded. `isShort`: the
+ * buttons are a row, and texts and commands can be unfolded below it. */
+export function panel(kind, record, done, isShort = false) {
   const fitting = actions[kind].filter((action) => action.when(record));
   if (fitting.length === 0) return h('p', { class: 'quiet' }, 'No call applies in this state.');
   const note = settings.read_only ? h('p', { class: 'quiet' }, 'This dashboard is read-only: the commands work where you may call the system.') : null;
   const id = record.id ?? record.name;
-  return [note, h('ul', { class: 'actions' }, fitting.map((action) => h('li', {},
-    button(action, record, done, `${kind} ${id} ${action.name}`),
-    h('span', { class: 'says' }, action.says),
-    command(action.command(record)))))];
+  const reason = settings.read_only ? null : whyField(`why-${kind}-${id}`);
+  const buttons = fitting.map((action) => button(action, record, done, `${kind} ${id} ${action.name}`, reason));
+  const rows = fitting.map((action, number) => h('li', {}, isShort ? h('strong', {}, action.name) : buttons[number], h('span', { class: 'says' }, action.says), command(action.command(record))));
+  const list = h('ul', { class: 'actions' }, rows);
+  if (!isShort) return [note, list, reason];
+  return [note, h('div', { class: 'buttons' }, buttons, reason), h('details', { 'data-key': `about ${kind} ${id}` }, h('summary', {}, 'What they do, and their commands'), list)];
 }
 
-/** One call as a button. */
-export function button(action, record, done, key) {
-  const run = (event) => perform(action, record, event.currentTarget, done);
+/** How many bytes a reason may have. */
+const REASON_MAX = 128;
+
+/** A field for the reason of a call. What the call changes says it, with the caller. */
+export function whyField(id) {
+  return h('input', { id, class: 'why', maxlength: REASON_MAX, placeholder: 'Why (optional)', 'aria-label': 'Why', autocomplete: 'off' });
+}
+
+/** One call as a button. `reason` is the field with its reason. */
+export function button(action, record, done, key, reason = null) {
+  const run = (event) => perform(action, record, event.currentTarget, done, reason?.value.trim() || null);
   const name = record.id ?? record.name;
   return h('button', {
     type: 'button', class: action.final ? 'danger' : '', disabled: settings.read_only, onclick: run, 'data-key': key,
@@ -158,11 +174,11 @@ export function command(args) {
   return h('span', { class: 'command' }, h('code', {}, isLong ? `${text.slice(0, 300)}…` : text), copier(text, isLong ? 'the command' : text));
 }
 
-async function perform(action, record, pressed, done) {
+async function perform(action, record, pressed, done, reason) {
   if (action.final && !(await confirmed(action.name, record.id ?? record.name, [action.says, action.final], action.command(record)))) return;
   pressed.disabled = true;
   try {
-    const answer = await action.call(record);
+    const answer = await because(reason, () => action.call(record));
     notify(outcome(action, record, answer));
   } catch (error) {
     notify(refusal(action.name, record.id ?? record.name, error), true);

@@ -84,10 +84,21 @@ export function keyPart(key) {
   }).join('');
 }
 
+let why = null;
+/** Makes a call that changes something, with the reason for it. The call begins at once. */
+export function because(reason, call) {
+  why = reason;
+  try {
+    return call();
+  } finally {
+    why = null;
+  }
+}
+
 export const get = (path, query, signal) => answer('GET', url(path, query), undefined, signal);
-export const post = (path, body) => answer('POST', url(path), body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body));
-export const put = (path, body) => answer('PUT', url(path), body);
-export const remove = (path) => answer('DELETE', url(path));
+export const post = (path, body) => answer('POST', url(path, { reason: why }), body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body));
+export const put = (path, body) => answer('PUT', url(path, { reason: why }), body);
+export const remove = (path) => answer('DELETE', url(path, { reason: why }));
 
 /** The metrics of a local server, as their text; `null` where there are none. */
 export async function scrape(signal) {

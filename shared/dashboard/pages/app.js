@@ -1,9 +1,11 @@
 // The page: which view is shown, its data kept fresh, and whether the API answers.
 
 import { Problem, Unreachable, loadSettings, settings } from './api.js';
-import { address, h, link, replace } from './dom.js';
+import { address, h, link, replace, visible } from './dom.js';
+import * as hands from './hands.js';
 import { meaning } from './problem.js';
 import { length, refresh, skew } from './time.js';
+import * as compare from './views/compare.js';
 import * as crons from './views/crons.js';
 import * as events from './views/events.js';
 import * as execution from './views/execution.js';
@@ -19,7 +21,7 @@ import * as search from './views/search.js';
 import * as tasks from './views/tasks.js';
 import * as workers from './views/workers.js';
 
-/** The views by the first part of their addresses. `one` shows a single record. */
+/** The views by the first part of their addresses. `one` shows a single record. One that is hidden has no link of its own. */
 const VIEWS = {
   '': { name: 'Overview', all: overview },
   executions: { name: 'Executions', all: executions, one: execution },
@@ -33,6 +35,7 @@ const VIEWS = {
   events: { name: 'Events', all: events },
   start: { name: 'Start', all: start },
   search: { name: 'Search', all: search, isHidden: true },
+  compare: { name: 'Two runs', all: compare, isHidden: true },
 };
 
 /** The longest pause between two tries while the API doesn't answer, in milliseconds. */
@@ -46,6 +49,8 @@ const FIRST_VIEW = 'tickover-first-view';
 const main = document.getElementById('main');
 const connection = document.getElementById('connection');
 let leaving = new AbortController();
+/** Loads the data of the view that is shown. */
+let reload = () => {};
 
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
@@ -66,12 +71,14 @@ function open() {
   const [first = '', id] = parts;
   const found = Object.hasOwn(VIEWS, first) ? VIEWS[first] : null;
   const shown = id === undefined ? found?.all : found?.one;
-  const title = id ?? found?.name ?? 'No such view';
+  const title = visible(id ?? found?.name ?? 'No such view');
   document.title = `${title} · Tickover`;
   const heading = h('h1', {}, title);
-  const root = h('div', { class: 'view' });
+  const root = h('div', { class: 'view' }, shown ? h('p', { class: 'quiet', role: 'status' }, 'Loading…') : null);
   main.replaceChildren(heading, root);
   nav(first);
+  hands.unknown();
+  reload = () => {};
   connection.replaceChildren();
   if (!shown) {
     replace(root, h('p', {}, 'There is no such view. ', link([''], 'Back to the overview')));
@@ -85,7 +92,12 @@ function page(root, heading, id, query, signal) {
   const go = (path, values) => { location.hash = address(path, values); };
   /** Changes the view's query without leaving it. */
   const requery = (values) => go([...route().parts], { ...query, ...values });
-  return { root, heading, id, query, signal, go, requery, live: (load, draw, everyMs) => live(load, draw, everyMs, signal) };
+  /** Keeps values in the address without showing the view anew. */
+  const keep = (values) => {
+    Object.assign(query, values);
+    history.replaceState(null, '', address([...route().parts], query));
+  };
+  return { root, heading, id, query, signal, go, requery, keep, live: (load, draw, everyMs) => live(load, draw, everyMs, signal) };
 }
 
 /** Loads and draws, again and again while the page is visible. Returns a function that does so at once. */
@@ -102,9 +114,13 @@ function live(load, draw, everyMs, signal) {
       connection.replaceChildren();
       // Nothing is drawn again if nothing has changed: selections and focus stay.
       const text = JSON.stringify(data);
-      if (text !== drawn) draw(data);
-      if (drawn === null) performance.mark(FIRST_VIEW);
-      drawn = text;
+      const isHeld = text !== drawn && hands.isSelecting(main);
+      if (text !== drawn && !isHeld) {
+        draw(data);
+        if (drawn === null) performance.mark(FIRST_VIEW);
+        drawn = text;
+      }
+      hands.updated(isHeld);
       showSkew();
     } catch (error) {
       if (signal.aborted) return;
@@ -120,10 +136,11 @@ function live(load, draw, everyMs, signal) {
     await running;
     if (signal.aborted || (everyMs === null && failures === 0)) return;
     // Whether the page is visible counts when the time has come: it may change until then.
-    timer = setTimeout(() => (document.hidden ? wait() : again()), pause());
+    timer = setTimeout(() => (document.hidden ? wait() : hands.paused() ? null : again()), pause());
   };
   const wait = () => document.addEventListener('visibilitychange', again, { once: true, signal });
   signal.addEventListener('abort', () => clearTimeout(timer));
+  reload = again;
   again();
   return async () => {
     // A load that began before a change may not show it.
@@ -174,13 +191,6 @@ document.querySelector('.skip').addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();
 });
-document.addEventListener('keydown', (event) => {
-  const isTyping = event.target.closest('input, textarea, select, dialog');
-  if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
-    event.preventDefault();
-    document.getElementById('search-id').focus();
-  }
-});
 let shownPath = '';
 window.addEventListener('hashchange', () => {
   const path = route().parts.join('/');
@@ -190,7 +200,8 @@ window.addEventListener('hashchange', () => {
   // A filter keeps the focus; a new view begins at its heading.
   (field ? document.getElementById(field) ?? main : main).focus();
 });
-setInterval(refresh, 1000);
+setInterval(() => { refresh(); hands.tick(); }, 1000);
+hands.begin(() => reload(), () => open());
 
 async function begin() {
   try {

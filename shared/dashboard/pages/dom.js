@@ -8,7 +8,7 @@ export function h(name, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
-    else element.setAttribute(key, value === true ? '' : value);
+    else element.setAttribute(key, value === true ? '' : key === 'title' || key === 'aria-label' ? visible(value) : value);
   }
   append(element, children);
   return element;
@@ -16,17 +16,25 @@ export function h(name, attributes = {}, ...children) {
 
 function append(element, children) {
   for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined && child !== false && child !== '') element.append(child);
+    if (child !== null && child !== undefined && child !== false && child !== '') element.append(typeof child === 'string' ? visible(child) : child);
   }
 }
 
-/** Replaces an element's content. The focus, open details and scroll positions stay, by the `id` or `data-key` that the
- * elements have. */
+/** Characters that change the direction of the text around them: they could make an id look like another one. */
+const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** A text in which such characters are shown instead of obeyed. */
+export const visible = (text) => String(text).replace(DIRECTIONS, (one) => `⟨U+${one.codePointAt(0).toString(16).toUpperCase()}⟩`);
+
+/** Replaces an element's content. The focus, what was typed, open details and scroll positions stay, by the `id` or `data-key`
+ * that the elements have. */
 export function replace(element, ...children) {
   const focused = element.contains(document.activeElement) ? keyOf(document.activeElement) : null;
   const open = new Map([...element.querySelectorAll('details[data-key]')].map((one) => [one.dataset.key, one.open]));
   const scrolled = [...element.querySelectorAll('[data-key]')].filter((one) => one.scrollTop > 0 || one.scrollLeft > 0)
     .map((one) => [one.dataset.key, one.scrollTop, one.scrollLeft]);
+  const typed = [...element.querySelectorAll('input[id]:not([type=checkbox]), textarea[id]')].filter((one) => one.value !== one.defaultValue || one.id === focused)
+    .map((one) => [one.id, one.value, one.selectionStart, one.selectionEnd]);
   element.replaceChildren();
   append(element, children);
   const find = (key) => element.querySelector(`[data-key="${CSS.escape(key)}"]`) ?? element.querySelector(`#${CSS.escape(key)}`);
@@ -36,6 +44,12 @@ export function replace(element, ...children) {
   }
   for (const [key, top, left] of scrolled) find(key)?.scrollTo(left, top);
   if (focused) find(focused)?.focus({ preventScroll: true });
+  for (const [id, value, start, end] of typed) {
+    const field = find(id);
+    if (!field) continue;
+    field.value = value;
+    if (id === focused && start !== null) field.setSelectionRange(start, end);
+  }
 }
 
 function keyOf(element) {

@@ -29,12 +29,13 @@ export function matches(record, text) {
   return searched.join(' ').toLowerCase().includes(text.toLowerCase());
 }
 
-/** Buttons to the first and the next page. A page is an address of its own, so the browser's own back button works. */
-export function pages(page, cursor) {
+/** Buttons to the first and the next page. A page is an address of its own, so the browser's own back button works. `kept` is
+ * what the next page needs besides the cursor. */
+export function pages(page, cursor, kept = {}) {
   if (!cursor && !page.query.cursor) return null;
   return h('div', { class: 'buttons' },
     h('button', { type: 'button', id: 'first-page', disabled: !page.query.cursor, onclick: () => page.requery({ cursor: null }) }, 'First page'),
-    h('button', { type: 'button', id: 'next-page', disabled: !cursor, onclick: () => page.requery({ cursor }) }, 'Next page'));
+    h('button', { type: 'button', id: 'next-page', disabled: !cursor, onclick: () => page.requery({ cursor, ...kept }) }, 'Next page'));
 }
 
 /** A label as a link to all that has it. */

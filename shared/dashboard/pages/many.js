@@ -1,7 +1,7 @@
 // The same call for many records: counted, confirmed, then carried out by the system.
 
-import { get, parse, post, settings } from './api.js';
-import { actions, command, confirmed } from './actions.js';
+import { because, get, parse, post, settings } from './api.js';
+import { actions, command, confirmed, whyField } from './actions.js';
 import { commands } from './commands.js';
 import { h, notify } from './dom.js';
 import { jsonField, textField } from './payload.js';
@@ -21,6 +21,7 @@ function offered(what, live, step) {
 
 /** What can be done with all of a selection. `live`: whether they are open (`null`: some are); `step`: whether steps failed. */
 export function many(page, what, selection, { live = null, step = true } = {}) {
+  const why = whyField(`why-many-${what}`);
   const start = async (one, more, pressed) => {
     pressed.disabled = true;
     const request = { action: one.action, [what]: selection, ...more };
@@ -28,7 +29,7 @@ export function many(page, what, selection, { live = null, step = true } = {}) {
       const count = await counted(request);
       const texts = [one.says, `Found now: ${count}. It can be stopped.`, one.final].filter(Boolean);
       if (count === 0) notify('Nothing matches now.');
-      else if (await confirmed(one.name, `(${count})`, texts)) page.go(['operations', (await post(['operations'], request)).operation.id]);
+      else if (await confirmed(one.name, `(${count})`, texts)) page.go(['operations', (await because(why.value.trim() || null, () => post(['operations'], { ...request, total: count }))).operation.id]);
     } catch (error) {
       notify(`${one.name}: ${error.title ?? 'no answer'}. ${error.detail ?? error.message}`, true);
     }
@@ -36,7 +37,7 @@ export function many(page, what, selection, { live = null, step = true } = {}) {
   };
   const button = (one, more) => h('button', { type: 'button', disabled: settings.read_only, class: one.final ? 'danger' : '', 'data-key': one.name, onclick: (event) => start(one, more(), event.currentTarget) }, one.name);
   const row = (one) => h('li', {}, button(one, () => ({})), h('span', { class: 'says' }, one.says), command(commands.many(what, one.action, selection)));
-  return [h('ul', { class: 'actions' }, offered(what, live, step).map(row)), what === 'executions' && live !== false && event(button)];
+  return [h('ul', { class: 'actions' }, offered(what, live, step).map(row)), settings.read_only ? null : why, what === 'executions' && live !== false && event(button)];
 }
 
 /** The same for all that match a filter. Only what is given counts. */

@@ -20,6 +20,11 @@ export function payload(title, value, name, isOpen = true) {
     isCut ? h('p', { class: 'quiet' }, `The first ${SHOWN.toLocaleString()} of ${text.length.toLocaleString()} characters. Download it to see all.`) : null);
 }
 
+/** An error with a button that copies it. Its message is short: the system has cut it. */
+export function failure({ code, message = '' }) {
+  return h('div', { class: 'problem' }, h('strong', {}, code), ` ${message} `, copier(message ? `${code}: ${message}` : code, 'error'));
+}
+
 /** Saves a text as a file. */
 export function save(text, name) {
   const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }));

@@ -53,18 +53,42 @@ export function distance(ms) {
   return rounded > 0 ? `in ${length(rounded)}` : `${length(-rounded)} ago`;
 }
 
-const LONG = new Intl.DateTimeFormat(undefined, {
-  year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit',
-});
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const CLOCK = { hour: '2-digit', minute: '2-digit', second: '2-digit' };
+const DAY = { year: 'numeric', month: 'short', day: 'numeric' };
+/** Under this name the browser keeps whether times are in UTC. */
+const KEY = 'tickover.utc';
+let formats = {};
 
-/** An instant in the local zone; the day only if it isn't today. */
-export function local(ms) {
-  const date = new Date(ms);
-  return date.toDateString() === new Date(now()).toDateString() ? CLOCK.format(date) : LONG.format(date);
+/** Whether times are shown in UTC. */
+export const isUtc = () => formats.zone === 'UTC';
+
+/** Shows times in UTC, or in this browser's zone. */
+export function setUtc(value) {
+  const zone = value ? 'UTC' : undefined;
+  const format = (parts) => new Intl.DateTimeFormat(undefined, { ...parts, timeZone: zone });
+  formats = { zone, long: format({ ...DAY, ...CLOCK, ...(value && { timeZoneName: 'short' }) }), day: format(DAY), clock: format(CLOCK) };
+  try {
+    localStorage.setItem(KEY, String(value));
+  } catch {
+    // Without storage it isn't remembered.
+  }
 }
 
-export const localLong = (ms) => LONG.format(new Date(ms));
+function wasUtc() {
+  try {
+    return localStorage.getItem(KEY) === 'true';
+  } catch {
+    return false;
+  }
+}
+setUtc(wasUtc());
+
+/** An instant in the zone that is chosen; the day only if it isn't today. */
+export function local(ms) {
+  return formats.day.format(ms) === formats.day.format(now()) ? formats.clock.format(ms) : formats.long.format(ms);
+}
+
+const localLong = (ms) => formats.long.format(ms);
 export const utc = (ms) => `${new Date(ms).toISOString()} (UTC)`;
 
 function element(ms, text) {
@@ -75,7 +99,7 @@ function element(ms, text) {
   return time;
 }
 
-/** An instant: local, with UTC in its title. */
+/** An instant in the zone that is chosen, with UTC in its title. */
 export const at = (instant) => (instant ? element(millis(instant), localLong(millis(instant))) : null);
 
 /** How far away an instant is. It is kept up to date by [`refresh`]. */

@@ -22,7 +22,11 @@ const TIMEOUTS = {
 };
 
 /** Who has changed something: a caller, and the operation that did it for them. */
-export const who = (by) => [by?.caller, by?.operation ? `operation ${by.operation}` : null].filter(Boolean).join(', ') || null;
+export function who(by) {
+  if (!by) return null;
+  const names = [by.caller, by.operation ? `operation ${by.operation}` : null].filter(Boolean).join(', ') || 'somebody';
+  return by.reason ? `${names} (${by.reason})` : names;
+}
 
 /** `code: message`. */
 export const errorText = (error) => (error.message ? `${error.code}: ${error.message}` : error.code);

@@ -11,6 +11,7 @@ mod deployment;
 mod driver;
 mod flows;
 mod forms;
+mod hands;
 mod jobs;
 mod keyboard;
 mod lists;
@@ -23,6 +24,7 @@ mod server;
 #[path = "../../../shared/cli/tests/aws/sigv4.rs"]
 mod sigv4;
 mod site;
+mod steer;
 mod timeline;
 mod trouble;
 mod truth;

@@ -2,7 +2,7 @@
 
 import { get } from '../api.js';
 import { badge, facts, h, link, replace, table } from '../dom.js';
-import { payload } from '../payload.js';
+import { failure, payload } from '../payload.js';
 import { isMissing, problem } from '../problem.js';
 import { at, length, millis, near } from '../time.js';
 import { errorText, who } from '../words.js';
@@ -42,6 +42,8 @@ export function details(root, lane, chosen, startMs) {
       ['To', lane.status === 'open' || lane.status === 'retrying' ? 'open' : at(iso(to))],
       ['Length', to > from ? length(to - from) : null],
       ['Until', lane.until && lane.status === 'open' ? [at(lane.until), ' (', near(lane.until), ')'] : null],
+      ['Where', lane.kind === 'step' && !lane.task ? 'in the turn: its input is the code’s own, and its start is stored for steps with a timeout or a heartbeat, or at most once' : null],
+      ['Worker', lane.entries.findLast((entry) => entry.worker)?.worker],
       ['Task', lane.task ? link(['tasks', lane.task]) : null],
       ['Execution', lane.execution ? link(['executions', lane.execution]) : null],
     ]),
@@ -83,5 +85,5 @@ function taskDetails(task) {
 
 function childDetails(execution) {
   return [h('h4', {}, 'The child'), h('p', {}, badge(execution.status), ' ', link(['executions', execution.id])),
-    execution.error ? h('p', { class: 'problem' }, errorText(execution.error)) : null, payload('Input', execution.input, execution.id), payload('Output', execution.output, execution.id)];
+    execution.error ? failure(execution.error) : null, payload('Input', execution.input, execution.id), payload('Output', execution.output, execution.id)];
 }

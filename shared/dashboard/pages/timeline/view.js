@@ -5,6 +5,7 @@ import { download } from '../payload.js';
 import { h, replace, table } from '../dom.js';
 import { at, length, local, millis, now, utc } from '../time.js';
 import { details, inWords } from './details.js';
+import { fanOf, folded } from './fold.js';
 import { lanesOf, momentsOf } from './lanes.js';
 import { Scale } from './scale.js';
 
@@ -22,6 +23,10 @@ const KINDS = { execution: '', step: 'step', child: 'child', timer: 'wait', even
 
 export class Timeline {
   #id;
+  #keep;
+  #opened;
+  #wanted;
+  #isLinked;
   #entries = [];
   #lanes = [];
   #shown = [];
@@ -40,8 +45,14 @@ export class Timeline {
   #range = h('span', { class: 'quiet', id: 'timeline-range' });
   #tools = h('div', { class: 'tools' });
 
-  constructor(id) {
-    this.#id = id;
+  /** A timeline of the page's record. The zoom, the chosen lane and the mode are in the page's address. */
+  constructor({ id, query, keep }) {
+    [this.#id, this.#keep] = [id, keep];
+    const { as, gaps, fan, lane, zoom, lanes = '' } = query;
+    [this.#isList, this.#isFolding, this.#opened, this.#filter] = [as === 'list', gaps !== 'shown', fan ?? fanOf(lane), lanes];
+    this.#isLinked = Boolean(lane);
+    this.#chosen = lane ? { key: lane, entry: null } : null;
+    this.#wanted = zoom?.split('-').map(Number) ?? null;
     this.element = h('div', { class: 'timeline' }, this.#tools, this.#axis, this.#viewport, this.#list, this.#details);
     this.#viewport.addEventListener('scroll', () => this.#drawLanes(), { passive: true });
     this.#viewport.addEventListener('click', (event) => this.#pressed(event));
@@ -63,14 +74,27 @@ export class Timeline {
       this.#scale = new Scale(from, Math.max(until, last), moments, busy, this.#isFolding);
     };
     this.#measure();
+    if (this.#wanted) this.#window = this.#wanted.map((instant) => this.#scale.position(instant));
+    this.#wanted = null;
+    if (!(this.#window[1] > this.#window[0])) this.#window = [0, 1];
     this.#draw();
+    if (this.#isLinked) this.#show();
+    this.#isLinked = false;
+  }
+
+  /** Brings the lane that the address names into sight. */
+  #show() {
+    const index = this.#shown.findIndex((lane) => lane.key === this.#chosen?.key);
+    if (index < 0) return;
+    this.#viewport.scrollTop = index * ROW;
+    this.element.scrollIntoView({ block: 'nearest' });
   }
 
   #measure = () => {};
 
   #draw() {
     const text = this.#filter.toLowerCase();
-    this.#shown = text ? this.#lanes.filter((lane) => `${lane.kind} ${lane.name} ${lane.status}`.toLowerCase().includes(text)) : this.#lanes;
+    this.#shown = text ? this.#lanes.filter((lane) => `${lane.kind} ${lane.name} ${lane.status}`.toLowerCase().includes(text)) : folded(this.#lanes, this.#opened);
     for (const [element, isShown] of [[this.#axis, !this.#isList], [this.#viewport, !this.#isList], [this.#list, this.#isList]]) element.hidden = !isShown;
     if (this.#isList) this.#drawList();
     else {
@@ -85,9 +109,9 @@ export class Timeline {
 
   #drawTools() {
     const press = (label, text, run) => h('button', { type: 'button', 'aria-label': label, title: label, onclick: run }, text);
-    const fold = h('input', { type: 'checkbox', id: 'fold', checked: true, onchange: () => { this.#isFolding = fold.checked; this.#measure(); this.#zoomTo(0, 1); } });
-    const list = h('input', { type: 'checkbox', id: 'as-list', onchange: () => { this.#isList = list.checked; this.#draw(); } });
-    const filter = h('input', { type: 'search', id: 'lane-filter', placeholder: 'name or status', autocomplete: 'off', oninput: () => { this.#filter = filter.value; this.#page = 0; this.#draw(); } });
+    const fold = h('input', { type: 'checkbox', id: 'fold', checked: this.#isFolding, onchange: () => { this.#isFolding = fold.checked; this.#keep({ gaps: fold.checked ? null : 'shown' }); this.#measure(); this.#zoomTo(0, 1); } });
+    const list = h('input', { type: 'checkbox', id: 'as-list', checked: this.#isList, onchange: () => { this.#isList = list.checked; this.#keep({ as: list.checked ? 'list' : null }); this.#draw(); } });
+    const filter = h('input', { type: 'search', id: 'lane-filter', value: this.#filter, placeholder: 'name or status', autocomplete: 'off', oninput: () => { this.#filter = filter.value; this.#keep({ lanes: filter.value }); this.#page = 0; this.#draw(); } });
     this.#tools.append(
       press('Zoom in', '+', () => this.#zoom(0.5)), press('Zoom out', '−', () => this.#zoom(2)), press('Earlier', '◀', () => this.#pan(-0.5)),
       press('Later', '▶', () => this.#pan(0.5)), press('Show all of the timeline', 'All', () => this.#zoomTo(0, 1)),
@@ -111,6 +135,7 @@ export class Timeline {
     const size = Math.min(to - from, 1);
     const start = Math.min(Math.max(from, 0), 1 - size);
     this.#window = [start, start + size];
+    this.#keep({ zoom: size < 1 ? this.#window.map((position) => Math.round(this.#scale.instant(position))).join('-') : null });
     this.#draw();
   }
 
@@ -164,8 +189,8 @@ export class Timeline {
     lane.marks.forEach((one, number) => this.#put(track, drawn, one.at, one.at, `mark ${one.tone}`, `mark ${number}`, one.entry));
     const kind = KINDS[lane.kind];
     const row = h('li', { 'aria-setsize': this.#shown.length, 'aria-posinset': index + 1 },
-      h('button', { type: 'button', class: 'lane', 'data-key': `lane ${lane.key}`, 'data-index': index, 'aria-pressed': String(this.#chosen?.key === lane.key), 'aria-label': spoken(lane) },
-        h('span', { class: 'name' }, kind ? [h('span', { class: 'kind' }, kind), ' '] : null, lane.name), track));
+      h('button', { type: 'button', class: 'lane', 'data-key': `lane ${lane.key}`, 'data-index': index, ...(lane.isOpened === undefined ? { 'aria-pressed': String(this.#chosen?.key === lane.key) } : { 'aria-expanded': String(lane.isOpened), title: `${lane.name}: ${lane.status}` }), 'aria-label': spoken(lane) },
+        h('span', { class: 'name' }, kind ? [h('span', { class: 'kind' }, kind), ' '] : null, lane.isOpened === undefined ? '' : lane.isOpened ? '▾ ' : '▸ ', lane.name, lane.isOpened === undefined ? null : h('span', { class: 'kind' }, `, ${lane.status}`)), track));
     row.style.top = `${index * ROW}px`;
     return row;
   }
@@ -188,10 +213,17 @@ export class Timeline {
     const button = event.target.closest('.lane');
     if (!button) return;
     const lane = this.#shown[Number(button.dataset.index)];
+    if (lane.isOpened !== undefined) {
+      this.#opened = lane.isOpened ? null : lane.key;
+      this.#keep({ fan: this.#opened });
+      this.#draw();
+      return;
+    }
     const [kind, number] = (event.target.dataset.part ?? '').split(' ');
     const part = kind === 'bar' ? lane.bars[number] : kind === 'mark' ? lane.marks[number] : null;
     const isSame = this.#chosen?.key === lane.key && !part;
     this.#chosen = isSame ? null : { key: lane.key, entry: part?.entry ?? null };
+    this.#keep({ lane: this.#chosen?.key });
     this.#drawLanes(true);
     this.#drawDetails();
   }

@@ -7,7 +7,7 @@ import { badge, empty, facts, h, link, replace, section, table } from '../dom.js
 import { PAGE, pages } from '../lists.js';
 import { payload } from '../payload.js';
 import { refused } from '../problem.js';
-import { at, both, near } from '../time.js';
+import { at, both, length, millis, near, utc } from '../time.js';
 import { who } from '../words.js';
 
 const BAD = ['failed', 'timed_out', 'refused'];
@@ -52,14 +52,25 @@ function one(page) {
         ['Started', cron.max_runs ? `${cron.started} of ${cron.max_runs}` : String(cron.started)],
         ['Waiting for an open run', cron.waiting > 0 ? String(cron.waiting) : null],
       ])),
+      upcoming(cron),
       section('Calls', panel('cron', cron, refresh)),
-      section('Last runs', cron.runs.length === 0 ? h('p', { class: 'quiet' }, 'It has had no run.') : table('Last runs', ['Occurrence', 'Run', 'State', 'Status', 'Why'], [...cron.runs].reverse().map((run) => [
-        [at(run.at), run.manual ? ' (triggered)' : ''], link([cron.execution === undefined ? 'tasks' : 'executions', run.id]), badge(run.state), run.status ? badge(run.status) : '', run.reason?.replaceAll('_', ' ') ?? '',
+      section('Last runs', cron.runs.length === 0 ? h('p', { class: 'quiet' }, 'It has had no run.') : table('Last runs', ['Occurrence', 'Run', 'State', 'Status', 'Ended', 'Took', 'Why'], [...cron.runs].reverse().map((run) => [
+        [at(run.at), run.manual ? ' (triggered)' : ''], link([cron.execution === undefined ? 'tasks' : 'executions', run.id]), badge(run.state), run.status ? badge(run.status) : '', at(run.ended_at) ?? '', run.ended_at ? length(millis(run.ended_at) - millis(run.at)) : '', run.reason?.replaceAll('_', ' ') ?? '',
       ]))),
       section('What it starts', payload('Task', cron.task, cron.id), payload('Execution', cron.execution, cron.id)),
       section('In a shell', h('p', {}, command(commands.showCron(cron.id)))));
   };
   const refresh = page.live(load, draw, 2000);
+}
+
+/** The next occurrences, by the clocks of the cron's own zone and in UTC. */
+function upcoming(cron) {
+  if (!cron.upcoming) return null;
+  const zone = cron.time_zone ?? '';
+  const columns = zone ? [`By the clocks of ${zone}`, 'In UTC', 'When'] : ['In UTC', 'When'];
+  return section('Next occurrences', table('Next occurrences', columns, cron.upcoming.map((one) => [
+    ...(zone ? [one.local.replace('T', ' ')] : []), utc(millis(one.at)), near(one.at),
+  ])));
 }
 
 const plan = (cron) => (cron.cron ? `${cron.cron}${cron.time_zone ? ` (${cron.time_zone})` : ''}` : `every ${cron.every}`);

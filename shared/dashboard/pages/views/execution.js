@@ -6,12 +6,13 @@ import { commands } from '../commands.js';
 import { address, badge, facts, h, link, notify, replace, section, table, trace } from '../dom.js';
 import { errorCell, labelLink } from '../lists.js';
 import { remember } from '../known.js';
-import { payload, save } from '../payload.js';
+import { failure, payload, save } from '../payload.js';
 import { isMissing, outdated, problem } from '../problem.js';
 import { at, both, length, millis, near, now } from '../time.js';
 import { Timeline } from '../timeline/view.js';
-import { errorText, next, reason, wait } from '../words.js';
+import { errorText, next, reason, wait, who } from '../words.js';
 import { keyLink } from './limits.js';
+import { repair } from './repair.js';
 
 /** After how many entries of a timeline it is asked for only when the execution has changed. */
 const LONG = 500;
@@ -20,11 +21,13 @@ const RUNS = 20;
 
 export function show(page) {
   const { root, id } = page;
-  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'timeline', 'unread', 'runs', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
-  const timeline = new Timeline(id);
+  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'repair', 'timeline', 'unread', 'runs', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
+  const timeline = new Timeline(page);
   // The earlier run whose timeline is shown.
   const run = page.query.run;
   let known = null;
+  // The run for whose repair there is a form: it keeps what was typed.
+  let repaired = null;
 
   const load = async (signal) => {
     const { execution } = await get(['executions', id], {}, signal);
@@ -51,9 +54,15 @@ export function show(page) {
       parts.export.replaceChildren(exporting(id, run));
     }
     parts.gone.replaceChildren();
-    replace(parts.state, earlier ? notCurrent(execution, earlier) : null, state(shown));
+    replace(parts.state, earlier ? notCurrent(execution, earlier) : null, state(shown, entries, run));
     replace(parts.next, earlier ? null : section('What happens next', h('p', { class: 'next' }, next(execution), execution.waits_at ? [' ', keyLink(execution.waits_at.limit.key, 'Who has the places')] : null), waits(execution), pending(execution, events)));
-    replace(parts.actions, section(earlier ? 'Calls on the execution' : 'Calls', panel('execution', execution, refresh)));
+    replace(parts.actions, section(earlier ? 'Calls on the execution' : 'Calls', panel('execution', execution, refresh, true)));
+    if (earlier || !execution.ended_at) repaired = null;
+    else if (repaired !== execution.run) {
+      repaired = execution.run;
+      replace(parts.repair, repair(execution, entries, refresh));
+    }
+    if (repaired === null) replace(parts.repair);
     replace(parts.unread, unread ? h('p', { class: 'quiet' }, `${unread.toLocaleString()} more open steps and children weren’t read: some of them may have ended.`) : null);
     timeline.update(run ? { created_at: entries[0].at, ended_at: entries.at(-1).at } : execution, entries);
     replace(parts.runs, runs ? runsOf(execution, runs, run) : null);
@@ -93,10 +102,11 @@ function runsOf(execution, { runs, cursor }, shown) {
   const rows = all.map((one) => [
     h('a', { href: address(['executions', execution.id], one.run === execution.run ? {} : { run: one.run }), 'aria-current': one.run === Number(shown ?? execution.run) ? 'true' : null }, `run ${one.run}`),
     badge(one.status), at(one.started_at), at(one.ended_at), errorCell(one),
+    one.run === Number(shown ?? execution.run) ? '' : link([], 'Compare', { href: address(['compare'], { one: execution.id, run: one.run, with: shown ?? execution.run }), 'aria-label': `Compare with run ${one.run}` }),
   ]);
   const isWhole = runs.at(-1)?.run === 1;
   return section('Runs',
-    table('Runs', ['Run', 'Status', 'Started', 'Ended', 'Error'], rows),
+    table('Runs', ['Run', 'Status', 'Started', 'Ended', 'Error', ''], rows),
     isWhole || cursor ? null : h('p', { class: 'quiet' }, 'Earlier ones have been deleted after their retention.'),
     cursor ? h('p', {}, 'There are more: ', command(commands.runs(execution.id))) : null);
 }
@@ -137,13 +147,24 @@ function isSame(known, execution) {
   return known !== null && JSON.stringify(known.execution) === JSON.stringify(execution);
 }
 
-function state(execution) {
+/** A link to the lane of the step because of which it failed. */
+function failedLane({ id, cause }, run) {
+  return cause?.step ? [' ', h('a', { href: address(['executions', id], { run, lane: `${cause.kind === 'execution' ? 'child' : 'step'} ${cause.step.replace(/^child:/, '')}` }) }, 'Show it')] : null;
+}
+
+/** What an operator did last, by the timeline. */
+function operated(entries) {
+  const last = entries.findLast((entry) => entry.by);
+  return last ? [`${last.kind.replaceAll('_', ' ')} by ${who(last.by)}, `, near(last.at)] : null;
+}
+
+function state(execution, entries, run) {
   return h('div', { class: 'state' },
-    h('p', {}, badge(execution.status), ' ', reason(execution), execution.closing ? ' Its open steps and children are being ended.' : ''),
+    h('p', {}, badge(execution.status), ' ', reason(execution), failedLane(execution, run), execution.closing ? ' Its open steps and children are being ended.' : ''),
     execution.stuck ? h('p', { class: 'problem' }, h('strong', {}, 'Stuck: '), errorText(execution.stuck)) : null,
     execution.failing ? h('p', { class: 'problem' }, h('strong', {}, execution.failing.status === 'cancelled' ? 'Cancelled' : 'Failed'), execution.failing.error ? ` with ${errorText(execution.failing.error)}` : '', '. Its handler for that must end by ', both(execution.failing.deadline_at), '.') : null,
     execution.cancel_requested && !execution.ended_at ? h('p', {}, 'A cancellation was requested: its code stops at its next step, and its undo steps run.') : null,
-    execution.error ? h('p', { class: 'problem' }, h('strong', {}, execution.error.code), ` ${execution.error.message}`) : null,
+    execution.error ? failure(execution.error) : null,
     facts([
       ['Workflow', h('a', { href: `#/executions?workflow=${encodeURIComponent(execution.workflow)}` }, execution.workflow)],
       ['Queue', execution.queue],
@@ -157,6 +178,7 @@ function state(execution) {
       ['Completed steps', execution.completed_steps || null],
       ['Run', execution.run > 1 ? [`${execution.run}, since `, at(execution.run_started_at)] : null],
       ['Worker', execution.worker],
+      ['Operated last', operated(entries)],
       ['Parent', execution.parent ? link(['executions', execution.parent.id]) : null],
       ['Labels', labels(execution.labels)],
       ['Trace', trace(execution)],

@@ -1,14 +1,14 @@
 // Executions of one workflow, or of all; where the system can't list those, the latest of all known workflows.
 
-import { get } from '../api.js';
+import { Problem, get } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, table } from '../dom.js';
 import { FAILED, OPEN, count, counted, forget, latest, listed, remember, total, workflows } from '../known.js';
-import { ENDED, PAGE, choice, endChoice, errorCell, finder, hoursAgo, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
+import { ENDED, PAGE, choice, endChoice, errorCell, finder, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
 import { allThatMatch } from '../many.js';
-import { refused } from '../problem.js';
-import { at } from '../time.js';
+import { problem } from '../problem.js';
+import { at, now } from '../time.js';
 import { nextShort } from '../words.js';
 
 const STATUSES = [
@@ -18,25 +18,31 @@ const STATUSES = [
 
 export function show(page) {
   const { workflow = '', status = '', since = '', from = '', label = '', error = '', stuck = '', id_prefix = '', ended_from = '', cursor } = page.query;
-  const isFiltered = Boolean(status || from || label || error || stuck || id_prefix || ended_from || cursor);
+  const isFiltered = Boolean(status || since || from || label || error || stuck || id_prefix || ended_from || cursor);
   let shown = null;
+  /** The instant from which on they are listed: it moves with the time. Further pages keep that of the first one. */
+  const startedFrom = () => (since && !cursor ? instant(since) : from);
   const everything = all();
 
   const load = async (signal) => {
     const names = await workflows(signal);
-    const query = { status, label, error, started_from: from, stuck, id_prefix, ended_from, limit: PAGE };
-    if (!workflow) return { names, ...await latest(names, { ...query, cursor }, signal) };
+    const query = { status, label, error, started_from: startedFrom(), stuck, id_prefix, ended_from, limit: PAGE };
+    if (!workflow) return { names, from: query.started_from, ...await latest(names, { ...query, cursor }, signal) };
     const list = await get(['executions'], { ...query, workflow, cursor }, signal);
     if (list.executions.length > 0) remember(workflow);
     else if (!isFiltered && !names.includes(workflow)) forget(workflow);
-    return { names, ...list };
+    return { names, from: query.started_from, ...list };
   };
 
   const draw = (data) => {
-    if (refused(page.root, data)) return;
+    if (data instanceof Problem) {
+      // What is wrong can be changed where it was typed.
+      replace(page.root, filters(shown?.names ?? []), problem(data));
+      return;
+    }
     shown = data;
     const rows = data.executions.filter((one) => matches(one, page.rows));
-    replace(page.root, filters(data.names), counts(rows, workflow), list(rows), pages(page, data.cursor), limits(data), everything);
+    replace(page.root, filters(data.names), counts(rows, workflow), list(rows), pages(page, data.cursor, { from: data.from }), limits(data), everything);
   };
 
   function filters(names) {
@@ -44,7 +50,7 @@ export function show(page) {
     return h('div', { class: 'filters' },
       choice('workflow', 'Workflow', [['', listed ? 'All' : 'All known'], ...all.map((name) => [name, name])], workflow, (value) => page.requery({ workflow: value, cursor: null })),
       choice('status', 'Status', STATUSES, status, (value) => page.requery({ status: value, cursor: null })),
-      choice('since', 'Started', ENDED, since, (value) => page.requery({ since: value, from: hoursAgo(value), cursor: null })),
+      choice('since', 'Started', ENDED, since, (value) => page.requery({ since: value, from: null, cursor: null })),
       endChoice(page),
       choice('stuck', 'Needs an operator', [['', 'Any'], ['true', 'Paused or stuck']], stuck, (value) => page.requery({ stuck: value, cursor: null })),
       finder(page, 'label', 'Label', 'name=value', label),
@@ -58,7 +64,7 @@ export function show(page) {
     if (!(workflow || status || label || error) || stuck || id_prefix) return null;
     const statuses = status ? status.split(',') : [];
     const live = status ? statuses.every((one) => OPEN.includes(one)) : null;
-    return allThatMatch(page, 'executions', { workflow, status: statuses, label, error, started_from: from, ended_from }, live);
+    return allThatMatch(page, 'executions', { workflow, status: statuses, label, error, started_from: startedFrom(), ended_from }, live);
   }
 
   function list(rows) {
@@ -79,12 +85,15 @@ export function show(page) {
   function limits(data) {
     if (workflow || listed) {
       const only = status.includes(',') ? '' : status;
-      return h('p', { class: 'quiet' }, howCounted(), 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from, ended_from, stuck, id_prefix })));
+      return h('p', { class: 'quiet' }, howCounted(), 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from: data.from, ended_from, stuck, id_prefix })));
     }
     const more = data.hasMore && !data.cursor ? `These are the latest ${PAGE} of each workflow: choose one to see all of its executions. ` : '';
     return h('p', { class: 'quiet' }, more, 'Of all workflows, this system lists only failed executions. With TICKOVER_LISTS=all it lists all, for one write more for each, and counts the latest 1,000. Known are workflows that workers have announced or this browser has shown; type another one above.');
   }
 }
+
+/** The whole minute this many hours ago. */
+const instant = (hours) => new Date(Math.floor(now() / 60_000 - Number(hours) * 60) * 60_000).toISOString();
 
 /** How many there are of each status, by the system's own count or among those that are shown. */
 function counts(rows, workflow) {

@@ -14,28 +14,32 @@ export async function show(page) {
   const what = page.query.what === 'task' ? 'task' : 'execution';
   replace(page.root, h('div', { class: 'buttons', role: 'group', 'aria-label': 'What to start' }, tab('execution', 'An execution of a workflow'), tab('task', 'A task for a worker')), form);
   let names = [];
+  let like = {};
   let queues = [];
   try {
     queues = (await get(['queues'], {}, page.signal)).queues;
     names = await workflows(page.signal, queues);
+    if (page.query.like) like = (await get(['executions', page.query.like], {}, page.signal)).execution;
   } catch (error) {
     if (page.signal.aborted) return;
     replace(form, problem(error));
     return;
   }
-  replace(form, what === 'task' ? task(queues.map((queue) => queue.name)) : execution(names, queues.map((queue) => queue.name)));
+  replace(form, what === 'task' ? task(queues.map((queue) => queue.name)) : execution(names, queues.map((queue) => queue.name), like));
 }
 
-function execution(names, queues) {
+/** The form for an execution, with what another one has. */
+function execution(names, queues, like) {
+  const text = (value) => (value === undefined ? '' : JSON.stringify(value, null, 2));
   const fields = {
-    workflow: textField('start-workflow', 'Workflow', { required: true, list: names, hint: 'The name under which its workers serve it' }),
+    workflow: textField('start-workflow', 'Workflow', { value: like.workflow, required: true, list: names, hint: 'The name under which its workers serve it' }),
     id: textField('start-id', 'Id (optional)', { hint: 'A name of yours, such as order-7: starting it again then changes nothing. Random by default' }),
-    queue: textField('start-queue', 'Queue (optional)', { list: queues, hint: 'By default the queue whose workers have announced the workflow' }),
-    execution_timeout: textField('start-timeout', 'Time limit of all its runs (optional)', { hint: 'Such as 30m or 7d' }),
+    queue: textField('start-queue', 'Queue (optional)', { value: like.queue, list: queues, hint: 'By default the queue whose workers have announced the workflow' }),
+    execution_timeout: textField('start-timeout', 'Time limit of all its runs (optional)', { value: like.execution_timeout, hint: 'Such as 30m or 7d' }),
     delay: textField('start-delay', 'Delay (optional)', { hint: 'Such as 10m' }),
   };
-  const input = jsonField('start-input', 'Input (JSON)', { hint: 'Without one, the input is null' });
-  const labels = jsonField('start-labels', 'Labels (JSON object of texts, optional)', { rows: 2 });
+  const input = jsonField('start-input', 'Input (JSON)', { value: text(like.input), hint: 'Without one, the input is null' });
+  const labels = jsonField('start-labels', 'Labels (JSON object of texts, optional)', { value: text(like.labels), rows: 2 });
   return filled('Start an execution', 'Start the execution', [fields.workflow, input, fields.id, fields.queue, fields.execution_timeout, fields.delay, labels], {
     request: () => body(fields, { input, labels }),
     send: async (request) => {

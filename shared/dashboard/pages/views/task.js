@@ -4,7 +4,7 @@ import { Problem, get } from '../api.js';
 import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, facts, h, link, replace, section, trace } from '../dom.js';
-import { payload } from '../payload.js';
+import { failure, payload } from '../payload.js';
 import { outdated, refused } from '../problem.js';
 import { both, length, millis } from '../time.js';
 import { attempts } from '../timeline/details.js';
@@ -42,7 +42,7 @@ function state(task) {
   const isLive = !task.ended_at;
   return h('div', { class: 'state' },
     h('p', {}, badge(task.status), ' ', reason(task)),
-    task.error ? h('p', { class: 'problem' }, h('strong', {}, task.error.code), ` ${task.error.message}`) : null,
+    task.error ? failure(task.error) : null,
     facts([
       ['Kind', task.kind],
       ['Queue', h('a', { href: `#/tasks?queue=${encodeURIComponent(task.queue)}` }, task.queue)],
