@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::driver::{Browser, browse};
+use crate::flows::DECLINED;
 use crate::site::Site;
 
 /// Longer than from one refresh to the next, in milliseconds.
@@ -45,7 +46,7 @@ async fn what_is_typed_into_a_filter_stays_while_the_list_changes() {
 #[tokio::test]
 async fn the_last_hour_moves_with_the_time_and_is_in_the_address() {
     let site = Site::empty().await;
-    site.client().start_by_name::<()>("quick", "workflows", json!(null)).id("quick-1").await.unwrap();
+    site.order(DECLINED).await;
     browse(&site.url(), async |browser| {
         browser.open("#/executions").await;
         browser.choose("since", "1").await;

@@ -74,7 +74,7 @@ async fn many_are_retried_with_a_total_and_an_operation_goes_on_after_a_stop() {
 #[tokio::test]
 async fn an_operation_under_way_shows_its_rate_and_how_long_it_takes() {
     let site = Site::empty().await;
-    let matched = Arc::new(AtomicU64::new(0));
+    let matched = Arc::new(AtomicU64::new(30));
     let operation = get(async move || {
         let matched = matched.fetch_add(30, Ordering::Relaxed);
         Json(json!({"operation": {

@@ -50,10 +50,7 @@ const FULL: &[(&str, &[&str])] = &[
             "Deadline",
         ],
     ),
-    (
-        "#/executions/order-13",
-        &["Its step charge failed at the last of its attempts", "retry-step order-13 charge"],
-    ),
+    ("#/executions/order-13", &["Its step charge failed at the last of its attempts", "Retry the step"]),
     ("#/tasks", &["mail-1", "mail-2", "nobody has this address", "report-1"]),
     (
         "#/tasks/mail-1",

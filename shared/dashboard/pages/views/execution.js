@@ -106,7 +106,7 @@ function runsOf(execution, { runs, cursor }, shown) {
   ]);
   const isWhole = runs.at(-1)?.run === 1;
   return section('Runs',
-    table('Runs', ['Run', 'Status', 'Started', 'Ended', 'Error', ''], rows),
+    table('Runs', ['Run', 'Status', 'Started', 'Ended', 'Error', 'Differences'], rows),
     isWhole || cursor ? null : h('p', { class: 'quiet' }, 'Earlier ones have been deleted after their retention.'),
     cursor ? h('p', {}, 'There are more: ', command(commands.runs(execution.id))) : null);
 }

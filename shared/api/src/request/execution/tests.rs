@@ -93,9 +93,11 @@ fn an_event_may_have_nothing_and_null_is_a_payload() {
 #[test]
 fn a_rerun_preserves_results_by_default() {
     let rerun = |body: &str| read_or_empty(body.as_bytes()).map(rerun);
-    assert_eq!(rerun(""), Ok((vec![], true)));
-    let (steps, preserve) = rerun(r#"{"steps":["charge","label[3]"],"preserve":false}"#).unwrap();
+    assert_eq!(rerun(""), Ok(Again { steps: vec![], from: None, preserve: true, input: None }));
+    let body = r#"{"steps":["charge","label[3]"],"from":"ship","input":1.0,"preserve":false}"#;
+    let Again { steps, from, preserve, input } = rerun(body).unwrap();
     assert_eq!((steps.len(), preserve), (2, false));
+    assert_eq!((from.unwrap().as_str(), input.unwrap().as_str()), ("ship", "1.0"));
     for wrong in [r#"{"steps":["a","b c"]}"#, r#"{"steps":["a",".."]}"#] {
         assert!(rerun(wrong).unwrap_err().to_string().starts_with("steps[1]: "));
     }
