@@ -37,6 +37,7 @@ pub(crate) enum OperationCommand {
 
 /// Options of every new operation.
 #[derive(clap::Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct NewArgs {
     /// The operation's id; with it, the command can be repeated and starts one operation
     #[arg(long, value_name = "ID", value_parser = name(OperationId::parse))]

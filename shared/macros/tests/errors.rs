@@ -56,20 +56,19 @@ fn lines(error: &Value) -> String {
     let spans = error["spans"].as_array().unwrap();
     let Some(span) = spans.iter().find(|span| span["is_primary"] == true) else { return String::new() };
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let mut lines = format!("{}:{}: {}\n", span["line_start"], span["column_start"], text(&error["message"]));
-    if let Some(label) = span["label"].as_str() {
-        lines += &format!("    {label}\n");
-    }
+    let mut lines =
+        vec![format!("{}:{}: {}", span["line_start"], span["column_start"], text(&error["message"]))];
+    lines.extend(span["label"].as_str().map(|label| format!("    {label}")));
     for child in error["children"].as_array().unwrap() {
         let by = child["spans"]
             .as_array()
             .unwrap()
             .iter()
             .filter_map(|span| span["suggested_replacement"].as_str());
-        let by: String = by.map(|by| format!(" `{}`", by.trim())).collect();
-        lines += &format!("    {}: {}{by}\n", text(&child["level"]), text(&child["message"]));
+        let by = by.map(|by| format!(" `{}`", by.trim())).collect::<Vec<_>>().concat();
+        lines.push(format!("    {}: {}{by}", text(&child["level"]), text(&child["message"])));
     }
-    lines
+    lines.join("\n") + "\n"
 }
 
 #[test]

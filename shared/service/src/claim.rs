@@ -211,7 +211,7 @@ impl Service {
         let received = self.receive(queue, request.max, request.lease, left).await?;
         if received.is_empty() {
             // A message would be noted, and its workers with it.
-            self.note_workers(queue).await;
+            Box::pin(self.note_workers(queue)).await;
         }
         Ok(received)
     }
@@ -327,7 +327,7 @@ impl Service {
             return Ok(None);
         }
         self.see_worker(&task.queue, request.worker.as_ref());
-        self.note_workers(&task.queue).await;
+        Box::pin(self.note_workers(&task.queue)).await;
         let Some((task, reply)) = self.take(task, None, request, Terms::ALONE).await? else {
             return Ok(None);
         };

@@ -25,8 +25,7 @@ pub use limit::LimitRequest;
 pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{
     DescribeQuery, ExecutionStatuses, ExecutionsQuery, ExportQuery, HistoryQuery, PageQuery, ReasonQuery,
-    Statuses,
-    TaskStatuses, TasksQuery, TimelineQuery, pairs,
+    Statuses, TaskStatuses, TasksQuery, TimelineQuery, pairs,
 };
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,

@@ -124,14 +124,14 @@ async fn those_who_wait_are_promoted_by_priority_and_then_by_time() {
         let request = limited(id, &[("k", 1)]);
         ScheduleRequest { flow: FlowRequest { priority, ..request.flow }, ..request }
     };
-    let world = World::with([
+    let requests = [
         with("first", Priority::Normal),
         with("low", Priority::Low),
         with("normal", Priority::Normal),
         with("later", Priority::Normal),
         with("high", Priority::High),
-    ])
-    .await;
+    ];
+    let world = Box::pin(World::with(requests)).await;
     let mut order = vec![];
     let mut claimed = world.claims().await;
     assert!(world.claim().await.is_none());

@@ -287,7 +287,8 @@ async fn chain(ctx: Ctx, to: String) -> Result<String> {
 async fn a_rerun_begins_at_a_step_and_may_have_another_input() {
     let log = Log::default();
     let env = TestEnv::new().workflow(chain).state(log.clone());
-    let run = env.start(&chain, "ada".to_owned()).label("team", "blue").await.unwrap();
+    let start = env.client().start(&chain, "ada".to_owned()).label("team", "blue");
+    let run = env.submit(start).await.unwrap();
     run.result().await.unwrap();
     assert_eq!(log.lines(), ["first ada", "second ada", "third ada"]);
     run.rerun(Rerun::From("second".to_owned())).await.unwrap();
@@ -296,13 +297,13 @@ async fn a_rerun_begins_at_a_step_and_may_have_another_input() {
     run.rerun_with(Rerun::From("third".to_owned()), "bob").await.unwrap();
     assert_eq!(run.result().await.unwrap(), "bob");
     assert_eq!(log.lines(), ["third bob"]);
-    let long = "x".repeat(5_000);
-    run.rerun_with(Rerun::All, &long).await.unwrap();
-    assert_eq!(run.result().await.unwrap(), long);
+    let wordy = "x".repeat(5_000);
+    run.rerun_with(Rerun::All, &wordy).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), wordy);
     assert_eq!(log.lines().len(), 3);
     // The next one has that input, and labels stay.
     run.rerun(Rerun::All).await.unwrap();
-    assert_eq!(run.result().await.unwrap(), long);
+    assert_eq!(run.result().await.unwrap(), wordy);
     assert_eq!(run.describe().await.unwrap().labels.unwrap().as_str(), r#"{"team":"blue"}"#);
     run.rerun(Rerun::From("fourth".to_owned())).await.unwrap_err();
 }

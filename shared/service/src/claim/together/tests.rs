@@ -180,7 +180,8 @@ async fn a_queue_that_is_paused_while_a_batch_fills_hands_nothing_out_and_has_th
         scene.service.pause_queue(&work(), true).await.unwrap();
     };
     let together = Together { same_key: true, fill: Millis::from_secs(8) };
-    let (claimed, ()) = scene.clock.drive(join(scene.gathered(10, together), pause)).await;
+    let gathered = Box::pin(scene.gathered(10, together));
+    let (claimed, ()) = scene.clock.drive(join(gathered, pause)).await;
     assert!(claimed.is_empty());
     assert_eq!(scene.queue.depth(&work()).await.unwrap().visible, 1);
     scene.service.pause_queue(&work(), false).await.unwrap();
