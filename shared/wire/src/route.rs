@@ -2,6 +2,8 @@
 
 #[cfg(feature = "schema")]
 mod document;
+#[macro_use]
+mod entry;
 mod table;
 
 #[cfg(feature = "schema")]
