@@ -334,10 +334,8 @@ async fn every_call_of_the_http_api_is_one_that_the_gateway_may_make() {
         request["requestContext"]["http"]["method"] = json!(method);
         request["body"] = if method == "GET" { Value::Null } else { json!(body_of(path).to_string()) };
         let answer = gateway.invoke(request).await.unwrap();
-        assert!(
-            answer["statusCode"].as_u64().unwrap() < 500,
-            "{method} {path}: {answer}; {}",
-            gateway.logs()
-        );
+        // 501 is what a deployment has not: no permission is missing.
+        let status = answer["statusCode"].as_u64().unwrap();
+        assert!(status < 500 || status == 501, "{method} {path}: {answer}; {}", gateway.logs());
     }
 }

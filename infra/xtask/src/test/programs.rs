@@ -20,7 +20,7 @@ use crate::seconds;
 
 const AT_ONCE: usize = 2;
 /// The ones that take longest begin first, so that none of them is left alone at the end.
-const FIRST: [&str; 3] = ["tickover-tests simulation", "tickover-macros errors", "tickover-tests agreement"];
+const FIRST: [&str; 3] = ["tickover-tests simulation", "tickover replay", "tickover-tests agreement"];
 /// Twice what the longest of them takes on a slow machine. What doesn't end by itself is stopped, so that its output says
 /// which test it was.
 const BOUND: Duration = Duration::from_mins(25);
@@ -129,7 +129,7 @@ impl Program {
             _ => bail!("a target without a name: {message}"),
         };
         let mut command = Command::new(path);
-        // As cargo starts it. `trybuild` looks for its package there.
+        // As cargo starts it.
         without_cargos_own(&mut command).current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
         Ok(Some(Self { name, announced: format!("{what} ({path})"), command }))
     }

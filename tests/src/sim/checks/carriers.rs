@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::duration::Millis;
+use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::gate::Waiting;
-use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, QueueName, RecordId};
+use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, QueueName, RecordId, StepName};
 use tickover_core::parent::Parent;
 use tickover_core::parked::Parked;
 use tickover_core::queue::QueueRecord;
@@ -58,7 +59,7 @@ struct Waits {
     owner: Owner,
     queue: QueueName,
     /// The execution whose step or child it is.
-    parent: Option<ExecutionId>,
+    parent: Option<Parent>,
     /// An older hint leads to nothing.
     since_version: u64,
     carrier: Carrier,
@@ -90,6 +91,8 @@ struct Carriers {
     queues: BTreeMap<QueueName, QueueRecord>,
     /// Executions that wait for an operator, or have ended: nothing need lead to their steps.
     paused: BTreeSet<ExecutionId>,
+    /// The steps that each execution's journal has had.
+    recorded: BTreeMap<ExecutionId, BTreeSet<StepName>>,
     calls: BTreeMap<Actor, BTreeSet<u64>>,
     /// When an actor's call failed last, or its process died.
     failed_at: BTreeMap<Actor, Timestamp>,
@@ -148,10 +151,16 @@ impl Carriers {
             What::OfExecution(_) => {
                 let Some(change) = event.what.execution_change() else { return };
                 let after = &change.after;
+                let steps = after.journal.iter().filter_map(|entry| match &entry.what {
+                    Happened::Remote { name } => Some(name.clone()),
+                    _ => None,
+                });
+                self.recorded.entry(after.id.clone()).or_default().extend(steps);
                 if after.needs_operator() || after.closed().is_some() {
                     self.paused.insert(after.id.clone());
                 } else if self.paused.remove(&after.id) {
-                    let is_step = |waits: &Waits| waits.parent.as_ref() == Some(&after.id);
+                    let is_step =
+                        |waits: &Waits| waits.parent.as_ref().is_some_and(|one| one.execution == after.id);
                     let steps = self.waits.iter().filter(|(_, waits)| is_step(waits)).map(|(of, _)| *of);
                     for step in steps.collect::<Vec<_>>() {
                         self.look_at(step, event);
@@ -255,12 +264,21 @@ impl Carriers {
             Carrier::Resume => {
                 let is_paused = |queue: &QueueRecord| queue.paused || queue.resuming.is_some();
                 has_message
-                    || waits.parent.as_ref().is_some_and(|parent| self.paused.contains(parent))
+                    || waits.parent.as_ref().is_some_and(|parent| self.is_led_to_by(parent))
                     || self.queues.get(&waits.queue).is_some_and(is_paused)
             }
             Carrier::Item(gate, key) => self.items.contains(&(gate.clone(), key.clone())),
             Carrier::Nothing => false,
         }
+    }
+
+    /// Whether the end of a pause of its execution leads to a step, or the next turn: that asks for each step which the
+    /// journal doesn't have yet.
+    fn is_led_to_by(&self, parent: &Parent) -> bool {
+        let is_recorded =
+            |steps: &BTreeSet<StepName>| parent.step.as_ref().is_none_or(|step| steps.contains(step));
+        self.paused.contains(&parent.execution)
+            || !self.recorded.get(&parent.execution).is_some_and(is_recorded)
     }
 
     /// Looks for gaps that are too long.
@@ -320,7 +338,7 @@ fn of_task(task: &Task) -> Option<Waits> {
     let State::Pending(pending) = &task.state else { return None };
     let in_index = pending.hint_later.then(|| task.due.is_some_and(|due| due.at <= pending.available_at));
     let carrier = carrier(in_index, task.parked, &task.waiting());
-    let parent = task.parent.as_ref().map(parent_of);
+    let parent = task.parent.clone();
     let since_version = pending.since_version;
     Some(Waits { owner: task.id.clone().into(), queue: task.queue.clone(), parent, since_version, carrier })
 }
@@ -330,15 +348,11 @@ fn of_execution(execution: &Execution) -> Option<Waits> {
     let is_early = |at| at <= ready.available_at;
     let in_index = ready.hint_later.then(|| execution.due.is_some_and(|due| is_early(due.at)));
     let carrier = carrier(in_index, execution.parked, &execution.waiting());
-    let parent = execution.parent.as_ref().map(parent_of);
+    let parent = execution.parent.clone();
     let owner = Owner::Execution(execution.id.clone());
     let waits = Waits { owner, queue: execution.queue.clone(), parent, since_version: 0, carrier };
     // Otherwise its operator leads to it.
     (!execution.needs_operator()).then_some(waits)
-}
-
-fn parent_of(parent: &Parent) -> ExecutionId {
-    parent.execution.clone()
 }
 
 /// `in_index` is present if the tick is to send its message, and says whether its due slot is early enough.

@@ -2,6 +2,7 @@
 
 use crate::command::Context;
 use crate::decision::{Condition, NewItem, Write};
+use crate::due_slot::SlotChange;
 use crate::error::{Reject, TakenBy};
 use crate::gate::Position;
 use crate::gate::line::Move;
@@ -19,6 +20,8 @@ use crate::task::transition;
 use crate::task::{FORMAT, HeldKey, Outcome, Pending, State, Task};
 use crate::time::Timestamp;
 
+use super::unpark;
+
 /// Bytes kept free for data that is added to the record later: a lease, a past attempt, a small result.
 const GROWTH_BYTES: usize = 360;
 /// Bytes of a start that is reserved later.
@@ -29,13 +32,13 @@ const OPEN_ENDED: crate::duration::Millis = crate::duration::Millis::from_secs(6
 
 pub(super) fn decide(existing: Option<&Task>, schedule: &Schedule, context: &Context<'_>) -> Decision {
     match existing {
-        Some(task) => repeat(task, schedule),
+        Some(task) => repeat(task, schedule, context),
         None => create(schedule, context),
     }
 }
 
 /// A repeated request gets the answer of the first one.
-fn repeat(task: &Task, schedule: &Schedule) -> Decision {
+fn repeat(task: &Task, schedule: &Schedule, context: &Context<'_>) -> Decision {
     // This call created the task and its answer was lost, so the caller must still learn that the task is new.
     let ours = task.incarnation == schedule.incarnation;
     if !ours && task.fingerprint != schedule.fingerprint {
@@ -43,7 +46,13 @@ fn repeat(task: &Task, schedule: &Schedule) -> Decision {
         let by = if task.id == schedule.id { TakenBy::Task } else { TakenBy::Key(task.id.clone()) };
         return Decision::refuse(Some(task), Reject::IdConflict { by, since: task.created_at });
     }
-    let mut decision = Decision::unchanged(task, Ok(Reply::Scheduled { existed: !ours }));
+    let reply = Ok(Reply::Scheduled { existed: !ours });
+    let is_on_hold = task.parent.is_some() && task.parked.is_paused() && task.ended().is_none();
+    if is_on_hold && transition::expired(task, context.now).is_none() {
+        // Its execution goes on after a pause, and its journal doesn't have the step yet: so the resume hasn't found it.
+        return unpark::unparked(task, SlotChange::KeepOrLower, context, reply);
+    }
+    let mut decision = Decision::unchanged(task, reply);
     if is_untouched(task) {
         // The task was never claimed. Its hint may be lost, and a second one does no harm.
         decision.effects.push(super::dispatch(task));

@@ -72,6 +72,15 @@ fn a_step_of_a_paused_execution_is_parked_without_a_deadline_and_its_time_starts
     assert_eq!(late.record().attempt, 2);
 }
 
+/// The turn that has started it may have been lost before it was recorded. So the resume doesn't find it.
+#[test]
+fn a_step_on_hold_that_its_execution_asks_for_once_more_gets_its_hint_and_its_time() {
+    let held = || task().step().deadline("10m").attempts(2).scheduled().claim("a").fail("a").claim_held("b");
+    let scene = held().replies(PARKED).at("1h").schedule_again().sends_hint_for("0s");
+    assert_eq!(scene.record().deadline_at, Some(t("1h 10m")));
+    scene.schedule_again().sends_nothing().claim("c").replies(CLAIMED);
+}
+
 #[test]
 fn a_held_step_that_is_claimed_without_an_unpark_has_its_time_afresh_too() {
     let held = || task().step().deadline("10m").scheduled().at("1m").claim_held("a");
