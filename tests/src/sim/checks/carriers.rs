@@ -23,12 +23,17 @@ use crate::sim::violation::{Invariant, Violation};
 
 /// How long a record may be without a carrier if a process dies or its call fails. Otherwise: until that call ends.
 const MENDED_WITHIN: Millis = Millis::from_secs(60);
+/// How much later than its due slot a record is found.
+const PROBED_WITHIN: Millis = Millis::from_secs(120);
 /// A write that comes late was sent so long before at most.
 const LATE: Millis = Millis::from_secs(10);
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let hardship = run.plan.hardship;
+    // What it has swallowed is found by the probe of its due slot, and until then by nobody.
+    let found_by = |span: Span| span.until.plus(run.plan.limits.backstop).plus(PROBED_WITHIN);
     let outage = hardship.queues_away.or(hardship.queue_removed);
+    let outage = outage.map(|span| Span { until: found_by(span), ..span });
     let mut carriers = Carriers { outage, ..Carriers::default() };
     let mut notes = run.world.ledger.lines().into_iter().peekable();
     for (number, event) in run.events.iter().enumerate() {
@@ -77,7 +82,7 @@ struct Gap {
 
 #[derive(Default)]
 struct Carriers {
-    /// When a queue couldn't be reached.
+    /// When a queue couldn't be reached, and what was sent to it wasn't found yet.
     outage: Option<Span>,
     waits: BTreeMap<Incarnation, Waits>,
     /// Who has written a record last, when, and in which calls.
