@@ -100,8 +100,8 @@ features! {
 }
 
 impl Feature {
-    /// Whether few runs have it: two such features may not meet within a thousand runs.
-    pub const fn is_rare(self) -> bool {
+    /// Whether few runs have it.
+    const fn is_rare(self) -> bool {
         matches!(
             self,
             Self::Line
@@ -130,6 +130,13 @@ impl Feature {
                 | Self::Bulk
                 | Self::CronRun
         )
+    }
+
+    /// Whether the two may not meet within a thousand runs: both are rare, or it is a retry of a task that has ended after it
+    /// was put aside in a pause, which few tasks do.
+    pub fn rarely_meets(self, other: Self) -> bool {
+        let has = |one| self == one || other == one;
+        (self.is_rare() && other.is_rare()) || (has(Self::OperatorRetry) && has(Self::QueuePause))
     }
 
     /// Whether only a task that is nobody's step has it.
