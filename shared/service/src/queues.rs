@@ -189,21 +189,21 @@ impl Service {
     }
 
     /// Records up to which instant messages have flowed, at most once a minute: a message has been received that should
-    /// arrive at that instant, from the queue of this class. It only helps the tick: if it can't be written, the tick decides by other signs.
+    /// arrive at that instant, from the queue of this class. It only helps the tick: if it can't be written, the tick
+    /// decides by other signs.
     pub(crate) async fn note_received(&self, name: &QueueName, class: Priority, arrived: Timestamp) {
         let now = self.now();
         // A message that was received early says nothing about messages for future instants.
         let mark = Mark { arrived: arrived.min(now), noted_at: now };
-        let seen = self.seen.of(name);
         let moves = |record: &QueueRecord| {
             let moved = record.marked(class, mark)?;
-            Some(moved.with_workers(&seen, now).unwrap_or(moved))
+            Some(moved.with_workers(&self.seen.of(name), now).unwrap_or(moved))
         };
         let known = match self.record(name).await {
             Ok(known) => known,
             Err(error) => return tracing::debug!({ field::QUEUE_NAME } = %name, %error, "watermark not read"),
         };
-        if known.as_ref().is_some_and(|record| moves(record).is_none()) {
+        if known.as_ref().is_some_and(|record| record.marked(class, mark).is_none()) {
             return self.note_workers(name).await;
         }
         self.seen.noted(name, now);

@@ -44,7 +44,8 @@ impl SeenWorker {
     }
 
     /// What two processes know of one worker.
-    fn and(&self, other: &Self) -> Self {
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
         let (earlier, later) = if self.seen_at <= other.seen_at { (self, other) } else { (other, self) };
         Self {
             since: earlier.since.min(later.since),

@@ -40,8 +40,11 @@ impl Seen {
     fn add(&self, queue: &QueueName, name: WorkerName, seen: SeenWorker) {
         let now = seen.seen_at;
         let mut queues = self.lock();
-        let of_queue = queues.entry(queue.clone()).or_default();
-        of_queue.workers = together(&of_queue.workers, &Workers::from([(name, seen)]), now, REMEMBERED_MAX);
+        let workers = &mut queues.entry(queue.clone()).or_default().workers;
+        match workers.get_mut(&name) {
+            Some(known) => *known = known.and(&seen),
+            None => *workers = together(workers, &Workers::from([(name, seen)]), now, REMEMBERED_MAX),
+        }
     }
 
     /// The workers of a queue.
@@ -96,8 +99,11 @@ impl Service {
     /// Notes the workers of a queue in its record, unless it did so within the last minute.
     pub(crate) async fn note_workers(&self, queue: &QueueName) {
         let now = self.now();
+        if !self.seen.is_due(queue, now) {
+            return;
+        }
         let seen = self.seen.of(queue);
-        if seen.is_empty() || !self.seen.is_due(queue, now) {
+        if seen.is_empty() {
             return;
         }
         self.seen.noted(queue, now);
