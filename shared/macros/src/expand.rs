@@ -147,7 +147,8 @@ fn attempt(function: &Function) -> Attempt {
     Attempt { states, attempt }
 }
 
-/// Generates a constant for the workflow, with its code inside.
+/// Generates a function that returns the workflow, with its code inside. It isn't a constant: a pattern with the name of
+/// a constant means that constant, everywhere in its module, and is no new variable.
 pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = WorkflowOptions::read(arguments)?;
     let function = Function::read(item, Role::Workflow)?;
@@ -209,8 +210,8 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
     Ok(quote! {
         #(#docs)*
         #(#conditions)*
-        #[allow(non_upper_case_globals, reason = "it has its function's name")]
-        #visibility const #ident: ::tickover::Workflow<#input_type, #output> = {
+        #[must_use]
+        #visibility const fn #ident() -> ::tickover::Workflow<#input_type, #output> {
             #code
 
             #[allow(unused_variables, reason = "a workflow may have no input")]
@@ -222,7 +223,7 @@ pub(crate) fn workflow(arguments: TokenStream, item: TokenStream) -> Result<Toke
             }
 
             ::tickover::Workflow::new(#name, __body) #settings #asks #on_failure #on_cancel
-        };
+        }
     })
 }
 

@@ -84,9 +84,6 @@ impl Function {
         check_signature(&item.sig, role)?;
         let returned = Returned::read(&item.sig, role)?;
         let (arguments, passed) = read_arguments(&mut item.sig, role)?;
-        if role == Role::Workflow {
-            check_names(&item)?;
-        }
         let (docs, others): (Vec<_>, Vec<_>) =
             item.attrs.into_iter().partition(|attribute| attribute.path().is_ident("doc"));
         let (conditions, attributes) =
@@ -108,34 +105,6 @@ impl Function {
     /// The name if the attribute gives none.
     pub(crate) fn name(&self) -> String {
         self.signature.ident.unraw().to_string()
-    }
-}
-
-/// Refuses variables with the workflow's name. A workflow is a constant with the function's name, and a pattern with a
-/// constant's name is no new variable. The compiler's own error would name types that the author doesn't know.
-fn check_names(item: &ItemFn) -> Result<()> {
-    let mut bound = Bound { name: &item.sig.ident, found: None };
-    bound.visit_item_fn(item);
-    bound.found.map_or(Ok(()), Err)
-}
-
-/// Finds variables with the workflow's name.
-struct Bound<'a> {
-    name: &'a Ident,
-    found: Option<Error>,
-}
-
-impl<'ast> Visit<'ast> for Bound<'_> {
-    fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
-        if pattern.ident == *self.name {
-            let message = format!(
-                "`{}` is the workflow here, and no variable can be called like it: choose another name for one of \
-                 them",
-                self.name
-            );
-            self.found.get_or_insert(Error::new_spanned(pattern, message));
-        }
-        visit::visit_pat_ident(self, pattern);
     }
 }
 

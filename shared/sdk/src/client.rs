@@ -72,7 +72,7 @@ pub use wire::answer::{
 };
 
 use crate::step::Step;
-use crate::workflow::Workflow;
+use crate::workflow::AsWorkflow;
 
 /// The default endpoint: a system on this machine.
 #[cfg(feature = "client-local")]
@@ -200,8 +200,12 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn start<I: Serialize, O>(&self, workflow: &Workflow<I, O>, input: I) -> StartExecution<O> {
-        StartExecution::of(self.clone(), workflow, &input)
+    pub fn start<W: AsWorkflow<Input: Serialize>>(
+        &self,
+        workflow: &W,
+        input: W::Input,
+    ) -> StartExecution<W::Output> {
+        StartExecution::of(self.clone(), &workflow.as_workflow(), &input)
     }
 
     /// Starts an execution of a workflow whose code isn't in this program. Its result is read as `O`.

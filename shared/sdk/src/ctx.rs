@@ -54,7 +54,7 @@ use crate::options::IntoMillis;
 use crate::step::{Step, StepError};
 use crate::turn::shared::Shared;
 use crate::turn::state::Verdict;
-use crate::workflow::Workflow;
+use crate::workflow::AsWorkflow;
 use capture::{Found, Remembered};
 use child::ChildOperation;
 use combine::{JoinAll, Steps};
@@ -376,12 +376,12 @@ impl Ctx {
     /// }
     /// # assert_eq!(tickover::test::outcome((order, parcel), &order, 7), 7);
     /// ```
-    pub fn child<I: Serialize, O: Stored>(
+    pub fn child<W: AsWorkflow<Input: Serialize, Output: Stored>>(
         &self,
-        workflow: &Workflow<I, O>,
-        input: impl Borrow<I>,
-    ) -> Child<O> {
-        Child::new(&self.shared, workflow, input.borrow())
+        workflow: &W,
+        input: impl Borrow<W::Input>,
+    ) -> Child<W::Output> {
+        Child::new(&self.shared, &workflow.as_workflow(), input.borrow())
     }
 
     /// Waits for the result of an execution that isn't a child of this one. The worker checks that execution

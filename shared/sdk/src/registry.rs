@@ -303,6 +303,16 @@ where
     }
 }
 
+impl<F, I, O> Register for F
+where
+    F: Fn() -> Workflow<I, O>,
+    Workflow<I, O>: Register,
+{
+    fn register(self, registry: &mut Registry) {
+        self().register(registry);
+    }
+}
+
 impl<R: Register, const N: usize> Register for [R; N] {
     fn register(self, registry: &mut Registry) {
         for workflow in self {

@@ -75,7 +75,7 @@ pub use run::Run;
 use crate::client::{Client, ClientError, StartExecution};
 use crate::options::IntoMillis;
 use crate::registry::Registry;
-use crate::workflow::Workflow;
+use crate::workflow::AsWorkflow;
 use drive::{Driven, Until};
 use system::{Progress, System, World};
 
@@ -186,11 +186,11 @@ impl TestEnv {
     /// assert_eq!(run.result().await.unwrap(), 7);
     /// # }
     /// ```
-    pub async fn start<I: Serialize, O: Send + 'static>(
+    pub async fn start<W: AsWorkflow<Input: Serialize, Output: Send + 'static>>(
         &self,
-        workflow: &Workflow<I, O>,
-        input: I,
-    ) -> Result<Run<'_, O>, ClientError> {
+        workflow: &W,
+        input: W::Input,
+    ) -> Result<Run<'_, W::Output>, ClientError> {
         self.submit(self.client.start(workflow, input)).await
     }
 

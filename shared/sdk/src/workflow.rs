@@ -161,6 +161,39 @@ impl<I, O> Workflow<I, O> {
     }
 }
 
+/// What stands for a workflow in a call: the function that the attribute makes, `&fulfil`, or its value, `&fulfil()`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a workflow",
+    note = "a workflow is a function with the attribute `#[tickover::workflow]`"
+)]
+pub trait AsWorkflow {
+    /// Its input.
+    type Input;
+    /// Its output.
+    type Output;
+
+    /// The workflow itself.
+    fn as_workflow(&self) -> Workflow<Self::Input, Self::Output>;
+}
+
+impl<I, O> AsWorkflow for Workflow<I, O> {
+    type Input = I;
+    type Output = O;
+
+    fn as_workflow(&self) -> Self {
+        *self
+    }
+}
+
+impl<F: Fn() -> Workflow<I, O>, I, O> AsWorkflow for F {
+    type Input = I;
+    type Output = O;
+
+    fn as_workflow(&self) -> Workflow<I, O> {
+        self()
+    }
+}
+
 impl<I, O> Clone for Workflow<I, O> {
     fn clone(&self) -> Self {
         *self

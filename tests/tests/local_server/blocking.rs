@@ -81,7 +81,10 @@ async fn of_step(service: &Service) -> Option<Lease> {
 }
 
 /// The step goes on once its lease was extended to twice its length.
-async fn keeps_its_lease(workflow: &Workflow<u32, u32>, lease: impl AsyncFn(&Service) -> Option<Lease>) {
+async fn keeps_its_lease(
+    workflow: &impl AsWorkflow<Input = u32, Output = u32>,
+    lease: impl AsyncFn(&Service) -> Option<Lease>,
+) {
     let (gate, words) = Gate::new();
     let local = Local::open(&Storage::Memory, Limits::default()).await.unwrap();
     let service = local.service().clone();

@@ -47,16 +47,3 @@ async fn returns_nothing(ctx: tickover::Ctx) {}
 async fn cannot_fail(ctx: tickover::Ctx) -> Vec<u32> {
     Vec::new()
 }
-
-#[tickover::workflow]
-async fn order(ctx: tickover::Ctx, order: u32) -> tickover::Result<u32> {
-    Ok(order)
-}
-
-#[tickover::workflow]
-async fn receipt(ctx: tickover::Ctx, order: u32) -> tickover::Result<u32> {
-    let receipt = order + 1;
-    Ok(receipt)
-}
-
-fn main() {}

@@ -1,19 +1,20 @@
 //! Runs the examples of the documentation.
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::TestEnv;
 use crate::registry::Register;
-use crate::workflow::Workflow;
+use crate::workflow::AsWorkflow;
 
 /// Runs an execution to its end, in a system with these workflows.
 ///
 /// # Panics
 /// If it has no result.
 #[expect(clippy::expect_used, reason = "an example that fails must panic")]
-pub fn outcome<I: Serialize, O>(workflows: impl Register, start: &Workflow<I, O>, input: I) -> O
+pub fn outcome<W>(workflows: impl Register, start: &W, input: W::Input) -> W::Output
 where
-    O: serde::de::DeserializeOwned + Send + 'static,
+    W: AsWorkflow<Input: Serialize, Output: DeserializeOwned + Send + 'static>,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let env = TestEnv::new().workflow(workflows);

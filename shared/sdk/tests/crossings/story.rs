@@ -126,7 +126,7 @@ impl Teller<'_> {
     async fn operate(&self, minute: u64) {
         let Some((at, deed)) = self.plan.deed else { return };
         let (begins, ends) = (minute == at, minute == at + PAUSE_MIN);
-        let queue = &QueueName::parse(program.options().queue).unwrap();
+        let queue = &QueueName::parse(program().options().queue).unwrap();
         match deed {
             Deed::PauseQueue if begins => drop(self.env.client().api().pause_queue(queue).await.unwrap()),
             Deed::PauseQueue if ends => drop(self.env.client().api().resume_queue(queue).await.unwrap()),
@@ -208,7 +208,7 @@ impl Teller<'_> {
         let client = self.env.client();
         self.env.advance("1m").await.unwrap();
         let mut left = BTreeMap::new();
-        for child in client.list(sleeper.name()).await.unwrap().executions {
+        for child in client.list(sleeper().name()).await.unwrap().executions {
             left.insert(child.id.to_string(), format!("{:?}", child.status));
         }
         self.env.advance(AFTERWARDS).await.unwrap();
@@ -225,7 +225,7 @@ impl Teller<'_> {
             outcomes.insert(run.id().to_string(), (format!("{:?}", described.status), result, described.run));
         }
         let mut left_open = vec![];
-        for workflow in [program.name(), sleeper.name()] {
+        for workflow in [program().name(), sleeper().name()] {
             let all = client.list(workflow).await.unwrap().executions;
             left_open.extend(all.iter().filter(|one| one.ended_at.is_none()).map(|one| one.id.to_string()));
         }

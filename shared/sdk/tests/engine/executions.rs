@@ -50,7 +50,7 @@ async fn children_stand_in_their_queue_as_their_parent_does() {
     let lane = tickover_service::flow::lane(Priority::High, FlowKey::parse("customer-7").ok().as_ref());
     let request = StartRequest::new(
         WorkflowName::parse("family").unwrap(),
-        QueueName::parse(family.options().queue).unwrap(),
+        QueueName::parse(family().options().queue).unwrap(),
     );
     let request = StartRequest { id: Some(execution_id("family")), lane, ..request };
     scene.service.start(StartRequest { input: Json::parse("null"), ..request }).await.unwrap();

@@ -30,10 +30,10 @@ async fn forgiving(ctx: Ctx, text: String) -> Result<String> {
 }
 
 /// Pauses an execution for this many days. Its step has ended before, and no turn has read that.
-async fn pause_for<O>(
+async fn pause_for(
     scene: &Scene,
     (workflow, other): (&tickover::Worker, &tickover::Worker),
-    what: &Workflow<String, O>,
+    what: &impl AsWorkflow<Input = String>,
     days: u64,
 ) -> Ended {
     scene.start(what, "neglected", &"x".repeat(2_000)).await;

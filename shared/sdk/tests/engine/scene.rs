@@ -103,7 +103,13 @@ impl Scene {
     /// Starts an execution with this id, as a caller does who knows the workflow's name and queue and not the options
     /// in its attribute.
     #[expect(clippy::unwrap_used, reason = "a test's own request")]
-    pub(crate) async fn start<I: serde::Serialize, O>(&self, workflow: &Workflow<I, O>, id: &str, input: &I) {
+    pub(crate) async fn start<W: AsWorkflow<Input: serde::Serialize>>(
+        &self,
+        workflow: &W,
+        id: &str,
+        input: &W::Input,
+    ) {
+        let workflow = workflow.as_workflow();
         let options = workflow.options();
         let mut request = StartRequest::new(
             WorkflowName::parse(workflow.name()).unwrap(),

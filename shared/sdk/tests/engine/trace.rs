@@ -53,7 +53,7 @@ async fn the_code_its_steps_here_and_elsewhere_and_its_children_see_the_executio
         SEEN.lock().unwrap().clear();
         let scene = Scene::with_limits(Limits { carry_trace, ..Limits::default() });
         let worker = scene.worker(Registry::new().with(traced).with(child).with_step::<there>());
-        let queue = QueueName::parse(traced.options().queue).unwrap();
+        let queue = QueueName::parse(traced().options().queue).unwrap();
         let mut request = StartRequest::new(WorkflowName::parse("traced").unwrap(), queue);
         request.id = Some(execution_id("e"));
         request.trace = TraceContext::parse(TRACE);

@@ -73,8 +73,8 @@ async fn live_once(plan: &Plan, death: Option<(u64, Option<u64>)>) -> Result<u64
 pub(crate) async fn tell(witness: &Witness) {
     let service = &witness.service;
     let mut request = StartRequest::new(
-        WorkflowName::parse(random.name()).unwrap(),
-        QueueName::parse(random.options().queue).unwrap(),
+        WorkflowName::parse(random().name()).unwrap(),
+        QueueName::parse(random().options().queue).unwrap(),
     );
     request.id = Some(id());
     service.start(request).await.unwrap();

@@ -53,10 +53,7 @@ fn env_of(workflow: impl Register) -> TestEnv {
 }
 
 /// Runs a story without a death, and once with a death after each write. Each start of the body must go the same way.
-async fn always<I, O>(workflow: Workflow<I, O>, expected: &[&str], story: impl AsyncFn(&TestEnv))
-where
-    Workflow<I, O>: Register,
-{
+async fn always(workflow: impl Register + Copy, expected: &[&str], story: impl AsyncFn(&TestEnv)) {
     let env = env_of(workflow);
     story(&env).await;
     let turns = agree(expected, "undisturbed");

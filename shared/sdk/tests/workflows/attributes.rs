@@ -210,9 +210,9 @@ async fn nightly(_: Ctx) -> std::result::Result<(), std::io::Error> {
 
 #[test]
 fn a_workflow_is_a_value_with_the_options_of_its_attribute() {
-    assert_eq!(fulfil.name(), "order-fulfilment");
+    assert_eq!(fulfil().name(), "order-fulfilment");
     assert_eq!(
-        fulfil.options(),
+        fulfil().options(),
         WorkflowOptions {
             execution_timeout: Some(Millis::from_secs(1_800)),
             run_timeout: Some(Millis::from_secs(600)),
@@ -225,7 +225,7 @@ fn a_workflow_is_a_value_with_the_options_of_its_attribute() {
             on_drift: tickover::OnDrift::GoOn,
         }
     );
-    assert_eq!((nightly.name(), nightly.options()), ("nightly", WorkflowOptions::default()));
+    assert_eq!((nightly().name(), nightly().options()), ("nightly", WorkflowOptions::default()));
 }
 
 #[test]
@@ -268,5 +268,39 @@ async fn a_workflow_calls_the_functions_of_its_module_whatever_their_names() {
     for (input, output) in [(7, 7), (1, 6)] {
         let run = env.start(&plain_names::story, input).await.expect("a start");
         assert_eq!(run.result().await.expect("a result"), output);
+    }
+}
+
+mod own_name {
+    use tickover::prelude::*;
+
+    fn half(order: u32) -> Result<u32, u32> {
+        if order.is_multiple_of(2) { Ok(order / 2) } else { Err(order) }
+    }
+
+    /// Its name is also that of its input, of a variable, and in patterns.
+    #[tickover::workflow]
+    pub(crate) async fn order(ctx: Ctx, order: u32) -> Result<u32> {
+        let order = ctx.capture("more", move || order + 1).await?;
+        match half(order) {
+            Ok(order) | Err(order) => Ok(order),
+        }
+    }
+
+    #[tickover::workflow]
+    pub(crate) async fn twice(ctx: Ctx, number: u32) -> Result<u32> {
+        Ok(ctx.child(&order, number).await? * 2)
+    }
+}
+
+#[tokio::test]
+async fn a_workflows_name_is_free_for_variables_patterns_and_parameters_of_its_module() {
+    let env = tickover::test::TestEnv::new().workflow([own_name::order, own_name::twice]);
+    for (input, output) in [(7, 4), (8, 9)] {
+        let order = env.start(&own_name::order, input).await.expect("a start");
+        assert_eq!(order.result().await.expect("a result"), output);
+        // The function's value stands for it too.
+        let twice = env.start(&own_name::twice(), input).await.expect("a start");
+        assert_eq!(twice.result().await.expect("a result"), output * 2);
     }
 }

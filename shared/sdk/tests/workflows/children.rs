@@ -83,7 +83,7 @@ struct Scene {
 }
 
 impl Scene {
-    async fn failed(order: &tickover::Workflow<u32, u32>) -> Self {
+    async fn failed(order: &impl AsWorkflow<Input = u32, Output = u32>) -> Self {
         let carrier = Arc::new(Carrier::default());
         let workflows = (by_id, by_name, started_first, parcel);
         let env = TestEnv::new().workflow(workflows).state(Arc::clone(&carrier));
@@ -113,13 +113,13 @@ impl Scene {
     }
 }
 
-const ORDERS: [&tickover::Workflow<u32, u32>; 3] = [&by_id, &by_name, &started_first];
+const ORDERS: [Workflow<u32, u32>; 3] = [by_id(), by_name(), started_first()];
 
 #[tokio::test]
 async fn what_is_the_same_work_keeps_children_that_completed_and_continues_the_one_that_failed() {
     for order in ORDERS {
         for operation in ["rerun", "retry step", "bulk retry", "bulk retry step"] {
-            let after = Scene::failed(order).await.after(operation).await;
+            let after = Scene::failed(&order).await.after(operation).await;
             assert_eq!(after, (3, (3, 3)), "{} {operation}", order.name());
         }
     }
@@ -129,7 +129,7 @@ async fn what_is_the_same_work_keeps_children_that_completed_and_continues_the_o
 async fn what_is_new_work_runs_each_child_again_under_its_id() {
     for order in ORDERS {
         for operation in ["restart", "rerun all"] {
-            let scene = Scene::failed(order).await;
+            let scene = Scene::failed(&order).await;
             assert_eq!(scene.after(operation).await, (3, (6, 5)), "{} {operation}", order.name());
         }
     }

@@ -252,7 +252,7 @@ async fn stays_in_time(story: impl AsyncFn(&TestEnv)) {
 }
 
 /// The story of `count` executions of a workflow.
-async fn keeps_the_law(workflow: &Workflow<u32, u32>, count: usize) {
+async fn keeps_the_law(workflow: &impl AsWorkflow<Input = u32, Output = u32>, count: usize) {
     let story = async |env: &TestEnv| {
         let started = join_all((0..count).map(|_| env.start(workflow, 3))).await;
         for run in started {
@@ -467,9 +467,9 @@ async fn a_rerun_ends_in_time_after_a_death() {
 
 #[tokio::test]
 async fn an_operation_on_many_ends_in_time_after_a_death() {
-    for workflow in [&breaks, &leaves_a_child] {
+    for workflow in [breaks(), leaves_a_child()] {
         let story = async |env: &TestEnv| {
-            let run = env.start(workflow, 1).await.unwrap();
+            let run = env.start(&workflow, 1).await.unwrap();
             drop(run.result().await);
             let retry = env.client().on_executions(Action::Retry).only(run.id().as_str()).await.unwrap();
             let ended = env.run(retry.ended()).await.unwrap().unwrap();

@@ -358,9 +358,9 @@ fn working_env() -> TestEnv {
 
 #[tokio::test]
 async fn a_step_that_sleeps_by_tokios_clock_takes_virtual_time() {
-    for workflow in [&working, &working_elsewhere] {
+    for workflow in [working(), working_elsewhere()] {
         let (env, begun) = (working_env(), std::time::Instant::now());
-        let run = env.start(workflow, 45).await.unwrap();
+        let run = env.start(&workflow, 45).await.unwrap();
         assert_eq!(run.result().await.unwrap(), 45);
         assert_eq!(env.now().since(BEGINNING), Millis::from_secs(45));
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?} of real time", begun.elapsed());
@@ -369,9 +369,9 @@ async fn a_step_that_sleeps_by_tokios_clock_takes_virtual_time() {
 
 #[tokio::test]
 async fn a_step_that_sleeps_too_long_by_tokios_clock_times_out_when_its_timeout_has_passed() {
-    for workflow in [&working, &working_elsewhere] {
+    for workflow in [working(), working_elsewhere()] {
         let env = working_env();
-        let run = env.start(workflow, 90).await.unwrap();
+        let run = env.start(&workflow, 90).await.unwrap();
         let error = run.result().await.unwrap_err().to_string();
         assert!(error.contains("timed out"), "{error}");
         assert_eq!(env.now().since(BEGINNING), Millis::from_secs(60));

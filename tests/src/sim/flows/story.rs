@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tickover::test::TestEnv;
-use tickover::{Millis, Workflow};
+use tickover::{AsWorkflow, Millis};
 use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::id::{EventId, ExecutionId, WorkflowName};
 use tickover_core::payload::Json;
@@ -176,14 +176,9 @@ impl Story {
 }
 
 #[expect(clippy::expect_used, reason = "without faults the examples complete: their own tests check that")]
-async fn end<I: Serialize, O>(
-    env: &TestEnv,
-    workflow: &Workflow<I, O>,
-    input: I,
-    events: Vec<Awaited>,
-) -> Value
+async fn end<W>(env: &TestEnv, workflow: &W, input: W::Input, events: Vec<Awaited>) -> Value
 where
-    O: Serialize + DeserializeOwned + Send + 'static,
+    W: AsWorkflow<Input: Serialize, Output: Serialize + DeserializeOwned + Send + 'static>,
 {
     let run = env.start(workflow, input).await.expect("a start");
     for Awaited { event, payload, .. } in events {
@@ -195,7 +190,8 @@ where
 }
 
 #[expect(clippy::expect_used, reason = "the examples' own names")]
-fn request<I, O>(workflow: &Workflow<I, O>, input: &impl Serialize) -> StartRequest {
+fn request(workflow: &impl AsWorkflow, input: &impl Serialize) -> StartRequest {
+    let workflow = workflow.as_workflow();
     let name = WorkflowName::parse(workflow.name()).expect("a workflow's name");
     StartRequest { input: Some(json(input)), ..StartRequest::new(name, queue(workflow.options().queue)) }
 }
