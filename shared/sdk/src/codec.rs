@@ -28,6 +28,19 @@ pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Json, CodecErro
     text.ok_or_else(|| CodecError { path: String::new(), problem: "it isn't one JSON value".to_owned() })
 }
 
+/// Writes a value that is read as the same type later. Tests and debug builds read it at once: serde writes some values in
+/// a form that it can't read, such as a number that isn't finite.
+pub(crate) fn encode_stored<T: Serialize + DeserializeOwned>(value: &T) -> Result<Json, CodecError> {
+    let json = encode(value)?;
+    if cfg!(any(debug_assertions, feature = "test")) {
+        decode::<T>(&json).map_err(|CodecError { path, problem }| {
+            let problem = format!("serde writes it in a form that it can't read back: {problem}");
+            CodecError { path, problem }
+        })?;
+    }
+    Ok(json)
+}
+
 /// Reads a value.
 pub(crate) fn decode<T: DeserializeOwned>(json: &Json) -> Result<T, CodecError> {
     let mut text = serde_json::Deserializer::from_str(json.as_str());
@@ -76,6 +89,25 @@ mod tests {
     fn a_value_of_another_kind_is_refused_as_a_whole() {
         let error = decode::<u32>(&Json::string("one")).unwrap_err();
         assert_eq!(error.path, "");
+    }
+
+    #[test]
+    fn what_is_written_in_a_form_that_can_not_be_read_is_refused_with_its_path() {
+        #[derive(Serialize, Deserialize)]
+        #[serde(untagged)]
+        enum Amount {
+            Whole(u128),
+            Text(String),
+        }
+        let unread = |refused: Result<Json, CodecError>| refused.unwrap_err().to_string();
+        let error = unread(encode_stored(&BTreeMap::from([("share", f64::NAN)])));
+        assert!(
+            error.starts_with("at `share`: serde writes it in a form that it can't read back: "),
+            "{error}"
+        );
+        assert!(unread(encode_stored(&Amount::Whole(1 << 100))).contains("can't read back"));
+        assert_eq!(encode_stored(&Amount::Text("1".to_owned())).unwrap().as_str(), "\"1\"");
+        assert_eq!(encode_stored(&0.5).unwrap().as_str(), "0.5");
     }
 
     #[test]

@@ -385,7 +385,8 @@ impl Ctx {
     }
 
     /// Waits for the result of an execution that isn't a child of this one. The worker checks that execution
-    /// periodically: first after 2 seconds, then less often, but at least every 5 minutes.
+    /// periodically: first after 2 seconds, then less often, but at least every 5 minutes. To wait for this execution
+    /// itself is an error, [`StepError::Invalid`].
     ///
     /// ```no_run
     /// # use tickover::prelude::*;

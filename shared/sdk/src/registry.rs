@@ -17,6 +17,8 @@ use tickover_core::limits::SPAN_MAX;
 use tickover_core::policy::PolicyError;
 use tickover_service::WorkflowTerms;
 
+#[cfg(feature = "test")]
+pub(crate) use erased::INVALID_INPUT;
 pub use erased::{ErasedStep, ErasedWorkflow, StepFailed};
 
 use crate::ctx::{CHUNK, chunk_workflow};

@@ -28,6 +28,8 @@ use tickover_core::timeout::OnTimeout;
 pub(crate) use batch::wrong_count;
 pub use batch::{BatchAttempt, BatchOutcome, BatchReturned, only_one};
 pub use handler::{Attempt, Fallible, StepHandler};
+#[cfg(feature = "test")]
+pub(crate) use info::running;
 pub(crate) use info::{Beat, ProgressSender};
 pub use info::{StepInfo, step_info, step_infos};
 pub use outcome::{StepError, StepResult};

@@ -59,9 +59,9 @@ use futures::lock::Mutex;
 use serde::Serialize;
 use tickover_core::duration::{Millis, ZeroRule};
 use tickover_core::execution::journal::Happened;
-use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::execution::{Execution, ExecutionState, Stuck};
 use tickover_core::id::ExecutionId;
-use tickover_core::time::Timestamp;
+use tickover_core::time::{Timestamp, earliest};
 use tickover_service::Service;
 use tickover_service::ports::Clock as _;
 
@@ -83,6 +83,8 @@ use system::{Progress, System, World};
 pub const BEGINNING: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 /// How long a test waits without news for an execution that nothing continues by itself.
 const NOTHING_NEW: Millis = Millis::from_secs(26 * 3_600);
+/// After so many more tries of code that can't continue, a test gives it up. Code that panics has failed by then.
+const MORE_TRIES: u32 = 20;
 /// How many generations of children are searched for one that continues by itself.
 const GENERATIONS: u32 = 8;
 
@@ -315,10 +317,15 @@ impl TestEnv {
     /// Lets time pass until an execution has ended.
     async fn ended(&self, id: &ExecutionId) -> Result<(), ClientError> {
         let (mut news, mut since) = (self.world.ledger.news(), self.now());
+        let tries_before = self.peek(id).map_or(0, |execution| tries(&execution));
         let ended = poll_fn(|_| {
             let Some(execution) = self.peek(id).filter(|execution| execution.closed().is_none()) else {
                 return Poll::Ready(true);
             };
+            let no_deadline = earliest([execution.deadline_at, execution.run_deadline_at]).is_none();
+            if no_deadline && tries(&execution) >= tries_before + MORE_TRIES {
+                return Poll::Ready(false);
+            }
             let is_quiet = self.world.ledger.news() == news;
             if is_quiet && self.now().since(since) <= NOTHING_NEW {
                 return Poll::Pending;
@@ -332,11 +339,13 @@ impl TestEnv {
         match self.drive(Until::Done, ended).await? {
             Driven::Done(true) => Ok(()),
             Driven::Done(false) | Driven::Reached | Driven::Stalled => {
-                let unanswered = self.unanswered();
-                let waits = if unanswered.is_empty() {
-                    "nothing that would end it will happen any more by itself".to_owned()
-                } else {
-                    format!("nobody answers its steps of the kinds {}", unanswered.join(", "))
+                let (unanswered, handle) = (self.unanswered(), self.client.handle::<()>(id.as_str())?);
+                let waits = match handle.describe().await?.stuck {
+                    Some(stuck) => format!("it is stuck, {}: {}", stuck.code, stuck.message),
+                    None if unanswered.is_empty() => {
+                        "nothing that would end it will happen any more by itself".to_owned()
+                    }
+                    None => format!("nobody answers its steps of the kinds {}", unanswered.join(", ")),
                 };
                 Err(stalled(&format!("{waits}\n{}", self.timeline_of(id).await?)))
             }
@@ -396,6 +405,14 @@ impl fmt::Debug for TestEnv {
             .field("now", &self.now().to_rfc3339())
             .field("writes", &self.writes())
             .finish_non_exhaustive()
+    }
+}
+
+/// How many times in a row the code couldn't continue.
+const fn tries(execution: &Execution) -> u32 {
+    match &execution.stuck {
+        Some(Stuck::Code { tries, .. } | Stuck::UnknownWorkflow { tries }) => *tries,
+        Some(Stuck::Unreadable(_)) | None => 0,
     }
 }
 

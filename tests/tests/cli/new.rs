@@ -80,6 +80,7 @@ async fn a_new_project_has_its_files_its_name_and_no_marker() {
     has("tests/fulfil.rs", "with_each_death");
     has("README.md", "# my-shop\n");
     has("README.md", "`cargo install --locked --features aws tickover-cli`");
+    has("clippy.toml", "std::time::SystemTime::now");
     has("worker.yaml", "Default: my-shop\n");
     has("samconfig.toml", "stack_name = \"my-shop-prod\"");
     has(".gitignore", "/target\n");
@@ -123,6 +124,36 @@ async fn a_new_project_depends_on_a_version_a_checkout_or_a_repository() {
             }
         }
     }
+}
+
+/// Without the project's dependencies, which `cargo xtask ci` builds: the settings alone.
+#[tokio::test]
+async fn the_lints_of_a_new_project_refuse_clocks_and_sleeps_and_say_what_to_write_instead() {
+    let folder = folder();
+    assert!(new_in(folder.path(), &["my-shop"]).await.status.success());
+    let project = folder.path().join("my-shop");
+    let manifest = "[package]\nname = \"my-shop\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
+    fs::write(project.join("Cargo.toml"), manifest).expect("written");
+    fs::remove_file(project.join("src/main.rs")).expect("removed");
+    fs::remove_dir_all(project.join("tests")).expect("removed");
+    let linted = async |code: &str| {
+        fs::write(project.join("src/lib.rs"), code).expect("written");
+        let mut cargo = Command::new("cargo");
+        cargo.args(["clippy", "--quiet", "--offline", "--", "-D", "warnings"]).current_dir(&project);
+        // The target folder of these tests isn't the project's.
+        cargo.env_remove("CARGO_TARGET_DIR");
+        let output = cargo.output().await.expect("cargo runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (call, instead) in [
+        ("std::time::SystemTime::now()", "in a workflow: ctx.now()"),
+        ("std::thread::sleep(std::time::Duration::ZERO)", "in a workflow: ctx.sleep()"),
+    ] {
+        let (is_clean, said) = linted(&format!("pub fn call() {{\n    let _ = {call};\n}}\n")).await;
+        assert!(!is_clean && said.contains(instead), "{call}: {said}");
+    }
+    let (is_clean, said) = linted("pub fn call() {}\n").await;
+    assert!(is_clean, "{said}");
 }
 
 #[tokio::test]

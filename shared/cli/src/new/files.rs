@@ -26,6 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/fulfil.rs", include_str!("files/tests.rs")),
     ("samconfig.toml", include_str!("files/samconfig.toml")),
     ("README.md", include_str!("files/readme.md")),
+    ("clippy.toml", include_str!("files/clippy.toml")),
     (".cargo/config.toml", include_str!("files/cargo_config.toml")),
     (".github/workflows/ci.yaml", include_str!("files/ci.yaml")),
     (".gitignore", include_str!("files/gitignore")),

@@ -67,10 +67,10 @@ impl<T> Remembered<T> {
     }
 }
 
-impl<T: Serialize> Remembered<T> {
+impl<T: Serialize + DeserializeOwned> Remembered<T> {
     /// Sets the value that the closure returned.
     pub(super) fn take(&mut self, value: &T) -> Result<(), Error> {
-        let json = codec::encode(value).map_err(|error| invalid(&self.text, &error.to_string()))?;
+        let json = codec::encode_stored(value).map_err(|error| invalid(&self.text, &error.to_string()))?;
         self.value = Some(json);
         Ok(())
     }

@@ -210,7 +210,7 @@ impl<O: Stored> Future for StartChild<O> {
 
 /// A child that was started. It continues even if its result is never awaited.
 pub struct StartedChild<O> {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     child: ChildOperation<O>,
     id: String,
 }
@@ -355,7 +355,12 @@ impl<O> ChildOperation<O> {
             return Ok(name.clone());
         }
         match state.claim(&self.text()) {
-            Ok(name) => Ok(self.name.insert(name).clone()),
+            Ok(name) => {
+                if let Origin::Started { input, .. } = &self.origin {
+                    state.note_input(|| input.clone().ok());
+                }
+                Ok(self.name.insert(name).clone())
+            }
             Err(ClaimProblem::Refused(problem)) => Err(FirstPoll::Ready(self.invalid(problem))),
             Err(ClaimProblem::Over) => Err(FirstPoll::Over),
         }
@@ -405,6 +410,11 @@ impl<O: Stored> Operation for ChildOperation<O> {
             Ok(name) => name,
             Err(poll) => return poll.map(Err),
         };
+        if matches!(self.origin, Origin::Found) && self.id(state) == state.facts.execution.as_str() {
+            return FirstPoll::Ready(Err(
+                self.invalid("it is this execution, which can't end while it waits")
+            ));
+        }
         let need = match state.replay.name_state(&name) {
             NameState::Ended { .. } => Ok(Need::Outcome { name }),
             NameState::Child { since, .. } => Ok(match self.origin {

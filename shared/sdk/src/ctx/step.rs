@@ -140,6 +140,7 @@ impl<T: Stored, E: Stored + Display> StepOperation<T, E> {
         match state.claim(&self.step.name) {
             Ok(name) => {
                 self.name = Some(name.clone());
+                state.note_input(|| self.step.input().ok());
                 Ok(name)
             }
             Err(ClaimProblem::Refused(problem)) => Err(FirstPoll::Ready(Err(self.step.invalid(problem)))),
@@ -252,13 +253,13 @@ fn erased<T: Stored, E: Stored + Display>(run: Run<T, E>, states: States) -> Run
                 Err(missing) => return unwritable(MISSING_STATE, &missing.to_string()),
             };
             match attempt.await {
-                Ok(output) => codec::encode(&output).map_or_else(
+                Ok(output) => codec::encode_stored(&output).map_or_else(
                     |error| unwritable("invalid_output", &format!("its result can't be written: {error}")),
                     Attempted::Done,
                 ),
                 Err(error) => {
                     let failure = task::Failure::from(failure_of(&error));
-                    codec::encode(&error).map_or_else(
+                    codec::encode_stored(&error).map_or_else(
                         |problem| {
                             unwritable(&failure.code, &format!("{error} (it can't be written: {problem})"))
                         },

@@ -116,9 +116,12 @@ impl ErasedWorkflow {
     }
 }
 
+/// The code of a run, or of a step, whose input doesn't fit its type.
+pub(crate) const INVALID_INPUT: &str = "invalid_input";
+
 fn read_input<I: DeserializeOwned>(workflow: &str, input: &Json) -> Result<I, Error> {
     codec::decode(input).map_err(|error| {
-        Error::new("invalid_input", format!("the input doesn't fit workflow `{workflow}`: {error}"))
+        Error::new(INVALID_INPUT, format!("the input doesn't fit workflow `{workflow}`: {error}"))
     })
 }
 
@@ -206,7 +209,7 @@ pub(super) fn write_outcome<S: StepHandler>(
     outcome: Result<S::Output, S::Error>,
 ) -> Result<Json, StepFailed> {
     match outcome {
-        Ok(output) => codec::encode(&output).map_err(|error| {
+        Ok(output) => codec::encode_stored(&output).map_err(|error| {
             let message = format!("the output of step `{}` can't be written: {error}", S::NAME);
             StepFailed::terminal("invalid_output", message)
         }),
@@ -237,7 +240,7 @@ impl StepFailed {
     }
 
     pub(super) fn invalid_input(step: &str, error: &dyn fmt::Display) -> Self {
-        Self::terminal("invalid_input", format!("the input doesn't fit step `{step}`: {error}"))
+        Self::terminal(INVALID_INPUT, format!("the input doesn't fit step `{step}`: {error}"))
     }
 
     pub(super) fn terminal(code: &str, message: String) -> Self {

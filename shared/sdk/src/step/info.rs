@@ -165,12 +165,49 @@ impl StepInfo {
 
     /// Runs an attempt for which [`step_info`] returns this.
     pub(crate) async fn scope<F: Future>(self, attempt: F) -> F::Output {
-        INFO.scope(Infos { tasks: vec![self], is_batch: false }, attempt).await
+        Self::run(Infos { tasks: vec![self], is_batch: false }, attempt).await
     }
 
     /// Runs an attempt for which [`step_infos`] returns these.
     pub(crate) async fn scope_batch<F: Future>(tasks: Vec<Self>, attempt: F) -> F::Output {
-        INFO.scope(Infos { tasks, is_batch: true }, attempt).await
+        Self::run(Infos { tasks, is_batch: true }, attempt).await
+    }
+
+    async fn run<F: Future>(infos: Infos, attempt: F) -> F::Output {
+        #[cfg(feature = "test")]
+        let _running = running::Running::begin();
+        INFO.scope(infos, attempt).await
+    }
+}
+
+/// The attempts that run on this thread: a test waits in real time only if there are any.
+#[cfg(feature = "test")]
+pub(crate) mod running {
+    use std::cell::Cell;
+
+    thread_local! {
+        static COUNT: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// How many there are.
+    pub(crate) fn count() -> usize {
+        COUNT.get()
+    }
+
+    /// One of them, until it is dropped.
+    pub(super) struct Running(());
+
+    impl Running {
+        pub(super) fn begin() -> Self {
+            COUNT.set(COUNT.get() + 1);
+            Self(())
+        }
+    }
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            COUNT.set(COUNT.get() - 1);
+        }
     }
 }
 

@@ -123,7 +123,8 @@ impl<E> StepError<E> {
         }
     }
 
-    /// The step's own error. `None` if the framework ended the step, or if its retries are exhausted.
+    /// The step's own error that isn't retried. `None` if the framework ended the step, or if its retries are exhausted;
+    /// [`StepError::own`] has the last error then too.
     pub fn business(&self) -> Option<&E> {
         match self {
             Self::Failed { error, .. } => Some(error),
@@ -144,6 +145,38 @@ impl<E> StepError<E> {
             Self::Failed { error, .. } => Ok(error),
             other @ (Self::RetryExhausted { .. }
             | Self::TimedOut { .. }
+            | Self::DeadlineExceeded { .. }
+            | Self::Cancelled { .. }
+            | Self::ResultExpired { .. }
+            | Self::Broken { .. }
+            | Self::Unreadable { .. }
+            | Self::Invalid { .. }) => Err(other),
+        }
+    }
+
+    /// The step's own error, whether or not it was retried: that of the only attempt, or of the last one. `None` if the
+    /// framework ended the step.
+    pub const fn own(&self) -> Option<&E> {
+        match self {
+            Self::Failed { error, .. } | Self::RetryExhausted { last_error: error, .. } => Some(error),
+            Self::TimedOut { .. }
+            | Self::DeadlineExceeded { .. }
+            | Self::Cancelled { .. }
+            | Self::ResultExpired { .. }
+            | Self::Broken { .. }
+            | Self::Unreadable { .. }
+            | Self::Invalid { .. } => None,
+        }
+    }
+
+    /// The step's own error, or `self` if [`StepError::own`] is `None`.
+    ///
+    /// # Errors
+    /// `self`.
+    pub fn into_own(self) -> Result<E, Self> {
+        match self {
+            Self::Failed { error, .. } | Self::RetryExhausted { last_error: error, .. } => Ok(error),
+            other @ (Self::TimedOut { .. }
             | Self::DeadlineExceeded { .. }
             | Self::Cancelled { .. }
             | Self::ResultExpired { .. }
@@ -278,6 +311,17 @@ mod tests {
             assert!(!framework.unwrap_err().is_business());
         }
         assert_eq!(Ok::<_, StepError<Failure>>(1).or_value(7), Ok(1));
+    }
+
+    #[test]
+    fn the_steps_own_error_is_there_whether_or_not_it_was_retried() {
+        for own in [failed(), exhausted()] {
+            let error = own.unwrap_err();
+            assert_eq!(error.own().map(|error| error.code.as_str()), Some("declined"));
+            assert_eq!(error.into_own().map(|error| error.code), Ok("declined".to_owned()));
+        }
+        assert_eq!(timed_out().unwrap_err().own(), None);
+        assert_eq!(timed_out().unwrap_err().into_own(), Err(timed_out().unwrap_err()));
     }
 
     #[test]

@@ -4,12 +4,14 @@ use std::fmt;
 
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Execution, ExecutionStatus, FORMAT};
+use tickover_core::id::StepName;
 use tickover_core::payload::{Json, Payload};
 use tickover_wire::answer::{EXPORT_FORMAT, ExportAnswer};
 use tickover_wire::read;
 
 use super::TestEnv;
-use crate::turn::retrace::{Retraced, retrace};
+use crate::registry::INVALID_INPUT;
+use crate::turn::retrace::{Retraced, name_of, retrace};
 
 /// How much of a stored value an error shows, in characters.
 const STORED_SHOWN: usize = 400;
@@ -44,16 +46,48 @@ pub enum ReplayError {
     /// The test has no workflow of this name.
     #[error("the test has no workflow named {0:?}")]
     UnknownWorkflow(String),
-    /// A stored result doesn't fit the code, or the code doesn't ask for it. `step` is its name, if it is a single one,
-    /// and `stored` its value.
+    /// A stored result doesn't fit the type that the code expects, or the input doesn't.
     #[error("{problem}{}", .stored.as_ref().map(|stored| format!(" (stored: {stored})")).unwrap_or_default())]
     Misfit {
-        /// The name of the step, captured value or wait.
+        /// The name of the step, captured value or wait; `None` for the input.
         step: Option<String>,
         /// What doesn't fit, with the type that the code expects.
         problem: String,
         /// The stored value, cut to its beginning.
         stored: Option<String>,
+    },
+    /// The code doesn't ask for what the run has: something was renamed, moved or left out. This is the first place.
+    #[error("{}, the run has `{stored}`, and the code {}", place(.after.as_ref()), instead(.asked.as_ref()))]
+    Diverged {
+        /// The name in the history before it, if there is one.
+        after: Option<String>,
+        /// The name that the code doesn't ask for.
+        stored: String,
+        /// The first name for which the code asks, and that the run doesn't have.
+        asked: Option<String>,
+    },
+    /// The code waits for a future that isn't of its context.
+    #[error(
+        "{}, the code waits for something that isn't its context's, and nothing durable wakes it: put it into a step",
+        place(.after.as_ref())
+    )]
+    Foreign {
+        /// The name of the last outcome that the code has got, if there is one.
+        after: Option<String>,
+    },
+    /// The code was replayed twice, and did something else the second time.
+    #[error(
+        "{}, the code does once this: {first}; and in the next replay this: {second}; take the time and random values \
+         from `ctx`, and collections with an order",
+        .after.as_ref().map_or_else(|| "at its beginning".to_owned(), |after| format!("after {after}"))
+    )]
+    Random {
+        /// What it asked for before, if it did, with its input.
+        after: Option<String>,
+        /// What it did in the first replay.
+        first: String,
+        /// What it did in the second one.
+        second: String,
     },
     /// The run has ended with this status, and the code goes on.
     #[error("the run is {}, and the code goes on after it: it waits for {}", .status.as_str(), .names.join(", "))]
@@ -73,8 +107,10 @@ impl TestEnv {
     /// export ID --payloads`, or [`Api::export`](crate::client::Api::export) as JSON. Nothing new starts: the replay ends
     /// where the history does. So the executions that are open in production can be tested before a deployment.
     ///
-    /// It fails if a stored result doesn't fit the type that the code expects, if the code doesn't ask for one (a step
-    /// was renamed or left out), and if a run that has ended would go on.
+    /// It fails if a stored result or the input doesn't fit the type that the code expects, if the code doesn't ask for a
+    /// result (a step was renamed or left out), if it waits for what isn't its context's, and if a run that has ended would
+    /// go on. The error names the first place. The code is replayed twice: it fails too if the second replay differs, by
+    /// a random value, the time, or the order of a `HashMap`.
     ///
     /// ```
     /// use tickover::prelude::*;
@@ -124,12 +160,31 @@ impl TestEnv {
         let closed = execution.closed().map(|_| execution.status());
         let workflow = execution.workflow.to_string();
         self.registry.check().map_err(|problem| ReplayError::Code(problem.to_string()))?;
-        match retrace(&self.service, &self.registry, execution, journal.clone()).await {
+        let again = retrace(&self.service, &self.registry, execution.clone(), journal.clone()).await;
+        let input = execution.input.clone();
+        let (retraced, asked) = retrace(&self.service, &self.registry, execution, journal.clone()).await;
+        if let Some(random) = difference((&again.0, again.1), (&retraced, asked)) {
+            return Err(random);
+        }
+        match retraced {
             Retraced::Unknown => Err(ReplayError::UnknownWorkflow(workflow)),
             Retraced::Broken(problem) => Err(ReplayError::Code(problem)),
             Retraced::Misfit(failure, step) => {
-                let stored = step.as_deref().and_then(|step| stored(&journal, step));
+                let stored = step
+                    .as_deref()
+                    .map_or_else(|| input.as_ref().and_then(inline), |step| stored(&journal, step));
                 Err(ReplayError::Misfit { step, problem: failure.message, stored })
+            }
+            Retraced::Diverged { stored, asked } => Err(diverged(&journal, &stored, &asked)),
+            Retraced::Foreign(after) => {
+                Err(ReplayError::Foreign { after: after.map(|after| after.to_string()) })
+            }
+            // A run that has begun with nothing fails by such an input. This one hasn't failed.
+            Retraced::Ended(Err(error))
+                if closed.is_none() && journal.is_empty() && error.code() == INVALID_INPUT =>
+            {
+                let (problem, stored) = (error.message().to_owned(), input.as_ref().and_then(inline));
+                Err(ReplayError::Misfit { step: None, problem, stored })
             }
             Retraced::Waits(names) => {
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -147,6 +202,59 @@ impl TestEnv {
             Retraced::Ended(Err(error)) => Ok(Replayed::Failed(error.to_string())),
             Retraced::ContinuedAsNew => Ok(Replayed::ContinuedAsNew),
         }
+    }
+}
+
+fn place(after: Option<&String>) -> String {
+    after.map_or_else(|| "at the beginning".to_owned(), |after| format!("after `{after}`"))
+}
+
+fn instead(asked: Option<&String>) -> String {
+    match asked {
+        Some(asked) => format!("asks for `{asked}`: was it renamed?"),
+        None => "doesn't ask for it: was it left out?".to_owned(),
+    }
+}
+
+/// The first of the stored names, by the history, that the code doesn't ask for.
+fn diverged(journal: &[Entry], stored: &[StepName], asked: &[StepName]) -> ReplayError {
+    let names: Vec<&StepName> = journal.iter().filter_map(|entry| name_of(&entry.what)).collect();
+    let at = names.iter().position(|name| stored.contains(name)).unwrap_or_default();
+    let first = names.get(at).copied().or(stored.first()).map(ToString::to_string);
+    let after = names.get(..at).and_then(<[_]>::last).map(ToString::to_string);
+    let asked = asked.first().map(ToString::to_string);
+    ReplayError::Diverged { after, stored: first.unwrap_or_default(), asked }
+}
+
+/// Where two replays differ.
+fn difference(
+    (one, asked_once): (&Retraced, Vec<String>),
+    (other, asked_then): (&Retraced, Vec<String>),
+) -> Option<ReplayError> {
+    let asked = |asked: &[String], at: usize| asked.get(at).map(|asked| format!("it asks for {asked}"));
+    let common = asked_once.iter().zip(&asked_then).take_while(|(one, other)| one == other).count();
+    let first = asked(&asked_once, common).unwrap_or_else(|| ending(one));
+    let second = asked(&asked_then, common).unwrap_or_else(|| ending(other));
+    let after = common.checked_sub(1).and_then(|last| asked_once.get(last).cloned());
+    (first != second).then_some(ReplayError::Random { after, first, second })
+}
+
+/// How a replay has ended.
+fn ending(retraced: &Retraced) -> String {
+    let list =
+        |names: &[StepName]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match retraced {
+        Retraced::Waits(names) => format!("it waits for {}", list(names)),
+        Retraced::Ended(Ok(output)) => {
+            format!("it ends with {}", output.as_ref().map_or("nothing", Json::as_str))
+        }
+        Retraced::Ended(Err(error)) => format!("it fails with {error}"),
+        Retraced::ContinuedAsNew => "it continues as new".to_owned(),
+        Retraced::Misfit(failure, _) => failure.message.clone(),
+        Retraced::Diverged { stored, .. } => format!("it doesn't ask for {}", list(stored)),
+        Retraced::Foreign(_) => "it waits for something that isn't its context's".to_owned(),
+        Retraced::Broken(problem) => problem.clone(),
+        Retraced::Unknown => "it isn't there".to_owned(),
     }
 }
 
@@ -170,7 +278,11 @@ fn stored(journal: &[Entry], name: &str) -> Option<String> {
         Happened::Step { name: of, .. } | Happened::Captured { name: of, .. } => of.as_str() == name,
         _ => false,
     };
-    match journal.iter().rev().find(is_of)?.payload()? {
+    inline(journal.iter().rev().find(is_of)?.payload()?)
+}
+
+fn inline(payload: &Payload) -> Option<String> {
+    match payload {
         Payload::Inline(json) => Some(excerpt(json)),
         Payload::Blob(_) => None,
     }

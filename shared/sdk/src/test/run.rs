@@ -58,7 +58,7 @@ impl<'e, O> Run<'e, O> {
     }
 
     /// Lets time pass until the execution has ended, and returns its result. If nothing is left that could end it, this
-    /// is an error that says what it waits for and shows the timeline.
+    /// is an error that says what it waits for, or why it is stuck, and shows the timeline.
     ///
     /// ```
     /// # use tickover::prelude::*;

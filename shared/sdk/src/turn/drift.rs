@@ -17,7 +17,7 @@ use crate::options::OnDrift;
 const REPORTED_MAX: usize = 20;
 
 /// The code hasn't asked for these names of the journal.
-pub(super) fn unasked(names: &[StepName]) -> task::Failure {
+fn unasked(names: &[StepName]) -> task::Failure {
     let names: Vec<String> = names.iter().take(REPORTED_MAX).map(|name| format!("`{name}`")).collect();
     let text = format!(
         "the code doesn't ask for the stored results of {}: it isn't the code that ran before",

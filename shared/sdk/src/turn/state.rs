@@ -42,6 +42,8 @@ pub(crate) struct State {
     /// How often the body was polled.
     pub(super) polls: u64,
     pub(super) last_delivered: Option<StepName>,
+    /// What the code has asked for so far, with the inputs, if a test compares replays.
+    pub(super) asked: Option<Vec<String>>,
     /// What ends the turn: requested by the code, or found by the driver.
     pub(crate) verdict: Option<Verdict>,
     /// The undo steps, in order of registration. They run in reverse order.
@@ -111,6 +113,7 @@ impl State {
             also_available: AlsoAvailable::default(),
             polls: 0,
             last_delivered: None,
+            asked: None,
             verdict: None,
             undoing: vec![],
             undo: UndoStage::NotYet,
@@ -135,7 +138,10 @@ impl State {
         let name =
             self.name(text).map_err(|error| ClaimProblem::Refused(format!("the name {text:?} {error}")))?;
         match self.replay.claim(&name) {
-            Ok(()) => Ok(name),
+            Ok(()) => {
+                self.asked.iter_mut().for_each(|asked| asked.push(format!("`{name}`")));
+                Ok(name)
+            }
             // Changed code may do that to a run that other code has begun.
             Err(taken @ ClaimError::Taken { .. }) => {
                 self.end_by(self.facts.begun, Error::new("invalid_step", taken.to_string()));
@@ -145,6 +151,15 @@ impl State {
                 self.fail(Error::new(reject.code(), reject.to_string()));
                 Err(ClaimProblem::Over)
             }
+        }
+    }
+
+    /// Notes the input of what the code has just asked for, if a test compares replays.
+    pub(crate) fn note_input(&mut self, input: impl FnOnce() -> Option<Json>) {
+        if let Some(last) = self.asked.as_mut().and_then(|asked| asked.last_mut())
+            && let Some(input) = input()
+        {
+            *last += &format!(" with {}", input.as_str());
         }
     }
 

@@ -326,3 +326,36 @@ async fn whatever_process_dies_after_whatever_write_a_rerun_and_a_restart_give_t
     assert!(failed.contains("the carrier is down"), "{failed}");
     assert_eq!((repaired, anew), (3, 3));
 }
+
+#[tickover::workflow]
+async fn slow_parcel(ctx: Ctx) -> Result<u32> {
+    ctx.sleep("transport", "30d").await?;
+    Ok(1)
+}
+
+#[tickover::workflow]
+async fn impatient(ctx: Ctx, patience: String) -> Result<String> {
+    let child = ctx.child(&slow_parcel, ()).start().await?;
+    ctx.sleep("patience", patience).await?;
+    let before = child.status("look").await?;
+    child.cancel("call-it-off").await?;
+    child.cancel("call-it-off-again").await?;
+    let after = child.status("look-again").await?;
+    let ended = match child.result().await {
+        Ok(number) => number.to_string(),
+        Err(StepError::Cancelled { .. }) => "cancelled".to_owned(),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(format!("{}, {}, {ended}", before.as_str(), after.as_str()))
+}
+
+#[tokio::test]
+async fn a_parent_looks_at_its_child_and_cancels_it_once_whatever_dies() {
+    for (patience, end) in [("1h", "waiting, cancelled, cancelled"), ("31d", "completed, completed, 1")] {
+        let env = || TestEnv::new().workflow((impatient, slow_parcel));
+        let ended = with_each_death(env, async |env| {
+            env.start(&impatient, patience.to_owned()).await.unwrap().result().await.unwrap()
+        });
+        assert_eq!(ended.await, end);
+    }
+}

@@ -177,13 +177,100 @@ mod shorter {
 }
 
 #[tokio::test]
-async fn a_step_that_was_renamed_or_left_out_is_named() {
+async fn a_step_that_was_renamed_or_left_out_is_named_with_what_the_code_asks_for_instead() {
     let export = export(500, "1d").await;
-    for env in [TestEnv::new().workflow(renamed::order), TestEnv::new().workflow(shorter::order)] {
-        let refused = env.replay(&export).await.unwrap_err();
-        assert!(matches!(refused, ReplayError::Misfit { step: None, .. }), "{refused:?}");
-        assert!(refused.to_string().contains("`charge`"), "{refused}");
+    let refused = TestEnv::new().workflow(renamed::order).replay(&export).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "after `note`, the run has `charge`, and the code asks for `charge_card`: was it renamed?"
+    );
+    let refused = TestEnv::new().workflow(shorter::order).replay(&export).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "after `note`, the run has `charge`, and the code doesn't ask for it: was it left out?"
+    );
+}
+
+mod other_input {
+    use tickover::prelude::*;
+
+    #[tickover::workflow]
+    pub async fn order(ctx: Ctx, lines: Vec<u32>) -> Result<u32> {
+        let note: String = ctx.capture("note", String::new).await?;
+        Ok(u32::try_from(note.len() + lines.len()).unwrap_or(0))
     }
+}
+
+#[tokio::test]
+async fn an_input_that_does_not_fit_is_shown_also_if_the_run_has_only_started() {
+    let env = TestEnv::new().workflow(today::order);
+    let run = env.start(&today::order, 500).await.unwrap();
+    for export in [exported(&env, run.handle(), true).await, export(500, "1d").await] {
+        let refused = TestEnv::new().workflow(other_input::order).replay(&export).await.unwrap_err();
+        let ReplayError::Misfit { step: None, problem, stored } = refused else { panic!("{refused:?}") };
+        assert!(problem.contains("the input doesn't fit workflow `order`"), "{problem}");
+        assert_eq!(stored.as_deref(), Some("500"));
+    }
+}
+
+mod foreign {
+    use tickover::prelude::*;
+
+    #[tickover::workflow]
+    pub async fn order(ctx: Ctx, _cents: u32) -> Result<u32> {
+        let _note: String = ctx.capture("note", String::new).await?;
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        Ok(0)
+    }
+}
+
+#[tokio::test]
+async fn code_that_waits_for_what_is_not_of_its_context_is_told() {
+    let started = TestEnv::new().workflow(today::order);
+    let run = started.start(&today::order, 500).await.unwrap();
+    let export = exported(&started, run.handle(), true).await;
+    let refused = TestEnv::new().workflow(foreign::order).replay(&export).await.unwrap_err();
+    assert_eq!(refused, ReplayError::Foreign { after: None });
+    assert!(refused.to_string().contains("put it into a step"), "{refused}");
+}
+
+mod random {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tickover::prelude::*;
+
+    /// As random as it gets in a test.
+    static SEED: AtomicU32 = AtomicU32::new(0);
+
+    #[tickover::workflow]
+    pub async fn order(ctx: Ctx, cents: u32) -> Result<u32> {
+        let _note: String = ctx.capture("note", String::new).await?;
+        let fee = SEED.fetch_add(1, Ordering::SeqCst);
+        let charged = ctx.step(super::today::charge(cents + fee)).await?;
+        ctx.sleep("settle", "7d").await?;
+        Ok(charged)
+    }
+
+    #[tickover::workflow("order")]
+    pub async fn at_the_end(ctx: Ctx, cents: u32) -> Result<u32> {
+        let _story: u32 = super::today::story(ctx, cents).await?;
+        Ok(SEED.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+#[tokio::test]
+async fn random_code_is_found_by_its_second_replay() {
+    let refused = TestEnv::new().workflow(random::order).replay(&export(500, "1d").await).await.unwrap_err();
+    let ReplayError::Random { after, first, second } = &refused else { panic!("{refused:?}") };
+    assert_eq!(after.as_deref(), Some("`note`"));
+    assert!(first.contains("`charge` with 50") && second.contains("`charge` with 50"), "{refused}");
+    assert_ne!(first, second);
+    let ended = export(500, "8d").await;
+    let refused = TestEnv::new().workflow(random::at_the_end).replay(&ended).await.unwrap_err();
+    assert!(
+        matches!(&refused, ReplayError::Random { first, .. } if first.contains("it ends with")),
+        "{refused}"
+    );
 }
 
 mod longer {

@@ -7,6 +7,7 @@ mod exports;
 mod map;
 mod one_death;
 mod reruns;
+mod telling;
 mod test_kit;
 
 // The example workflows import their outside world from `crate::outside`.
