@@ -100,7 +100,7 @@ mod tests {
             Text(String),
         }
         let unread = |refused: Result<Json, CodecError>| refused.unwrap_err().to_string();
-        let error = unread(encode_stored(&BTreeMap::from([("share", f64::NAN)])));
+        let error = unread(encode_stored(&BTreeMap::from([("share".to_owned(), f64::NAN)])));
         assert!(
             error.starts_with("at `share`: serde writes it in a form that it can't read back: "),
             "{error}"

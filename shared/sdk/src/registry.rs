@@ -305,6 +305,7 @@ where
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F, I, O> Register for F
 where
     F: Fn() -> Workflow<I, O>,

@@ -185,6 +185,7 @@ impl<I, O> AsWorkflow for Workflow<I, O> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F: Fn() -> Workflow<I, O>, I, O> AsWorkflow for F {
     type Input = I;
     type Output = O;

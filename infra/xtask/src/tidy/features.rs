@@ -11,7 +11,7 @@ use crate::cargo::root;
 const FILE: &str = "tests/features.toml";
 
 /// The first letters of feature ids. A number follows.
-const ID_LETTERS: &[char] = &['Z', 'F', 'S', 'D', 'N', 'A', 'C', 'W'];
+const ID_LETTERS: &[char] = &['Z', 'F', 'S', 'D', 'N', 'A', 'C', 'W', 'T'];
 
 pub(super) fn check(known: &Tests) -> Result<Vec<String>> {
     let text = fs::read_to_string(root().join(FILE)).with_context(|| format!("could not read {FILE}"))?;

@@ -20,7 +20,13 @@ async fn refund(_: Ctx, _: String, _: Cause) -> Result<Option<u32>> {
     Ok(None)
 }
 
-fn not_a_workflow() {}
+async fn not_a_workflow(_: Ctx, order: u32) -> Result<u32> {
+    Ok(order)
+}
+
+async fn start(client: tickover::Client) {
+    let _ = client.start(&not_a_workflow, 7).await;
+}
 
 fn main() {
     let _ = tickover::Registry::new().with(not_a_workflow);
