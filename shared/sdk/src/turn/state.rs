@@ -159,7 +159,8 @@ impl State {
         if let Some(last) = self.asked.as_mut().and_then(|asked| asked.last_mut())
             && let Some(input) = input()
         {
-            *last += &format!(" with {}", input.as_str());
+            last.push_str(" with ");
+            last.push_str(input.as_str());
         }
     }
 
