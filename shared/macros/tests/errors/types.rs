@@ -20,13 +20,7 @@ async fn refund(_: Ctx, _: String, _: Cause) -> Result<Option<u32>> {
     Ok(None)
 }
 
-async fn not_a_workflow(_: Ctx, order: u32) -> Result<u32> {
-    Ok(order)
-}
-
-async fn start(client: tickover::Client) {
-    let _ = client.start(&not_a_workflow, 7).await;
-}
+fn not_a_workflow() {}
 
 fn main() {
     let _ = tickover::Registry::new().with(not_a_workflow);

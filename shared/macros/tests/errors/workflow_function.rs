@@ -47,3 +47,5 @@ async fn returns_nothing(ctx: tickover::Ctx) {}
 async fn cannot_fail(ctx: tickover::Ctx) -> Vec<u32> {
     Vec::new()
 }
+
+fn main() {}
