@@ -274,9 +274,8 @@ enum Origin {
 
 impl<O> Clone for ChildOperation<O> {
     fn clone(&self) -> Self {
-        let Self { origin, id, label, name, _output } = self;
-        let (origin, id, label, name) = (origin.clone(), id.clone(), label.clone(), name.clone());
-        Self { origin, id, label, name, _output: PhantomData }
+        let (origin, id) = (self.origin.clone(), self.id.clone());
+        Self { origin, id, label: self.label.clone(), name: self.name.clone(), _output: PhantomData }
     }
 }
 
