@@ -121,8 +121,9 @@ impl Store for LosesAnswers {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        self.inner.segments(id, incarnation, run).await
+        self.inner.segments(id, incarnation, run, after).await
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

@@ -142,6 +142,14 @@ impl Payload {
         }
     }
 
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Inline(json) => json.len(),
+            Self::Blob(at) => usize::try_from(at.bytes).unwrap_or(usize::MAX),
+        }
+    }
+
     /// The pointer, if the payload is in a blob.
     pub fn blob(&self) -> Option<&BlobRef> {
         match self {

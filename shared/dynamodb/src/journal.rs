@@ -9,7 +9,7 @@ use tickover_service::ports::StoreError;
 
 use crate::attribute::{FORMAT as FORMAT_NAME, PK, SK, TTL, row as field};
 use crate::item::{Item, check_format, corrupt, seconds, string};
-use crate::key::{Key, segment_key, segments_of_run};
+use crate::key::{Key, segment_key, segments_range};
 use crate::store::DynamoStore;
 
 /// Version of these items' formats. Readers refuse any other version and never rewrite the item.
@@ -65,21 +65,24 @@ impl DynamoStore {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        let query = self.partition(id, segments_of_run(incarnation, run)).consistent_read(true);
+        let (from, until) = segments_range(incarnation, run, after);
+        let query = self.partition(id, from, until).consistent_read(true);
         let items = self.all_pages(query).await?;
         items.iter().map(|item| to_segment(id, incarnation, run, item)).collect()
     }
 
-    fn partition(&self, id: &ExecutionId, begins: String) -> QueryFluentBuilder {
+    fn partition(&self, id: &ExecutionId, from: String, until: String) -> QueryFluentBuilder {
         self.client
             .query()
             .table_name(&self.table)
-            .key_condition_expression("#pk = :pk AND begins_with(#sk, :begins)")
+            .key_condition_expression("#pk = :pk AND #sk BETWEEN :from AND :until")
             .expression_attribute_names("#pk", PK)
             .expression_attribute_names("#sk", SK)
             .expression_attribute_values(":pk", AttributeValue::S(Key::execution(id).pk))
-            .expression_attribute_values(":begins", AttributeValue::S(begins))
+            .expression_attribute_values(":from", AttributeValue::S(from))
+            .expression_attribute_values(":until", AttributeValue::S(until))
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
     }
 }

@@ -119,6 +119,14 @@ pub(crate) fn segments_of_run(incarnation: Incarnation, run: u32) -> String {
     format!("{}{run:08}#", segments_of(incarnation))
 }
 
+/// The range of the sort keys of a run's segments with numbers above this one. It ends with the character after the
+/// separator.
+pub(crate) fn segments_range(incarnation: Incarnation, run: u32, after: u32) -> (String, String) {
+    let run_of = segments_of_run(incarnation, run);
+    let until = format!("{}$", run_of.trim_end_matches('#'));
+    (format!("{run_of}{:06}#", after.saturating_add(1)), until)
+}
+
 /// The number and the nonce in a segment's sort key of that run; `None` if it is another record's key.
 pub(crate) fn segment_key(sk: &str, incarnation: Incarnation, run: u32) -> Option<SegmentKey> {
     let rest = sk.strip_prefix(&segments_of_run(incarnation, run))?;

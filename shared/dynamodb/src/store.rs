@@ -171,8 +171,9 @@ impl Store for DynamoStore {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        self.read_segments(id, incarnation, run).await
+        self.read_segments(id, incarnation, run, after).await
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

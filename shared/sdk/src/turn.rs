@@ -12,6 +12,7 @@ mod drive;
 mod end;
 pub(crate) mod facts;
 mod inline;
+pub(crate) mod kept;
 pub(crate) mod need;
 pub(crate) mod panics;
 mod plan;
@@ -27,10 +28,13 @@ mod waker;
 pub(crate) use end::cause_of;
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
-use tickover_service::Service;
 use tickover_service::executions::StartedTurn;
+use tickover_service::telemetry::field;
+use tickover_service::{Service, warn_unless_logged};
 
 use crate::registry::Registry;
+use drive::Driver;
+use kept::KeptRuns;
 
 /// The default timeout of `on_failure` and of `on_cancel`.
 pub(crate) const HANDLER: Millis = Millis::from_secs(15 * 60);
@@ -76,12 +80,32 @@ pub(crate) enum TurnEnd {
 pub(crate) async fn run_turn(
     service: &Service,
     registry: &Registry,
+    kept: &KeptRuns,
     taken: StartedTurn,
     settings: &TurnSettings,
 ) -> TurnEnd {
     let (queue, receipt) = (taken.execution.queue.clone(), taken.receipt.clone());
-    let end = match drive::Driver::new(service, registry, taken, settings) {
-        Ok(driver) => Box::pin(driver.run()).await,
+    let driver = match kept.resume(service, registry, taken, settings) {
+        Ok(driver) => Ok(driver),
+        // It was in memory when the turn started, and isn't any more or can't go on.
+        Err(taken) if taken.since.is_some() => match service.read_turn(taken, None).await {
+            Ok(taken) => Driver::new(service, registry, taken, settings).map(Box::new),
+            // Its message comes back.
+            Err(error) => {
+                warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't read a turn's journal");
+                return TurnEnd::Lost;
+            }
+        },
+        Err(taken) => Driver::new(service, registry, taken, settings).map(Box::new),
+    };
+    let end = match driver {
+        Ok(driver) => {
+            let (end, driver) = Box::pin(driver.run()).await;
+            if end == TurnEnd::Suspended {
+                kept.keep(driver);
+            }
+            end
+        }
         Err(unknown) => unknown.release(service).await,
     };
     // If the lease was lost, the message stays in the queue: it may be the one that brings the execution to another

@@ -31,6 +31,7 @@ use tokio::sync::Mutex;
 
 use crate::busy::is_multi_threaded;
 use crate::registry::{ErasedStep, Registry, RegistryError};
+use crate::turn::kept::KeptRuns;
 use crate::turn::{TurnEnd, TurnSettings, run_turn};
 use in_flight::{InFlight, InFlightGuard, Leased};
 use serving::{Claimed, Serving};
@@ -49,6 +50,7 @@ pub struct Worker {
     registry: Arc<Registry>,
     settings: Arc<WorkerSettings>,
     in_flight: InFlight,
+    kept: Arc<KeptRuns>,
     /// Held while work runs that may have killed another worker: only one piece at a time in this process.
     suspect_runs: Arc<Mutex<()>>,
 }
@@ -75,9 +77,15 @@ impl Worker {
     ) -> Result<Self, RegistryError> {
         registry.check()?;
         let settings = settings.with_queues_of(&registry);
-        let service = service.with_terms(registry.terms()).with_version(settings.version.clone());
-        let (registry, settings) = (Arc::new(registry), Arc::new(settings));
-        Ok(Self { service, registry, settings, in_flight: InFlight::default(), suspect_runs: Arc::default() })
+        let kept = Arc::new(KeptRuns::new(settings.kept_runs));
+        // The runs have the service. They must not be kept by it.
+        let known = Arc::downgrade(&kept);
+        let service = service
+            .with_terms(registry.terms())
+            .with_version(settings.version.clone())
+            .with_kept(Arc::new(move |id| known.upgrade()?.record(id)));
+        let (registry, settings, in_flight) = (Arc::new(registry), Arc::new(settings), InFlight::default());
+        Ok(Self { service, registry, settings, in_flight, kept, suspect_runs: Arc::default() })
     }
 
     /// Announces the queues of its workflows and what it provides, for starts and tasks that name no queue. A failure is
@@ -139,7 +147,7 @@ impl Worker {
 
     /// Runs a turn that the caller has claimed.
     pub(crate) async fn turn(&self, taken: StartedTurn, settings: &TurnSettings) -> TurnEnd {
-        run_turn(&self.service, &self.registry, taken, settings).await
+        run_turn(&self.service, &self.registry, &self.kept, taken, settings).await
     }
 
     /// Runs an attempt of a task that the caller has claimed. Returns whether its outcome was reported.

@@ -125,6 +125,9 @@ pub struct StartedTurn {
     pub execution: Execution,
     /// The run's whole journal, the sealed segments first.
     pub journal: Vec<Entry>,
+    /// What the journal has more than what the worker keeps in memory, see [`Service::with_kept`]. Then neither the journal
+    /// nor the input is read.
+    pub since: Option<Vec<Entry>>,
     pub input: Option<Json>,
     /// The fence of the turn.
     pub lease: LeaseId,
@@ -135,8 +138,8 @@ pub struct StartedTurn {
 /// The result of a suspension.
 #[derive(Clone, Debug)]
 pub enum Suspended {
-    /// The turn has ended.
-    Done,
+    /// The turn has ended, with this record.
+    Done(Box<Execution>),
     /// The execution was woken meanwhile: the turn continues with this record and this journal.
     Continue(Box<Execution>, Vec<Entry>),
 }

@@ -41,4 +41,4 @@ mod notify;
 mod service;
 
 pub use error::ServiceError;
-pub use service::{Asks, Ports, Rules, Service, WorkflowTerms};
+pub use service::{Asks, Kept, Ports, Rules, Service, WorkflowTerms};

@@ -212,12 +212,14 @@ pub trait Store: Send + Sync {
         expires_at: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// All segments of a run that exist, read consistently, by number. Segments of refused writes are among them.
+    /// All segments of a run that exist with numbers above `after`, read consistently, by number. Segments of refused
+    /// writes are among them.
     async fn segments(
         &self,
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError>;
 
     /// Marks a slot of a join item, and returns how many of its slots are marked. Marking a slot twice changes nothing.

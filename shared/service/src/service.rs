@@ -10,7 +10,7 @@ use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::journal::{Entry, Happened};
-use tickover_core::execution::replay::what_holds;
+use tickover_core::execution::replay::{is_continued, what_holds};
 use tickover_core::execution::{self, Execution};
 use tickover_core::flow::FlowRequest;
 use tickover_core::gate;
@@ -91,6 +91,11 @@ pub trait Rules: Send + Sync {
         what_holds(entries, until_of, journal.get(seen..).unwrap_or_default()).is_some()
     }
 
+    /// As [`is_continued`].
+    fn is_continued(&self, known: &Execution, record: &Execution, since: &[Entry]) -> bool {
+        is_continued(known, record, since)
+    }
+
     /// As [`gate::clear`].
     fn clear_places(&self, gate: &mut gate::Gate, now: Timestamp) {
         gate::clear(gate, now);
@@ -141,6 +146,9 @@ impl Rules for CoreRules {}
 /// What a workflow's code asks of flow control for an input. `None` if the input doesn't fit.
 pub type Asks = Arc<dyn Fn(&Json) -> Option<FlowRequest> + Send + Sync>;
 
+/// The record of an execution as it was when this process has suspended its last turn, if the run is still in memory.
+pub type Kept = Arc<dyn Fn(&ExecutionId) -> Option<Execution> + Send + Sync>;
+
 /// What a process with a workflow's code knows of its executions.
 #[derive(Clone)]
 pub struct WorkflowTerms {
@@ -161,6 +169,7 @@ pub struct Service {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
     pub(crate) terms: Arc<BTreeMap<WorkflowName, WorkflowTerms>>,
+    pub(crate) kept: Option<Kept>,
     pub(crate) callbacks: Arc<Settings>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) by: Option<Arc<By>>,
@@ -180,6 +189,7 @@ impl Service {
             waiters: Arc::default(),
             unreadable: Arc::default(),
             terms: Arc::default(),
+            kept: None,
             callbacks: Arc::default(),
             turns: Arc::default(),
             by: None,
@@ -198,6 +208,12 @@ impl Service {
     #[must_use]
     pub fn with_terms(self, terms: BTreeMap<WorkflowName, WorkflowTerms>) -> Self {
         Self { terms: Arc::new(terms), ..self }
+    }
+
+    /// The same service for a worker that keeps runs in memory: their turns start with what is new in the journal.
+    #[must_use]
+    pub fn with_kept(self, kept: Kept) -> Self {
+        Self { kept: Some(kept), ..self }
     }
 
     /// The same service for an operator's call: the records that the call changes say whose it was.

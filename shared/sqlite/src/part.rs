@@ -120,18 +120,19 @@ pub(crate) fn blob(connection: &Connection, id: &BlobId) -> Result<Option<Json>,
     Ok(body.map(read).transpose()?)
 }
 
-/// All segments of a run, by number.
+/// All segments of a run with numbers above `after`, by number.
 pub(crate) fn segments(
     connection: &Connection,
     id: &ExecutionId,
     incarnation: Incarnation,
     run: u32,
+    after: u32,
 ) -> Result<Vec<(SegmentKey, Segment)>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT number, mark, body FROM segment WHERE execution = ?1 AND incarnation = ?2 AND run = ?3
-         ORDER BY number, mark",
+         AND number > ?4 ORDER BY number, mark",
     )?;
-    let mut rows = statement.query(params![id.as_str(), bits(*incarnation.as_bytes()), run])?;
+    let mut rows = statement.query(params![id.as_str(), bits(*incarnation.as_bytes()), run, after])?;
     let mut segments = vec![];
     while let Some(row) = rows.next()? {
         let mark = Nonce::from_bytes(row.get::<_, i64>(1)?.to_be_bytes());

@@ -286,8 +286,9 @@ impl Store for SqliteStore {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        self.read(|connection| part::segments(connection, id, incarnation, run))
+        self.read(|connection| part::segments(connection, id, incarnation, run, after))
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

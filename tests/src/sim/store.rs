@@ -251,8 +251,9 @@ impl Store for SimStore {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        let mut segments = self.read(self.0.world.ledger.store.segments(id, incarnation, run)).await?;
+        let mut segments = self.read(self.0.world.ledger.store.segments(id, incarnation, run, after)).await?;
         bugs::unseen(&self.0, &mut segments);
         Ok(segments)
     }

@@ -159,13 +159,15 @@ impl Store for Table {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         // Those of one number, of which at most one is in the journal, are in no order.
         let sorted = |mut segments: Vec<(SegmentKey, Segment)>| {
             segments.sort_unstable_by_key(|(key, _)| *key);
             segments
         };
-        self.both(|store| Box::pin(async { store.segments(id, incarnation, run).await.map(sorted) })).await
+        self.both(|store| Box::pin(async { store.segments(id, incarnation, run, after).await.map(sorted) }))
+            .await
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

@@ -80,6 +80,7 @@ impl Store for Failing {
         _: &ExecutionId,
         _: Incarnation,
         _: u32,
+        _: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         Err(self.0.clone())
     }

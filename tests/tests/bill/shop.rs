@@ -114,7 +114,9 @@ impl Shop {
         Table::new("tickover").create(&recorder.unrecorded()).await.unwrap();
         let process = || Process::start(&recorder, clock.clone());
         let (gateway, tick, worker) = (process(), process(), process());
-        let settings = WorkerSettings { heartbeat: Some(Millis::ZERO), ..WorkerSettings::default() };
+        // No bill counts on it that a run is still in memory.
+        let settings =
+            WorkerSettings { heartbeat: Some(Millis::ZERO), kept_runs: 0, ..WorkerSettings::default() };
         let registry = Registry::new().with(fulfil).with_step::<print_label>();
         let runner = Worker::new(worker.service.clone(), registry, settings).unwrap();
         runner.announce().await;

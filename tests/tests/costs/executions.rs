@@ -94,7 +94,7 @@ async fn suspended(meter: &Meter, turn: &StartedTurn, execution: &Execution, wit
     let suspend =
         Suspend { lease: turn.lease, seen_version: execution.version, seen_wakes: execution.wakes, ..with };
     let (answer, bill) = meter.bill(meter.scene.service.suspend_turn(execution, suspend)).await;
-    assert!(matches!(answer.unwrap(), Suspended::Done));
+    assert!(matches!(answer.unwrap(), Suspended::Done(_)));
     bill
 }
 

@@ -45,7 +45,7 @@ impl Worker {
         let begun = self.entry(Happened::Remote { name: step.name.clone() });
         self.caller.scene.service.start_remote(&turn.execution, vec![step]).await.all().expect("a step");
         let suspended = self.try_suspend(&turn, vec![begun], None, true).await.expect("a suspension");
-        assert!(matches!(suspended, Suspended::Done));
+        assert!(matches!(suspended, Suspended::Done(_)));
         self.done_with(&turn).await;
     }
 }
@@ -208,7 +208,7 @@ async fn each_step_of_a_fan_out_is_shown_with_its_own_end_before_its_execution_g
     let service = &worker.caller.scene.service;
     service.start_remote(&turn.execution, steps.collect()).await.all().expect("steps");
     let suspended = worker.try_suspend(&turn, begun, None, true).await.expect("a suspension");
-    assert!(matches!(suspended, Suspended::Done));
+    assert!(matches!(suspended, Suspended::Done(_)));
     worker.done_with(&turn).await;
 
     let mut expected = Vec::new();

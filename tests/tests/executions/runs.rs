@@ -201,7 +201,7 @@ async fn the_end_of_a_refused_write_isnt_the_end_of_the_run() {
     let ending = Ending::ContinueAsNew { input: None, carried: vec![] };
     let execution = worker.try_close(&turn, vec![worker.step("a", &json!(1))], ending).await.unwrap();
     let (id, incarnation) = (&execution.id, execution.incarnation);
-    let segments = store.segments(id, incarnation, 1).await.unwrap();
+    let segments = store.segments(id, incarnation, 1, 0).await.unwrap();
     assert_eq!(segments.iter().filter(|(_, segment)| segment.end.is_some()).count(), 2);
     let timeline = worker.get("/v1/executions/e/timeline?run=1").await;
     let mut told = kinds(&timeline);

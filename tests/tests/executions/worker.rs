@@ -146,7 +146,7 @@ impl Worker {
     /// Suspends a turn until that instant, or until it is woken.
     pub(crate) async fn suspend(&self, turn: StartedTurn, entries: Vec<Entry>, until: Option<Timestamp>) {
         let suspended = self.try_suspend(&turn, entries, until, false).await.expect("a suspension");
-        assert!(matches!(suspended, Suspended::Done), "{suspended:?}");
+        assert!(matches!(suspended, Suspended::Done(_)), "{suspended:?}");
         self.done_with(&turn).await;
     }
 

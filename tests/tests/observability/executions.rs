@@ -102,7 +102,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         events: vec![],
         cleanup: Cleanup::default(),
     };
-    assert!(matches!(service.suspend_turn(&turn.execution, suspend).await.unwrap(), Suspended::Done));
+    assert!(matches!(service.suspend_turn(&turn.execution, suspend).await.unwrap(), Suspended::Done(_)));
     service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
 }
 

@@ -97,7 +97,7 @@ async fn suspend(
         cleanup: Cleanup::default(),
     };
     match service.suspend_turn(execution, suspend).await.unwrap() {
-        Suspended::Done => None,
+        Suspended::Done(_) => None,
         Suspended::Continue(execution, _) => Some(*execution),
     }
 }

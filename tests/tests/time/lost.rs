@@ -194,7 +194,7 @@ impl Busy {
             cleanup: Cleanup::default(),
         };
         let suspended = self.service().suspend_turn(&turn.execution, suspend).await.unwrap();
-        assert!(matches!(suspended, Suspended::Done));
+        assert!(matches!(suspended, Suspended::Done(_)));
         self.done_with(turn).await;
     }
 

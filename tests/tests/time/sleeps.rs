@@ -56,7 +56,7 @@ async fn sleeps(service: &Service, name: &str, until: Timestamp) {
         cleanup: Cleanup::default(),
     };
     let answer = service.suspend_turn(&turn.execution, suspend).await.unwrap();
-    assert!(matches!(answer, Suspended::Done));
+    assert!(matches!(answer, Suspended::Done(_)));
     service.done_with(&flows(), turn.receipt.as_deref().unwrap()).await;
 }
 

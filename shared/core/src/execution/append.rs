@@ -22,7 +22,7 @@ pub(super) fn record(
         return Ok(());
     }
     let limits = context.limits;
-    limits::check("journal_entries", count(execution), limits.journal_entries)?;
+    limits::check("journal_entries", execution.entries(), limits.journal_entries)?;
     let grows = |steps: u32| usize::try_from(steps).unwrap_or(usize::MAX);
     if entries.iter().any(|entry| open_change(entry) > 0) {
         limits::check("open_steps", grows(execution.open_steps), limits.open_steps)?;
@@ -49,13 +49,13 @@ pub(super) fn note(execution: &mut Execution, kind: &str, context: &Context<'_>)
     execution.journal.push(Entry { at: context.now, what });
 }
 
-/// How many entries the run's journal has, those in segments included.
-pub(super) fn count(execution: &Execution) -> usize {
-    let sealed = execution.sealed.map_or(0, |sealed| sealed.entries);
-    usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(execution.journal.len())
-}
-
 impl Execution {
+    /// How many entries the run's journal has, those in segments included.
+    pub fn entries(&self) -> usize {
+        let sealed = self.sealed.map_or(0, |sealed| sealed.entries);
+        usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(self.journal.len())
+    }
+
     /// How many steps and children of this run have ended with a result. `None` if its journal has segments of a build
     /// that didn't count them.
     pub fn completed_steps(&self) -> Option<u32> {

@@ -7,6 +7,7 @@
 //! written. Nothing here runs code, waits or reads a clock.
 
 mod attempt;
+mod continued;
 mod drift;
 mod events;
 mod merge;
@@ -23,13 +24,18 @@ use crate::execution::journal::{Entry, Happened, RESUMED, STOPPED};
 use crate::id::{EventName, ExecutionId, StepName};
 use crate::limits::{self, Limits};
 use crate::parent::ParentClosePolicy;
+use crate::payload::Payload;
 use crate::time::Timestamp;
 
 pub use attempt::{AfterFailure, Bounds, EndedAttempt, Next, StepPolicy, timed_out};
+pub use continued::is_continued;
 pub use events::UntakenEvent;
 pub use merge::Merged;
 pub use name_state::{NameState, WaitOutcome};
 pub use overtaken::what_holds;
+
+/// About how many bytes of memory an entry takes without its values: its name is in several maps.
+const ENTRY_BYTES: usize = 500;
 
 /// Why the code can't use a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +66,8 @@ pub struct Warning {
 #[derive(Clone, Debug)]
 pub struct Replay {
     name_states: BTreeMap<StepName, NameState>,
+    /// The names whose state is open. There are few of them, and the code is asked for them after each poll.
+    open: BTreeSet<StepName>,
     /// Names that the code has used since the turn started.
     claimed: BTreeSet<StepName>,
     events: BTreeMap<EventName, events::EventQueue>,
@@ -80,6 +88,8 @@ pub struct Replay {
     instants: BTreeMap<StepName, Timestamp>,
     /// How many entries are stored.
     stored: usize,
+    /// See [`Replay::bytes`].
+    bytes: usize,
     /// Entries since the last write, oldest first.
     fresh: Vec<Entry>,
     /// Entries that are being written.
@@ -95,6 +105,7 @@ impl Replay {
     pub fn new(journal: &[Entry], limits: &Limits) -> Self {
         let mut replay = Self {
             name_states: BTreeMap::new(),
+            open: BTreeSet::new(),
             claimed: BTreeSet::new(),
             events: BTreeMap::new(),
             order: order::Order::default(),
@@ -107,6 +118,7 @@ impl Replay {
             widest: 0,
             instants: BTreeMap::new(),
             stored: 0,
+            bytes: 0,
             fresh: vec![],
             in_flight: vec![],
             overtaken: false,
@@ -168,15 +180,20 @@ impl Replay {
         self.stored + self.in_flight.len() + self.fresh.len()
     }
 
+    /// About how many bytes of memory its entries take, with all values that they point to.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Remote steps that have started and haven't ended.
     pub fn open_remote(&self) -> Vec<StepName> {
-        let open = self.name_states.iter().filter(|(_, name_state)| matches!(name_state, NameState::Remote));
-        open.map(|(name, _)| name.clone()).collect()
+        let open = self.open.iter().filter(|name| matches!(self.name_state(name), NameState::Remote));
+        open.cloned().collect()
     }
 
     /// Children and other executions that the code waits for and that haven't ended.
     pub fn open_children(&self) -> Vec<(StepName, ExecutionId)> {
-        let open = self.name_states.iter().filter_map(|(name, name_state)| match name_state {
+        let open = self.open.iter().filter_map(|name| match self.name_state(name) {
             NameState::Child { execution, .. } => Some((name.clone(), execution.clone())),
             NameState::Fresh
             | NameState::InProgress { .. }
@@ -193,7 +210,7 @@ impl Replay {
 
     /// The open children that end with the execution, as the next run begins with them. Some may have ended meanwhile.
     pub fn left_to_next(&self) -> Vec<Entry> {
-        let asked = self.name_states.iter().filter_map(|(name, name_state)| match name_state {
+        let asked = self.open.iter().filter_map(|name| match self.name_state(name) {
             NameState::Child { execution, policy, since } if *policy != ParentClosePolicy::Abandon => {
                 let (name, execution) = (name.clone(), execution.clone());
                 let what = Happened::Child { name, execution, policy: *policy, left: true };
@@ -268,11 +285,21 @@ impl Replay {
     }
 
     fn open_count(&self) -> usize {
-        self.left.len() + self.name_states.values().filter(|name_state| name_state.is_open()).count()
+        self.left.len() + self.open.len()
+    }
+
+    fn set(&mut self, name: StepName, name_state: NameState) {
+        if name_state.is_open() {
+            self.open.insert(name.clone());
+        } else {
+            self.open.remove(&name);
+        }
+        self.name_states.insert(name, name_state);
     }
 
     /// Applies an entry to the state, whether the turn or another caller wrote it.
     fn apply_entry(&mut self, entry: &Entry) {
+        self.bytes += ENTRY_BYTES + entry.payload().map_or(0, Payload::bytes);
         if let Some(name) = entry.what.outcome_of() {
             self.order.add(name);
         }
@@ -297,6 +324,7 @@ impl Replay {
             Happened::Reopened { name, .. } => {
                 *self.reopened.entry(name.clone()).or_default() += 1;
                 self.name_states.remove(name);
+                self.open.remove(name);
                 self.order.forget(name);
             }
             Happened::Waited { name, event } => {
@@ -304,7 +332,7 @@ impl Replay {
                     Some(event) => WaitOutcome::Event(self.take_event(event)),
                     None => WaitOutcome::Nothing,
                 };
-                self.name_states.insert(name.clone(), NameState::Waited(taken));
+                self.set(name.clone(), NameState::Waited(taken));
             }
             Happened::Child { name, left: true, .. } => {
                 self.left.insert(name.clone(), entry.clone());
@@ -314,7 +342,7 @@ impl Replay {
                 self.left.remove(name);
                 let child =
                     NameState::Child { execution: execution.clone(), policy: *policy, since: entry.at };
-                self.name_states.insert(name.clone(), child);
+                self.set(name.clone(), child);
             }
             what @ (Happened::Attempt { .. }
             | Happened::Remote { .. }
@@ -329,7 +357,7 @@ impl Replay {
                     if name_state == NameState::Remote {
                         self.begun.insert(name.clone());
                     }
-                    self.name_states.insert(name, name_state);
+                    self.set(name, name_state);
                 }
             }
         }

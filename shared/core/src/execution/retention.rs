@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decision::Write;
 use crate::duration::Millis;
-use crate::execution::{Execution, ExecutionState, append, blobs};
+use crate::execution::{Execution, ExecutionState, blobs};
 use crate::limits::{KEPT_FOR_PARENT, Limits};
 use crate::payload::Payload;
 use crate::time::Timestamp;
@@ -177,7 +177,7 @@ pub(super) fn is_ahead(execution: &Execution, progress: Progress) -> bool {
 pub(super) fn note(execution: &mut Execution, progress: Progress) {
     match progress
         .to
-        .filter(|_| usize::try_from(progress.entries).is_ok_and(|all| all >= append::count(execution)))
+        .filter(|_| usize::try_from(progress.entries).is_ok_and(|all| all >= execution.entries()))
     {
         Some(to) => {
             execution.kept = execution.kept.map(|kept| kept.max(to));

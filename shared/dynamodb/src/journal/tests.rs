@@ -44,7 +44,7 @@ async fn a_run_is_one_query_whose_further_pages_are_asked_for() {
         json!({"Items": [item(1, r#"{"e":[]}"#)], "LastEvaluatedKey": {"pk": {"S": "exec#e"}, "sk": sk(1)}});
     let second = json!({"Items": [item(2, r#"{"e":[]}"#)]});
     let (store, script) = store([Answer::Done(first), Answer::Done(second)]);
-    let read = store.segments(&id(), INCARNATION, 1).await.unwrap();
+    let read = store.segments(&id(), INCARNATION, 1, 0).await.unwrap();
     assert_eq!(read.iter().map(|(key, _)| key.number).collect::<Vec<_>>(), [1, 2]);
     let requests = script.requests();
     assert_eq!(requests.len(), 2);
@@ -60,7 +60,7 @@ async fn an_unreadable_segment_is_refused_without_showing_its_content() {
         (item(1, r#"{"e":"secret"}"#), "segment 1 of run 1 of execution e isn't of its own format"),
     ] {
         let (store, _) = store([Answer::Done(json!({ "Items": [item] }))]);
-        let refused = store.segments(&id(), INCARNATION, 1).await;
+        let refused = store.segments(&id(), INCARNATION, 1, 0).await;
         assert!(matches!(&refused, Err(StoreError::Corrupt { reason }) if reason == says), "{refused:?}");
     }
 }

@@ -139,9 +139,10 @@ impl Store for Counted {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         self.pend_if_over().await;
-        self.inner.segments(id, incarnation, run).await
+        self.inner.segments(id, incarnation, run, after).await
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

@@ -87,7 +87,9 @@ impl World {
 
     fn job_context(&self, life: &Arc<Life>, registry: &Registry) -> Result<JobContext, RegistryError> {
         let service = self.inside(life);
-        let worker = Worker::new(service.clone(), registry.clone(), WorkerSettings::default())?;
+        // Each turn replays, so that a test finds code that goes another way then.
+        let settings = WorkerSettings { kept_runs: 0, ..WorkerSettings::default() };
+        let worker = Worker::new(service.clone(), registry.clone(), settings)?;
         Ok(JobContext { service, worker, answers: Arc::clone(&self.answers) })
     }
 

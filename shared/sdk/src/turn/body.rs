@@ -180,6 +180,12 @@ impl Driver {
         self.wake_flag.kept() > self.shared.lock().inner_count()
     }
 
+    /// Whether the code was polled until it waits, and waits for futures of its context only.
+    pub(super) fn rests(&self) -> bool {
+        let is_polled = !self.rest.must_poll && !self.rest.ignores_foreign && !self.wake_flag.is_woken();
+        self.body.is_some() && is_polled && !self.keeps_waker()
+    }
+
     /// Whether the code waits for a future that isn't of its context.
     pub(super) fn awaits_foreign(&self) -> bool {
         if self.body.is_none() {

@@ -145,18 +145,14 @@ impl Driver {
         taken: StartedTurn,
         settings: &TurnSettings,
     ) -> Result<Self, Box<Unknown>> {
-        let StartedTurn { execution: record, journal, input, lease, receipt } = taken;
+        let StartedTurn { execution: record, journal, input, lease, receipt, since: _ } = taken;
         let Some(workflow) = registry.workflow(record.workflow.as_str()) else {
             return Err(Box::new(Unknown { record, lease }));
         };
         panics::install_hook();
         let workflow = workflow.clone();
         let replay = Replay::new(&journal, service.limits());
-        let mut facts = Facts::of(&record, settings.limit_at, workflow.options.patches, replay.reopened());
-        facts.begun = !replay.is_untouched();
-        facts.trace = service.carried(facts.trace);
-        facts.mocks = registry.mocks();
-        facts.states = registry.states().clone();
+        let facts = Self::facts(service, registry, &record, settings, &workflow, &replay);
         let wake_flag = WakeFlag::new();
         let state = State::new(replay, facts, wake_flag.waker());
         let shared = Shared::new(state, service.clone());
@@ -189,6 +185,25 @@ impl Driver {
         Ok(driver)
     }
 
+    /// What the code can read about its run in this turn.
+    pub(super) fn facts(
+        service: &Service,
+        registry: &Registry,
+        record: &Execution,
+        settings: &TurnSettings,
+        workflow: &ErasedWorkflow,
+        replay: &Replay,
+    ) -> Facts {
+        let facts = Facts::of(record, settings.limit_at, workflow.options.patches, replay.reopened());
+        Facts {
+            begun: !replay.is_untouched(),
+            trace: service.carried(facts.trace),
+            mocks: registry.mocks(),
+            states: registry.states().clone(),
+            ..facts
+        }
+    }
+
     /// Records the patches of the code in the first turn of the run.
     fn note_patches(&mut self) {
         let (now, patches) = (self.service.now(), self.workflow.options.patches);
@@ -197,11 +212,11 @@ impl Driver {
             let names = patches.iter().map(|name| (*name).to_owned()).collect();
             state.replay.push(now, Happened::Patches { names });
         }
-        state.needs_read = !state.replay.open_remote().is_empty() || !state.replay.open_children().is_empty();
+        state.reads_outcomes_first();
     }
 
     /// Runs the turn to its end.
-    pub(super) async fn run(mut self) -> TurnEnd {
+    pub(super) async fn run(mut self: Box<Self>) -> (TurnEnd, Box<Self>) {
         self.keep_lease();
         self.keeper.begin().await;
         let end = match self.go().await {
@@ -212,7 +227,7 @@ impl Driver {
             self.end_unrecorded().await;
         }
         self.shared.lock().is_over = true;
-        end
+        (end, self)
     }
 
     async fn go(&mut self) -> Result<TurnEnd, Halt> {

@@ -113,7 +113,10 @@ impl Driver {
             cleanup: self.cleanup(),
         };
         match self.service.suspend_turn(&self.record, suspend).await? {
-            Suspended::Done => Ok(Some(TurnEnd::Suspended)),
+            Suspended::Done(record) => {
+                self.suspended(*record);
+                Ok(Some(TurnEnd::Suspended))
+            }
             Suspended::Continue(record, journal) => {
                 let mut state = self.shared.lock();
                 state.replay.rebuild(&journal);

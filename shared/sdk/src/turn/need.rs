@@ -224,6 +224,18 @@ impl Inline {
         }
     }
 
+    /// Forgets what the last turn has decided, unless the step has ended: the journal says what follows.
+    pub(super) fn forget_turn(&mut self) {
+        if matches!(self.stage, Stage::Ended) {
+            return;
+        }
+        self.stage = Stage::Unknown;
+        self.recording = None;
+        self.unwritten = None;
+        self.failures.clear();
+        self.reported = Reported::default();
+    }
+
     /// Notes that the step has ended. Returns the failed attempts that no entry has.
     pub(crate) fn end(&mut self) -> Vec<FailedAttempt> {
         self.stage = Stage::Ended;

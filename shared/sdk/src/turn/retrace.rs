@@ -69,7 +69,7 @@ pub(crate) async fn retrace(
         ..execution
     };
     let lease = LeaseId::from_bytes([0; 16]);
-    let taken = StartedTurn { execution, journal, input, lease, receipt: None };
+    let taken = StartedTurn { execution, journal, since: None, input, lease, receipt: None };
     let settings = TurnSettings { heartbeat: Some(Millis::ZERO), ..TurnSettings::default() };
     match Driver::new(service, registry, taken, &settings) {
         Ok(driver) => driver.retrace(&noted).await,

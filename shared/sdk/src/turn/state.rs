@@ -242,6 +242,11 @@ impl State {
         self.polls += 1;
     }
 
+    /// Before the code runs, the outcomes of what has been started are read.
+    pub(super) fn reads_outcomes_first(&mut self) {
+        self.needs_read = !self.replay.open_remote().is_empty() || !self.replay.open_children().is_empty();
+    }
+
     /// Records what a future of the code waits for. Returns its number.
     pub(crate) fn wait(&mut self, need: Need, waker: &Waker) -> u64 {
         self.next += 1;

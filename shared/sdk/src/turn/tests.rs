@@ -76,7 +76,8 @@ impl Scene {
             heartbeat: Some(Millis::ZERO),
             ..TurnSettings::default()
         };
-        Box::pin(self.clock.drive(run_turn(&self.service, registry, *turn, &settings))).await
+        Box::pin(self.clock.drive(run_turn(&self.service, registry, &KeptRuns::new(0), *turn, &settings)))
+            .await
     }
 
     async fn output(&self) -> Option<String> {

@@ -39,6 +39,9 @@ pub struct WorkerSettings {
     pub grace: Millis,
     /// Waits before an inline step's next attempt of up to this length are spent in the worker.
     pub in_place: Millis,
+    /// How many suspended runs stay in its memory at most, together with what their code holds: their next turn begins where
+    /// the last one ended. Code that isn't in memory any more is replayed. Zero: each turn replays.
+    pub kept_runs: usize,
     /// How long a workflow's code may await a future that isn't of its context.
     pub foreign_wait_max: Millis,
 }
@@ -59,6 +62,7 @@ impl Default for WorkerSettings {
             heartbeat: None,
             grace: Millis::from_secs(20),
             in_place: turn.in_place,
+            kept_runs: 1_000,
             foreign_wait_max: turn.foreign_wait_max,
         }
     }

@@ -18,6 +18,7 @@ mod fencing;
 mod guide_tables;
 mod inline;
 mod isolation;
+mod kept;
 mod limits;
 mod orphans;
 mod pauses;

@@ -7,6 +7,7 @@
 
 mod body;
 mod life;
+mod memory;
 mod random_poll;
 mod steps;
 mod tampering;
@@ -22,6 +23,8 @@ use tree::{EVENTS, Ending, Goal, Leaf, Node, Place, Plan, Question, SentEvent, S
 
 /// The number of bodies that are run with deaths: about ten lives each.
 const WITH_DEATHS: u32 = 80;
+/// The number of bodies that are run with runs kept in memory.
+const KEPT: u32 = 200;
 /// The number of bodies that are run once.
 const UNDISTURBED: u32 = 200;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::{Either, join3, pending, select};
+use futures::future::{Either, join3, select};
 use tickover::{Millis, Registry, Worker, WorkerSettings};
 use tickover_core::decision::Write;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
@@ -19,7 +19,8 @@ use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::{
-    Collection, Consistency, DueEntry, DueRange, Listing, Page, Queue as _, Store, StoreError, StoreTraits,
+    Clock as _, Collection, Consistency, DueEntry, DueRange, Listing, Page, Queue as _, Store, StoreError,
+    StoreTraits,
 };
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
@@ -32,6 +33,9 @@ use crate::witness::Witness;
 
 /// How the store changes the order of neighbouring outcomes in a journal, or removes some.
 pub(crate) type Tampering = fn(Vec<Entry>) -> Vec<Entry>;
+
+/// For how many seconds a worker works before another one may.
+const SHIFTS: [u64; 6] = [1, 3, 10, 60, 3_600, 100_000];
 
 /// Changes nothing.
 pub(crate) const fn honest(journal: Vec<Entry>) -> Vec<Entry> {
@@ -68,8 +72,14 @@ fn is_outcome(entry: &Entry) -> bool {
     entry.what.outcome_of().is_some()
 }
 
-/// Runs a body without a death on a store that lies. Returns the first error.
+/// Runs a body without a death on a store that lies, by a worker that replays each turn. Returns the first error.
 pub(crate) async fn live_with(plan: &Plan, lie: Tampering) -> Result<(), String> {
+    live_by(plan, lie, &[0]).await
+}
+
+/// Runs a body without a death, by workers each of which keeps so many suspended runs in memory. One of them works at a time,
+/// for a random time, so what it remembers is often old. Returns the first error.
+pub(crate) async fn live_by(plan: &Plan, lie: Tampering, kept_runs: &[usize]) -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
     let store = Arc::new(MemoryStore::default());
     let queue = Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen));
@@ -79,9 +89,20 @@ pub(crate) async fn live_with(plan: &Plan, lie: Tampering) -> Result<(), String>
     };
     let lied_to = service(Arc::new(Lying { inner: store.clone(), lie }));
     let witness = Witness::new(plan, service(store));
-    let registry = Registry::new().with((random, little)).with_step::<work>();
-    let worker = Worker::new(lied_to.clone(), registry, WorkerSettings::default()).unwrap();
-    let system = join3(worker.run(pending()), tick(&lied_to), fire(&lied_to, &queue));
+    let worker = |kept_runs: &usize| {
+        let registry = Registry::new().with((random, little)).with_step::<work>();
+        let settings = WorkerSettings { kept_runs: *kept_runs, ..WorkerSettings::default() };
+        Worker::new(lied_to.clone(), registry, settings).unwrap()
+    };
+    let workers: Vec<_> = kept_runs.iter().map(worker).collect();
+    let working = async {
+        loop {
+            let seconds = SHIFTS[witness.chance(SHIFTS.len())];
+            let until = clock.now().plus(Millis::from_secs(seconds));
+            workers[witness.chance(workers.len())].run(clock.sleep_until(until)).await;
+        }
+    };
+    let system = join3(working, tick(&lied_to), fire(&lied_to, &queue));
     let told = tell(&witness);
     match Box::pin(clock.drive(select(Box::pin(system), Box::pin(told)))).await {
         Either::Left(_) => unreachable!("a system runs for ever"),
@@ -146,8 +167,9 @@ impl Store for Lying {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
-        let segments = self.inner.segments(id, incarnation, run).await?;
+        let segments = self.inner.segments(id, incarnation, run, after).await?;
         let told = |segment: Segment| Segment { entries: (self.lie)(segment.entries), ..segment };
         Ok(segments.into_iter().map(|(key, segment)| (key, told(segment))).collect())
     }

@@ -56,7 +56,7 @@ impl Service {
         let mut journal = self.journal_of(current).await?;
         entries.retain(|entry| !journal.contains(entry));
         if seen.run == current.run
-            && self.rules.is_overtaken(entries, &journal, entries_of(seen).min(journal.len()))
+            && self.rules.is_overtaken(entries, &journal, seen.entries().min(journal.len()))
         {
             // The turn looks at the journal again.
             return Err(ServiceError::Contended);
@@ -68,12 +68,6 @@ impl Service {
         }
         Ok(Some(command))
     }
-}
-
-/// The number of entries in a run's journal.
-fn entries_of(execution: &Execution) -> usize {
-    let sealed = execution.sealed.map_or(0, |sealed| sealed.entries);
-    usize::try_from(sealed).unwrap_or(usize::MAX).saturating_add(execution.journal.len())
 }
 
 fn is_held(execution: &Execution, lease: LeaseId) -> bool {

@@ -2,7 +2,7 @@
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::decision::{Expiring, Write};
-use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
+use tickover_core::execution::journal::{Entry, Sealed, Segment, SegmentKey};
 use tickover_core::execution::{Execution, Progress};
 use tickover_core::payload::{BlobRef, Payload};
 use tickover_core::time::Timestamp;
@@ -104,33 +104,69 @@ impl Service {
         Ok(sealed.chain(execution.journal.iter().cloned()).collect())
     }
 
+    /// What a run's journal has more than when its record was as it is `known`. Only the segments since are read. `None` if a
+    /// worker that knows that much must replay the whole journal.
+    pub(super) async fn journal_since(
+        &self,
+        execution: &Execution,
+        known: &Execution,
+    ) -> Result<Option<Vec<Entry>>, ServiceError> {
+        let last = |of: &Execution| of.sealed.map(|sealed| sealed.last);
+        let segments = if last(execution) == last(known) {
+            vec![]
+        } else {
+            self.segments_after(execution, known.sealed).await?
+        };
+        // Those of another run don't fit either.
+        let Ok(chain) = chain(execution, known.sealed, segments) else { return Ok(None) };
+        let sealed = chain.into_iter().flat_map(|(_, segment)| segment.entries);
+        let mut since = sealed.chain(execution.journal.iter().cloned());
+        let is_beginning = known.journal.iter().all(|entry| since.next().as_ref() == Some(entry));
+        let since: Vec<Entry> = since.collect();
+        Ok((is_beginning && self.rules.is_continued(known, execution, &since)).then_some(since))
+    }
+
     async fn chain_of(&self, execution: &Execution) -> Result<Vec<(SegmentKey, Segment)>, ServiceError> {
         if execution.sealed.is_none() {
             return Ok(vec![]);
         }
-        let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
-        let segments = self.with_retries(|| self.ports.store.segments(id, incarnation, run)).await?;
-        chain(execution, segments).map_err(|number| {
+        let (id, run) = (&execution.id, execution.run);
+        let segments = self.segments_after(execution, None).await?;
+        chain(execution, None, segments).map_err(|number| {
             let reason = format!("segment {number} of run {run} of execution {id} is missing");
             StoreError::Corrupt { reason }.into()
         })
     }
+
+    async fn segments_after(
+        &self,
+        execution: &Execution,
+        known: Option<Sealed>,
+    ) -> Result<Vec<(SegmentKey, Segment)>, ServiceError> {
+        let (id, incarnation, run) = (&execution.id, execution.incarnation, execution.run);
+        let after = known.map_or(0, |known| known.segments);
+        Ok(self.with_retries(|| self.ports.store.segments(id, incarnation, run, after)).await?)
+    }
 }
 
-/// Those of a run's segments that the record points to, in order; or the number of the one that is missing.
+/// Those of a run's segments, which are in the order of their numbers, that the record points to and that come after those
+/// that are known; or the number of the one that is missing.
 pub(super) fn chain(
     execution: &Execution,
-    mut segments: Vec<(SegmentKey, Segment)>,
+    known: Option<Sealed>,
+    segments: Vec<(SegmentKey, Segment)>,
 ) -> Result<Vec<(SegmentKey, Segment)>, u32> {
-    let Some(sealed) = execution.sealed else { return Ok(vec![]) };
+    let [last, first] = [execution.sealed, known].map(|at| at.map(|at| (at.segments, at.last)));
     let mut chain = Vec::new();
-    let mut mark = Some(sealed.last);
-    for number in (1..=sealed.segments).rev() {
-        let is_next = |(key, _): &(SegmentKey, Segment)| key.number == number && Some(key.mark) == mark;
-        let next = segments.iter().position(is_next).ok_or(number)?;
-        let (key, segment) = segments.swap_remove(next);
-        mark = segment.before;
-        chain.push((key, segment));
+    let mut next = last;
+    for (key, segment) in segments.into_iter().rev() {
+        if next != first && next == Some((key.number, key.mark)) {
+            next = segment.before.map(|before| (key.number.saturating_sub(1), before));
+            chain.push((key, segment));
+        }
+    }
+    if next != first {
+        return Err(next.map_or(0, |(number, _)| number));
     }
     chain.reverse();
     Ok(chain)

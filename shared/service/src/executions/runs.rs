@@ -92,9 +92,9 @@ impl Service {
             return Ok(None);
         }
         let (id, incarnation) = (&execution.id, execution.incarnation);
-        let segments = self.with_retries(|| self.ports.store.segments(id, incarnation, run)).await?;
+        let segments = self.with_retries(|| self.ports.store.segments(id, incarnation, run, 0)).await?;
         let Some(end) = last_end(&segments).cloned() else { return Ok(None) };
-        let Ok(chain) = chain(&end.record, segments) else { return Ok(None) };
+        let Ok(chain) = chain(&end.record, None, segments) else { return Ok(None) };
         let journal = chain.into_iter().flat_map(|(_, segment)| segment.entries).collect();
         Ok(Some(Run { end: Some(end), journal }))
     }

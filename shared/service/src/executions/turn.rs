@@ -181,18 +181,37 @@ impl Service {
 
     async fn started_turn(&self, execution: Execution) -> Result<TurnStart, ServiceError> {
         let Some(lease) = execution.turn().map(|turn| turn.lease) else { return Ok(TurnStart::Spent) };
+        let known = self.kept.as_ref().and_then(|kept| kept(&execution.id));
+        let turn = StartedTurn { execution, journal: vec![], since: None, input: None, lease, receipt: None };
+        Ok(TurnStart::Turn(Box::new(self.read_turn(turn, known.as_ref()).await?)))
+    }
+
+    /// Reads what a started turn needs: the whole run, or what its journal has more than when its record was as it is
+    /// `known`. A turn that can't be read is released.
+    pub async fn read_turn(
+        &self,
+        mut turn: StartedTurn,
+        known: Option<&Execution>,
+    ) -> Result<StartedTurn, ServiceError> {
+        let (execution, lease) = (&turn.execution, turn.lease);
         let read = async {
-            let journal = self.journal_of(&execution).await?;
+            if let Some(known) = known
+                && let Some(since) = self.journal_since(execution, known).await?
+            {
+                return Ok((vec![], Some(since), None));
+            }
+            let journal = self.journal_of(execution).await?;
             let input = self.payload(execution.input.as_ref()).await?;
-            Ok::<_, ServiceError>((journal, input))
+            Ok::<_, ServiceError>((journal, None, input))
         };
         match read.await {
-            Ok((journal, input)) => {
-                Ok(TurnStart::Turn(Box::new(StartedTurn { execution, journal, input, lease, receipt: None })))
+            Ok(read) => {
+                (turn.journal, turn.since, turn.input) = read;
+                Ok(turn)
             }
             Err(error) => {
                 // No worker runs the turn, so another one may try before the lease runs out.
-                if let Err(error) = self.release_turn(&execution, lease, WAITED_OUT, error.undone()).await {
+                if let Err(error) = self.release_turn(execution, lease, WAITED_OUT, error.undone()).await {
                     tracing::debug!({ field::EXECUTION_ID } = %execution.id, %error, "not released");
                 }
                 Err(error)
@@ -233,7 +252,7 @@ impl Service {
             let journal = self.journal_of(&execution).await?;
             return Ok(Suspended::Continue(Box::new(execution), journal));
         }
-        Ok(Suspended::Done)
+        Ok(Suspended::Done(Box::new(execution)))
     }
 
     /// Ends a run, with its open steps and children.

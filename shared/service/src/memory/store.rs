@@ -279,12 +279,14 @@ impl Store for MemoryStore {
         id: &ExecutionId,
         incarnation: Incarnation,
         run: u32,
+        after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         let records = self.records();
-        let of_run = records
-            .segments
-            .iter()
-            .filter(|((of, key), _)| of == id && key.incarnation == incarnation && key.run == run);
+        let first = |run, number| {
+            let mark = Nonce::from_bytes([0; 8]);
+            (id.clone(), SegmentKey { incarnation, run, number, mark })
+        };
+        let of_run = records.segments.range(first(run, after.saturating_add(1))..first(run + 1, 0));
         Ok(of_run.map(|((_, key), kept)| (*key, kept.value.clone())).collect())
     }
 

@@ -4,7 +4,8 @@
 //! bench            all of them
 //! bench NAME       those with NAME in their names: lives-memory, lives-file, http-memory,
 //!                  http-file, backlog-memory, backlog-file, lists, idle-local, sweep-memory, sweep-file, idle,
-//!                  keys, workflows-memory, workflows-file, fan-out, flow, waits, lateness-dev, lateness-sqs
+//!                  keys, workflows-memory, workflows-file, fan-out, long, flow, waits, lateness-dev,
+//!                  lateness-sqs
 //! ```
 
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
@@ -19,6 +20,7 @@ mod line;
 mod lists;
 mod lives;
 mod local;
+mod long;
 mod raw;
 mod sweep;
 mod used;
@@ -82,6 +84,9 @@ async fn main() -> Result<()> {
     if wanted("fan-out") {
         workflows::fan_outs("fan-out-memory", &Disk::memory()).await?;
         workflows::fan_outs("fan-out-file", &Disk::file()?).await?;
+    }
+    if wanted("long") {
+        long::run("long").await?;
     }
     if wanted("flow") {
         flow::run("flow", 100_000).await?;

@@ -11,18 +11,19 @@ use tickover::{Registry, Worker, WorkerSettings};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::execution::{ExecutionStatus, ExecutionTimeouts};
-use tickover_core::id::{QueueName, WorkflowName};
+use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_service::executions::StartRequest;
 use tickover_service::memory::{MemoryQueue, Queues};
-use tickover_service::ports::Clock;
+use tickover_service::ports::{Clock, Store};
 use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::{Ports, Service};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::flows::{double, fan_out, five, one, sleeper, step_timeout};
+use crate::long::{long_events, long_sleeps, long_steps};
 use crate::{Disk, float, print, raw, rounded};
 
 /// Executions under way at once where the rate is asked for.
@@ -37,24 +38,30 @@ const APART: Millis = Millis::new(10);
 const TIMEOUT: Millis = Millis::from_secs(20);
 
 /// A service over a database, with a worker beside it in this process.
-struct System {
-    service: Service,
+pub(crate) struct System {
+    pub(crate) service: Service,
     stop: oneshot::Sender<()>,
     worker: JoinHandle<()>,
 }
 
 impl System {
     fn start(disk: &Disk) -> Result<Self> {
+        Self::over(Arc::new(disk.store()?), Limits::default())
+    }
+
+    pub(crate) fn over(store: Arc<dyn Store>, limits: Limits) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ports = Ports {
-            store: Arc::new(disk.store()?),
+            store,
             queue: Arc::new(MemoryQueue::new(clock.clone(), Queues::OnOpen)),
             clock,
             ids: Arc::new(SystemIds),
         };
-        let service = Service::new(ports, Limits::default());
-        let registry =
-            Registry::new().with((one, five, fan_out, sleeper, step_timeout)).with_step::<double>();
+        let service = Service::new(ports, limits);
+        let registry = Registry::new()
+            .with((one, five, fan_out, sleeper, step_timeout))
+            .with((long_steps, long_sleeps, long_events))
+            .with_step::<double>();
         let settings = WorkerSettings { concurrency: 250, ..WorkerSettings::default() };
         let worker = Worker::new(service.clone(), registry, settings)?;
         let (stop, stopped) = oneshot::channel::<()>();
@@ -62,7 +69,7 @@ impl System {
         Ok(Self { service, stop, worker })
     }
 
-    async fn end(self) -> Result<()> {
+    pub(crate) async fn end(self) -> Result<()> {
         drop(self.stop);
         Ok(self.worker.await?)
     }
@@ -88,16 +95,21 @@ impl System {
 
 /// Starts an execution and waits for its result.
 async fn run(service: &Service, workflow: &str, input: &Value) -> Result<Value> {
+    let id = start(service, workflow, input).await?;
+    let ended = service.wait_for_execution(&id, TIMEOUT).await?.context("it exists")?;
+    ensure!(ended.execution.status() == ExecutionStatus::Completed, "{:?}", ended.execution);
+    Ok(ended.output.map(|json| serde_json::from_str(json.as_str())).transpose()?.unwrap_or_default())
+}
+
+/// Starts an execution.
+pub(crate) async fn start(service: &Service, workflow: &str, input: &Value) -> Result<ExecutionId> {
     let request = StartRequest {
         input: Json::parse(input.to_string()),
         timeouts: ExecutionTimeouts::default(),
         policy: StartPolicy::Reject,
         ..StartRequest::new(WorkflowName::parse(workflow)?, QueueName::parse("workflows")?)
     };
-    let id = service.start(request).await?.execution.id;
-    let ended = service.wait_for_execution(&id, TIMEOUT).await?.context("it exists")?;
-    ensure!(ended.execution.status() == ExecutionStatus::Completed, "{:?}", ended.execution);
-    Ok(ended.output.map(|json| serde_json::from_str(json.as_str())).transpose()?.unwrap_or_default())
+    Ok(service.start(request).await?.execution.id)
 }
 
 fn percentile(sorted: &[f64], part: f64) -> f64 {

@@ -343,7 +343,7 @@ impl RunningTurn<'_> {
             world.awaits_event(&self.turn.execution, block.event);
         }
         match self.process.suspend_turn(&self.turn, &self.execution, suspend).await? {
-            Suspended::Done => Ok(true),
+            Suspended::Done(_) => Ok(true),
             Suspended::Continue(execution, journal) => {
                 (self.execution, self.journal) = (*execution, journal);
                 Ok(false)

@@ -212,7 +212,7 @@ impl Process {
     ) -> Result<Suspended, ServiceError> {
         let asked = TurnCall::Suspend(suspend.entries.clone());
         let told = |suspended: &Suspended| match suspended {
-            Suspended::Done => ExecutionCallAnswer::Done,
+            Suspended::Done(_) => ExecutionCallAnswer::Done,
             Suspended::Continue(after, _) => ExecutionCallAnswer::Written(after.version),
         };
         self.of_turn(turn, asked, told, async |service| service.suspend_turn(execution, suspend).await).await

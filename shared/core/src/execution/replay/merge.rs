@@ -20,7 +20,7 @@ impl Replay {
     /// entries of other callers come before them.
     pub fn merge(&mut self, record: &Execution) -> Merged {
         let sealed = record.sealed.map_or(0, |sealed| usize::try_from(sealed.entries).unwrap_or(usize::MAX));
-        let total = sealed.saturating_add(record.journal.len());
+        let total = record.entries();
         let Some(from) = self.stored.checked_sub(sealed) else {
             // The entries that moved into segments may be this turn's own.
             let others = total.saturating_sub(self.stored + self.in_flight.len());
@@ -39,6 +39,12 @@ impl Replay {
         }
         self.mark_stored(total);
         Merged::Known
+    }
+
+    /// Adds entries of other callers. All of this turn's own must be written.
+    pub fn append(&mut self, entries: &[Entry]) {
+        entries.iter().for_each(|entry| self.apply_entry(entry));
+        self.stored += entries.len();
     }
 
     /// Withdraws what the code has got from this turn and isn't written, if others' entries have overtaken it.
@@ -60,6 +66,7 @@ impl Replay {
         self.fresh.retain(|entry| !journal.contains(entry));
         self.note_overtaken(journal.get(self.stored..).unwrap_or_default());
         self.name_states.clear();
+        self.open.clear();
         self.events.clear();
         self.order.restart_replay();
         self.patches = None;
@@ -69,6 +76,7 @@ impl Replay {
         self.instants.clear();
         self.begun.clear();
         self.stored = journal.len();
+        self.bytes = 0;
         self.in_flight.clear();
         for entry in journal {
             self.apply_entry(entry);

@@ -52,7 +52,8 @@ async fn a_turn_that_always_has_results_to_write_extends_its_lease() {
     let turn = scene.take(lease).await;
     let registry = Registry::new().with(busy).with_state(scene.clock.clone());
     let (settings, began) = (TurnSettings::default(), scene.clock.now());
-    let run = run_turn(&scene.service, &registry, *turn, &settings);
+    let kept = KeptRuns::new(0);
+    let run = run_turn(&scene.service, &registry, &kept, *turn, &settings);
     assert_eq!(Box::pin(scene.clock.drive(run)).await, TurnEnd::Closed);
     assert_eq!(scene.output().await.as_deref(), Some("100"));
     assert!(scene.clock.now().since(began) > lease);

@@ -24,7 +24,7 @@ pub(crate) async fn segments_are_read_by_number_and_foreign_ones_with_them(
 ) -> Result<(), StoreError> {
     let execution = world.execution("sealed");
     let (id, incarnation) = (&execution.id, execution.incarnation);
-    assert_eq!(world.store.segments(id, incarnation, 1).await?, []);
+    assert_eq!(world.store.segments(id, incarnation, 1, 0).await?, []);
     let full = Segment { before: None, entries: fixture::every_entry(NOW), end: None };
     let mut written = vec![(key(&world, &execution, 1, 1), full)];
     for number in 2..=11 {
@@ -36,15 +36,21 @@ pub(crate) async fn segments_are_read_by_number_and_foreign_ones_with_them(
     }
     // The same write again, after a lost answer.
     world.store.put_segment(id, &written[0].0, &written[0].1, later(60)).await?;
-    assert_eq!(world.store.segments(id, incarnation, 1).await?, written);
+    assert_eq!(world.store.segments(id, incarnation, 1, 0).await?, written);
 
     // A segment of a write that was refused: the same number with another mark.
     let foreign = (key(&world, &execution, 1, 2), noted("foreign", None));
     world.store.put_segment(id, &foreign.0, &foreign.1, later(60)).await?;
-    let read = world.store.segments(id, incarnation, 1).await?;
+    let read = world.store.segments(id, incarnation, 1, 0).await?;
     assert!(read.is_sorted_by_key(|(key, _)| key.number), "{read:?}");
     let (others, own): (Vec<_>, Vec<_>) = read.into_iter().partition(|(key, _)| *key == foreign.0);
-    assert_eq!((others, own), (vec![foreign], written));
+    assert_eq!((others, own), (vec![foreign.clone()], written.clone()));
+
+    // Those after a number: foreign ones as well, and none of that number or below.
+    assert_eq!(world.store.segments(id, incarnation, 1, 9).await?, written[9..]);
+    assert_eq!(world.store.segments(id, incarnation, 1, 11).await?, []);
+    assert_eq!(world.store.segments(id, incarnation, 1, 2).await?, written[2..]);
+    assert!(world.store.segments(id, incarnation, 1, 1).await?.iter().any(|(key, _)| *key == foreign.0));
     Ok(())
 }
 
@@ -60,9 +66,9 @@ pub(crate) async fn segments_are_different_if_run_incarnation_or_execution_is(
         expected.push((of, run, segment));
     }
     for (of, run, segment) in expected {
-        assert_eq!(world.store.segments(&of.id, of.incarnation, run).await?, [segment]);
+        assert_eq!(world.store.segments(&of.id, of.incarnation, run, 0).await?, [segment]);
     }
-    assert_eq!(world.store.segments(&one.id, one.incarnation, 3).await?, []);
+    assert_eq!(world.store.segments(&one.id, one.incarnation, 3, 0).await?, []);
     // They are stored beside their record, and aren't part of it.
     let written = world.start(one).await?;
     assert_eq!(world.found(&written).await?, written);
@@ -81,7 +87,7 @@ pub(crate) async fn a_journal_larger_than_one_answer_is_read_whole(world: World)
         world.store.put_segment(&execution.id, &key, &segment, later(60)).await?;
         written.push((key, segment));
     }
-    assert!(world.store.segments(&execution.id, execution.incarnation, 7).await? == written);
+    assert!(world.store.segments(&execution.id, execution.incarnation, 7, 0).await? == written);
     Ok(())
 }
 
@@ -94,14 +100,14 @@ pub(crate) async fn the_expiry_of_a_segment_is_extended_unless_it_is_deleted(
     let extend = |key| Write::Extend { item: Expiring::Segment(id.clone(), key), expires_at: later(120) };
     // A segment that doesn't exist isn't created.
     world.store.commit(&[extend(written[0].0)]).await?;
-    assert_eq!(world.store.segments(id, incarnation, 1).await?, []);
+    assert_eq!(world.store.segments(id, incarnation, 1, 0).await?, []);
     for (key, segment) in &written {
         world.store.put_segment(id, key, segment, later(60)).await?;
         world.store.commit(&[extend(*key)]).await?;
         world.store.commit(&[extend(*key)]).await?;
     }
     for (key, segment) in written {
-        assert_eq!(world.store.segments(id, incarnation, key.run).await?, [(key, segment)]);
+        assert_eq!(world.store.segments(id, incarnation, key.run, 0).await?, [(key, segment)]);
     }
     assert_eq!(world.found(&execution).await?, execution);
     Ok(())
