@@ -44,7 +44,7 @@ fn reach(item: usize) {
 
 /// So many inline steps in sequence.
 #[tickover::workflow("bench-long-steps")]
-pub(crate) async fn long_steps(ctx: Ctx, count: usize) -> Result<()> {
+pub(crate) async fn long_steps(ctx: Ctx, count: usize) -> tickover::Result<()> {
     for item in 0..count {
         reach(item);
         ctx.step(double(1).named(format!("double[{item}]"))).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn long_steps(ctx: Ctx, count: usize) -> Result<()> {
 
 /// So many sleeps of a millisecond in sequence.
 #[tickover::workflow("bench-long-sleeps")]
-pub(crate) async fn long_sleeps(ctx: Ctx, count: usize) -> Result<()> {
+pub(crate) async fn long_sleeps(ctx: Ctx, count: usize) -> tickover::Result<()> {
     for item in 0..count {
         reach(item);
         ctx.sleep(format!("nap[{item}]"), "1ms").await?;
@@ -64,7 +64,7 @@ pub(crate) async fn long_sleeps(ctx: Ctx, count: usize) -> Result<()> {
 
 /// Waits for so many events in sequence.
 #[tickover::workflow("bench-long-events")]
-pub(crate) async fn long_events(ctx: Ctx, count: usize) -> Result<()> {
+pub(crate) async fn long_events(ctx: Ctx, count: usize) -> tickover::Result<()> {
     for item in 0..count {
         reach(item);
         ctx.wait_for_event::<u32>("ping", forever()).await?;
