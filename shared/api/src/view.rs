@@ -6,6 +6,7 @@ mod crons;
 mod execution;
 mod limit;
 mod operation;
+mod overview;
 mod policy;
 mod queue;
 mod task;
@@ -15,6 +16,7 @@ pub use crons::cron;
 pub use execution::{event, events, execution, execution_of_run, run, timeline};
 pub use limit::limit;
 pub use operation::operation;
+pub use overview::overview;
 pub use queue::{queue, workers};
 pub use task::{claimed, task};
 

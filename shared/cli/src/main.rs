@@ -27,6 +27,7 @@ mod limits;
 mod list;
 mod new;
 mod operation;
+mod overview;
 mod page;
 mod policy;
 mod queue;
@@ -108,6 +109,8 @@ enum Command {
     /// See who asks for the work of each queue
     #[command(subcommand)]
     Workers(workers::WorkersCommand),
+    /// Show how much waits, runs, is late, needs somebody and has failed
+    Overview(overview::OverviewArgs),
     /// Show what a local server's queues did in the last day, by the hour
     History(history::HistoryArgs),
     /// Set, show, list and delete the defaults of a kind of task
@@ -173,6 +176,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Limits(command) => limits::run(command, &system.client().await?).await?,
         Command::Queue(command) => queue::run(command, &system.client().await?).await?,
         Command::Workers(command) => workers::run(command, &system.client().await?).await?,
+        Command::Overview(args) => overview::run(args, &system.client().await?).await?,
         Command::History(args) => history::run(args, &system.client().await?).await?,
         Command::Kind(command) => kind::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,

@@ -3,7 +3,7 @@
 import { Problem, Unreachable, loadSettings, settings } from './api.js';
 import { address, h, link, replace, visible } from './dom.js';
 import * as hands from './hands.js';
-import { meaning } from './problem.js';
+import { isMissing, meaning, problem } from './problem.js';
 import { length, refresh, skew } from './time.js';
 import * as compare from './views/compare.js';
 import * as crons from './views/crons.js';
@@ -40,6 +40,8 @@ const VIEWS = {
 
 /** The longest pause between two tries while the API doesn't answer, in milliseconds. */
 const PAUSE_MAX = 10_000;
+/** After which time without an answer the page says so, in milliseconds. */
+const SLOW_MS = 5000;
 /** From which difference on the page says that the clocks disagree, in milliseconds. */
 const SKEW_SHOWN = 5000;
 
@@ -104,9 +106,12 @@ function page(root, heading, id, query, signal) {
 function live(load, draw, everyMs, signal) {
   let failures = 0;
   let drawn = null;
+  // Whether there is something to keep while the server refuses.
+  let isShown = false;
   let timer = null;
   let running = null;
   const once = async () => {
+    const slow = setTimeout(() => (signal.aborted ? null : say(`No answer for ${SLOW_MS / 1000} s: the server is slow.${isShown ? ' What you see may be old.' : ''}`)), SLOW_MS);
     try {
       const data = await load(signal);
       if (signal.aborted) return;
@@ -119,6 +124,7 @@ function live(load, draw, everyMs, signal) {
         draw(data);
         if (drawn === null) performance.mark(FIRST_VIEW);
         drawn = text;
+        isShown = true;
       }
       hands.updated(isHeld);
       showSkew();
@@ -126,7 +132,9 @@ function live(load, draw, everyMs, signal) {
       if (signal.aborted) return;
       failures += 1;
       drawn = null;
-      complain(error, draw, failures);
+      complain(error, draw, failures, isShown);
+    } finally {
+      clearTimeout(slow);
     }
   };
   const pause = () => (failures === 0 ? Math.max(everyMs, settings.refresh_ms) : Math.min(1000 * 2 ** (failures - 1), PAUSE_MAX));
@@ -149,19 +157,25 @@ function live(load, draw, everyMs, signal) {
   };
 }
 
-/** Shows why there is nothing new: beside the last data if the API doesn't answer, instead of it if it refuses. */
-function complain(error, draw, failures) {
-  const seconds = Math.min(2 ** (failures - 1), PAUSE_MAX / 1000);
+/** Shows why there is nothing new: beside the last data, or instead of it if there is none or it is gone. */
+function complain(error, draw, failures, isShown) {
+  const old = `What you see may be old. Trying again in ${Math.min(2 ** (failures - 1), PAUSE_MAX / 1000)} s.`;
   const text = [error.title, error.detail].filter(Boolean).join(': ');
   if (error instanceof Unreachable || (error instanceof Problem && error.isTransient)) {
-    connection.replaceChildren(h('p', { class: 'banner wrong' }, `${meaning(error)} ${text ? `It says: ${text} ` : ''}What you see may be old. Trying again in ${seconds} s.`));
+    say(`${meaning(error)} ${text ? `It says: ${text} ` : ''}${old}`);
+  } else if (error instanceof Problem && isShown && !isMissing(error)) {
+    connection.replaceChildren(h('div', { class: 'banner wrong' }, problem(error), h('p', {}, old)));
   } else if (error instanceof Problem) {
     connection.replaceChildren();
     draw(error);
   } else {
     console.error(error);
-    connection.replaceChildren(h('p', { class: 'banner wrong' }, `This page has a defect: ${error.message}`));
+    say(`This page has a defect: ${error.message}`);
   }
+}
+
+function say(text) {
+  connection.replaceChildren(h('p', { class: 'banner wrong' }, text));
 }
 
 function showSkew() {

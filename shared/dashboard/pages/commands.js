@@ -48,6 +48,7 @@ export const commands = {
   listOperations: () => ['operation', 'list'],
   showOperation: (id) => of('operation show', [id]),
   stopOperation: (id) => of('operation stop', [id]),
+  overview: () => ['overview'],
   listWorkers: () => ['workers', 'list'],
   history: (queue) => ['history', ...option('--queue', queue)],
   resumeOperation: (id) => of('operation resume', [id]),

@@ -14,14 +14,17 @@ const EVERY_MS = 60_000;
 
 const known = new Map();
 
-/** The last day of a queue, or of all. `null` where the system keeps none. It is asked for once a minute. */
+/** The last day of a queue, or of all. `null` where the system keeps none. It is asked for once a minute, from the last part on
+ * that is known. */
 export async function history(queue, signal) {
   const key = queue ?? '';
   const kept = known.get(key);
   if (kept && performance.now() < kept.at + EVERY_MS) return kept.parts;
+  const from = kept?.parts?.at(-1)?.at;
   let parts = null;
   try {
-    ({ parts } = await get(['history'], { queue }, signal));
+    ({ parts } = await get(['history'], { queue, from }, signal));
+    if (from) parts = [...kept.parts.filter(({ at }) => at < from && millis(at) > now() - DAY_MS), ...parts];
   } catch (error) {
     if (!(error instanceof Problem) || ![404, 501].includes(error.status)) throw error;
   }

@@ -70,12 +70,6 @@ export function total(statuses, workflow = null) {
   return chosen.reduce((sum, one) => sum + statuses.reduce((count, status) => count + (one.executions[status] ?? 0), 0), 0);
 }
 
-/** The same as text: with a plus, if only the latest executions are counted. */
-export function totalText(statuses) {
-  const number = total(statuses);
-  return number === null ? null : `${number}${count.complete ? '' : '+'}`;
-}
-
 /** How many of these tasks and executions are leased in each queue, and to whom. A queue's own number lacks leases from before
  * a restart. */
 export function leases(records) {

@@ -133,12 +133,16 @@ export function wait(one) {
   }
 }
 
-/** What failures are grouped by: the workflow or the kind of task, and the code of the error, or the status without one. An
- * operation can select the same. */
-function failureKey(record) {
-  const { status, error } = record;
-  const [what, of] = record.workflow ? ['execution', record.workflow] : ['task', record.kind];
-  return { what, of, code: error?.code ?? status, status: error ? null : status };
+/** What failures are grouped by: the workflow or the kind of task, and the code of the error. An execution whose deadline passed
+ * has no code that an operation could select by, but a status. */
+function failureKey({ workflow, kind, status, error }) {
+  return workflow ? failure('execution', workflow, status === 'timed_out' ? null : error?.code) : failure('task', kind, error?.code);
+}
+
+/** A group of failures by its key; without a code, those of the status `timed_out`. */
+export function failure(what, of, code) {
+  const status = code ? null : 'timed_out';
+  return { what, of, code: code ?? status, status, id: [what, of, ...(status ? ['status'] : []), code ?? status].join(' ') };
 }
 
 /** The step because of which an execution failed; steps of a fan-out are one. */
@@ -149,9 +153,8 @@ export function grouped(records) {
   const groups = new Map();
   for (const record of records) {
     const key = failureKey(record);
-    const id = [key.what, key.of, key.code].join(' ');
-    if (!groups.has(id)) groups.set(id, { ...key, id, steps: new Set(), records: [] });
-    const group = groups.get(id);
+    if (!groups.has(key.id)) groups.set(key.id, { ...key, steps: new Set(), records: [] });
+    const group = groups.get(key.id);
     group.records.push(record);
     const step = failedStep(record);
     if (step) group.steps.add(step);

@@ -74,7 +74,6 @@ pub(crate) const ASSETS: &[Asset] = assets!(
     SVG "icon.svg",
     SCRIPT "actions.js",
     SCRIPT "api.js",
-    SCRIPT "attention.js",
     SCRIPT "app.js",
     SCRIPT "commands.js",
     SCRIPT "dom.js",

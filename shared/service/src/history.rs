@@ -98,10 +98,16 @@ impl Service {
         Ok(history.add(&samples, at.minus(KEPT_FOR)).await?)
     }
 
-    /// The samples of a day, of all queues together or of one, the earliest first. `None` if the store keeps none.
-    pub fn history(&self, queue: Option<&QueueName>) -> Result<Option<Vec<Sample>>, ServiceError> {
+    /// The samples of a day, of all queues together or of one, from an instant on if there is one, the earliest first.
+    /// `None` if the store keeps none.
+    pub fn history(
+        &self,
+        queue: Option<&QueueName>,
+        from: Option<Timestamp>,
+    ) -> Result<Option<Vec<Sample>>, ServiceError> {
         let Some(history) = self.ports.store.traits().history else { return Ok(None) };
-        Ok(Some(history.since(self.now().minus(KEPT_FOR), queue)?))
+        let day = self.now().minus(KEPT_FOR);
+        Ok(Some(history.since(from.map_or(day, |from| from.max(day)), queue)?))
     }
 }
 

@@ -21,6 +21,7 @@ pub mod lease;
 pub mod memory;
 pub mod metric;
 pub mod operations;
+pub mod overview;
 pub mod ports;
 pub mod queues;
 pub mod skew;

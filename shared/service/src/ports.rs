@@ -266,6 +266,20 @@ pub trait TaskIndex: Send + Sync {
 
     /// From when on a worker could have had the oldest task that is ready at `now`.
     fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+
+    /// How many tasks of each queue that has some are open. A task is late if a worker could have had it at `late_from` or
+    /// before.
+    fn counts(&self, late_from: Timestamp) -> Result<Vec<TaskCount>, StoreError>;
+}
+
+/// How many tasks of a queue are open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskCount {
+    pub queue: QueueName,
+    pub pending: u64,
+    pub running: u64,
+    /// Those that are pending and late.
+    pub late: u64,
 }
 
 /// Lists of executions of all workflows.

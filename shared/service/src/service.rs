@@ -28,6 +28,7 @@ use crate::callbacks::Settings;
 use crate::contention::Turns;
 use crate::executions::Waiters;
 use crate::notify::Notifications;
+use crate::overview::Kept;
 use crate::ports::{Clock, Ids, Queue, Store};
 use crate::queues::QueueCache;
 use crate::queues::workers::Seen;
@@ -172,6 +173,7 @@ pub struct Service {
     pub(crate) kept: Option<Kept>,
     pub(crate) callbacks: Arc<Settings>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) overview: Arc<Kept>,
     pub(crate) by: Option<Arc<By>>,
     pub(crate) version: Option<WorkerVersion>,
 }
@@ -192,6 +194,7 @@ impl Service {
             kept: None,
             callbacks: Arc::default(),
             turns: Arc::default(),
+            overview: Arc::default(),
             by: None,
             version: None,
         }

@@ -6,8 +6,9 @@ use rusqlite::{Connection, ToSql, params};
 use tickover_core::id::{QueueName, TaskId};
 use tickover_core::task::Status;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::{Page, TaskFilter};
+use tickover_service::ports::{Page, TaskCount, TaskFilter};
 
+use crate::backlog;
 use crate::error::Failure;
 use crate::read::{before, page_of_ids, positions};
 
@@ -60,4 +61,23 @@ pub(crate) fn oldest(
     let key = params![queue.as_str(), now.as_millis()];
     let at: Option<i64> = statement.query_row(key, |row| row.get(0))?;
     Ok(at.map(Timestamp::from_millis))
+}
+
+/// How many tasks of each queue are open, and how many could have been claimed by an instant.
+pub(crate) fn counts(connection: &Connection, late_from: Timestamp) -> Result<Vec<TaskCount>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT queue, sum(list = ?1), sum(list = ?2) FROM record WHERE list IN (?1, ?2) GROUP BY queue",
+    )?;
+    let open = [Status::Pending.as_str(), Status::Running.as_str()];
+    let mut rows = statement.query(open)?;
+    let mut counts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let number = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
+        // A name that this build doesn't take is left out.
+        let Ok(queue) = QueueName::parse(row.get::<_, String>(0)?) else { continue };
+        let (pending, running) = (number(1)?, number(2)?);
+        let late = if pending > 0 { backlog::count(connection, &queue, late_from)? } else { 0 };
+        counts.push(TaskCount { queue, pending, running, late });
+    }
+    Ok(counts)
 }

@@ -21,7 +21,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::memory::{Backlog, Choice, Ready};
 use tickover_service::ports::{
     Collection, Consistency, DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, History,
-    Listing, Page, Sample, Store, StoreError, StoreTraits, TaskFilter, TaskIndex,
+    Listing, Page, Sample, Store, StoreError, StoreTraits, TaskCount, TaskFilter, TaskIndex,
 };
 
 use crate::commit::Commit;
@@ -182,6 +182,10 @@ impl TaskIndex for SqliteStore {
 
     fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         self.read(|connection| find::oldest(connection, queue, now))
+    }
+
+    fn counts(&self, late_from: Timestamp) -> Result<Vec<TaskCount>, StoreError> {
+        self.read(|connection| find::counts(connection, late_from))
     }
 }
 

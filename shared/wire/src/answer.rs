@@ -8,6 +8,7 @@ mod execution;
 mod history;
 mod limit;
 mod operation;
+mod overview;
 mod problem;
 mod task;
 mod timeline;
@@ -31,6 +32,9 @@ pub use limit::{
 };
 pub use operation::{
     OperationAnswer, OperationChangeAnswer, OperationStatus, OperationView, OperationsAnswer,
+};
+pub use overview::{
+    CountView, ExecutionNumbersView, FailureGroupView, OverviewAnswer, QueueNumbersView, TaskNumbersView,
 };
 pub use problem::Problem;
 pub use task::{

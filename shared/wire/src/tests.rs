@@ -187,6 +187,7 @@ fn answers_about_tasks() {
         "name": name(QUEUE_NAME_MAX), "paused": true, "depth": u64::MAX, "in_flight": 1, "delayed": 2,
         "workflows": [name(WORKFLOW_MAX)], "oldest_at": AT, "by": by(),
     });
+    let count = json!({"count": 1});
     let problem = json!({
         "type": "urn:x", "title": "t", "status": 413, "detail": "d", "code": "c", "field": "f", "limit": "l",
         "value": u32::MAX, "maximum": 1, "since": AT, "task": name(ID_MAX), "retry_after": 1,
@@ -213,6 +214,22 @@ fn answers_about_tasks() {
             "workflows": [name(WORKFLOW_MAX)],
             "workers": [{"name": name(WORKER_MAX), "since": AT, "seen_at": AT, "there": true, "version": "1.2"}],
         }]});
+        OverviewAnswer = json!({
+            "as_of": AT,
+            "tasks": {"pending": {"count": u64::MAX, "more": true}, "running": count, "late": count, "stuck": count},
+            "executions": {"open": count, "late": count, "stuck": count, "announced_only": true},
+            "failed": count,
+            "failures": [{
+                "kind": name(KIND_MAX), "workflow": name(WORKFLOW_MAX), "error": "x", "steps": ["label[…]"], "count": 2,
+                "last_hour": 1, "first_at": AT, "last_at": AT, "message": "m",
+            }],
+            "more_failures": true,
+            "queues": [{
+                "name": name(QUEUE_NAME_MAX), "paused": true, "unserved": true, "depth": 1, "in_flight": 2, "delayed": 3,
+                "oldest_at": AT, "workers": [name(WORKER_MAX)], "more_workers": 4,
+            }],
+            "more_queues": true,
+        });
         HistoryAnswer = json!({"every": "5m", "parts": [{
             "at": AT, "completed": u64::MAX, "failed": 1, "late_ms": 2, "depth": 3, "oldest_ms": 4, "running": 5,
         }]});

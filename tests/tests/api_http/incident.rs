@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tickover_core::id::{QueueName, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_service::memory::MemoryStore;
 use tickover_service::ports::Store;
@@ -200,11 +201,95 @@ async fn a_day_is_kept_in_parts_of_five_minutes_and_then_forgotten() {
     keep().await;
     let second = day("?queue=q").await["parts"][1].clone();
     assert_eq!((&second["completed"], &second["late_ms"]), (&json!(1), &json!(330_000)));
+    let later = day("?from=2026-01-01T00:05:00.000Z").await["parts"].clone();
+    assert_eq!(later.as_array().map(Vec::len), Some(1), "from an instant on: {later}");
     api.advance(86_400_000 - 300_000);
     assert_eq!(day("?queue=q").await["parts"].as_array().unwrap().len(), 1, "only the last day is shown");
     keep().await;
     api.get("/v1/history?queue=a%20b").await.problem(400, "invalid_request");
     Api::start().await.get("/v1/history").await.problem(501, "not_kept");
+}
+
+async fn overview(api: &Api) -> Value {
+    api.get("/v1/overview").await.ok(200)
+}
+
+#[tokio::test]
+async fn the_overview_counts_what_waits_runs_is_late_needs_somebody_and_has_failed() {
+    both(async |api| {
+        let queues = api.scene.service.clone();
+        let seen = overview(&api).await;
+        let none = json!({"count": 0});
+        assert_eq!(seen["tasks"], json!({"pending": none, "running": none, "late": none, "stuck": none}));
+        assert_eq!((&seen["failed"], &seen["failures"]), (&none, &json!([])));
+
+        fail(&api, "a").await;
+        api.advance(7_200_000);
+        fail(&api, "b").await;
+        api.running("runs", json!({})).await;
+        for id in ["late-1", "late-2"] {
+            api.schedule(id, json!({})).await;
+        }
+        api.schedule("needs", json!({"requires": ["gpu"]})).await;
+        api.post("/v1/tasks", json!({"queue": "other", "kind": "k", "id": "held"})).await.ok(201);
+        api.post("/v1/queues/other/pause", json!({})).await.ok(200);
+        for id in ["open", "paused"] {
+            api.post("/v1/executions", json!({"workflow": "w", "id": id})).await.ok(201);
+        }
+        api.post("/v1/executions/paused/pause", json!({})).await.ok(200);
+        api.advance(61_000);
+        api.schedule("new", json!({})).await;
+        let flows = [(WorkflowName::parse("w").unwrap(), QueueName::parse("workflows").unwrap())];
+        queues.announce_routes(&flows.into()).await.unwrap();
+
+        let seen = overview(&api).await;
+        let counts = |of: &str| {
+            let counts = seen[of].as_object().unwrap().iter();
+            counts
+                .filter(|(_, count)| count.is_object())
+                .map(|(name, count)| format!("{name} {}", count["count"]))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        assert_eq!(counts("tasks"), "late 4, pending 5, running 1, stuck 2");
+        assert_eq!(counts("executions"), "late 1, open 2, stuck 1");
+        let group = json!({
+            "kind": "work", "error": "x", "count": 2, "last_hour": 1, "first_at": "2026-01-01T00:00:00.000Z",
+            "last_at": "2026-01-01T02:00:00.000Z", "message": "",
+        });
+        assert_eq!((&seen["failed"], &seen["failures"]), (&json!({"count": 2}), &json!([group])));
+        let names: Vec<_> = seen["queues"].as_array().unwrap().iter().map(|queue| &queue["name"]).collect();
+        assert_eq!(names, ["other", "q", "workflows"]);
+        let queue = &seen["queues"][1];
+        assert_eq!(
+            (&queue["in_flight"], &queue["unserved"], &queue["oldest_at"]),
+            (&json!(1), &json!(false), &json!("2026-01-01T02:00:00.000Z"))
+        );
+        assert_eq!(seen["queues"][0]["paused"], true);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn executions_that_failed_are_groups_by_their_error_and_those_whose_deadline_passed_are_one_of_their_own()
+ {
+    both(async |api| {
+        for id in ["slow-1", "slow-2"] {
+            api.post("/v1/executions", json!({"workflow": "w", "id": id, "execution_timeout": "5s"}))
+                .await
+                .ok(201);
+        }
+        api.advance(6_000);
+        api.scene.tick().await.unwrap();
+        let seen = overview(&api).await;
+        let group = &seen["failures"][0];
+        assert_eq!(
+            (&group["workflow"], &group["count"], &group["error"]),
+            (&json!("w"), &json!(2), &Value::Null)
+        );
+        assert_eq!(seen["failed"], json!({"count": 2}));
+    })
+    .await;
 }
 
 async fn fail_other(api: &Api) {

@@ -39,6 +39,14 @@ async fn what_is_typed_into_a_filter_stays_while_the_list_changes() {
         browser.fill("by-label", "team=blue").await;
         browser.press("Find by label").await;
         browser.sees("2 shown").await;
+        // The same in the other list, where the other filters stay.
+        site.task("mail-1", &json!({"labels": {"team": "blue"}})).await;
+        browser.open("#/tasks?kind=welcome&label=customer").await;
+        browser.sees("expected `name=value`").await;
+        browser.fill("by-label", "team=blue").await;
+        browser.press("Find by label").await;
+        browser.sees("mail-1").await;
+        browser.until("location.hash.includes('kind=welcome')").await;
     })
     .await;
 }

@@ -16,6 +16,7 @@ use crate::site::{Server, router};
 struct Incident {
     scene: Scene,
     server: Server,
+    client: reqwest::Client,
 }
 
 impl Incident {
@@ -23,12 +24,12 @@ impl Incident {
         let scene = Scene::over(Arc::new(SqliteStore::memory().unwrap()));
         let settings = Settings { metrics: false, ..Settings::default() };
         let server = Server::start("127.0.0.1:0", router(&scene.service, settings)).await;
-        Self { scene, server }
+        Self { scene, server, client: reqwest::Client::new() }
     }
 
     async fn post(&self, path: &str, body: Value) -> Value {
         let address = format!("{}/v1/{path}", self.server.url());
-        let answer = reqwest::Client::new().post(address).json(&body).send().await.unwrap();
+        let answer = self.client.post(address).json(&body).send().await.unwrap();
         answer.error_for_status().unwrap().json().await.unwrap()
     }
 
@@ -253,6 +254,53 @@ async fn the_last_day_shows_the_hour_that_failed_and_leads_to_its_failures() {
         browser.open("#/queues").await;
         browser.press("The last day").await;
         browser.sees("The last day of emails").await;
+    })
+    .await;
+}
+
+/// The most requests and bytes of a refresh of the overview.
+const REQUESTS_MAX: u64 = 3;
+const BYTES_MAX: u64 = 40_000;
+
+#[tokio::test]
+async fn the_overview_of_a_busy_system_is_refreshed_by_few_requests_and_bytes() {
+    let incident = Incident::begin().await;
+    for number in 0..60 {
+        let queue = format!("the-queue-of-team-{number:02}");
+        incident.task(&format!("mail-{number}"), json!({"queue": queue})).await;
+        for worker in 0..5 {
+            let claim = json!({"worker": format!("worker-{worker}-of-team-{number:02}"), "max": 1});
+            incident.post(&format!("queues/{queue}/claim"), claim).await;
+        }
+        incident.execution(&format!("order-{number}"), json!({})).await;
+    }
+    for number in 0..25 {
+        incident.failed(&format!("lost-{number}"), &format!("a_code_that_says_why_{number}")).await;
+    }
+    for _ in 0..24 {
+        incident.scene.service.keep_history().await.unwrap();
+        incident.pass(5);
+    }
+    browse(&incident.server.url(), async |browser| {
+        browser.open("#/").await;
+        browser.sees("These are the first 50 by name").await;
+        browser.sees("There are more groups").await;
+        browser.until("document.querySelector('.charts')").await;
+        // A minute later, when the day is asked for again too.
+        let later = "(performance.now = ((now) => () => now() + 61000)(performance.now.bind(performance)), performance.clearResourceTimings(), true)";
+        assert_eq!(browser.value(later).await, true);
+        let all = "performance.getEntriesByType('resource')";
+        let times = format!("{all}.filter((one) => one.name.endsWith('/overview')).map((one) => one.startTime)");
+        browser.until(&format!("{all}.some((one) => one.name.includes('/history')) && {times}.length > 2")).await;
+        let of_one = format!("(([, from, until]) => {all}.filter((one) => one.startTime >= from && one.startTime < until))({times})");
+        let first = format!("(([from, until]) => {all}.filter((one) => one.startTime >= from && one.startTime < until))({times})");
+        for refresh in [first, of_one] {
+            let requests = browser.value(&format!("{refresh}.length")).await.as_u64().unwrap();
+            let bytes = browser.value(&format!("{refresh}.reduce((sum, one) => sum + one.decodedBodySize, 0)")).await;
+            assert!((1..=REQUESTS_MAX).contains(&requests), "{requests} requests");
+            assert!((1_000..=BYTES_MAX).contains(&bytes.as_u64().unwrap()), "{bytes} bytes");
+            eprintln!("{requests} requests, {bytes} bytes");
+        }
     })
     .await;
 }

@@ -248,3 +248,20 @@ async fn another_execution_is_started_with_the_input_filled_in() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn why_an_inline_step_failed_is_three_clicks_away() {
+    let site = Site::empty().await;
+    site.order(DECLINED).await;
+    browse(&site.url(), async |browser| {
+        from_the_overview(browser).await;
+        browser.press("workflow order, step charge").await;
+        browser.press("order-13").await;
+        browser.press("Show it").await;
+        browser.until("document.querySelector('.details h3').textContent === 'step charge'").await;
+        let details = "document.querySelector('.details').textContent";
+        browser.until(&format!("{details}.includes('declined') && {details}.includes('in the turn')")).await;
+        took_few_clicks(browser).await;
+    })
+    .await;
+}

@@ -1,10 +1,179 @@
 //! An API that is down, records that are gone, huge payloads, and odd ids.
 
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse as _;
 use serde_json::json;
 use tickover_dashboard::Settings;
+use tokio::sync::watch;
 
-use crate::driver::browse;
+use crate::driver::{Browser, browse};
 use crate::site::{Server, Site, router};
+
+/// What happens to calls of the API.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    None,
+    /// Each is refused.
+    Refuses,
+    /// Each that changes something is refused.
+    ReadOnly,
+    /// None is answered.
+    Slow,
+}
+
+const REFUSAL: &str =
+    r#"{"title": "Refused", "detail": "only the fire brigade may do that", "code": "forbidden"}"#;
+
+/// A list, a record, the limits and the operations, each with a text of its own.
+const VIEWS: [(&str, &str); 6] = [
+    ("#/tasks", "mail-1"),
+    ("#/tasks/mail-1", "What happens next"),
+    ("#/executions/order-7", "What happens next"),
+    ("#/limits", "ocr"),
+    ("#/limits/ocr", "Who waits"),
+    ("#/operations", "retry"),
+];
+
+/// A system with something in each of the views.
+async fn with_operation() -> Site {
+    let site = Site::full().await;
+    let operation = json!({"action": "retry", "tasks": {"ids": ["mail-2"]}, "dry_run": true});
+    site.post("operations", operation).await;
+    site.env.advance("10s").await.unwrap();
+    site
+}
+
+/// A server whose calls are in trouble while a test says so.
+async fn troubled(site: &Site) -> (Server, watch::Sender<Trouble>) {
+    let (trouble, asked) = watch::channel(Trouble::None);
+    let asked = Arc::new(asked);
+    let layer = from_fn(move |request: Request, next: Next| {
+        let mut asked = watch::Receiver::clone(&asked);
+        async move {
+            if !request.uri().path().starts_with("/v1/") {
+                return next.run(request).await;
+            }
+            let is_over = |trouble: &Trouble| *trouble != Trouble::Slow;
+            let trouble = *asked.wait_for(is_over).await.unwrap();
+            let is_change = request.method() != axum::http::Method::GET;
+            match trouble {
+                Trouble::ReadOnly if !is_change => next.run(request).await,
+                Trouble::Refuses | Trouble::ReadOnly => {
+                    (StatusCode::FORBIDDEN, [(header::CONTENT_TYPE, "application/json")], REFUSAL)
+                        .into_response()
+                }
+                Trouble::None | Trouble::Slow => next.run(request).await,
+            }
+        }
+    });
+    let settings = Settings { metrics: false, ..Settings::default() };
+    let server = Server::start("127.0.0.1:0", router(site.env.service(), settings).layer(layer)).await;
+    (server, trouble)
+}
+
+/// In each view: the trouble is named, what was shown stays, and the view recovers by itself.
+async fn in_each_view(browser: &Browser, trouble: &watch::Sender<Trouble>, is: Trouble, says: &str) {
+    for (view, shows) in VIEWS {
+        browser.open(view).await;
+        browser.sees(shows).await;
+        trouble.send(is).unwrap();
+        browser.sees(says).await;
+        browser.sees("What you see may be old").await;
+        browser.sees(shows).await;
+        browser.is_accessible(&format!("{view} in trouble")).await;
+        trouble.send(Trouble::None).unwrap();
+        browser.misses(says).await;
+        browser.sees(shows).await;
+    }
+}
+
+#[tokio::test]
+async fn a_view_whose_calls_are_refused_says_so_keeps_what_it_had_and_recovers() {
+    let site = with_operation().await;
+    let (server, trouble) = troubled(&site).await;
+    browse(&server.url(), async |browser| {
+        in_each_view(browser, &trouble, Trouble::Refuses, "only the fire brigade may do that").await;
+    })
+    .await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_view_whose_server_is_slow_says_so_keeps_what_it_had_and_recovers() {
+    let site = with_operation().await;
+    let (server, trouble) = troubled(&site).await;
+    browse(&server.url(), async |browser| {
+        in_each_view(browser, &trouble, Trouble::Slow, "No answer for 5 s: the server is slow").await;
+    })
+    .await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_view_whose_server_is_stopped_says_so_keeps_what_it_had_and_recovers() {
+    let site = with_operation().await;
+    let settings = || Settings { metrics: false, ..Settings::default() };
+    let start = async |address: &str| Server::start(address, router(site.env.service(), settings())).await;
+    let mut server = start("127.0.0.1:0").await;
+    let (url, address) = (server.url(), server.address.to_string());
+    browse(&url, async |browser| {
+        for (view, shows) in VIEWS {
+            browser.open(view).await;
+            browser.sees(shows).await;
+            server.stop().await;
+            browser.sees("The API doesn’t answer. What you see may be old. Trying again").await;
+            browser.sees(shows).await;
+            server = start(&address).await;
+            browser.misses("The API doesn’t answer").await;
+            browser.sees(shows).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_on_a_system_that_became_read_only_is_refused_in_its_own_words_and_can_be_made_later() {
+    let site = with_operation().await;
+    let (server, trouble) = troubled(&site).await;
+    browse(&server.url(), async |browser| {
+        for (view, call, sure, shows) in [
+            ("#/tasks/mail-1", "Cancel mail-1", Some("Yes, cancel"), "It was cancelled"),
+            ("#/executions/order-7", "Pause order-7", None, "An operator holds it"),
+            ("#/limits/ocr", "Set the limit", None, "2, set by"),
+        ] {
+            trouble.send(Trouble::ReadOnly).unwrap();
+            browser.open(view).await;
+            let make = async || {
+                if call == "Set the limit" {
+                    browser.fill("limit-most", "2").await;
+                }
+                browser.press(call).await;
+                if let Some(sure) = sure {
+                    browser.press(sure).await;
+                }
+            };
+            make().await;
+            browser.sees("only the fire brigade may do that").await;
+            browser.misses(shows).await;
+            trouble.send(Trouble::None).unwrap();
+            make().await;
+            browser.sees(shows).await;
+        }
+        // A list and the operations: nothing was started.
+        browser.open("#/tasks?kind=welcome&status=failed").await;
+        browser.press_on("summary").await;
+        trouble.send(Trouble::ReadOnly).unwrap();
+        browser.press("Retry all").await;
+        browser.sees("Retry all: Refused. only the fire brigade may do that").await;
+        browser.sees("mail-2").await;
+    })
+    .await;
+    server.stop().await;
+}
 
 #[tokio::test]
 async fn an_api_that_is_down_is_named_and_asked_again_until_it_is_back() {

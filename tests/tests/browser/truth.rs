@@ -96,8 +96,10 @@ async fn numbers_are_of_all_there_is_and_a_group_of_failures_is_called_as_a_whol
         let number = |label: &str| {
             format!("[...document.querySelectorAll('.tile')].find((one) => one.textContent.includes('{label}'))?.firstChild.textContent")
         };
-        // The oldest are none of the first page of those that are open.
-        browser.until(&format!("{} === '500+'", number("tasks wait"))).await;
+        // All are counted, more than a page has.
+        browser.until(&format!("{} === '{}'", number("tasks wait"), MANY + 1)).await;
+        // Without an index, only so many failures are read.
+        browser.until(&format!("{} === '500+'", number("failed"))).await;
         browser.until(&format!("{} === '1'", number("tasks run"))).await;
         browser.until(&format!("{} === '1'", number("are late"))).await;
         browser.until("[...document.querySelectorAll('tbody tr')].some((row) => row.textContent.includes('reports') && row.textContent.includes('ada'))").await;
@@ -111,6 +113,27 @@ async fn numbers_are_of_all_there_is_and_a_group_of_failures_is_called_as_a_whol
         site.operations(1).await;
         site.env.advance("10s").await.unwrap();
         browser.sees(&format!("Found now: {MANY}.")).await;
+        browser.press("No, go back").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn executions_whose_deadline_passed_are_a_group_that_is_called_as_a_whole() {
+    let site = Site::empty().await;
+    for id in ["slow-1", "slow-2"] {
+        let start = json!({"workflow": "unheard", "id": id, "execution_timeout": "5s"});
+        site.post("executions", start).await;
+    }
+    site.env.advance("10s").await.unwrap();
+    browse(&site.url(), async |browser| {
+        browser.open("#/").await;
+        browser.press("workflow unheard").await;
+        browser.sees("operation on-executions retry --workflow unheard --status timed_out").await;
+        browser.press("Rerun all").await;
+        site.operations(1).await;
+        site.env.advance("10s").await.unwrap();
+        browser.sees("Found now: 2.").await;
         browser.press("No, go back").await;
     })
     .await;

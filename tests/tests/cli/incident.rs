@@ -36,6 +36,12 @@ async fn stuck_ones_queues_without_workers_and_the_day_are_shown() {
             .contains('k')
     );
 
+    let first = scene.prints(&["overview"]).await;
+    assert!(first.contains("2 are open") && first.contains("0 tasks, 1 executions"), "{first}");
+    assert!(first.contains("work"), "{first}");
+    let first: Value = serde_json::from_str(&scene.prints(&["overview", "--json"]).await).expect("JSON");
+    assert_eq!(first["executions"]["stuck"]["count"], 1);
+
     let day = scene.prints(&["history"]).await;
     assert!(day.contains("completed"), "{day}");
     let wrong = scene.run(&["list", "--ended-from", "yesterday"]).await;

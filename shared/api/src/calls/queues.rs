@@ -27,6 +27,11 @@ pub async fn workers(service: &Service) -> Result<Answer, Problem> {
     Answer::ok(&WorkersAnswer { queues })
 }
 
+/// What an operator looks at first.
+pub async fn overview(service: &Service) -> Result<Answer, Problem> {
+    Answer::ok(&view::overview(service.overview().await?))
+}
+
 /// Pauses a queue: its tasks are not leased to workers, and their deadlines still apply.
 pub async fn pause(service: &Service, queue: &str, body: &[u8]) -> Result<Answer, Problem> {
     set_paused(service, queue, body, true).await

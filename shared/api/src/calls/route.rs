@@ -53,6 +53,7 @@ pub async fn answer(
         Route::CallbackHeartbeat => calls::callback_heartbeat(service, id, body).await,
         Route::Queues => calls::queues(service).await,
         Route::Workers => calls::workers(service).await,
+        Route::Overview => calls::overview(service).await,
         Route::History => calls::history(service, query),
         Route::Queue => calls::queue(service, id).await,
         Route::Pause => calls::pause(service, id, body).await,

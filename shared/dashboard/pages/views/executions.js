@@ -55,7 +55,7 @@ export function show(page) {
       choice('stuck', 'Needs an operator', [['', 'Any'], ['true', 'Paused or stuck']], stuck, (value) => page.requery({ stuck: value, cursor: null })),
       finder(page, 'label', 'Label', 'name=value', label),
       finder(page, 'error', 'Error code', 'card_declined', error),
-      rowFilter(page, () => draw(shown)),
+      rowFilter(page, () => (shown ? draw(shown) : null)),
       counted ? null : finder(page, 'workflow', 'Another workflow', '', ''));
   }
 

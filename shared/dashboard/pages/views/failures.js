@@ -31,10 +31,14 @@ const failedAt = (record) => millis(record.ended_at ?? record.created_at);
 
 /** When a group’s first and last failures were, how many there were in the last hour, and whether it is new. Of a part of the
  * failures, the first isn’t known. */
-export function seen(group, isPart) {
+function seen(group, isPart) {
   const all = group.records.map(failedAt);
   const [first, last] = all.reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, -Infinity]);
-  const lately = all.filter((at) => at > now() - HOUR_MS).length;
+  return timesOf(first, last, all.filter((at) => at > now() - HOUR_MS).length, isPart);
+}
+
+/** The same of a group whose times are known, in milliseconds. */
+export function timesOf(first, last, lately, isPart) {
   const instant = (ms) => near(new Date(ms).toISOString());
   return {
     first: isPart ? ['at the latest ', instant(first)] : [instant(first), first > now() - NEW_MS ? [' ', h('span', { class: 'badge failed' }, 'new')] : null],

@@ -1,12 +1,12 @@
 // Tasks: those that need attention, or those of a status.
 
-import { get } from '../api.js';
+import { Problem, get } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { address, empty, h, link, replace, table } from '../dom.js';
 import { PAGE, choice, endChoice, errorCell, finder, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
 import { allThatMatch } from '../many.js';
-import { refused } from '../problem.js';
+import { problem } from '../problem.js';
 import { nextShort } from '../words.js';
 
 const STATUSES = [
@@ -37,20 +37,14 @@ export function show(page) {
   };
 
   const draw = (data) => {
-    if (refused(page.root, data, h('p', {}, link(['tasks'], 'Show all tasks')))) return;
+    if (data instanceof Problem) {
+      // What is wrong can be changed where it was typed.
+      replace(page.root, filters(shown?.names ?? []), problem(data), h('p', {}, link(['tasks'], 'Show all tasks')));
+      return;
+    }
     shown = data;
     const rows = data.tasks.filter((one) => matches(one, page.rows));
-    const names = queue && !data.names.includes(queue) ? [queue, ...data.names] : data.names;
-    replace(page.root,
-      h('div', { class: 'filters' },
-        choice('queue', 'Queue', [['', 'All'], ...names.map((name) => [name, name])], queue, (value) => page.requery({ queue: value, cursor: null })),
-        choice('status', 'Status', STATUSES, status, (value) => page.requery({ status: value, cursor: null })),
-        endChoice(page),
-        choice('stuck', 'Held back', [['', 'Any'], ['true', 'Get no worker']], stuck, (value) => page.requery({ stuck: value, cursor: null })),
-        finder(page, 'kind', 'Kind', 'welcome', kind),
-        finder(page, 'label', 'Label', 'name=value', label),
-        finder(page, 'error', 'Error code', 'card_declined', error),
-        rowFilter(page, () => draw(shown))),
+    replace(page.root, filters(data.names),
       SCANNED.includes(status) ? h('p', { class: 'quiet' }, `No index has tasks ${status === 'any' ? 'of all statuses' : `that are ${status}`}: on AWS each page scans a part of the table, and may be empty though others follow.`) : null,
       rows.length > 0
         ? table('Tasks', ['Task', 'Kind', 'Queue', 'Status', 'Attempt', 'Next', 'Scheduled', 'Labels', 'Error'], rows.map((one) => [
@@ -60,6 +54,19 @@ export function show(page) {
       pages(page, data.cursor),
       h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listTasks({ queue, status: statuses.length === 1 && status !== 'any' ? status : '', kind, label, error, stuck, id_prefix, ended_from }))), everything);
   };
+
+  function filters(found) {
+    const names = queue && !found.includes(queue) ? [queue, ...found] : found;
+    return h('div', { class: 'filters' },
+      choice('queue', 'Queue', [['', 'All'], ...names.map((name) => [name, name])], queue, (value) => page.requery({ queue: value, cursor: null })),
+      choice('status', 'Status', STATUSES, status, (value) => page.requery({ status: value, cursor: null })),
+      endChoice(page),
+      choice('stuck', 'Held back', [['', 'Any'], ['true', 'Get no worker']], stuck, (value) => page.requery({ stuck: value, cursor: null })),
+      finder(page, 'kind', 'Kind', 'welcome', kind),
+      finder(page, 'label', 'Label', 'name=value', label),
+      finder(page, 'error', 'Error code', 'card_declined', error),
+      rowFilter(page, () => (shown ? draw(shown) : null)));
+  }
 
   function none() {
     if (isFiltered || page.rows) return empty('No task matches these filters on this page.');

@@ -7,27 +7,9 @@ import { address, badge, empty, h, link, replace, section, table } from '../dom.
 import { refused } from '../problem.js';
 import { near } from '../time.js';
 
-/** How often the overview asks, in milliseconds. */
-const EVERY_MS = 10_000;
-
-let known = [];
-let knownAt = -EVERY_MS;
-
-/** The queues with their workers, as of a few seconds ago; none from an earlier version, which doesn’t know them. */
-export async function workers(signal) {
-  if (performance.now() < knownAt + EVERY_MS) return known;
-  try {
-    known = (await get(['workers'], {}, signal)).queues;
-  } catch (error) {
-    if (error.status !== 404) throw error;
-  }
-  knownAt = performance.now();
-  return known;
-}
-
 /** Whether a queue has work and nobody who takes it, in words. */
 export function unserved(queue) {
-  return h('span', { class: 'badge failed' }, queue.workers.length > 0 ? 'its workers are gone' : 'no workers');
+  return h('span', { class: 'badge failed' }, queue.workers?.length > 0 ? 'its workers are gone' : 'no workers');
 }
 
 export function show(page) {
@@ -59,6 +41,6 @@ function one(queue) {
 export function alarm(queues) {
   const missing = queues.filter((queue) => queue.unserved);
   if (missing.length === 0) return null;
-  const names = missing.slice(0, 5).map((queue, place) => [place > 0 ? ', ' : '', link(['workers'], queue.queue)]);
+  const names = missing.slice(0, 5).map((queue, place) => [place > 0 ? ', ' : '', link(['workers'], queue.name)]);
   return h('p', { class: 'problem' }, h('strong', {}, missing.length === 1 ? 'No workers: ' : `${missing.length} queues without workers: `), names, missing.length > 5 ? ' and more' : '', '. Their work waits.');
 }

@@ -205,7 +205,7 @@ impl Service {
         Ok(Page { items, next: at.map(|at| asked(filter, at)) })
     }
 
-    async fn execution_ids(
+    pub(crate) async fn execution_ids(
         &self,
         filter: &ExecutionFilter,
         limit: usize,

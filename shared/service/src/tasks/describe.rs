@@ -232,7 +232,7 @@ impl Service {
     }
 
     /// Whether a waiting task gets no worker before somebody acts. Each queue's record is read once in some seconds.
-    async fn is_held_back(&self, task: &Task) -> Result<bool, ServiceError> {
+    pub(crate) async fn is_held_back(&self, task: &Task) -> Result<bool, ServiceError> {
         Ok(self.is_paused(&task.queue).await? || !self.unprovided(task).await?.is_empty())
     }
 

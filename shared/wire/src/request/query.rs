@@ -118,6 +118,9 @@ pub struct HistoryQuery {
     /// Only of this queue; without it, of all queues together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueName>,
+    /// Only parts that begin at this instant or later. The day's beginning by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Instant>,
 }
 
 /// Why an operator's call, or one that cancels, is made.

@@ -2,7 +2,7 @@
 
 use tickover_core::id::QueueName;
 use tickover_wire::Route;
-use tickover_wire::answer::{HistoryAnswer, QueueAnswer, QueuesAnswer, WorkersAnswer};
+use tickover_wire::answer::{HistoryAnswer, OverviewAnswer, QueueAnswer, QueuesAnswer, WorkersAnswer};
 use tickover_wire::request::HistoryQuery;
 
 use super::Api;
@@ -34,10 +34,23 @@ impl Api {
         self.ask(Call::of(Route::Workers, [])).await
     }
 
+    /// How much waits, runs, is late, needs somebody and has failed; and the queues. On AWS it reads at most 5,000 records.
+    ///
+    /// ```no_run
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let overview = client.api().overview().await?;
+    /// println!("{} tasks wait, {} are late", overview.tasks.pending.count, overview.tasks.late.count);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn overview(&self) -> Result<OverviewAnswer, ClientError> {
+        self.ask(Call::of(Route::Overview, [])).await
+    }
+
     /// What a local server's queues did in the last day, or one of them. A deployment on AWS has its metrics in
     /// `CloudWatch`, and refuses this call.
     pub async fn history(&self, queue: Option<&QueueName>) -> Result<HistoryAnswer, ClientError> {
-        let query = HistoryQuery { queue: queue.cloned() };
+        let query = HistoryQuery { queue: queue.cloned(), from: None };
         self.ask(Call::find(Route::History, [], &query)).await
     }
 
