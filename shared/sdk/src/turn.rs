@@ -85,10 +85,10 @@ pub(crate) async fn run_turn(
     settings: &TurnSettings,
 ) -> TurnEnd {
     let (queue, receipt) = (taken.execution.queue.clone(), taken.receipt.clone());
-    let driver = match kept.resume(service, registry, taken, settings) {
+    let driver = match kept.resume(service, registry, Box::new(taken), settings) {
         Ok(driver) => Ok(driver),
         // It was in memory when the turn started, and isn't any more or can't go on.
-        Err(taken) if taken.since.is_some() => match service.read_turn(taken, None).await {
+        Err(taken) if taken.since.is_some() => match service.read_turn(*taken, None).await {
             Ok(taken) => Driver::new(service, registry, taken, settings).map(Box::new),
             // Its message comes back.
             Err(error) => {
@@ -96,7 +96,7 @@ pub(crate) async fn run_turn(
                 return TurnEnd::Lost;
             }
         },
-        Err(taken) => Driver::new(service, registry, taken, settings).map(Box::new),
+        Err(taken) => Driver::new(service, registry, *taken, settings).map(Box::new),
     };
     let end = match driver {
         Ok(driver) => {

@@ -148,7 +148,7 @@ impl Rules for CoreRules {}
 pub type Asks = Arc<dyn Fn(&Json) -> Option<FlowRequest> + Send + Sync>;
 
 /// The record of an execution as it was when this process has suspended its last turn, if the run is still in memory.
-pub type Kept = Arc<dyn Fn(&ExecutionId) -> Option<Execution> + Send + Sync>;
+pub type KeptRecords = Arc<dyn Fn(&ExecutionId) -> Option<Execution> + Send + Sync>;
 
 /// What a process with a workflow's code knows of its executions.
 #[derive(Clone)]
@@ -170,7 +170,7 @@ pub struct Service {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) unreadable: Arc<Mutex<Vec<String>>>,
     pub(crate) terms: Arc<BTreeMap<WorkflowName, WorkflowTerms>>,
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<KeptRecords>,
     pub(crate) callbacks: Arc<Settings>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) overview: Arc<Kept>,
@@ -215,7 +215,7 @@ impl Service {
 
     /// The same service for a worker that keeps runs in memory: their turns start with what is new in the journal.
     #[must_use]
-    pub fn with_kept(self, kept: Kept) -> Self {
+    pub fn with_kept(self, kept: KeptRecords) -> Self {
         Self { kept: Some(kept), ..self }
     }
 

@@ -78,9 +78,9 @@ impl KeptRuns {
         &self,
         service: &Service,
         registry: &Registry,
-        taken: StartedTurn,
+        taken: Box<StartedTurn>,
         settings: &TurnSettings,
-    ) -> Result<Box<Driver>, StartedTurn> {
+    ) -> Result<Box<Driver>, Box<StartedTurn>> {
         let kept = {
             let mut runs = self.lock();
             let age = runs.ages.get(&taken.execution.id).copied();
@@ -88,7 +88,7 @@ impl KeptRuns {
         };
         match kept {
             Some(kept) if kept.driver.is_continued_by(&taken) => {
-                Ok(Box::new(kept.driver.resumed(service, registry, taken, settings)))
+                Ok(Box::new(kept.driver.resumed(service, registry, *taken, settings)))
             }
             kept => {
                 forget(kept);

@@ -43,7 +43,9 @@ impl Replay {
 
     /// Adds entries of other callers. All of this turn's own must be written.
     pub fn append(&mut self, entries: &[Entry]) {
-        entries.iter().for_each(|entry| self.apply_entry(entry));
+        for entry in entries {
+            self.apply_entry(entry);
+        }
         self.stored += entries.len();
     }
 
