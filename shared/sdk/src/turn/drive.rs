@@ -152,7 +152,7 @@ impl Driver {
         panics::install_hook();
         let workflow = workflow.clone();
         let replay = Replay::new(&journal, service.limits());
-        let facts = Self::facts(service, registry, &record, settings, &workflow, &replay);
+        let facts = Facts::in_turn(service, registry, &record, settings, &workflow, &replay);
         let wake_flag = WakeFlag::new();
         let state = State::new(replay, facts, wake_flag.waker());
         let shared = Shared::new(state, service.clone());
@@ -183,25 +183,6 @@ impl Driver {
         };
         driver.note_patches();
         Ok(driver)
-    }
-
-    /// What the code can read about its run in this turn.
-    pub(super) fn facts(
-        service: &Service,
-        registry: &Registry,
-        record: &Execution,
-        settings: &TurnSettings,
-        workflow: &ErasedWorkflow,
-        replay: &Replay,
-    ) -> Facts {
-        let facts = Facts::of(record, settings.limit_at, workflow.options.patches, replay.reopened());
-        Facts {
-            begun: !replay.is_untouched(),
-            trace: service.carried(facts.trace),
-            mocks: registry.mocks(),
-            states: registry.states().clone(),
-            ..facts
-        }
     }
 
     /// Records the patches of the code in the first turn of the run.

@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tickover_core::execution::journal::{ON_CANCEL_PREFIX, ON_FAILURE_PREFIX};
+use tickover_core::execution::replay::Replay;
 use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
 use tickover_core::lane::Lane;
 use tickover_core::time::{Timestamp, earliest};
 use tickover_core::trace::TraceContext;
+use tickover_service::Service;
 use tickover_service::flow::own_key;
 
-use crate::registry::ErasedStep;
+use super::TurnSettings;
+use crate::registry::{ErasedStep, ErasedWorkflow, Registry};
 use crate::step::States;
 
 /// What the code can read about the run.
@@ -48,6 +51,25 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// What the code can read in a turn on this record.
+    pub(super) fn in_turn(
+        service: &Service,
+        registry: &Registry,
+        record: &Execution,
+        settings: &TurnSettings,
+        workflow: &ErasedWorkflow,
+        replay: &Replay,
+    ) -> Self {
+        let facts = Self::of(record, settings.limit_at, workflow.options.patches, replay.reopened());
+        Self {
+            begun: !replay.is_untouched(),
+            trace: service.carried(facts.trace),
+            mocks: registry.mocks(),
+            states: registry.states().clone(),
+            ..facts
+        }
+    }
+
     pub(crate) fn of(
         record: &Execution,
         limit_at: Option<Timestamp>,

@@ -19,6 +19,7 @@ use tickover_service::executions::StartedTurn;
 
 use super::TurnSettings;
 use super::drive::{Busy, Driver};
+use super::facts::Facts;
 use super::need::Need;
 use super::state::UndoStage;
 use crate::keeper::Keeper;
@@ -173,7 +174,7 @@ impl Driver {
         {
             let mut state = self.shared.lock();
             state.replay.append(&since.unwrap_or_default());
-            state.facts = Self::facts(service, registry, &record, settings, &self.workflow, &state.replay);
+            state.facts = Facts::in_turn(service, registry, &record, settings, &self.workflow, &state.replay);
             state.reads_outcomes_first();
             state.is_over = false;
             // What follows for a step is decided anew in each turn.
