@@ -125,8 +125,8 @@ pub struct StartedTurn {
     pub execution: Execution,
     /// The run's whole journal, the sealed segments first.
     pub journal: Vec<Entry>,
-    /// What the journal has more than what the worker keeps in memory, see [`with_kept`](crate::Service::with_kept). Then neither the journal
-    /// nor the input is read.
+    /// What the journal has more than what the worker keeps in memory, see [`with_kept`](crate::Service::with_kept). Then
+    /// neither the journal nor the input is read.
     pub since: Option<Vec<Entry>>,
     pub input: Option<Json>,
     /// The fence of the turn.
