@@ -93,7 +93,8 @@ impl TestEnv {
         }
     }
 
-    /// Waits in real time, if the code of a step runs. Tokio's clock stands still meanwhile: it doesn't jump while a blocking call runs.
+    /// Waits in real time, if the code of a step runs. Tokio's clock stands still meanwhile: it doesn't jump while a
+    /// blocking call runs.
     async fn waited_for_news(&self) -> bool {
         let real_timeout = self.real_timeout;
         if real_timeout.is_zero() || running::count() == 0 {
