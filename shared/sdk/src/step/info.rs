@@ -180,33 +180,28 @@ impl StepInfo {
     }
 }
 
-/// The attempts that run on this thread: a test waits in real time only if there are any.
+/// The attempts that were begun on this thread and run: a test waits in real time only if there are any.
 #[cfg(feature = "test")]
 pub(crate) mod running {
-    use std::cell::Cell;
+    use std::sync::Arc;
 
     thread_local! {
-        static COUNT: Cell<usize> = const { Cell::new(0) };
+        static BEGUN_HERE: Arc<()> = Arc::default();
     }
 
     /// How many there are.
     pub(crate) fn count() -> usize {
-        COUNT.get()
+        BEGUN_HERE.with(Arc::strong_count) - 1
     }
 
-    /// One of them, until it is dropped.
-    pub(super) struct Running(());
+    /// One of them, until it is dropped: on any thread, since a runtime moves its tasks.
+    pub(super) struct Running {
+        _begun: Arc<()>,
+    }
 
     impl Running {
         pub(super) fn begin() -> Self {
-            COUNT.set(COUNT.get() + 1);
-            Self(())
-        }
-    }
-
-    impl Drop for Running {
-        fn drop(&mut self) {
-            COUNT.set(COUNT.get() - 1);
+            Self { _begun: BEGUN_HERE.with(Arc::clone) }
         }
     }
 }
@@ -244,6 +239,9 @@ impl Default for ProgressSender {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+    use std::task::{Context, Waker};
+
     use super::*;
 
     #[tokio::test]
@@ -308,5 +306,20 @@ mod tests {
             super::StepInfo { progress_sender: ProgressSender::default(), ..info }.details::<u32>().unwrap(),
             None
         );
+    }
+
+    #[cfg(feature = "test")]
+    #[test]
+    fn an_attempt_that_ends_on_another_thread_no_longer_runs() {
+        let mut attempt = Box::pin(info(None).scope(pending::<()>()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(attempt.as_mut().poll(&mut context).is_pending());
+        assert_eq!(running::count(), 1);
+        let elsewhere = std::thread::spawn(move || {
+            drop(attempt);
+            running::count()
+        });
+        assert_eq!(elsewhere.join().unwrap(), 0);
+        assert_eq!(running::count(), 0);
     }
 }
