@@ -5,12 +5,15 @@ use super::*;
 use crate::memory::{ManualClock, MemoryQueue, Queues};
 use tickover_core::time::Timestamp;
 
-/// Queues that fail a moment after a call if their name starts with `away`.
+/// Queues that fail a moment after a call if their name starts with `away`, and take longer if it starts with `slow`.
 struct PartlyAway(MemoryQueue);
 
 impl PartlyAway {
     async fn fails(&self, queue: &QueueName) -> Result<(), QueueError> {
-        tokio::task::yield_now().await;
+        let moments = if queue.as_str().starts_with("slow") { 3 } else { 1 };
+        for _ in 0..moments {
+            tokio::task::yield_now().await;
+        }
         if queue.as_str().starts_with("away") { Err(unavailable("away")) } else { Ok(()) }
     }
 }
@@ -89,8 +92,11 @@ fn queue(name: &str) -> QueueName {
 }
 
 fn partly_away() -> BriefQueues {
-    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
-    let names = ["away", "away-1", "away-2", "away-3", "away-4", "here"].map(queue).to_vec();
+    at(Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000))))
+}
+
+fn at(clock: Arc<ManualClock>) -> BriefQueues {
+    let names = ["away", "away-1", "away-2", "away-3", "away-4", "here", "slow"].map(queue).to_vec();
     let inner = Arc::new(PartlyAway(MemoryQueue::new(clock.clone(), Queues::Fixed(names))));
     BriefQueues { inner, clock, failures: Mutex::default() }
 }
@@ -126,4 +132,25 @@ async fn failing_queues_do_not_stop_calls_to_a_queue_that_has_answered() {
         queues.depth(&queue(name)).await.unwrap_err();
     }
     assert!(queues.is_given_up(&queue("away-4")));
+}
+
+/// A machine that sleeps, or a process that is stopped, isn't a queue that doesn't answer.
+#[tokio::test]
+async fn a_process_that_stood_still_waits_for_the_answer() {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_767_225_600_000)));
+    let (queues, slow) = (at(Arc::clone(&clock)), queue("slow"));
+    for _ in 0..FAILURES_OF_ONE {
+        let mut sends = queues.depth(&slow);
+        assert!(futures::poll!(&mut sends).is_pending());
+        clock.advance(Millis::from_secs(60));
+        sends.await.unwrap();
+    }
+    // One that doesn't answer while the process runs is given up.
+    for _ in 0..FAILURES_OF_ONE {
+        let mut sends = queues.depth(&slow);
+        assert!(futures::poll!(&mut sends).is_pending());
+        clock.advance(TIMEOUT);
+        sends.await.unwrap_err();
+    }
+    assert!(queues.is_given_up(&slow));
 }
