@@ -193,7 +193,7 @@ bugs! {
     /// Who frees a place calls two for it.
     TwoCalledForOne, "two-called-for-one", Limits;
     /// A place that has ended isn't cleared.
-    PlacesNotCleared, "places-not-cleared", Limits;
+    PlacesNotCleared, "places-not-cleared", Carriers;
     /// Who frees a place calls nobody.
     NobodyCalled, "nobody-called", Limits;
     /// Who waits in a line for one key keeps its place at the other.

@@ -18,7 +18,7 @@ mod hints;
 mod isolation;
 mod limits;
 mod lines;
-mod operations;
+pub(super) mod operations;
 mod rates;
 mod records;
 mod results;

@@ -2,6 +2,8 @@
 //!
 //! A pair of features has met if one record had both in its life. To the life of an execution belong its remote steps.
 
+mod feature;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -10,192 +12,20 @@ use tickover_core::execution::command::{Command as OnExecution, Ending as RunEnd
 use tickover_core::execution::journal::{Happened, UNDO_PREFIX};
 use tickover_core::execution::{Execution, ExecutionOutcome, ParentClosePolicy, Stuck};
 use tickover_core::flow::Priority;
-use tickover_core::id::{Incarnation, RecordId};
+use tickover_core::id::{Incarnation, OperationId, RecordId};
 use tickover_core::parked::Parked;
 use tickover_core::task::command::{Command as OnTask, Start};
 use tickover_core::task::{Ending, Outcome, Task};
 
 use super::Run;
 use super::checks::execution::callbacks::{awaited, is_reserved};
-use super::history::execution::Happening;
+use super::checks::operations;
+use super::history::execution::{Asked, Happening, Operation as Operated};
 use super::history::{Answer, Note, Request, What};
 use super::plan::crons;
 use super::plan::single::KeyUse;
 
-macro_rules! features {
-    ($($feature:ident, $name:literal;)+) => {
-        /// What a record can have in its life.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Feature {
-            $(
-                #[doc = $name]
-                $feature,
-            )+
-        }
-
-        impl Feature {
-            /// All of them, in the order of the matrix.
-            pub const ALL: &[Self] = &[$(Self::$feature),+];
-
-            /// Its name in the matrix.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$feature => $name),+ }
-            }
-        }
-    };
-}
-
-features! {
-    Retry, "a retry";
-    Deadline, "a deadline";
-    StartTimeout, "a timeout before the start";
-    AttemptTimeout, "a timeout of each attempt";
-    HeartbeatTimeout, "a heartbeat timeout";
-    TimedOut, "an end by a timeout";
-    Delay, "a delay";
-    Gate, "concurrency of a key";
-    Gates, "concurrency of more than one key";
-    Line, "a wait in a line";
-    Rate, "a rate";
-    Ranked, "a priority";
-    Fairness, "a fairness key";
-    Remote, "a remote step";
-    Join, "a fan-out that is joined";
-    Lost, "a lost worker";
-    Cancelled, "a cancellation";
-    Terminated, "a termination";
-    OperatorRetry, "an operator's retry";
-    RemoteRetry, "an operator's retry of a remote step";
-    QueuePause, "a pause of the queue";
-    Blob, "a large payload";
-    Sleep, "a sleep";
-    Wait, "a wait for an event";
-    Event, "an event";
-    EventId, "an event with an id";
-    Callback, "a callback";
-    Reported, "a report with a token";
-    TimedAttempt, "a step with a window";
-    Sealed, "a long journal";
-    Abandoned, "a child that goes on";
-    AskedToStop, "a child that is asked to stop";
-    EndedChild, "a child that is terminated";
-    IsChild, "a parent";
-    NextRun, "continue as new";
-    RunRetry, "a retry of a run";
-    OnFailure, "code after a failure";
-    OnCancel, "code after a cancellation";
-    Undo, "undo steps";
-    Paused, "a pause";
-    Restart, "a restart";
-    Rerun, "a rerun";
-    RetryStep, "a retry of a step";
-    RemoteAgain, "a retry of a step that is remote";
-    Deployment, "a deployment";
-    Drift, "code that doesn't fit the journal";
-    Unique, "a unique key";
-    Debounce, "a burst";
-    Batch, "a claim together";
-    Bulk, "an operation on many";
-    CronRun, "a run of a cron";
-}
-
-impl Feature {
-    /// Whether few runs have it.
-    const fn is_rare(self) -> bool {
-        matches!(
-            self,
-            Self::Line
-                | Self::QueuePause
-                | Self::IsChild
-                | Self::AskedToStop
-                | Self::EndedChild
-                | Self::Abandoned
-                | Self::NextRun
-                | Self::RunRetry
-                | Self::OnFailure
-                | Self::OnCancel
-                | Self::Undo
-                | Self::Restart
-                | Self::Rerun
-                | Self::RetryStep
-                | Self::RemoteRetry
-                | Self::RemoteAgain
-                | Self::Deployment
-                | Self::Drift
-                | Self::Cancelled
-                | Self::Terminated
-                | Self::Unique
-                | Self::Debounce
-                | Self::Batch
-                | Self::Bulk
-                | Self::CronRun
-        )
-    }
-
-    /// Whether the two may not meet within a thousand runs: both are rare, or it is a retry of a task that has ended after it
-    /// was put aside in a pause, which few tasks do.
-    pub fn rarely_meets(self, other: Self) -> bool {
-        let has = |one| self == one || other == one;
-        (self.is_rare() && other.is_rare()) || (has(Self::OperatorRetry) && has(Self::QueuePause))
-    }
-
-    /// Whether only a task that is nobody's step has it.
-    const fn is_of_tasks(self) -> bool {
-        matches!(
-            self,
-            Self::Retry
-                | Self::Deadline
-                | Self::StartTimeout
-                | Self::AttemptTimeout
-                | Self::HeartbeatTimeout
-                | Self::TimedOut
-                | Self::Delay
-                | Self::Gate
-                | Self::Gates
-                | Self::Line
-                | Self::Rate
-                | Self::Ranked
-                | Self::Fairness
-                | Self::Lost
-                | Self::Cancelled
-                | Self::Terminated
-                | Self::OperatorRetry
-                | Self::Blob
-                | Self::Unique
-                | Self::Debounce
-                | Self::Batch
-                | Self::Bulk
-        )
-    }
-
-    /// Whether the simulation never lets these two meet: its operator retries only tasks that clients have scheduled, and
-    /// calls only executions that clients have started (an operation on many finds others); and a child starts at once, and
-    /// has no children.
-    pub const fn never_meets(self, other: Self) -> bool {
-        match (self, other) {
-            // It doesn't retry from a paused queue, but somebody may pause that at the same time.
-            (Self::OperatorRetry, Self::QueuePause) | (Self::QueuePause, Self::OperatorRetry) => false,
-            (Self::OperatorRetry, other) | (other, Self::OperatorRetry) => !other.is_of_tasks(),
-            (Self::IsChild, other) | (other, Self::IsChild) => matches!(
-                other,
-                Self::Delay
-                    | Self::Unique
-                    | Self::Debounce
-                    | Self::Abandoned
-                    | Self::AskedToStop
-                    | Self::EndedChild
-                    | Self::Paused
-                    | Self::CronRun
-            ),
-            // A request asks for one of them; and a run of a cron has an id and no key.
-            (Self::Unique | Self::Debounce, Self::CronRun)
-            | (Self::CronRun, Self::Unique | Self::Debounce)
-            | (Self::Unique, Self::Debounce)
-            | (Self::Debounce, Self::Unique) => true,
-            _ => false,
-        }
-    }
-}
+pub use feature::Feature;
 
 /// The features of one record, and who it is a part of.
 #[derive(Default)]
@@ -333,28 +163,44 @@ enum Kind {
 
 /// What is told from the call that did it: tasks that were claimed together, and what an operation on many has changed.
 fn by_calls(run: &Run) -> Vec<(Kind, (Incarnation, Feature))> {
-    let (mut together, mut bulk, mut found) = (BTreeSet::new(), BTreeSet::new(), vec![]);
-    for event in &run.events {
+    let (mut together, mut bulk, mut bulk_again, mut from, mut found) =
+        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), vec![]);
+    let resumed = operations::resumed(run);
+    for (number, event) in run.events.iter().enumerate() {
         match &event.what {
             What::Called { call, request: Request::ClaimTogether(..) } => drop(together.insert(*call)),
             What::Called { call, request: Request::Fire(Note::Timers(timers)) }
                 if timers.iter().any(|timer| matches!(timer.record, RecordId::Operation(_))) =>
             {
                 bulk.insert(*call);
+                let goes_on = |(id, at): &(OperationId, usize)| {
+                    *at < number && timers.iter().any(|timer| timer.record == RecordId::Operation(id.clone()))
+                };
+                bulk_again.extend(resumed.iter().any(goes_on).then_some(*call));
+            }
+            What::Called {
+                call,
+                request: Request::OfExecution(Asked::Operate(_, Operated::Rerun(again))),
+            } if again.from.is_some() => {
+                from.insert(*call);
             }
             What::Answered { call, answer: Answer::Claimed(held) } if together.contains(call) => {
                 found.extend(held.iter().map(|one| (Kind::Task, (one.incarnation, Feature::Batch))));
             }
             What::Decided(decided) if bulk.contains(&decided.call) && decided.outcome.is_ok() => {
-                let seen = decided.seen.iter();
-                found.extend(seen.map(|task| (Kind::Task, (task.incarnation, Feature::Bulk))));
+                let again = bulk_again.contains(&decided.call).then_some(Feature::BulkAgain);
+                let features = std::iter::once(Feature::Bulk).chain(again);
+                if let Some(task) = &decided.seen {
+                    found.extend(features.map(|feature| (Kind::Task, (task.incarnation, feature))));
+                }
             }
             What::OfExecution(happening) => {
                 let Happening::Decided(ruling) = &**happening else { continue };
-                if bulk.contains(&ruling.call) && ruling.outcome.is_ok() {
-                    let seen = ruling.seen.iter();
-                    found.extend(seen.map(|one| (Kind::Execution, (one.incarnation, Feature::Bulk))));
-                }
+                let Some(seen) = ruling.seen.as_ref().filter(|_| ruling.outcome.is_ok()) else { continue };
+                let of_call =
+                    [(&bulk, Feature::Bulk), (&bulk_again, Feature::BulkAgain), (&from, Feature::RerunFrom)];
+                let features = of_call.into_iter().filter(|(calls, _)| calls.contains(&ruling.call));
+                found.extend(features.map(|(_, feature)| (Kind::Execution, (seen.incarnation, feature))));
             }
             _ => {}
         }
@@ -459,6 +305,11 @@ fn of_entry(what: &Happened) -> Vec<Feature> {
         Happened::Waited { .. } => vec![Feature::Wait],
         Happened::Event { id: Some(_), .. } => vec![Feature::Event, Feature::EventId],
         Happened::Event { id: None, .. } => vec![Feature::Event],
+        Happened::Reopened { by: Some(by), .. } | Happened::Note { by: Some(by), .. }
+            if by.reason.is_some() =>
+        {
+            vec![Feature::Reason]
+        }
         Happened::Step { .. }
         | Happened::Reopened { .. }
         | Happened::Captured { .. }
@@ -476,6 +327,9 @@ fn of_command(seen: &Execution, command: &OnExecution) -> Vec<Feature> {
         OnExecution::Terminate if is_open => vec![Feature::Terminated],
         OnExecution::Close(close) if matches!(close.ending, RunEnding::ContinueAsNew { .. }) => {
             vec![Feature::NextRun]
+        }
+        OnExecution::Restart(rerun) if !is_open && rerun.given.is_some() => {
+            vec![Feature::Rerun, Feature::OtherInput]
         }
         OnExecution::Restart(rerun) if !is_open && rerun.preserved.is_empty() => vec![Feature::Restart],
         OnExecution::Restart(_) if !is_open => vec![Feature::Rerun],

@@ -200,11 +200,17 @@ impl Script {
         Json::string(&format!("{kind} {}", self.seed))
     }
 
+    /// Another input that names this script.
+    pub fn input_with(&self, padding: &str) -> Json {
+        let text: String = serde_json::from_str(self.input().as_str()).unwrap_or_default();
+        Json::string(&format!("{text} {padding}"))
+    }
+
     /// The script that an input names.
     pub fn parse(input: &Json) -> Option<Self> {
         let text: String = serde_json::from_str(input.as_str()).ok()?;
-        let (kind, seed) = text.split_once(' ')?;
-        let seed = seed.parse().ok()?;
+        let (kind, rest) = text.split_once(' ')?;
+        let seed = rest.split(' ').next()?.parse().ok()?;
         Some(match kind {
             "wide" => Self::wide(seed),
             "eventful" => Self::eventful(seed),

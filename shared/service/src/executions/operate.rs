@@ -27,7 +27,7 @@ pub(super) const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 const LOOKED_AFTER: Millis = Millis::from_secs(60);
 
 /// What a new run of an execution takes from the last one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
     /// Steps and children that run again although they completed. Those that failed always do.
     pub steps: Vec<StepName>,

@@ -37,8 +37,7 @@ fn settings(process: &Process) -> WorkerSettings {
         lease: Millis::from_secs(lease),
         grace: Millis::from_secs(dice.pick([1, 20])),
         in_place: Millis::from_secs(dice.pick([0, 5, 15])),
-        // Each turn replays. Runs in memory, also old ones, have random programs of their own: `shared/sdk/tests/replay`.
-        kept_runs: 0,
+        kept_runs: dice.pick([0, 1, 1_000]),
         ..WorkerSettings::default()
     }
 }

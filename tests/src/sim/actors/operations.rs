@@ -13,7 +13,7 @@ use crate::sim::process::execution::event_name;
 use crate::sim::progress::Progress;
 use crate::sim::script::EVENTS;
 
-/// Starts an operation, sometimes twice, and sometimes stops it.
+/// Starts an operation, sometimes twice, and sometimes stops it, and has it go on.
 pub(super) async fn operate_on_many(process: &Process, progress: &Progress) {
     let dice = &process.gate.dice;
     let Some(request) = request(dice, progress) else { return };
@@ -23,9 +23,14 @@ pub(super) async fn operate_on_many(process: &Process, progress: &Progress) {
     if dice.chance(200) {
         drop(service.start_operation(request.clone()).await);
     }
-    let Some(id) = request.id.filter(|_| dice.chance(250)) else { return };
-    process.sleep(dice.millis(0, 20_000)).await;
+    let Some(id) = request.id.filter(|_| dice.chance(700)) else { return };
+    let within = dice.pick([300, 2_000, 20_000]);
+    process.sleep(dice.millis(0, within)).await;
     drop(service.stop_operation(&id).await);
+    if dice.chance(800) {
+        process.sleep(dice.millis(0, 40_000)).await;
+        drop(service.resume_operation(&id).await);
+    }
 }
 
 fn request(dice: &Dice, progress: &Progress) -> Option<OperationRequest> {

@@ -7,9 +7,9 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Stuck};
 use tickover_core::id::{EventId, ExecutionId, StepName, TaskId};
-use tickover_core::payload::Json;
+use tickover_core::payload::{Json, Payload};
 use tickover_core::task::{Outcome, Task};
-use tickover_service::executions::remote_id;
+use tickover_service::executions::{Again, remote_id};
 
 use super::crons::{operate_on_crons, random_run, resume_crons, send_to_run};
 use super::operations::operate_on_many;
@@ -19,7 +19,7 @@ use crate::sim::plan::next_minute;
 use crate::sim::process::Process;
 use crate::sim::process::execution::{event_name, step_name};
 use crate::sim::progress::Progress;
-use crate::sim::script::{EVENTS, STEPS};
+use crate::sim::script::{EVENTS, STEPS, Script};
 use crate::sim::world::queue;
 
 /// Longer than any sleep of an example workflow.
@@ -90,7 +90,7 @@ async fn operate_at_random(process: &Process, id: &ExecutionId) {
         return;
     }
     let failed = failed_step(process, id);
-    let operation = match dice.between(0, 16) {
+    let operation = match dice.between(0, 18) {
         // Mostly, the operator retries a failed step.
         _ if failed.is_some() && dice.chance(900) => {
             Operation::RetryStep(failed.unwrap_or_else(|| step_name(STEPS[0])))
@@ -102,9 +102,12 @@ async fn operate_at_random(process: &Process, id: &ExecutionId) {
         5 => Operation::ClearEvents(dice.pick(EVENTS)),
         6 => Operation::Resume,
         7 => Operation::RetryStep(step_name(dice.pick(STEPS))),
-        8 | 9 => {
-            let step = dice.chance(400).then(|| dice.pick(STEPS));
-            Operation::Rerun { step, preserve: dice.chance(700) }
+        8..=11 => {
+            let [step, from] = [dice.chance(400), dice.chance(600)]
+                .map(|some| if some { begun_step(process, id) } else { None });
+            let input = if dice.chance(400) { input_again(process, id) } else { None };
+            let (steps, preserve) = (step.into_iter().collect(), dice.chance(700));
+            Operation::Rerun(Box::new(Again { steps, from, preserve, input }))
         }
         _ => {
             drop(process.operate(id, Operation::Pause).await);
@@ -122,7 +125,10 @@ async fn operate_on_flow(process: &Process, id: &ExecutionId, is_only_once: bool
         0 => Operation::Cancel,
         1 => Operation::Terminate,
         2 if !is_only_once => Operation::Restart,
-        3 | 4 if !is_only_once => Operation::Rerun { step: None, preserve: dice.chance(700) },
+        3 | 4 if !is_only_once => {
+            let preserve = dice.chance(700);
+            Operation::Rerun(Box::new(Again { steps: vec![], from: None, preserve, input: None }))
+        }
         _ => {
             drop(process.operate(id, Operation::Pause).await);
             process.sleep(dice.secs(1, 200)).await;
@@ -130,6 +136,30 @@ async fn operate_on_flow(process: &Process, id: &ExecutionId, is_only_once: bool
         }
     };
     drop(process.operate(id, operation).await);
+}
+
+/// Another input for the same script, which may be a large one.
+fn input_again(process: &Process, id: &ExecutionId) -> Option<Json> {
+    let execution = process.world.ledger.execution(id)?;
+    let input = match execution.input.as_ref()? {
+        Payload::Inline(input) => input.clone(),
+        Payload::Blob(at) => process.world.ledger.blob(&at.id)?,
+    };
+    let padding = process.gate.dice.pick([1, 2_000]);
+    Some(Script::parse(&input)?.input_with(&"x".repeat(padding)))
+}
+
+/// A step that is in the end of its journal.
+fn begun_step(process: &Process, id: &ExecutionId) -> Option<StepName> {
+    let execution = process.world.ledger.execution(id)?;
+    let begun = execution.journal.iter().filter_map(|entry| match &entry.what {
+        Happened::Remote { name } | Happened::Child { name, .. } | Happened::Step { name, .. } => Some(name),
+        _ => None,
+    });
+    let begun: Vec<&StepName> = begun.collect();
+    let most = u64::try_from(begun.len()).ok()?.checked_sub(1)?;
+    let number = process.gate.dice.between(0, most);
+    begun.get(usize::try_from(number).ok()?).map(|name| (*name).clone())
 }
 
 /// The step by which an execution has failed.

@@ -17,7 +17,7 @@ use tickover_core::timer::BEFOREHAND;
 
 use crate::sim::Run;
 use crate::sim::hardship::Span;
-use crate::sim::history::{Actor, Event, Fate, Fault, Note, What};
+use crate::sim::history::{Actor, Answer, Event, Fate, Fault, Note, Request, What};
 use crate::sim::ledger::LineNote;
 use crate::sim::violation::{Invariant, Violation};
 
@@ -77,7 +77,15 @@ struct Gap {
     actor: Actor,
     /// The calls of that actor that haven't ended; `None` if it makes calls that aren't recorded.
     calls: Option<BTreeSet<u64>>,
-    is_found: bool,
+}
+
+/// Who has written a version of a record, when, and in which calls.
+#[derive(Clone)]
+struct Written {
+    version: u64,
+    actor: Actor,
+    at: Timestamp,
+    calls: Option<BTreeSet<u64>>,
 }
 
 #[derive(Default)]
@@ -85,9 +93,11 @@ struct Carriers {
     /// When a queue couldn't be reached, and what was sent to it wasn't found yet.
     outage: Option<Span>,
     waits: BTreeMap<Incarnation, Waits>,
-    /// Who has written a record last, when, and in which calls.
-    written: BTreeMap<Incarnation, (Actor, Timestamp, Option<BTreeSet<u64>>)>,
+    /// Who has written each record's last version.
+    written: BTreeMap<Incarnation, Written>,
     gaps: BTreeMap<Incarnation, Gap>,
+    /// Those whose gap was too long, until it ends.
+    reported: BTreeSet<Incarnation>,
     /// How many messages lead to a record. One that its queue has lost counts: the probe of the due slot finds out.
     messages: BTreeMap<Incarnation, u64>,
     /// The last incarnation of each id.
@@ -96,9 +106,12 @@ struct Carriers {
     queues: BTreeMap<QueueName, QueueRecord>,
     /// Executions that wait for an operator, or have ended: nothing need lead to their steps.
     paused: BTreeSet<ExecutionId>,
-    /// The steps that each execution's journal has had.
-    recorded: BTreeMap<ExecutionId, BTreeSet<StepName>>,
+    /// The steps that the journal of each execution's last run has had.
+    recorded: BTreeMap<ExecutionId, (u32, BTreeSet<StepName>)>,
     calls: BTreeMap<Actor, BTreeSet<u64>>,
+    /// The calls that claim a task which they name, and the tasks that were claimed so.
+    by_id: BTreeSet<u64>,
+    without_message: BTreeSet<Incarnation>,
     /// When an actor's call failed last, or its process died.
     failed_at: BTreeMap<Actor, Timestamp>,
     found: Vec<Violation>,
@@ -127,8 +140,16 @@ impl Carriers {
         self.look_at_gaps(event.at);
         let actor = event.actor;
         match &event.what {
-            What::Called { call, .. } => drop(self.calls.entry(actor).or_default().insert(*call)),
-            What::Answered { call, .. } => {
+            What::Called { call, request } => {
+                self.calls.entry(actor).or_default().insert(*call);
+                self.by_id.extend(matches!(request, Request::ClaimById(_)).then_some(*call));
+            }
+            What::Answered { call, answer } => {
+                if let Answer::Claimed(held) = answer
+                    && self.by_id.contains(call)
+                {
+                    self.without_message.extend(held.iter().map(|one| one.incarnation));
+                }
                 self.calls.entry(actor).or_default().remove(call);
                 for calls in self.gaps.values_mut().filter_map(|gap| gap.calls.as_mut()) {
                     calls.remove(call);
@@ -151,7 +172,8 @@ impl Carriers {
             }
             What::Stored(stored) => {
                 let task = &stored.after;
-                self.change(task.id.clone().into(), task.incarnation, of_task(task), event);
+                let of = (task.incarnation, task.version);
+                self.change(task.id.clone().into(), of, of_task(task), event);
             }
             What::OfExecution(_) => {
                 let Some(change) = event.what.execution_change() else { return };
@@ -160,7 +182,11 @@ impl Carriers {
                     Happened::Remote { name } => Some(name.clone()),
                     _ => None,
                 });
-                self.recorded.entry(after.id.clone()).or_default().extend(steps);
+                let recorded = self.recorded.entry(after.id.clone()).or_default();
+                if recorded.0 != after.run {
+                    *recorded = (after.run, BTreeSet::new());
+                }
+                recorded.1.extend(steps);
                 if after.needs_operator() || after.closed().is_some() {
                     self.paused.insert(after.id.clone());
                 } else if self.paused.remove(&after.id) {
@@ -171,7 +197,8 @@ impl Carriers {
                         self.look_at(step, event);
                     }
                 }
-                self.change(after.id.clone().into(), after.incarnation, of_execution(after), event);
+                let of = (after.incarnation, after.version);
+                self.change(after.id.clone().into(), of, of_execution(after), event);
             }
             What::Message { note: Note::Other(_), .. } | What::Decided(_) => {}
         }
@@ -215,23 +242,28 @@ impl Carriers {
             Fate::Received | Fate::NeverReceived | Fate::Shown => {}
         }
         let is_old = |waits: &Waits| version.is_some_and(|version| version < waits.since_version);
-        let Some((writer, at, calls)) = self.written.get(&of).cloned() else {
+        let Some(Written { actor, at, calls, .. }) = self.written.get(&of).cloned() else {
             return self.look_at(of, event);
         };
         let under_way = calls.filter(|calls| {
-            self.calls.get(&writer).is_some_and(|open| calls.iter().any(|call| open.contains(call)))
+            self.calls.get(&actor).is_some_and(|open| calls.iter().any(|call| open.contains(call)))
         });
         // Whoever has deleted it has deleted nothing of use: the record's writer sends another one, or should have.
         if under_way.is_some() || self.waits.get(&of).is_some_and(is_old) {
-            self.look_at_since(of, Gap { since: at, actor: writer, calls: under_way, is_found: false });
+            self.look_at_since(of, Gap { since: at, actor, calls: under_way });
         } else {
             self.look_at(of, event);
         }
     }
 
-    fn change(&mut self, id: RecordId, of: Incarnation, waits: Option<Waits>, event: &Event) {
+    fn change(&mut self, id: RecordId, of: (Incarnation, u64), waits: Option<Waits>, event: &Event) {
+        let (of, version) = of;
         self.last.insert(id, of);
-        self.written.insert(of, (event.actor, event.at, self.open_calls(event.actor)));
+        // A tick that moves a due slot leaves the version and its carrier as they were.
+        if self.written.get(&of).is_none_or(|written| written.version != version) {
+            let (actor, at, calls) = (event.actor, event.at, self.open_calls(event.actor));
+            self.written.insert(of, Written { version, actor, at, calls });
+        }
         match waits {
             Some(waits) => drop(self.waits.insert(of, waits)),
             None => drop(self.waits.remove(&of)),
@@ -241,8 +273,7 @@ impl Carriers {
 
     /// Looks whether a record has its carrier after this event.
     fn look_at(&mut self, of: Incarnation, event: &Event) {
-        let gap =
-            Gap { since: event.at, actor: event.actor, calls: self.open_calls(event.actor), is_found: false };
+        let gap = Gap { since: event.at, actor: event.actor, calls: self.open_calls(event.actor) };
         self.look_at_since(of, gap);
     }
 
@@ -256,7 +287,8 @@ impl Carriers {
     fn look_at_since(&mut self, of: Incarnation, gap: Gap) {
         if self.waits.get(&of).is_none_or(|waits| self.is_carried(of, waits)) {
             self.gaps.remove(&of);
-        } else {
+            self.reported.remove(&of);
+        } else if !self.reported.contains(&of) {
             self.gaps.entry(of).or_insert(gap);
         }
     }
@@ -280,8 +312,9 @@ impl Carriers {
     /// Whether the end of a pause of its execution leads to a step, or the next turn: that asks for each step which the
     /// journal doesn't have yet.
     fn is_led_to_by(&self, parent: &Parent) -> bool {
-        let is_recorded =
-            |steps: &BTreeSet<StepName>| parent.step.as_ref().is_none_or(|step| steps.contains(step));
+        let is_recorded = |(_, steps): &(u32, BTreeSet<StepName>)| {
+            parent.step.as_ref().is_none_or(|step| steps.contains(step))
+        };
         self.paused.contains(&parent.execution)
             || !self.recorded.get(&parent.execution).is_some_and(is_recorded)
     }
@@ -291,17 +324,14 @@ impl Carriers {
         let over: Vec<Incarnation> =
             self.gaps.iter().filter(|(of, gap)| self.is_over(**of, gap, now)).map(|(of, _)| *of).collect();
         for of in over {
-            let (Some(gap), Some(waits)) = (self.gaps.get_mut(&of), self.waits.get(&of)) else { continue };
-            gap.is_found = true;
+            let (Some(gap), Some(waits)) = (self.gaps.remove(&of), self.waits.get(&of)) else { continue };
+            self.reported.insert(of);
             let what = format!("nothing leads to {}, whose carrier is {:?}", waits.owner, waits.carrier);
             self.found.push(Violation::new(Invariant::Carriers, gap.since, what));
         }
     }
 
     fn is_over(&self, of: Incarnation, gap: &Gap, now: Timestamp) -> bool {
-        if gap.is_found {
-            return false;
-        }
         let carrier = self.waits.get(&of).map(|waits| &waits.carrier);
         if matches!(carrier, Some(Carrier::Index | Carrier::Item(..) | Carrier::Nothing)) {
             // The item is there before the record says so, and until the record says otherwise.
@@ -322,10 +352,11 @@ impl Carriers {
     /// (docs/messages.md).
     fn is_probed(&self, of: Incarnation, gap: &Gap) -> bool {
         match gap.actor {
-            // A message of this record has brought the call. Without it, a step or child waits for the next turn of its
-            // execution.
+            // A message of this record has brought the call, unless its worker has asked for it. Without a message, a step or
+            // child waits for the next turn of its execution.
             Actor::Worker(_) | Actor::Batch(_) => {
-                self.waits.get(&of).is_some_and(|waits| waits.parent.is_some())
+                self.without_message.contains(&of)
+                    || self.waits.get(&of).is_some_and(|waits| waits.parent.is_some())
             }
             // What timers do for operations and crons, these do again.
             Actor::World

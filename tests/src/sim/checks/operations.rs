@@ -143,7 +143,8 @@ impl<'a> Operations<'a> {
                 wrong("only counts, and changed".to_owned());
             }
             // A process that had read the record before it was stopped finishes its page.
-            if records.iter().any(|(number, one)| is_stopped(one) && *number < deed.began) {
+            let was = records.iter().rfind(|(number, _)| *number < deed.began);
+            if was.is_some_and(|(_, one)| is_stopped(one)) {
                 wrong("was stopped, and later changed".to_owned());
             }
             let is_event = match deed.what {
@@ -216,9 +217,24 @@ fn its_counts_add_up(run: &Run, records: &Records) -> Option<Violation> {
     (!fits).then(|| violation(run.ended_at, last, "has counts that don't add up"))
 }
 
+/// Unless an operator has it go on.
 fn a_stopped_one_ends_with_its_page(run: &Run, records: &Records) -> Option<Violation> {
-    let (_, stopped) = records.iter().find(|(_, one)| is_stopped(one))?;
-    let (_, last) = records.last()?;
+    let (at, (_, stopped)) = records.iter().enumerate().find(|(_, (_, one))| is_stopped(one))?;
+    let later = records.iter().skip(at).take_while(|(_, one)| one.end.is_some());
+    let (_, last) = later.last()?;
     let goes_on = last.end != stopped.end || last.pages > stopped.pages + 1;
     goes_on.then(|| violation(run.ended_at, last, "was stopped, and went on"))
+}
+
+/// When an operator had each operation go on that was over: after how many events.
+pub(in crate::sim) fn resumed(run: &Run) -> Vec<(OperationId, usize)> {
+    let mut over: BTreeMap<OperationId, bool> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (number, operation) in run.world.ledger.operations() {
+        let is_over = operation.end.is_some();
+        if over.insert(operation.id.clone(), is_over) == Some(true) && !is_over {
+            found.push((operation.id, number));
+        }
+    }
+    found
 }

@@ -9,6 +9,8 @@ use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, Nonce, StepName};
 use tickover_core::time::Timestamp;
 
+use tickover_service::executions::Again;
+
 use super::act::Act;
 
 /// An event about an execution.
@@ -139,12 +141,8 @@ pub enum Operation {
     Resume,
     /// Start a new run.
     Restart,
-    /// Start a new run with the results of the last one, except for this step and those that failed.
-    Rerun {
-        step: Option<&'static str>,
-        /// Whether results of steps are kept.
-        preserve: bool,
-    },
+    /// Start a new run with results of the last one.
+    Rerun(Box<Again>),
     /// Run this failed step again.
     RetryStep(StepName),
     /// Clear its waiting events of a name.

@@ -164,17 +164,16 @@ impl Process {
     /// Executes an operator's request.
     pub async fn operate(&self, id: &ExecutionId, operation: Operation) -> Result<(), ServiceError> {
         let asked = Request::OfExecution(Asked::Operate(id.clone(), operation.clone()));
+        let has_reason = self.gate.dice.chance(200);
         let operate = async |service: Service| {
+            let service = if has_reason { service.because("its warehouse was shut") } else { service };
             match operation {
                 Operation::Cancel => drop(service.cancel_execution(id).await?),
                 Operation::Terminate => drop(service.terminate(id).await?),
                 Operation::Pause => drop(service.pause(id).await?),
                 Operation::Resume => drop(service.resume(id).await?),
                 Operation::Restart => drop(service.restart(id).await?),
-                Operation::Rerun { step, preserve } => {
-                    let steps: Vec<StepName> = step.map(step_name).into_iter().collect();
-                    drop(service.rerun(id, &steps, preserve).await?);
-                }
+                Operation::Rerun(again) => drop(service.rerun_as(id, *again).await?),
                 Operation::RetryStep(step) => drop(service.retry_step(id, step).await?),
                 Operation::ClearEvents(name) => {
                     return Ok(ExecutionCallAnswer::EventsCleared(

@@ -1,0 +1,184 @@
+//! The features of the product that may meet, and which of them can.
+
+macro_rules! features {
+    ($($feature:ident, $name:literal;)+) => {
+        /// What a record can have in its life.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Feature {
+            $(
+                #[doc = $name]
+                $feature,
+            )+
+        }
+
+        impl Feature {
+            /// All of them, in the order of the matrix.
+            pub const ALL: &[Self] = &[$(Self::$feature),+];
+
+            /// Its name in the matrix.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$feature => $name),+ }
+            }
+        }
+    };
+}
+
+features! {
+    Retry, "a retry";
+    Deadline, "a deadline";
+    StartTimeout, "a timeout before the start";
+    AttemptTimeout, "a timeout of each attempt";
+    HeartbeatTimeout, "a heartbeat timeout";
+    TimedOut, "an end by a timeout";
+    Delay, "a delay";
+    Gate, "concurrency of a key";
+    Gates, "concurrency of more than one key";
+    Line, "a wait in a line";
+    Rate, "a rate";
+    Ranked, "a priority";
+    Fairness, "a fairness key";
+    Remote, "a remote step";
+    Join, "a fan-out that is joined";
+    Lost, "a lost worker";
+    Cancelled, "a cancellation";
+    Terminated, "a termination";
+    OperatorRetry, "an operator's retry";
+    RemoteRetry, "an operator's retry of a remote step";
+    QueuePause, "a pause of the queue";
+    Blob, "a large payload";
+    Sleep, "a sleep";
+    Wait, "a wait for an event";
+    Event, "an event";
+    EventId, "an event with an id";
+    Callback, "a callback";
+    Reported, "a report with a token";
+    TimedAttempt, "a step with a window";
+    Sealed, "a long journal";
+    Abandoned, "a child that goes on";
+    AskedToStop, "a child that is asked to stop";
+    EndedChild, "a child that is terminated";
+    IsChild, "a parent";
+    NextRun, "continue as new";
+    RunRetry, "a retry of a run";
+    OnFailure, "code after a failure";
+    OnCancel, "code after a cancellation";
+    Undo, "undo steps";
+    Paused, "a pause";
+    Restart, "a restart";
+    Rerun, "a rerun";
+    RerunFrom, "a rerun from a step";
+    OtherInput, "a rerun with another input";
+    Reason, "an operator's reason";
+    RetryStep, "a retry of a step";
+    RemoteAgain, "a retry of a step that is remote";
+    Deployment, "a deployment";
+    Drift, "code that doesn't fit the journal";
+    Unique, "a unique key";
+    Debounce, "a burst";
+    Batch, "a claim together";
+    Bulk, "an operation on many";
+    BulkAgain, "an operation that goes on";
+    CronRun, "a run of a cron";
+}
+
+impl Feature {
+    /// Whether few runs have it.
+    const fn is_rare(self) -> bool {
+        matches!(
+            self,
+            Self::Line
+                | Self::QueuePause
+                | Self::IsChild
+                | Self::AskedToStop
+                | Self::EndedChild
+                | Self::Abandoned
+                | Self::NextRun
+                | Self::RunRetry
+                | Self::OnFailure
+                | Self::OnCancel
+                | Self::Undo
+                | Self::Restart
+                | Self::Rerun
+                | Self::RerunFrom
+                | Self::OtherInput
+                | Self::RetryStep
+                | Self::RemoteRetry
+                | Self::RemoteAgain
+                | Self::Deployment
+                | Self::Drift
+                | Self::Cancelled
+                | Self::Terminated
+                | Self::Unique
+                | Self::Debounce
+                | Self::Batch
+                | Self::Bulk
+                | Self::BulkAgain
+                | Self::CronRun
+        )
+    }
+
+    /// Whether the two may not meet within a thousand runs: both are rare, or it is a retry of a task that has ended after it
+    /// was put aside in a pause, which few tasks do.
+    pub fn rarely_meets(self, other: Self) -> bool {
+        let has = |one| self == one || other == one;
+        (self.is_rare() && other.is_rare()) || (has(Self::OperatorRetry) && has(Self::QueuePause))
+    }
+
+    /// Whether only a task that is nobody's step has it.
+    const fn is_of_tasks(self) -> bool {
+        matches!(
+            self,
+            Self::Retry
+                | Self::Deadline
+                | Self::StartTimeout
+                | Self::AttemptTimeout
+                | Self::HeartbeatTimeout
+                | Self::TimedOut
+                | Self::Delay
+                | Self::Gate
+                | Self::Gates
+                | Self::Line
+                | Self::Rate
+                | Self::Ranked
+                | Self::Fairness
+                | Self::Lost
+                | Self::Cancelled
+                | Self::Terminated
+                | Self::OperatorRetry
+                | Self::Blob
+                | Self::Unique
+                | Self::Debounce
+                | Self::Batch
+                | Self::Bulk
+                | Self::BulkAgain
+        )
+    }
+
+    /// Whether the simulation never lets these two meet: its operator retries only tasks that clients have scheduled, and
+    /// calls only executions that clients have started (an operation on many finds others); and a child starts at once, and
+    /// has no children.
+    pub const fn never_meets(self, other: Self) -> bool {
+        match (self, other) {
+            // It doesn't retry from a paused queue, but somebody may pause that at the same time.
+            (Self::OperatorRetry, Self::QueuePause) | (Self::QueuePause, Self::OperatorRetry) => false,
+            (Self::OperatorRetry, other) | (other, Self::OperatorRetry) => !other.is_of_tasks(),
+            (Self::IsChild, other) | (other, Self::IsChild) => matches!(
+                other,
+                Self::Delay
+                    | Self::Unique
+                    | Self::Debounce
+                    | Self::Abandoned
+                    | Self::AskedToStop
+                    | Self::EndedChild
+                    | Self::Paused
+                    | Self::CronRun
+            ),
+            // A request asks for one of them; and a run of a cron has an id and no key.
+            (Self::Unique | Self::Debounce, Self::CronRun)
+            | (Self::CronRun, Self::Unique | Self::Debounce)
+            | (Self::Unique, Self::Debounce)
+            | (Self::Debounce, Self::Unique) => true,
+            _ => false,
+        }
+    }
+}
