@@ -75,6 +75,7 @@ pub(crate) fn is_caught_where(bug: Bug, can_show: impl Fn(&Hardship) -> bool + S
 
 /// The same, if so many runs may fail for another reason first.
 #[track_caller]
+#[expect(clippy::print_stdout, reason = "`--show-output` prints it, for the list above")]
 pub(crate) fn is_caught_after(bug: Bug, others_max: usize, can_show: impl Fn(&Plan) -> bool + Sync) {
     let first = FOUND_AT.iter().find(|(one, _)| *one == bug).map_or(1, |(_, seed)| *seed);
     let mut others = Vec::new();
@@ -82,7 +83,6 @@ pub(crate) fn is_caught_after(bug: Bug, others_max: usize, can_show: impl Fn(&Pl
         while others.len() <= others_max {
             let Some(failure) = first_failure_among(from, last, Some(bug), &can_show) else { break };
             if failure.violations.iter().any(|violation| violation.invariant == bug.breaks()) {
-                // For the list above: `--show-output` prints it.
                 println!("{bug:?} is found at seed {}", failure.seed);
                 return;
             }
