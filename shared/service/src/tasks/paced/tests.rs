@@ -200,21 +200,6 @@ async fn after_an_outage_of_the_workers_tasks_start_at_the_rate_and_not_at_once(
     assert_eq!(scene.starts_within(60).await, [0, 10, 20, 30, 40]);
 }
 
-/// As behind a backlog: nothing would start if each of them had to reserve another one.
-#[tokio::test]
-async fn tasks_whose_workers_come_ten_seconds_late_each_time_start_at_the_rate_all_the_same() {
-    let scene = Scene::new();
-    for _ in 0..4 {
-        scene.mails(by(rate(1, 60, 1))).await;
-    }
-    assert!(scene.takes().await.is_some());
-    scene.advance(10);
-    for _ in 0..3 {
-        scene.advance(60);
-        assert!(scene.takes().await.is_some());
-    }
-}
-
 #[tokio::test]
 async fn a_claim_with_other_work_waits_for_no_start_while_the_leases_of_that_work_pass() {
     let scene = Scene::new();

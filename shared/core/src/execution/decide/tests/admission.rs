@@ -122,7 +122,7 @@ fn a_reserved_start_is_waited_for_and_used_once() {
 
 #[test]
 fn a_start_that_is_late_or_missing_is_reserved_again_and_a_later_one_puts_the_turn_off() {
-    for scene in [paced(None).started(), paced(Some(start_at("0s"))).started().at("21s")] {
+    for scene in [paced(None).started(), paced(Some(start_at("0s"))).started().at("6s")] {
         let scene = scene.start_turn("a").replies(NEEDS_START).changes_nothing();
         let later = start_at("90s");
         let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("90s") });
