@@ -63,7 +63,7 @@ async fn same_fates(strokes: Vec<RandomWrite>) -> TestCaseResult {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 50, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_same_calls_get_the_same_answers_and_leave_the_same_records(

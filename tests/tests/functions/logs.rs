@@ -35,7 +35,8 @@ async fn is_logged(function: &Function, before: &mut f64, units: Units, what: &s
     until(what, is_written).await;
     let total = written();
     let new = total - std::mem::replace(before, total);
-    assert!(new <= units.log_bytes, "{what}: {new} bytes, and the bill has {}", units.log_bytes);
+    let log = function.stdout() + &function.stderr();
+    assert!(new <= units.log_bytes, "{what}: {new} bytes, and the bill has {}:\n{log}", units.log_bytes);
 }
 
 /// The metrics that a function has written: their names with the values of their labels.
