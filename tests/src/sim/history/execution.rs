@@ -8,7 +8,6 @@ use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Segment, SegmentKey};
 use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, Nonce, StepName};
 use tickover_core::time::Timestamp;
-
 use tickover_service::executions::Again;
 
 use super::act::Act;
