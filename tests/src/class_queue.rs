@@ -17,7 +17,7 @@ use tickover_sqs::{receipt_of, split_receipt};
 use crate::scene::{LeapClock, Scene};
 
 /// The name of a class queue.
-pub fn class_queue(queue: &str, class: Priority) -> String {
+fn class_queue(queue: &str, class: Priority) -> String {
     format!("{queue}.{class}")
 }
 

@@ -9,13 +9,8 @@ pub mod faulty_queue;
 pub mod http;
 pub mod keys;
 pub mod meter;
-pub mod model;
 pub mod process;
 pub mod recorder;
 pub mod runtime_api;
 pub mod scene;
 pub mod seconds_queue;
-pub mod sim;
-
-// The example workflows that run in the simulation import their outside world from `crate::outside`.
-use sim::flows::outside;

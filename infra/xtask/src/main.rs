@@ -141,7 +141,7 @@ fn main() -> ExitCode {
 fn sim(args: &[String]) -> Result<ExitCode> {
     // A replay prints a trace for people to read. It doesn't need an optimised build.
     let profile = if args.iter().any(|arg| arg == "--seed") { "dev" } else { "measure" };
-    let mut sim = cargo::cargo(&["run", "--quiet", "--locked", "--package", "tickover-tests"]);
+    let mut sim = cargo::cargo(&["run", "--quiet", "--locked", "--package", "tickover-sim"]);
     sim.args(["--profile", profile, "--bin", "sim", "--"]).args(args);
     Ok(cargo::exit_code(cargo::status(&mut sim)?))
 }

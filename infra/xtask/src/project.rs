@@ -48,9 +48,7 @@ pub(crate) fn with_function(name: &str) -> Result<PathBuf> {
 
 /// Gives a call of cargo the workspace's settings, so that it finds the shared dependencies built.
 pub(crate) fn alike(command: &mut Command) -> &mut Command {
-    command
-        .args(["--config", "profile.dev.package.\"*\".debug=false"])
-        .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
+    command.env("CARGO_PROFILE_DEV_DEBUG", "false")
 }
 
 struct Project {

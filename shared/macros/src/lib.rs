@@ -18,17 +18,6 @@ use proc_macro::TokenStream;
 /// `ctx.step(charge(order)).await?`. A type of the same name identifies the step when a worker runs it for workflows on
 /// other workers.
 ///
-/// ```
-/// use tickover::prelude::*;
-///
-/// #[tickover::step("print-label", retry = "fixed(3, 10s)", timeout = "5m")]
-/// async fn print_label(address: String, copies: u32) -> Result<Vec<String>> {
-///     Ok((1..=copies).map(|copy| format!("{address} ({copy} of {copies})")).collect())
-/// }
-///
-/// let step: Step<Vec<String>, Error> = print_label("1 Main Street".to_owned(), 2).timeout("1m");
-/// ```
-///
 /// The types of the arguments are owned, implement serde's `Serialize` and `Deserialize`, and can be cloned, because
 /// each attempt gets a copy. The function returns a `Result`. Its error implements `Serialize`, `Deserialize` and
 /// `Display`.

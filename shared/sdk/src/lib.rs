@@ -89,7 +89,20 @@ pub use tickover_core::payload::Json;
 pub use tickover_core::policy::PolicyError;
 pub use tickover_core::retry::{Jitter, RetryPolicy};
 pub use tickover_core::timeout::{Expired, ExpiredKind, OnTimeout};
-pub use tickover_macros::{step, workflow};
+/// Makes a step:
+///
+/// ```
+/// use tickover::prelude::*;
+///
+/// #[tickover::step("print-label", retry = "fixed(3, 10s)", timeout = "5m")]
+/// async fn print_label(address: String, copies: u32) -> Result<Vec<String>> {
+///     Ok((1..=copies).map(|copy| format!("{address} ({copy} of {copies})")).collect())
+/// }
+///
+/// let step: Step<Vec<String>, Error> = print_label("1 Main Street".to_owned(), 2).timeout("1m");
+/// ```
+pub use tickover_macros::step;
+pub use tickover_macros::workflow;
 
 pub use client::Client;
 pub use ctx::{

@@ -22,8 +22,8 @@ use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::MemoryStore;
 use tickover_service::ports::{DueEntry, DueRange, Store, StoreError};
+use tickover_sim::model::{Change, Record, Verdict, write};
 use tickover_sqlite::SqliteStore;
-use tickover_tests::model::{Change, Record, Verdict, write};
 use tickover_tests::scene::{START, queue_name, task_id};
 
 use crate::executions::{OfExecution, SHARD, execution_id, started, workflow};

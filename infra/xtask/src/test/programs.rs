@@ -20,7 +20,7 @@ use crate::seconds;
 
 const AT_ONCE: usize = 2;
 /// The ones that take longest begin first, so that none of them is left alone at the end.
-const FIRST: [&str; 3] = ["tickover-tests simulation", "tickover replay", "tickover-tests agreement"];
+const FIRST: [&str; 3] = ["tickover-sim simulation", "tickover replay", "tickover-tests agreement"];
 /// None of them takes half of this on a slow machine. What doesn't end by itself is stopped, so that its output says which
 /// test it was.
 const BOUND: Duration = Duration::from_mins(25);

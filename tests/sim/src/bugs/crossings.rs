@@ -1,0 +1,74 @@
+//! Bugs where features meet: an operator's calls, callbacks, children, deployments and events over several runs.
+
+use tickover_core::command::Context;
+use tickover_core::error::Reject;
+use tickover_core::execution::command::{Cleanup, Close, Command, Ending, ReleaseReason, Rerun, SendEvent};
+use tickover_core::execution::decide;
+use tickover_core::execution::decision::Decision;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::task;
+use tickover_core::task::Task;
+use tickover_core::task::command::Command as OnTask;
+use tickover_core::task::decision::{Decision as OfTask, Reply as TaskReply};
+
+use super::Bug;
+use crate::checks::execution::callbacks::is_reserved;
+
+/// The decision on an execution, if one of these bugs changes it.
+pub(super) fn on_an_execution(
+    bug: Bug,
+    execution: Option<&Execution>,
+    command: &Command,
+    context: &Context<'_>,
+) -> Option<Decision> {
+    let core = |command: Command| Some(decide(execution, &command, context));
+    match (bug, command) {
+        (Bug::LateReportCounts, Command::SendEvent(sent)) => {
+            core(Command::SendEvent(SendEvent { bound: None, ..sent.clone() }))
+        }
+        (Bug::EventIdsPerRun, Command::SendEvent(sent)) => {
+            core(Command::SendEvent(SendEvent { known: false, ..sent.clone() }))
+        }
+        (Bug::ReportsNotKept, Command::Restart(rerun)) => {
+            let is_kept =
+                |entry: &&Entry| !matches!(&entry.what, Happened::Event { name, .. } if is_reserved(name));
+            let preserved = rerun.preserved.iter().filter(is_kept).cloned().collect();
+            core(Command::Restart(Rerun { preserved, ..rerun.clone() }))
+        }
+        (Bug::NewKeyForSameWork, Command::Restart(rerun)) => {
+            core(Command::Restart(Rerun { is_same_work: false, ..rerun.clone() }))
+        }
+        (Bug::DriftEnds, Command::Release { lease, reason: ReleaseReason::Stuck(_), .. }) => {
+            let error = task::Failure::new("drift", "the code is another one");
+            let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
+            let (entries, cleanup) = (vec![], Cleanup::default());
+            core(Command::Close(Close { lease: *lease, entries, ending: Ending::Outcome(outcome), cleanup }))
+        }
+        (Bug::ChildrenLeftBehind, Command::Close(close)) => {
+            let Ending::ContinueAsNew { input, .. } = &close.ending else { return None };
+            let ending = Ending::ContinueAsNew { input: input.clone(), carried: vec![] };
+            core(Command::Close(Close { ending, ..close.clone() }))
+        }
+        (Bug::LateResultRefused, Command::Record(_) | Command::Suspend(_) | Command::Close(_)) => {
+            let turn = execution?.turn()?;
+            let is_late = turn.lease_expires_at <= context.now;
+            is_late.then(|| Decision::refuse(execution, Reject::TurnLost))
+        }
+        _ => None,
+    }
+}
+
+/// The same of a task.
+pub(super) fn on_a_task(bug: Bug, task: &Task, command: &OnTask, context: &Context<'_>) -> Option<OfTask> {
+    match (bug, command) {
+        (Bug::OldOutcomeCounts, OnTask::Retry) if task.parent.is_some() && task.ended().is_some() => {
+            Some(OfTask::unchanged(task, Ok(TaskReply::Revived)))
+        }
+        (Bug::LateResultRefused, OnTask::Complete(_) | OnTask::Fail(_)) => {
+            let is_late = task.running()?.lease_expires_at <= context.now;
+            is_late.then(|| OfTask::refuse(Some(task), Reject::LeaseLost))
+        }
+        _ => None,
+    }
+}

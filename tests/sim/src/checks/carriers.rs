@@ -1,0 +1,405 @@
+//! What must hold of each task and execution that waits to be started: after every commit, something leads to it. That is its
+//! carrier: a message, the due index, the end of a pause, or an item in a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::Happened;
+use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::gate::Waiting;
+use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, QueueName, RecordId, StepName};
+use tickover_core::parent::Parent;
+use tickover_core::parked::Parked;
+use tickover_core::queue::QueueRecord;
+use tickover_core::task::{State, Task};
+use tickover_core::time::Timestamp;
+use tickover_core::timer::BEFOREHAND;
+
+use crate::Run;
+use crate::hardship::Span;
+use crate::history::{Actor, Answer, Event, Fate, Fault, Note, Request, What};
+use crate::ledger::LineNote;
+use crate::violation::{Invariant, Violation};
+
+/// How long a record may be without a carrier if a process dies or its call fails. Otherwise: until that call ends.
+const MENDED_WITHIN: Millis = Millis::from_secs(60);
+/// How much later than its due slot a record is found.
+const PROBED_WITHIN: Millis = Millis::from_secs(120);
+/// A write that comes late was sent so long before at most.
+const LATE: Millis = Millis::from_secs(10);
+
+pub(super) fn of_run(run: &Run) -> Vec<Violation> {
+    let hardship = run.plan.hardship;
+    // What it has swallowed is found by the probe of its due slot, and until then by nobody.
+    let found_by = |span: Span| span.until.plus(run.plan.limits.backstop).plus(PROBED_WITHIN);
+    let outage = hardship.queues_away.or(hardship.queue_removed);
+    let outage = outage.map(|span| Span { until: found_by(span), ..span });
+    let mut carriers = Carriers { outage, ..Carriers::default() };
+    let mut notes = run.world.ledger.lines().into_iter().peekable();
+    for (number, event) in run.events.iter().enumerate() {
+        while let Some((_, note)) = notes.next_if(|(at, _)| *at <= number) {
+            carriers.note(note, event);
+        }
+        carriers.event(event);
+    }
+    carriers.look_at_gaps(run.ended_at);
+    carriers.found
+}
+
+/// What should lead to a record, by that record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Carrier {
+    Message,
+    /// The tick sends its message in time.
+    Index,
+    /// The end of a pause of its queue, or of its execution, sends its message.
+    Resume,
+    /// Whoever gives it a place sends its message: this item says where it waits.
+    Item(GateId, String),
+    Nothing,
+}
+
+/// A record that waits to be started.
+struct Waits {
+    owner: Owner,
+    queue: QueueName,
+    /// The execution whose step or child it is.
+    parent: Option<Parent>,
+    /// An older hint leads to nothing.
+    since_version: u64,
+    carrier: Carrier,
+}
+
+/// The time in which a record has no carrier.
+struct Gap {
+    since: Timestamp,
+    /// Who wrote the record, or deleted its carrier.
+    actor: Actor,
+    /// The calls of that actor that haven't ended; `None` if it makes calls that aren't recorded.
+    calls: Option<BTreeSet<u64>>,
+}
+
+/// Who has written a version of a record, when, and in which calls.
+#[derive(Clone)]
+struct Written {
+    version: u64,
+    actor: Actor,
+    at: Timestamp,
+    calls: Option<BTreeSet<u64>>,
+}
+
+#[derive(Default)]
+struct Carriers {
+    /// When a queue couldn't be reached, and what was sent to it wasn't found yet.
+    outage: Option<Span>,
+    waits: BTreeMap<Incarnation, Waits>,
+    /// Who has written each record's last version.
+    written: BTreeMap<Incarnation, Written>,
+    gaps: BTreeMap<Incarnation, Gap>,
+    /// Those whose gap was too long, until it ends.
+    reported: BTreeSet<Incarnation>,
+    /// How many messages lead to a record. One that its queue has lost counts: the probe of the due slot finds out.
+    messages: BTreeMap<Incarnation, u64>,
+    /// The last incarnation of each id.
+    last: BTreeMap<RecordId, Incarnation>,
+    items: BTreeSet<(GateId, String)>,
+    queues: BTreeMap<QueueName, QueueRecord>,
+    /// Executions that wait for an operator, or have ended: nothing need lead to their steps.
+    paused: BTreeSet<ExecutionId>,
+    /// The steps that the journal of each execution's last run has had.
+    recorded: BTreeMap<ExecutionId, (u32, BTreeSet<StepName>)>,
+    calls: BTreeMap<Actor, BTreeSet<u64>>,
+    /// The calls that claim a task which they name, and the tasks that were claimed so.
+    by_id: BTreeSet<u64>,
+    without_message: BTreeSet<Incarnation>,
+    /// When an actor's call failed last, or its process died.
+    failed_at: BTreeMap<Actor, Timestamp>,
+    found: Vec<Violation>,
+}
+
+impl Carriers {
+    fn note(&mut self, note: LineNote, event: &Event) {
+        match note {
+            LineNote::Entered(gate, waiter) => drop(self.items.insert((gate, waiter.sort_key()))),
+            LineNote::Left(gate, waiter) => {
+                self.items.remove(&(gate, waiter.sort_key()));
+                self.look_at(waiter.incarnation, event);
+            }
+            LineNote::Queue(record) => {
+                let of_queue = self.waits.iter().filter(|(_, one)| one.queue == record.name);
+                let of_queue: Vec<Incarnation> = of_queue.map(|(of, _)| *of).collect();
+                self.queues.insert(record.name.clone(), record);
+                for of in of_queue {
+                    self.look_at(of, event);
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.look_at_gaps(event.at);
+        let actor = event.actor;
+        match &event.what {
+            What::Called { call, request } => {
+                self.calls.entry(actor).or_default().insert(*call);
+                self.by_id.extend(matches!(request, Request::ClaimById(_)).then_some(*call));
+            }
+            What::Answered { call, answer } => {
+                if let Answer::Claimed(held) = answer
+                    && self.by_id.contains(call)
+                {
+                    self.without_message.extend(held.iter().map(|one| one.incarnation));
+                }
+                self.calls.entry(actor).or_default().remove(call);
+                for calls in self.gaps.values_mut().filter_map(|gap| gap.calls.as_mut()) {
+                    calls.remove(call);
+                }
+            }
+            What::Fault(fault) => self.fault(*fault, event),
+            What::Message { fate, note: Note::Timers(timers), .. } => {
+                // That of an operator's call is sent before the write, and sends the hint after it.
+                let of_calls = timers.iter().filter(|timer| timer.due_at == BEFOREHAND);
+                let of: Vec<_> = of_calls.filter_map(|timer| self.last.get(&timer.record).copied()).collect();
+                for of in of {
+                    self.message(of, None, *fate, event);
+                }
+            }
+            What::Message { fate, note: Note::Hint { incarnation, version, .. }, .. } => {
+                self.message(*incarnation, Some(*version), *fate, event);
+            }
+            What::Message { fate, note: Note::Turn { incarnation, .. }, .. } => {
+                self.message(*incarnation, None, *fate, event);
+            }
+            What::Stored(stored) => {
+                let task = &stored.after;
+                let of = (task.incarnation, task.version);
+                self.change(task.id.clone().into(), of, of_task(task), event);
+            }
+            What::OfExecution(_) => {
+                let Some(change) = event.what.execution_change() else { return };
+                let after = &change.after;
+                let steps = after.journal.iter().filter_map(|entry| match &entry.what {
+                    Happened::Remote { name } => Some(name.clone()),
+                    _ => None,
+                });
+                let recorded = self.recorded.entry(after.id.clone()).or_default();
+                if recorded.0 != after.run {
+                    *recorded = (after.run, BTreeSet::new());
+                }
+                recorded.1.extend(steps);
+                if after.needs_operator() || after.closed().is_some() {
+                    self.paused.insert(after.id.clone());
+                } else if self.paused.remove(&after.id) {
+                    let is_step =
+                        |waits: &Waits| waits.parent.as_ref().is_some_and(|one| one.execution == after.id);
+                    let steps = self.waits.iter().filter(|(_, waits)| is_step(waits)).map(|(of, _)| *of);
+                    for step in steps.collect::<Vec<_>>() {
+                        self.look_at(step, event);
+                    }
+                }
+                let of = (after.incarnation, after.version);
+                self.change(after.id.clone().into(), of, of_execution(after), event);
+            }
+            What::Message { note: Note::Other(_), .. } | What::Decided(_) => {}
+        }
+    }
+
+    fn fault(&mut self, fault: Fault, event: &Event) {
+        let (actor, at) = (event.actor, event.at);
+        match fault {
+            Fault::Crashed(_) => {
+                self.calls.remove(&actor);
+            }
+            Fault::Away
+            | Fault::Frozen(_)
+            | Fault::LostAnswer
+            | Fault::LateWrite(_)
+            | Fault::Unavailable
+            | Fault::Throttled
+            | Fault::Conflicted
+            | Fault::KeyThrottled
+            | Fault::LoopStopped(_)
+            | Fault::TooNew
+            | Fault::DiedMidway(_)
+            | Fault::NotInvoked => {}
+            Fault::ClockJumped(_)
+            | Fault::WrongDepth
+            | Fault::MissedTicks(_)
+            | Fault::Deleted(_)
+            | Fault::Redriven(_)
+            | Fault::CallerLeft
+            | Fault::FaultPhaseOver => return,
+        }
+        self.failed_at.insert(actor, at);
+    }
+
+    fn message(&mut self, of: Incarnation, version: Option<u64>, fate: Fate, event: &Event) {
+        let count = self.messages.entry(of).or_default();
+        match fate {
+            Fate::Sent(_) | Fate::Dropped | Fate::Duplicated(_) => *count += 1,
+            Fate::Deleted => *count = count.saturating_sub(1),
+            Fate::Refused => drop(self.failed_at.insert(event.actor, event.at)),
+            Fate::Received | Fate::NeverReceived | Fate::Shown => {}
+        }
+        let is_old = |waits: &Waits| version.is_some_and(|version| version < waits.since_version);
+        let Some(Written { actor, at, calls, .. }) = self.written.get(&of).cloned() else {
+            return self.look_at(of, event);
+        };
+        let under_way = calls.filter(|calls| {
+            self.calls.get(&actor).is_some_and(|open| calls.iter().any(|call| open.contains(call)))
+        });
+        // Whoever has deleted it has deleted nothing of use: the record's writer sends another one, or should have.
+        if under_way.is_some() || self.waits.get(&of).is_some_and(is_old) {
+            self.look_at_since(of, Gap { since: at, actor, calls: under_way });
+        } else {
+            self.look_at(of, event);
+        }
+    }
+
+    fn change(&mut self, id: RecordId, of: (Incarnation, u64), waits: Option<Waits>, event: &Event) {
+        let (of, version) = of;
+        self.last.insert(id, of);
+        // A tick that moves a due slot leaves the version and its carrier as they were.
+        if self.written.get(&of).is_none_or(|written| written.version != version) {
+            let (actor, at, calls) = (event.actor, event.at, self.open_calls(event.actor));
+            self.written.insert(of, Written { version, actor, at, calls });
+        }
+        match waits {
+            Some(waits) => drop(self.waits.insert(of, waits)),
+            None => drop(self.waits.remove(&of)),
+        }
+        self.look_at(of, event);
+    }
+
+    /// Looks whether a record has its carrier after this event.
+    fn look_at(&mut self, of: Incarnation, event: &Event) {
+        let gap = Gap { since: event.at, actor: event.actor, calls: self.open_calls(event.actor) };
+        self.look_at_since(of, gap);
+    }
+
+    /// The calls of an actor that are under way; `None` if there are none, or they aren't recorded. Of two that start a cron's
+    /// run at the same time, the one whose write of the cron is refused leaves the run's hint to the other.
+    fn open_calls(&self, actor: Actor) -> Option<BTreeSet<u64>> {
+        let is_shared = matches!(actor, Actor::Timers(_) | Actor::Ticker(_));
+        self.calls.get(&actor).filter(|calls| !calls.is_empty() && !is_shared).cloned()
+    }
+
+    fn look_at_since(&mut self, of: Incarnation, gap: Gap) {
+        if self.waits.get(&of).is_none_or(|waits| self.is_carried(of, waits)) {
+            self.gaps.remove(&of);
+            self.reported.remove(&of);
+        } else if !self.reported.contains(&of) {
+            self.gaps.entry(of).or_insert(gap);
+        }
+    }
+
+    fn is_carried(&self, of: Incarnation, waits: &Waits) -> bool {
+        let has_message = self.messages.get(&of).is_some_and(|count| *count > 0);
+        match &waits.carrier {
+            Carrier::Message => has_message,
+            Carrier::Index => true,
+            Carrier::Resume => {
+                let is_paused = |queue: &QueueRecord| queue.paused || queue.resuming.is_some();
+                has_message
+                    || waits.parent.as_ref().is_some_and(|parent| self.is_led_to_by(parent))
+                    || self.queues.get(&waits.queue).is_some_and(is_paused)
+            }
+            Carrier::Item(gate, key) => self.items.contains(&(gate.clone(), key.clone())),
+            Carrier::Nothing => false,
+        }
+    }
+
+    /// Whether the end of a pause of its execution leads to a step, or the next turn: that asks for each step which the
+    /// journal doesn't have yet.
+    fn is_led_to_by(&self, parent: &Parent) -> bool {
+        let is_recorded = |(_, steps): &(u32, BTreeSet<StepName>)| {
+            parent.step.as_ref().is_none_or(|step| steps.contains(step))
+        };
+        self.paused.contains(&parent.execution)
+            || !self.recorded.get(&parent.execution).is_some_and(is_recorded)
+    }
+
+    /// Looks for gaps that are too long.
+    fn look_at_gaps(&mut self, now: Timestamp) {
+        let over: Vec<Incarnation> =
+            self.gaps.iter().filter(|(of, gap)| self.is_over(**of, gap, now)).map(|(of, _)| *of).collect();
+        for of in over {
+            let (Some(gap), Some(waits)) = (self.gaps.remove(&of), self.waits.get(&of)) else { continue };
+            self.reported.insert(of);
+            let what = format!("nothing leads to {}, whose carrier is {:?}", waits.owner, waits.carrier);
+            self.found.push(Violation::new(Invariant::Carriers, gap.since, what));
+        }
+    }
+
+    fn is_over(&self, of: Incarnation, gap: &Gap, now: Timestamp) -> bool {
+        let carrier = self.waits.get(&of).map(|waits| &waits.carrier);
+        if matches!(carrier, Some(Carrier::Index | Carrier::Item(..) | Carrier::Nothing)) {
+            // The item is there before the record says so, and until the record says otherwise.
+            return true;
+        }
+        let has_failed = self.failed_at.get(&gap.actor).is_some_and(|at| at.plus(LATE) >= gap.since);
+        let is_away = |outage: Span| outage.holds(gap.since) || outage.holds(gap.since.plus(LATE));
+        if self.outage.is_some_and(is_away) || (has_failed && self.is_probed(of, gap)) {
+            return false;
+        }
+        match &gap.calls {
+            Some(calls) if !has_failed => calls.is_empty(),
+            Some(_) | None => now.since(gap.since) > MENDED_WITHIN,
+        }
+    }
+
+    /// Whether only the probe of the record's due slot mends what a process has left behind that died, or whose call failed
+    /// (docs/messages.md).
+    fn is_probed(&self, of: Incarnation, gap: &Gap) -> bool {
+        match gap.actor {
+            // A message of this record has brought the call, unless its worker has asked for it. Without a message, a step or
+            // child waits for the next turn of its execution.
+            Actor::Worker(_) | Actor::Batch(_) => {
+                self.without_message.contains(&of)
+                    || self.waits.get(&of).is_some_and(|waits| waits.parent.is_some())
+            }
+            // What timers do for operations and crons, these do again.
+            Actor::World
+            | Actor::Client(_)
+            | Actor::Ticker(_)
+            | Actor::Timers(_)
+            | Actor::Operator
+            | Actor::Outsider
+            | Actor::Filler => true,
+        }
+    }
+}
+
+fn of_task(task: &Task) -> Option<Waits> {
+    let State::Pending(pending) = &task.state else { return None };
+    let in_index = pending.hint_later.then(|| task.due.is_some_and(|due| due.at <= pending.available_at));
+    let carrier = carrier(in_index, task.parked, &task.waiting());
+    let parent = task.parent.clone();
+    let since_version = pending.since_version;
+    Some(Waits { owner: task.id.clone().into(), queue: task.queue.clone(), parent, since_version, carrier })
+}
+
+fn of_execution(execution: &Execution) -> Option<Waits> {
+    let ExecutionState::Pending(ready) = &execution.state else { return None };
+    let is_early = |at| at <= ready.available_at;
+    let in_index = ready.hint_later.then(|| execution.due.is_some_and(|due| is_early(due.at)));
+    let carrier = carrier(in_index, execution.parked, &execution.waiting());
+    let parent = execution.parent.clone();
+    let owner = Owner::Execution(execution.id.clone());
+    let waits = Waits { owner, queue: execution.queue.clone(), parent, since_version: 0, carrier };
+    // Otherwise its operator leads to it.
+    (!execution.needs_operator()).then_some(waits)
+}
+
+/// `in_index` is present if the tick is to send its message, and says whether its due slot is early enough.
+fn carrier(in_index: Option<bool>, parked: Parked, waiting: &Waiting<'_>) -> Carrier {
+    match (in_index, parked) {
+        (Some(true), _) => Carrier::Index,
+        (Some(false), _) => Carrier::Nothing,
+        (None, Parked::No) => Carrier::Message,
+        (None, Parked::Paused) => Carrier::Resume,
+        (None, Parked::InLine(_)) => waiting
+            .item(Timestamp::EPOCH)
+            .map_or(Carrier::Nothing, |(gate, waiter)| Carrier::Item(gate, waiter.sort_key())),
+    }
+}

@@ -1,0 +1,95 @@
+//! What must hold of work that runs again: what an operator has run again runs, its new outcome counts, what had completed
+//! isn't done a second time, and the same work has the same identity.
+
+use std::collections::BTreeMap;
+
+use tickover_core::execution::ExecutionOutcome;
+use tickover_core::execution::command::Command;
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::id::StepName;
+use tickover_service::executions::remote_id;
+
+use super::found;
+use super::story::{Step, Stories};
+use crate::violation::{Invariant, Violation};
+
+pub(super) fn of_run(stories: &Stories<'_>) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for steps in stories.executions() {
+        violations.extend(what_is_reopened_runs_again(steps, stories));
+        for pair in steps.windows(2) {
+            let [before, after] = pair else { continue };
+            violations.extend(the_same_work_has_the_same_identity(before, after));
+            violations.extend(a_completed_child_is_kept(before, after, stories));
+        }
+    }
+    violations
+}
+
+/// The outcome of a remote step that an operator has reopened is one of a later attempt, unless it had completed meanwhile.
+fn what_is_reopened_runs_again(steps: &[Step<'_>], stories: &Stories<'_>) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut reopened: BTreeMap<&StepName, usize> = BTreeMap::new();
+    for pair in steps.windows(2) {
+        let [before, after] = pair else { continue };
+        if before.after.run != after.after.run {
+            reopened.clear();
+            continue;
+        }
+        let command = after.ruling.map(|ruling| &ruling.command);
+        if let Some(Command::RetryStep { name }) = command
+            && before.after.closed().is_some()
+            && after.after.closed().is_none()
+            && before.journal.iter().flatten().any(|entry| is_start_of(entry, name))
+        {
+            reopened.insert(name, after.number);
+        }
+        for Entry { what, .. } in command.map_or(&[][..], Command::entries) {
+            let Happened::Step { name, outcome, .. } = what else { continue };
+            let Some(since) = reopened.remove(name) else { continue };
+            let id = remote_id(after.after, name);
+            let changes = stories.tasks.get(id.as_str()).map_or(&[][..], Vec::as_slice);
+            let ran =
+                changes.iter().any(|(number, _, ended)| (since..after.number).contains(number) && !ended);
+            if !ran && !matches!(outcome, StepOutcome::Completed { .. } | StepOutcome::ResultExpired) {
+                let what = format!("{name} was to run again, and its old outcome counts");
+                violations.push(found(Invariant::Again, after, what));
+            }
+        }
+    }
+    violations
+}
+
+fn is_start_of(entry: &Entry, step: &StepName) -> bool {
+    matches!(&entry.what, Happened::Remote { name } if name == step)
+}
+
+/// From it follow the keys of all calls to the outside, and the names of callbacks.
+fn the_same_work_has_the_same_identity(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
+    let Command::Restart(rerun) = &after.ruling?.command else { return None };
+    let (was, is) = (before.after.work(), after.after.work());
+    let began = rerun.is_same_work && before.after.run != after.after.run;
+    (began && was != is).then(|| {
+        found(Invariant::Again, after, format!("it repeats the work of run {was} as that of run {is}"))
+    })
+}
+
+/// A child that has completed isn't run again by a parent that repeats its work: a rerun, or a step that is retried.
+fn a_completed_child_is_kept(
+    before: &Step<'_>,
+    after: &Step<'_>,
+    stories: &Stories<'_>,
+) -> Option<Violation> {
+    let Command::Start(start) = &after.ruling?.command else { return None };
+    let completed = before
+        .after
+        .closed()
+        .is_some_and(|closed| matches!(closed.outcome, ExecutionOutcome::Completed { .. }));
+    if !completed || after.after.closed().is_some() {
+        return None;
+    }
+    let parent = start.parent.as_ref()?;
+    let of_run = |step: &&Step<'_>| step.number < after.number && step.after.run == parent.run;
+    let is_same_work = stories.execution(parent.incarnation).iter().rfind(of_run)?.after.repeats.is_some();
+    is_same_work.then(|| found(Invariant::Again, after, "it had completed, and runs again for the same work"))
+}

@@ -1,0 +1,23 @@
+//! Bugs of those that need places at two keys, or at any of an execution.
+
+use tickover_service::executions::StartRequest;
+use tickover_sim::bugs::Bug;
+use tickover_sim::plan::{Job, JobRequest};
+
+use super::{OTHERS, is_caught_after};
+
+#[test]
+fn a_place_that_is_held_while_its_task_waits_for_another_key_is_caught() {
+    is_caught_after(Bug::HeldWhileWaiting, 5, |_| true);
+}
+
+#[test]
+fn places_of_an_earlier_version_of_an_execution_are_caught() {
+    let has_keys = |start: &StartRequest| !start.flow.concurrency.is_empty();
+    let is_limited = |job: &Job| match &job.request {
+        JobRequest::Start(start) => has_keys(start),
+        JobRequest::StartTogether(starts) => starts.iter().any(has_keys),
+        JobRequest::Schedule(_) | JobRequest::SendEvent(_) | JobRequest::Cron(_) => false,
+    };
+    is_caught_after(Bug::PlacesOfAnyVersion, OTHERS, |plan| plan.jobs.iter().any(is_limited));
+}

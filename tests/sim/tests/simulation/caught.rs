@@ -1,0 +1,95 @@
+//! Whether a bug is found by the check of the invariant that it breaks.
+
+use tickover_sim::bugs::Bug;
+use tickover_sim::hardship::Hardship;
+use tickover_sim::plan::Plan;
+use tickover_sim::search::first_failure_among;
+
+/// Runs that may fail for another reason, before one fails for the right one.
+pub(crate) const OTHERS: usize = 2;
+/// Where bugs were found that few seeds show: the search begins there, and goes on with all others.
+const FOUND_AT: [(Bug, u64); 42] = [
+    (Bug::BatchOfAnyTenant, 13),
+    (Bug::JoinNeverFull, 13),
+    (Bug::SlotsNotRecorded, 13),
+    (Bug::ClaimedTurnsNotRecorded, 16),
+    (Bug::EventIdsPerRun, 18),
+    (Bug::ParentNotNotified, 18),
+    (Bug::StopIgnored, 19),
+    (Bug::WaitingNeverTimesOut, 19),
+    (Bug::PageNotedFirst, 20),
+    (Bug::TwoCalledForOne, 20),
+    (Bug::SealedResultUnseen, 21),
+    (Bug::FenceNotCompared, 22),
+    (Bug::TimerNotSentAgain, 22),
+    (Bug::ReceivesTooFew, 27),
+    (Bug::TimerTooEarly, 28),
+    (Bug::LossesShared, 29),
+    (Bug::NewKeyForSameWork, 29),
+    (Bug::TurnLossesShared, 29),
+    (Bug::CloseNotFenced, 33),
+    (Bug::ThrottledTakenForDone, 33),
+    (Bug::SuspendIgnoresWakes, 35),
+    (Bug::ChildrenLeftBehind, 43),
+    (Bug::MessagesNotDeleted, 44),
+    (Bug::SlotsRecordedTooFar, 44),
+    (Bug::OperationNotDue, 49),
+    (Bug::OldOutcomeCounts, 50),
+    (Bug::SlotsRecordedFirst, 51),
+    (Bug::HeldWhileWaiting, 64),
+    (Bug::DriftEnds, 67),
+    (Bug::OlderBuildReadsOn, 71),
+    (Bug::TickNeedsQueues, 72),
+    (Bug::EndOfRunNotTold, 79),
+    (Bug::SweepsFromTheLast, 85),
+    (Bug::TimeoutsInPauses, 88),
+    (Bug::RecordNotFenced, 129),
+    (Bug::PlacesOfAnyVersion, 155),
+    (Bug::HintWithoutIncarnation, 170),
+    (Bug::ClosedBeforehand, 201),
+    (Bug::PlacesNotCleared, 478),
+    (Bug::LateReportCounts, 487),
+    (Bug::RearmWithoutCondition, 729),
+    (Bug::ReportsNotKept, 970),
+];
+
+/// Runs seeds until some fail, and checks that one of the first fails for the right reason.
+#[track_caller]
+pub(crate) fn is_caught(bug: Bug) {
+    is_caught_where(bug, |_| true);
+}
+
+/// Runs seeds until one fails, and checks that no other invariant is broken in it.
+#[track_caller]
+pub(crate) fn is_caught_alone(bug: Bug) {
+    let failure = first_failure_among(1, 1_000, Some(bug), |_: &Plan| true);
+    let failure = failure.unwrap_or_else(|| panic!("nothing has found this bug: {}", bug.sentence()));
+    assert!(failure.violations.iter().all(|violation| violation.invariant == bug.breaks()), "{failure}");
+}
+
+/// The same as [`is_caught`] with those of the thousand seeds in which the bug can have an effect.
+#[track_caller]
+pub(crate) fn is_caught_where(bug: Bug, can_show: impl Fn(&Hardship) -> bool + Sync) {
+    is_caught_after(bug, OTHERS, |plan| can_show(&plan.hardship));
+}
+
+/// The same, if so many runs may fail for another reason first.
+#[track_caller]
+#[expect(clippy::print_stdout, reason = "`--show-output` prints it, for the list above")]
+pub(crate) fn is_caught_after(bug: Bug, others_max: usize, can_show: impl Fn(&Plan) -> bool + Sync) {
+    let first = FOUND_AT.iter().find(|(one, _)| *one == bug).map_or(1, |(_, seed)| *seed);
+    let mut others = Vec::new();
+    for (mut from, last) in [(first, 1_000), (1, first - 1)] {
+        while others.len() <= others_max {
+            let Some(failure) = first_failure_among(from, last, Some(bug), &can_show) else { break };
+            if failure.violations.iter().any(|violation| violation.invariant == bug.breaks()) {
+                println!("{bug:?} is found at seed {}", failure.seed);
+                return;
+            }
+            from = failure.seed + 1;
+            others.push(failure.to_string());
+        }
+    }
+    let others = others.join("\n");
+    panic!("no check of {} has found this bug: {}{others}", bug.breaks(), bug.sentence());
+}
