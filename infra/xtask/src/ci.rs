@@ -1,13 +1,15 @@
 //! The steps of continuous integration. There is no other list of them.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::build::{self, Architecture};
 use crate::cargo::{cargo, succeed, target_dir, write};
-use crate::seconds::{Stopwatch, Took};
+use crate::seconds::Stopwatch;
 use crate::{browser, deny, e2e, lint, localstack, measure, package, project, stacks, test, tidy, workers};
 
 /// One check, with the name that is printed.
@@ -16,66 +18,145 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
-/// The cheapest steps come first, so that mistakes are found early.
-const STEPS: &[Step] = &[
-    Step { name: "fmt", run: || succeed(&mut cargo(&["fmt", "--all", "--check"])) },
-    Step { name: "tidy", run: tidy::run },
-    Step { name: "deny", run: deny::run },
-    Step { name: "lint", run: lint::run },
-    Step { name: "localstack", run: localstack::check },
-    Step { name: "stacks", run: stacks::run },
-    Step { name: "clippy", run: clippy },
-    Step { name: "docs", run: docs },
-    Step { name: "test", run: || test::run(&[]) },
-    Step { name: "package", run: package::run },
-    Step { name: "example", run: example },
-    Step { name: "workers", run: || workers::run(&[]) },
-    Step { name: "browser", run: || browser::run(&[]) },
-    Step { name: BUILD, run: || build::with_empty(Architecture::here()).map(drop) },
-    Step { name: "e2e", run: end_to_end },
-    Step { name: "functions", run: measure::run },
-    Step { name: "demo", run: demo },
+/// Steps that run one after the other.
+type Lane = &'static [Step];
+
+/// The stages in their order: the cheapest come first, so that mistakes are found early. The lanes of a stage run at the same
+/// time: where one waits for an emulator, the other one has both processors.
+const STAGES: &[&[Lane]] = &[
+    &[&[
+        Step { name: "fmt", run: || succeed(&mut cargo(&["fmt", "--all", "--check"])) },
+        Step { name: "tidy", run: tidy::run },
+        Step { name: "deny", run: deny::run },
+        Step { name: "lint", run: lint::run },
+        Step { name: "localstack", run: localstack::check },
+    ]],
+    &[
+        &[Step { name: "clippy", run: clippy }, Step { name: "docs", run: docs }],
+        &[Step { name: "stacks", run: stacks::run }],
+    ],
+    &[&[Step { name: "test", run: || test::run(&[]) }]],
+    &[
+        &[
+            Step { name: "workers", run: || workers::run(&[]) },
+            Step { name: "browser", run: || browser::run(&[]) },
+        ],
+        &[
+            Step { name: BUILD, run: || build::with_empty(Architecture::here()).map(drop) },
+            Step { name: "e2e", run: end_to_end },
+            // They compile for minutes, and cargo lets only one call at a time into the folder.
+            Step { name: "package", run: package::run },
+            Step { name: "example", run: example },
+        ],
+    ],
+    &[&[Step { name: "functions", run: measure::run }, Step { name: "demo", run: demo }]],
 ];
 
 /// The step that builds the functions. It has a head start.
 const BUILD: &str = "build";
 
-/// Runs the steps in order, from the named one on, and stops at the first that fails. Prints how long each took.
+/// Runs the stages in order, from that of the named step on, and stops after the first that fails. Prints how long each
+/// took.
 pub(crate) fn run(from: Option<&str>) -> Result<()> {
-    let first = STEPS.iter().position(|step| from.is_none_or(|from| step.name == from));
-    let first = first.with_context(|| {
-        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        format!("there is no such step, but {}", names.join(", "))
-    })?;
-    let build = STEPS.iter().position(|step| step.name == BUILD);
-    let mut head_start = if build > Some(first) { Some(HeadStart::begin()?) } else { None };
+    let first = from.map_or(Ok(0), |from| found(from).map(|(stage, _)| stage))?;
+    // Asked for now: cargo may put the same program, built with other features, in its place.
+    let program = std::env::current_exe()?;
+    let mut head_start = if found(BUILD)?.0 > first { Some(HeadStart::begin(&program)?) } else { None };
     let all = Stopwatch::start();
     let mut rows = vec![];
-    let outcome = STEPS.iter().enumerate().skip(first).try_for_each(|(number, step)| {
-        println!("==> ci {}/{}: {}", number + 1, STEPS.len(), step.name);
-        let (took, outcome) = step.run(head_start.as_mut().filter(|_| step.name == BUILD));
-        rows.push(took.row(step.name));
-        outcome
+    let outcome = STAGES.iter().skip(first).try_for_each(|stage| match stage {
+        [lane] => in_order(lane.iter(), &mut rows),
+        lanes => {
+            if let Some(begun) = head_start.as_mut().filter(|_| lanes.iter().any(|lane| has(lane, BUILD))) {
+                begun.end()?;
+            }
+            let watch = Stopwatch::start();
+            let outcome = at_once(lanes, &program);
+            rows.push(
+                watch.took().row(&lanes.iter().map(|lane| names(lane)).collect::<Vec<_>>().join(" | ")),
+            );
+            outcome
+        }
     });
     drop(head_start);
-    println!("==> ci: seconds of each step, and of its processors\n{}", rows.join("\n"));
-    println!("{}", all.took().row("all"));
+    println!("{}\n{}", table(&rows), all.took().row("all"));
     outcome?;
-    println!("==> ci: all {} steps ok in {:.1} s", STEPS.len() - first, all.took().clock.as_secs_f64());
+    println!("==> ci: all steps ok in {:.1} s", all.took().clock.as_secs_f64());
     Ok(())
 }
 
-impl Step {
-    fn run(&self, begun: Option<&mut HeadStart>) -> (Took, Result<()>) {
+/// Runs these steps alone, one after the other.
+pub(crate) fn only(named: &[String]) -> Result<()> {
+    let steps: Vec<&Step> = named.iter().map(|name| Ok(found(name)?.1)).collect::<Result<_>>()?;
+    let mut rows = vec![];
+    let outcome = in_order(steps.into_iter(), &mut rows);
+    println!("{}", table(&rows));
+    outcome
+}
+
+/// The step of this name, and the number of its stage.
+fn found(name: &str) -> Result<(usize, &'static Step)> {
+    let all = || {
+        STAGES
+            .iter()
+            .enumerate()
+            .flat_map(|(number, lanes)| lanes.iter().copied().flatten().map(move |step| (number, step)))
+    };
+    all().find(|(_, step)| step.name == name).with_context(|| {
+        let names: Vec<&str> = all().map(|(_, step)| step.name).collect();
+        format!("there is no step `{name}`, but {}", names.join(", "))
+    })
+}
+
+fn has(lane: Lane, name: &str) -> bool {
+    lane.iter().any(|step| step.name == name)
+}
+
+fn names(lane: Lane) -> String {
+    lane.iter().map(|step| step.name).collect::<Vec<_>>().join(", ")
+}
+
+fn table(rows: &[String]) -> String {
+    format!("==> ci: seconds of each step, and of its processors\n{}", rows.join("\n"))
+}
+
+/// Runs steps in this process, and adds a row for each.
+fn in_order<'a>(mut steps: impl Iterator<Item = &'a Step>, rows: &mut Vec<String>) -> Result<()> {
+    steps.try_for_each(|step| {
+        println!("==> ci: {}", step.name);
         let watch = Stopwatch::start();
-        let outcome = begun.map_or(Ok(()), HeadStart::end).and_then(|()| (self.run)());
-        let (name, took) = (self.name, watch.took());
+        let outcome = (step.run)();
+        let took = watch.took();
+        rows.push(took.row(step.name));
         let seconds = took.clock.as_secs_f64();
-        if outcome.is_ok() {
-            println!("==> ci {name}: ok in {seconds:.1} s");
-        }
-        (took, outcome.with_context(|| format!("ci stopped: {name} failed after {seconds:.1} s")))
-    }
+        outcome.with_context(|| format!("ci stopped: {} failed after {seconds:.1} s", step.name))?;
+        println!("==> ci {}: ok in {seconds:.1} s", step.name);
+        Ok(())
+    })
+}
+
+/// Runs each lane in a process of its own, to its end, whether another one fails or not.
+fn at_once(lanes: &'static [Lane], program: &Path) -> Result<()> {
+    let ended: Vec<Result<()>> = thread::scope(|scope| {
+        let lanes: Vec<_> = lanes.iter().map(|lane| scope.spawn(|| apart(lane, program))).collect();
+        let panicked = |_| Err(anyhow!("the thread of a lane panicked"));
+        lanes.into_iter().map(|lane| lane.join().unwrap_or_else(panicked)).collect()
+    });
+    ended.into_iter().collect()
+}
+
+/// Runs a lane in a process of its own. Its output is printed as a whole when it has ended.
+fn apart(lane: Lane, program: &Path) -> Result<()> {
+    let file = target_dir()?.join("ci").join(lane[0].name);
+    write(&file, "")?;
+    let into = File::create(&file)?;
+    println!("==> ci: {}, with what they print in {}", names(lane), file.display());
+    let mut steps = Command::new(program);
+    steps.arg("ci").args(lane.iter().flat_map(|step| ["--only", step.name]));
+    let ended = steps.stdin(Stdio::null()).stdout(into.try_clone()?).stderr(into).status()?;
+    println!("{}", String::from_utf8_lossy(&fs::read(&file)?));
+    ensure!(ended.success(), "ci stopped: {} ended with {ended}", names(lane));
+    Ok(())
 }
 
 /// Builds the functions beside the first steps, with what these leave of the processors: to link a function takes a minute
@@ -85,12 +166,12 @@ impl Step {
 struct HeadStart(Child);
 
 impl HeadStart {
-    fn begin() -> Result<Self> {
+    fn begin(program: &Path) -> Result<Self> {
         let log = target_dir()?.join("functions.log");
         write(&log, "")?;
         let log = File::create(log)?;
         let mut build = Command::new("nice");
-        build.args(["-n", "10"]).arg(std::env::current_exe()?);
+        build.args(["-n", "10"]).arg(program);
         build.args(["build", "--with-empty", "--architecture", Architecture::here().name()]);
         let child = build.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
         Ok(Self(child.context("could not start `nice`")?))
@@ -111,21 +192,8 @@ impl Drop for HeadStart {
 }
 
 fn clippy() -> Result<()> {
-    let all = ["clippy", "--workspace", "--all-targets", "--locked"];
-    succeed(cargo(&all).args(test::FEATURES).args(["--", "-D", "warnings"]))?;
-    // Separate from `--all-targets`, because `cargo test` must not run them.
-    let apart = [
-        "clippy",
-        "--workspace",
-        "--test",
-        "end_to_end",
-        "--test",
-        "workers",
-        "--test",
-        "browser",
-        "--locked",
-    ];
-    succeed(cargo(&apart).args(test::FEATURES).args(["--", "-D", "warnings"]))
+    let all = ["clippy", "--workspace", "--lib", "--bins", "--tests", "--examples"];
+    succeed(cargo(&all).args(test::APART).args(test::FEATURES).args(["--", "-D", "warnings"]))
 }
 
 /// The demo of the README, and that the tool it builds says how to get the AWS parts that it lacks.
@@ -162,4 +230,40 @@ fn end_to_end() -> Result<()> {
         bail!("the tests of the deployed stack ended with {status}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_step_has_a_name_of_its_own_by_which_it_is_found() {
+        let all: Vec<&str> =
+            STAGES.iter().copied().flatten().copied().flatten().map(|step| step.name).collect();
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+        for name in &all {
+            assert_eq!(found(name).unwrap().1.name, *name);
+        }
+        let unknown = found("tests").err().unwrap().to_string();
+        assert!(
+            unknown.starts_with("there is no step `tests`, but fmt, tidy") && unknown.ends_with("demo"),
+            "{unknown}"
+        );
+        assert!(found("fmt").unwrap().0 < found(BUILD).unwrap().0);
+    }
+
+    #[test]
+    fn the_steps_after_one_that_fails_do_not_run_and_each_that_ran_has_a_row() {
+        let steps = [
+            Step { name: "good", run: || Ok(()) },
+            Step { name: "bad", run: || bail!("why") },
+            Step { name: "never", run: || panic!("it ran") },
+        ];
+        let mut rows = vec![];
+        let failed = in_order(steps.iter(), &mut rows).unwrap_err();
+        assert!(format!("{failed:#}").contains("bad failed after") && format!("{failed:#}").ends_with("why"));
+        assert_eq!(rows.len(), 2);
+    }
 }

@@ -55,6 +55,9 @@ enum Command {
         /// Begin with this step, such as `test`: those before it have passed already
         #[arg(long, value_name = "STEP")]
         from: Option<String>,
+        /// Run only this step; may be given several times
+        #[arg(long, value_name = "STEP", conflicts_with = "from")]
+        only: Vec<String>,
     },
     /// Build the functions for deployment, into `target/functions`
     Build {
@@ -149,7 +152,8 @@ fn sim(args: &[String]) -> Result<ExitCode> {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Test { args } => test::run(&args)?,
-        Command::Ci { from } => ci::run(from.as_deref())?,
+        Command::Ci { from, only } if only.is_empty() => ci::run(from.as_deref())?,
+        Command::Ci { only, .. } => ci::only(&only)?,
         Command::Build { architecture, with_empty } => {
             let build = if with_empty { build::with_empty } else { build::run };
             println!("{}", build(architecture)?.display());

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo::{cargo, root, search_path, succeed, target_dir, without_cargos_own};
 use crate::emulator::{answers, free_address};
-use crate::guide;
+use crate::{guide, test};
 
 const NAME: &str = "orders";
 /// Long, because cargo waits while another build uses the target folder.
@@ -69,8 +69,9 @@ impl Project {
         for settings in [".rustfmt.toml", ".clippy.toml"] {
             fs::write(around.join(settings), "")?;
         }
-        let mut new = cargo(&["run", "--locked", "--", "new", name, "--path", ".", "--into"]);
-        succeed(new.arg(&folder))?;
+        test::build()?;
+        let mut new = Command::new(target.join("debug/tickover"));
+        succeed(new.args(["new", name, "--path", "."]).arg("--into").arg(&folder).current_dir(root()))?;
         // The same versions as in the workspace are built already.
         fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))
             .context("could not copy Cargo.lock")?;

@@ -24,6 +24,10 @@ const PARAMETERS: &[&str] = &["Callbacks=on", "EventsQueue=true"];
 /// What the whole workspace is tested with: the tool as it is released.
 pub(crate) const FEATURES: &[&str] = &["--features", "tickover-cli/aws"];
 
+/// The test programs that other commands run, with what these need. `--tests` leaves them out.
+pub(crate) const APART: &[&str] =
+    &["--locked", "--test", "end_to_end", "--test", "workers", "--test", "browser"];
+
 /// Variables through which the tests could reach a real account.
 const REAL_AWS: &[&str] = &[
     "AWS_CA_BUNDLE",
@@ -60,8 +64,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// Builds all programs and tests. Tests start our binaries as separate processes, and cargo builds only those of the
 /// packages it tests. Built together with the tests, the dependencies get the same features and are built once.
 pub(crate) fn build() -> Result<()> {
-    let all = ["build", "--workspace", "--bins", "--tests", "--examples", "--locked"];
-    succeed(cargo(&all).args(FEATURES))
+    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--examples"]).args(APART).args(FEATURES))
 }
 
 /// Runs the tests with a running emulator. Without arguments, all of them, and prints how long each program took. With

@@ -17,11 +17,11 @@ const WRITE: &str = "TICKOVER_TEST_WRITE";
 
 /// The arguments of the compiler by which the files find crates, as they are built with the whole workspace.
 fn crates() -> Vec<String> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--locked", "--workspace", "--features", "tickover-cli/aws"]);
-    let built = build.args(["--test", "errors", "--message-format", "json"]).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let built: Vec<Value> = json(&built.stdout).collect();
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--locked", "--workspace", "--features", "tickover-cli/aws"]);
+    let output = cargo.args(["--test", "errors", "--message-format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let built: Vec<Value> = json(&output.stdout).collect();
     let arguments = |name: &str| {
         let of_name = built.iter().filter(|message| message["target"]["name"] == name);
         // What is built for macros has fewer features.
