@@ -64,7 +64,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// Builds all programs and tests. Tests start our binaries as separate processes, and cargo builds only those of the
 /// packages it tests. Built together with the tests, the dependencies get the same features and are built once.
 pub(crate) fn build() -> Result<()> {
-    succeed(cargo(&["build", "--workspace", "--bins", "--tests", "--examples"]).args(APART).args(FEATURES))
+    for targets in [&["--bins", "--tests", "--examples"][..], APART] {
+        succeed(cargo(&["build", "--workspace", "--locked"]).args(targets).args(FEATURES))?;
+    }
+    Ok(())
 }
 
 /// Runs the tests with a running emulator. Without arguments, all of them, and prints how long each program took. With
