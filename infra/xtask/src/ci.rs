@@ -55,28 +55,28 @@ const STAGES: &[&[Lane]] = &[
 /// The step that builds the functions. It has a head start.
 const BUILD: &str = "build";
 
-/// Runs the stages in order, from that of the named step on, and stops after the first that fails. Prints how long each
-/// took.
+/// Runs the stages in order, from the named step's on, and stops after the first that fails. Prints how long each step took,
+/// or each stage of several lanes, whose steps are in the lanes' own output.
 pub(crate) fn run(from: Option<&str>) -> Result<()> {
     let first = from.map_or(Ok(0), |from| found(from).map(|(stage, _)| stage))?;
+    let (build, _) = found(BUILD)?;
     // Asked for now: cargo may put the same program, built with other features, in its place.
     let program = std::env::current_exe()?;
-    let mut head_start = if found(BUILD)?.0 > first { Some(HeadStart::begin(&program)?) } else { None };
+    let mut head_start = if build > first { Some(HeadStart::begin(&program)?) } else { None };
     let all = Stopwatch::start();
     let mut rows = vec![];
-    let outcome = STAGES.iter().skip(first).try_for_each(|stage| match stage {
-        [lane] => in_order(lane.iter(), &mut rows),
-        lanes => {
-            if let Some(begun) = head_start.as_mut().filter(|_| lanes.iter().any(|lane| has(lane, BUILD))) {
-                begun.end()?;
-            }
-            let watch = Stopwatch::start();
-            let outcome = at_once(lanes, &program);
-            rows.push(
-                watch.took().row(&lanes.iter().map(|lane| names(lane)).collect::<Vec<_>>().join(" | ")),
-            );
-            outcome
+    let outcome = STAGES.iter().enumerate().skip(first).try_for_each(|(number, stage)| {
+        if let Some(begun) = head_start.as_mut().filter(|_| number == build) {
+            begun.end()?;
         }
+        if let [lane] = stage {
+            return in_order(lane.iter(), &mut rows);
+        }
+        let watch = Stopwatch::start();
+        let outcome = at_once(stage, &program);
+        let lanes: Vec<String> = stage.iter().map(|lane| names(lane)).collect();
+        rows.push(watch.took().row(&lanes.join(" | ")));
+        outcome
     });
     drop(head_start);
     println!("{}\n{}", table(&rows), all.took().row("all"));
@@ -106,10 +106,6 @@ fn found(name: &str) -> Result<(usize, &'static Step)> {
         let names: Vec<&str> = all().map(|(_, step)| step.name).collect();
         format!("there is no step `{name}`, but {}", names.join(", "))
     })
-}
-
-fn has(lane: Lane, name: &str) -> bool {
-    lane.iter().any(|step| step.name == name)
 }
 
 fn names(lane: Lane) -> String {
