@@ -40,13 +40,13 @@ const STAGES: &[&[Lane]] = &[
         &[
             Step { name: "workers", run: || workers::run(&[]) },
             Step { name: "browser", run: || browser::run(&[]) },
+            Step { name: "package", run: package::run },
+            Step { name: "example", run: example },
         ],
         &[
             Step { name: BUILD, run: || build::with_empty(Architecture::here()).map(drop) },
+            // It waits for an emulator, and compiles nothing.
             Step { name: "e2e", run: end_to_end },
-            // They compile for minutes, and cargo lets only one call at a time into the folder.
-            Step { name: "package", run: package::run },
-            Step { name: "example", run: example },
         ],
     ],
     &[&[Step { name: "functions", run: measure::run }, Step { name: "demo", run: demo }]],
