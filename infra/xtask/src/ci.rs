@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -33,42 +33,33 @@ const STAGES: &[&[Lane]] = &[
     ]],
     &[
         &[Step { name: "clippy", run: clippy }, Step { name: "docs", run: docs }],
-        &[Step { name: "stacks", run: stacks::run }],
+        // To link a function takes a minute of one core.
+        &[
+            Step { name: "stacks", run: stacks::run },
+            Step { name: "build", run: || build::with_empty(Architecture::here()).map(drop) },
+        ],
     ],
-    &[&[Step { name: "test", run: || test::run(&[]) }]],
+    // The end-to-end tests mostly wait for their emulator.
+    &[&[Step { name: "test", run: || test::run(&[]) }], &[Step { name: "e2e", run: end_to_end }]],
     &[
         &[
             Step { name: "workers", run: || workers::run(&[]) },
             Step { name: "browser", run: || browser::run(&[]) },
-            Step { name: "package", run: package::run },
-            Step { name: "example", run: example },
         ],
-        &[
-            Step { name: BUILD, run: || build::with_empty(Architecture::here()).map(drop) },
-            // It waits for an emulator, and compiles nothing.
-            Step { name: "e2e", run: end_to_end },
-        ],
+        &[Step { name: "package", run: package::run }, Step { name: "example", run: example }],
     ],
     &[&[Step { name: "functions", run: measure::run }, Step { name: "demo", run: demo }]],
 ];
-
-/// The step that builds the functions. It has a head start.
-const BUILD: &str = "build";
 
 /// Runs the stages in order, from the named step's on, and stops after the first that fails. Prints how long each step took,
 /// or each stage of several lanes, whose steps are in the lanes' own output.
 pub(crate) fn run(from: Option<&str>) -> Result<()> {
     let first = from.map_or(Ok(0), |from| found(from).map(|(stage, _)| stage))?;
-    let (build, _) = found(BUILD)?;
     // Asked for now: cargo may put the same program, built with other features, in its place.
     let program = std::env::current_exe()?;
-    let mut head_start = if build > first { Some(HeadStart::begin(&program)?) } else { None };
     let all = Stopwatch::start();
     let mut rows = vec![];
-    let outcome = STAGES.iter().enumerate().skip(first).try_for_each(|(number, stage)| {
-        if let Some(begun) = head_start.as_mut().filter(|_| number == build) {
-            begun.end()?;
-        }
+    let outcome = STAGES.iter().skip(first).try_for_each(|stage| {
         if let [lane] = stage {
             return in_order(lane.iter(), &mut rows);
         }
@@ -78,7 +69,6 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
         rows.push(watch.took().row(&lanes.join(" | ")));
         outcome
     });
-    drop(head_start);
     println!("{}\n{}", table(&rows), all.took().row("all"));
     outcome?;
     println!("==> ci: all steps ok in {:.1} s", all.took().clock.as_secs_f64());
@@ -155,38 +145,6 @@ fn apart(lane: Lane, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds the functions beside the first steps, with what these leave of the processors: to link a function takes a minute
-/// of one core. The step itself waits for its end: cargo locks its folder, but cargo-lambda moves the programs out of it
-/// later, and two at once take them from each other. Then it does what is left, and fails if this has failed, for the same
-/// reason.
-struct HeadStart(Child);
-
-impl HeadStart {
-    fn begin(program: &Path) -> Result<Self> {
-        let log = target_dir()?.join("functions.log");
-        write(&log, "")?;
-        let log = File::create(log)?;
-        let mut build = Command::new("nice");
-        build.args(["-n", "10"]).arg(program);
-        build.args(["build", "--with-empty", "--architecture", Architecture::here().name()]);
-        let child = build.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
-        Ok(Self(child.context("could not start `nice`")?))
-    }
-
-    /// Waits until it has ended, in whatever way.
-    fn end(&mut self) -> Result<()> {
-        self.0.wait().map(drop).context("could not wait for the build of the functions")
-    }
-}
-
-impl Drop for HeadStart {
-    /// Stops it, if it hasn't ended. A call of cargo that has begun goes on to its end.
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
 fn clippy() -> Result<()> {
     for targets in [&["--all-targets"][..], test::APART] {
         let mut clippy = cargo(&["clippy", "--workspace", "--locked"]);
@@ -250,7 +208,7 @@ mod tests {
             unknown.starts_with("there is no step `tests`, but fmt, tidy") && unknown.ends_with("demo"),
             "{unknown}"
         );
-        assert!(found("fmt").unwrap().0 < found(BUILD).unwrap().0);
+        assert!(found("build").unwrap().0 < found("e2e").unwrap().0);
     }
 
     #[test]

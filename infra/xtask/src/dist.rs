@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::build::{self, Architecture, FUNCTIONS};
-use crate::cargo::{cargo, output, root, succeed, target_dir, write};
+use crate::cargo::{output, root, target_dir, write};
+use crate::test;
 pub(crate) use templates::for_lint;
 
 /// The version of all our crates.
@@ -84,12 +85,12 @@ pub(crate) fn run(args: &DistArgs) -> Result<()> {
     Ok(())
 }
 
-/// Makes a release for this machine's architecture, for the tests of its deployment. Its tool is the one of `cargo run`,
-/// which is built already. Returns the release's folder.
+/// Makes a release for this machine's architecture, for the tests of its deployment. Its tool is the one of the tests, which
+/// is built already. Returns the release's folder.
 pub(crate) fn of_this_machine() -> Result<PathBuf> {
     let architecture = Architecture::here();
     let folder = target_dir()?.join("tmp/dist");
-    succeed(&mut cargo(&["build", "--locked"]))?;
+    test::build()?;
     let tool = target_dir()?.join("debug/tickover");
     let built = Built { architecture, functions: build::run(architecture)?, tool };
     make(vec![built], vec![], "none".to_owned(), "1970-01-01T00:00:00Z", &folder)?;
