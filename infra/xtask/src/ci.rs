@@ -32,15 +32,18 @@ const STAGES: &[&[Lane]] = &[
         Step { name: "localstack", run: localstack::check },
     ]],
     &[
-        &[Step { name: "clippy", run: clippy }, Step { name: "docs", run: docs }],
-        // To link a function takes a minute of one core.
+        &[
+            Step { name: "clippy", run: clippy },
+            Step { name: "docs", run: docs },
+            Step { name: "test", run: || test::run(&[]) },
+        ],
+        // They wait for emulators, and for the linker, which uses one core.
         &[
             Step { name: "stacks", run: stacks::run },
             Step { name: "build", run: || build::with_empty(Architecture::here()).map(drop) },
+            Step { name: "e2e", run: end_to_end },
         ],
     ],
-    // The end-to-end tests mostly wait for their emulator.
-    &[&[Step { name: "test", run: || test::run(&[]) }], &[Step { name: "e2e", run: end_to_end }]],
     &[
         &[
             Step { name: "workers", run: || workers::run(&[]) },
@@ -208,7 +211,7 @@ mod tests {
             unknown.starts_with("there is no step `tests`, but fmt, tidy") && unknown.ends_with("demo"),
             "{unknown}"
         );
-        assert!(found("build").unwrap().0 < found("e2e").unwrap().0);
+        assert!(found("fmt").unwrap().0 < found("e2e").unwrap().0);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::cargo::{cargo, output, succeed, target_dir, without_cargos_own};
-use crate::test::FEATURES;
+use crate::cargo::{output, target_dir, without_cargos_own};
+use crate::test;
 
 /// The tests' own system, and the one that a test deploys, updates and deletes.
 pub(super) const SYSTEMS: u32 = 2;
@@ -32,7 +32,7 @@ const SECRET_PRICE: f64 = 0.40;
 
 /// The bound for a run of at most this time.
 pub(super) fn usd(limit: Duration) -> Result<f64> {
-    succeed(cargo(&["build", "--quiet", "--locked", "--workspace", "--bin", "tickover"]).args(FEATURES))?;
+    test::build()?;
     let mut tool = Command::new(target_dir()?.join("debug/tickover"));
     let bill = output(without_cargos_own(&mut tool).args(arguments(limit)))?;
     sum(&bill, limit)
