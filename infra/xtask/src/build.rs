@@ -21,7 +21,7 @@ pub(crate) const FUNCTIONS: [&str; 6] =
 /// The function that does nothing, with which the others are compared.
 const EMPTY: &str = "tickover-empty";
 /// The functions with features of dependencies that no other one has. In one build with them, all would have these.
-const APART: [&str; 2] = [GATEWAY, "tickover-worker"];
+const APART: [&str; 1] = [GATEWAY];
 /// The package of the command-line tool.
 pub(crate) const TOOL: &str = "tickover-cli";
 

@@ -2,7 +2,7 @@
 
 use quote::ToTokens as _;
 use syn::ext::IdentExt as _;
-use syn::visit::{self, Visit};
+use syn::visit_mut::{self, VisitMut};
 use syn::{
     Attribute, Block, Error, FnArg, GenericArgument, Ident, ItemFn, Pat, PathArguments, PathSegment, Result,
     ReturnType, Signature, Type, TypeImplTrait, TypeReference, Visibility,
@@ -243,7 +243,9 @@ fn argument_name(pattern: &Pat, index: usize) -> Ident {
 
 fn check_owned(ty: &Type, role: Role) -> Result<()> {
     let mut borrowed = Borrowed { found: None, a: role.a() };
-    borrowed.visit_type(ty);
+    // On a copy, though nothing is changed: `Visit` is a feature of syn that no other macro asks for, and with it all
+    // dependencies of a worker would be compiled apart from those of the other functions.
+    borrowed.visit_type_mut(&mut ty.clone());
     borrowed.found.map_or(Ok(()), Err)
 }
 
@@ -253,8 +255,8 @@ struct Borrowed {
     a: &'static str,
 }
 
-impl<'ast> Visit<'ast> for Borrowed {
-    fn visit_type_reference(&mut self, reference: &'ast TypeReference) {
+impl VisitMut for Borrowed {
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
         let (owned, state) = match &*reference.elem {
             Type::Slice(slice) => (format!("Vec<{}>", shown(&slice.elem)), String::new()),
             Type::Path(path) if path.path.is_ident("str") => ("String".to_owned(), String::new()),
@@ -270,16 +272,16 @@ impl<'ast> Visit<'ast> for Borrowed {
             "{a} can't borrow its arguments: they are stored and read again, perhaps by another worker; write \
              `{owned}`{state}"
         );
-        self.found.get_or_insert(Error::new_spanned(reference, message));
+        self.found.get_or_insert(Error::new_spanned(&*reference, message));
     }
 
-    fn visit_type_impl_trait(&mut self, ty: &'ast TypeImplTrait) {
+    fn visit_type_impl_trait_mut(&mut self, ty: &mut TypeImplTrait) {
         let message = format!(
             "{} needs to know the types of its arguments to read them; write the type itself",
             self.a
         );
-        self.found.get_or_insert(Error::new_spanned(ty, message));
-        visit::visit_type_impl_trait(self, ty);
+        self.found.get_or_insert(Error::new_spanned(&*ty, message));
+        visit_mut::visit_type_impl_trait_mut(self, ty);
     }
 }
 
