@@ -3,8 +3,7 @@
 //! A package is compiled from its own files alone, so a file that it reads from elsewhere in this repository is found. The
 //! dry run could compile them too, but in a folder of its own, so it would compile all dependencies again. Here they are in
 //! a workspace that has no other code: first all together, with the dependencies that clippy's step has checked, and then
-//! those that a user names, each with nothing but what it asks for. So a feature that one of them, or a crate below it,
-//! needs and only another one asks for is found.
+//! each by itself, as a user has it. So a feature that a crate needs and only another one asks for is found.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -19,8 +18,6 @@ use crate::{project, test};
 
 /// What the registry or its users ask of each crate. Lists have at least one entry.
 const ASKED: [&str; 6] = ["description", "license", "readme", "keywords", "categories", "rust_version"];
-/// The crates that users name. The others come with these.
-const NAMED: [&str; 2] = ["tickover", "tickover-cli"];
 /// The folder of all published crates, and of no other.
 const FOLDER: &str = "shared";
 
@@ -49,7 +46,7 @@ pub(crate) fn run() -> Result<()> {
         succeed(project::alike(&mut check))
     };
     check(&[&["--workspace"], test::FEATURES].concat()).context("a packed crate doesn't compile")?;
-    for name in NAMED {
+    for name in &names {
         check(&["--package", name]).with_context(|| format!("{name} doesn't compile by itself"))?;
     }
     Ok(())

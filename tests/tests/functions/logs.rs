@@ -32,17 +32,21 @@ struct Counted {
 }
 
 impl Counted {
-    /// The bytes of the lines since, as its logs would be billed, and all lines as counted. During an invocation metrics are
-    /// written ten times a second: where a slow machine writes the same ones again, they count once.
-    fn bytes_since(&self, function: &Function) -> (f64, Self) {
+    /// The bytes of the lines that so many invocations have written since, as its logs would be billed, and all lines as
+    /// counted. During an invocation metrics are written ten times a second: what a slow machine writes again counts once
+    /// for each invocation.
+    fn bytes_since(&self, function: &Function, invocations: usize) -> (f64, Self) {
         let (stdout, stderr) = (function.stdout(), function.stderr());
-        let mut known = BTreeSet::new();
+        let mut written = HashMap::new();
         let is_new = |line: &&str| {
             let document: Value = serde_json::from_str(line).unwrap();
             let labels = document["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0].as_array().unwrap();
             let labels: Vec<_> =
                 labels.iter().filter_map(|label| document[label.as_str()?].as_str()).collect();
-            known.insert(format!("{} {labels:?}", document["_aws"]["CloudWatchMetrics"]))
+            let metrics = format!("{} {labels:?}", document["_aws"]["CloudWatchMetrics"]);
+            let times = written.entry(metrics).or_insert(0);
+            *times += 1;
+            *times <= invocations
         };
         let metrics = stdout.lines().skip(self.stdout).filter(is_new);
         let all = metrics.chain(stderr.lines().skip(self.stderr));
@@ -51,11 +55,24 @@ impl Counted {
     }
 }
 
-/// Checks what the function has written since the last call with the same state. Its lines may arrive after its answer.
+/// Checks what an invocation of the function has written since the last call with the same state. Its lines may arrive
+/// after its answer.
 async fn is_logged(function: &Function, counted: &mut Counted, units: Units, what: &str) {
-    let is_written = async || (counted.bytes_since(function).0 >= units.log_bytes * USED_PART).then_some(());
+    are_logged(1, function, counted, units, what).await;
+}
+
+/// The same of several invocations.
+async fn are_logged(
+    invocations: usize,
+    function: &Function,
+    counted: &mut Counted,
+    units: Units,
+    what: &str,
+) {
+    let so_far = || counted.bytes_since(function, invocations).0;
+    let is_written = async || (so_far() >= units.log_bytes * USED_PART).then_some(());
     until(what, is_written).await;
-    let (new, all) = counted.bytes_since(function);
+    let (new, all) = counted.bytes_since(function, invocations);
     *counted = all;
     let log = function.stdout() + &function.stderr();
     assert!(new <= units.log_bytes, "{what}: {new} bytes, and the bill has {}:\n{log}", units.log_bytes);
@@ -135,7 +152,7 @@ async fn an_order_writes_the_bytes_and_the_metrics_of_the_bill() {
         for message in shop.messages(messages).await {
             assert_eq!(shop.deliver(vec![message]).await, 0);
         }
-        is_logged(&shop.worker, &mut counted, units, what).await;
+        are_logged(messages, &shop.worker, &mut counted, units, what).await;
     };
     // Starting the remote steps is part of their wait.
     let starts = cost::TURN.and(cost::JOIN);

@@ -21,8 +21,8 @@ use crate::seconds;
 const AT_ONCE: usize = 2;
 /// The ones that take longest begin first, so that none of them is left alone at the end.
 const FIRST: [&str; 3] = ["tickover-sim simulation", "tickover replay", "tickover-tests agreement"];
-/// None of them takes half of this on a slow machine. What doesn't end by itself is stopped, so that its output says which
-/// test it was.
+/// Longer than any of them takes, also beside other builds. What doesn't end by itself is stopped, so that its output says
+/// which test it was.
 const BOUND: Duration = Duration::from_mins(40);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const EXAMPLES: &str = "examples in the documentation";
