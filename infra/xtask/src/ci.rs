@@ -7,10 +7,9 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::build::{self, Architecture};
 use crate::cargo::{cargo, succeed, target_dir, write};
 use crate::seconds::Stopwatch;
-use crate::{browser, deny, e2e, lint, localstack, measure, package, project, stacks, test, tidy, workers};
+use crate::{browser, deny, e2e, lint, localstack, package, project, stacks, test, tidy, workers};
 
 /// One check, with the name that is printed.
 struct Step {
@@ -37,12 +36,8 @@ const STAGES: &[&[Lane]] = &[
             Step { name: "docs", run: docs },
             Step { name: "test", run: || test::run(&[]) },
         ],
-        // They wait for emulators, and for the linker, which uses one core.
-        &[
-            Step { name: "stacks", run: stacks::run },
-            Step { name: "build", run: || build::with_empty(Architecture::here()).map(drop) },
-            Step { name: "e2e", run: end_to_end },
-        ],
+        // They wait for emulators.
+        &[Step { name: "stacks", run: stacks::run }, Step { name: "e2e", run: end_to_end }],
     ],
     &[
         &[
@@ -51,7 +46,15 @@ const STAGES: &[&[Lane]] = &[
         ],
         &[Step { name: "package", run: package::run }, Step { name: "example", run: example }],
     ],
-    &[&[Step { name: "functions", run: measure::run }, Step { name: "demo", run: demo }]],
+    &[&[Step { name: "demo", run: demo }]],
+];
+
+/// The functions that CI deploys are built in the profile of a release, but not optimized. Optimized ones take half an hour
+/// of a processor, most of it for the linker. `cargo xtask measure-functions` measures those, before a release.
+const NOT_OPTIMIZED: [(&str, &str); 3] = [
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256"),
 ];
 
 /// Runs the stages in order, from the named step's on, and stops after the first that fails. Prints how long each step took,
@@ -141,7 +144,7 @@ fn apart(lane: Lane, program: &Path) -> Result<()> {
     let into = File::create(&file)?;
     println!("==> ci: {}, with what they print in {}", names(lane), file.display());
     let mut steps = Command::new(program);
-    steps.arg("ci").args(lane.iter().flat_map(|step| ["--only", step.name]));
+    steps.arg("ci").args(lane.iter().flat_map(|step| ["--only", step.name])).envs(NOT_OPTIMIZED);
     let ended = steps.stdin(Stdio::null()).stdout(into.try_clone()?).stderr(into).status()?;
     println!("{}", String::from_utf8_lossy(&fs::read(&file)?));
     ensure!(ended.success(), "ci stopped: {} ended with {ended}", names(lane));
