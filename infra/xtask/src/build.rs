@@ -65,7 +65,8 @@ impl Architecture {
         Ok(Path::new(folder.trim()).is_dir())
     }
 
-    fn flag(self) -> &'static str {
+    /// Its option of cargo-lambda.
+    pub(crate) fn flag(self) -> &'static str {
         match self {
             Self::Arm64 => "--arm64",
             Self::X86 => "--x86-64",

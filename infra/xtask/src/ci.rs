@@ -27,17 +27,16 @@ const STAGES: &[&[Lane]] = &[
         Step { name: "fmt", run: || succeed(&mut cargo(&["fmt", "--all", "--check"])) },
         Step { name: "tidy", run: tidy::run },
         Step { name: "deny", run: deny::run },
-        Step { name: "lint", run: lint::run },
-        Step { name: "localstack", run: localstack::check },
     ]],
     &[
+        &[Step { name: "clippy", run: clippy }, Step { name: "test", run: || test::run(&[]) }],
+        // They install tools, and wait for emulators.
         &[
-            Step { name: "clippy", run: clippy },
-            Step { name: "docs", run: docs },
-            Step { name: "test", run: || test::run(&[]) },
+            Step { name: "lint", run: lint::run },
+            Step { name: "localstack", run: localstack::check },
+            Step { name: "stacks", run: stacks::run },
+            Step { name: "e2e", run: end_to_end },
         ],
-        // They wait for emulators.
-        &[Step { name: "stacks", run: stacks::run }, Step { name: "e2e", run: end_to_end }],
     ],
     &[
         &[
@@ -170,11 +169,6 @@ fn demo() -> Result<()> {
         "`--stack` without AWS parts: {said}"
     );
     Ok(())
-}
-
-fn docs() -> Result<()> {
-    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
-    succeed(doc.args(test::FEATURES).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The example crate, and a project of `tickover new`. Both are outside of the workspace, and are built as a user would

@@ -224,19 +224,23 @@ impl Sam {
         Ok(ended)
     }
 
-    /// Makes a project and deploys its worker as its README says. Returns its folder.
+    /// Makes a project, and builds and deploys its worker as its README says. Returns its folder.
     fn deploy_a_project(&self, endpoint: &str) -> Result<PathBuf> {
-        let folder = project::with_function(PROJECT)?;
+        let folder = project::create(PROJECT)?;
         let readme = folder.join("README.md");
         let readme = readme.to_str().context("a path that isn't UTF-8")?;
         let block = guide::block(readme, "sam deploy --config-env dev")?;
         let (build, deploy) = block.split_once('\n').context("a block of one line")?;
         ensure!(build.starts_with("cargo lambda build "), "the README builds by `{build}`");
-        let parameters = match Architecture::here() {
-            Architecture::X86 => PROJECTS_PARAMETERS.to_owned(),
-            Architecture::Arm64 => PROJECTS_PARAMETERS.replace("x86_64", "arm64"),
-        };
-        self.shell(&format!("{} {parameters}", deploy.trim_end()), &folder, endpoint)?;
+        // In our target folder, where its dependencies are built already: they are those of our worker.
+        let build = format!(
+            "{build} --offline --target-dir '{}' --lambda-dir target/lambda",
+            target_dir()?.display()
+        );
+        let here = Architecture::here();
+        let build = build.replace(Architecture::Arm64.flag(), here.flag());
+        let parameters = PROJECTS_PARAMETERS.replace(Architecture::X86.name(), here.name());
+        self.shell(&format!("{build}\n{} {parameters}", deploy.trim_end()), &folder, endpoint)?;
         Ok(folder)
     }
 

@@ -97,7 +97,7 @@ enum Command {
     Lint,
     /// Check this repository's own rules that no compiler checks
     Tidy,
-    /// Pack the crates for the registry, and compile what was packed
+    /// Pack the crates for the registry, and compile and document what was packed
     Package,
     /// Run the simulation with all kinds of faults, seed by seed, and check the invariants
     Sim {

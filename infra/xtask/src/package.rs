@@ -1,4 +1,4 @@
-//! Publishes the crates by a dry run, and compiles what was packed, without the network.
+//! Publishes the crates by a dry run, and compiles and documents what was packed, without the network.
 //!
 //! A package is compiled from its own files alone, so a file that it reads from elsewhere in this repository is found. The
 //! dry run could compile them too, but in a folder of its own, so it would compile all dependencies again. Here they are in
@@ -40,14 +40,17 @@ pub(crate) fn run() -> Result<()> {
         write(&folder.join(format!("others/{name}/Cargo.toml")), manifest)?;
         write(&folder.join(format!("others/{name}/src/lib.rs")), "")?;
     }
-    let check = |args: &[&str]| {
-        let mut check = cargo(&["check", "--offline", "--target-dir"]);
-        check.arg(&target).args(args).current_dir(&folder);
-        succeed(project::alike(&mut check))
+    let on_packed = |command: &str, args: &[&str]| {
+        let mut cargo = cargo(&[command, "--offline", "--target-dir"]);
+        cargo.arg(&target).args(args).current_dir(&folder).env("RUSTDOCFLAGS", "-D warnings");
+        succeed(project::alike(&mut cargo))
     };
-    check(&[&["--workspace"], test::FEATURES].concat()).context("a packed crate doesn't compile")?;
+    let whole = [&["--workspace"], test::FEATURES].concat();
+    on_packed("check", &whole).context("a packed crate doesn't compile")?;
+    on_packed("doc", &[&whole[..], &["--no-deps"]].concat()).context("the documentation has warnings")?;
     for name in &names {
-        check(&["--package", name]).with_context(|| format!("{name} doesn't compile by itself"))?;
+        on_packed("check", &["--package", name])
+            .with_context(|| format!("{name} doesn't compile by itself"))?;
     }
     Ok(())
 }
