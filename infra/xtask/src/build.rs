@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::cargo::{cargo, output, root, search_path, succeed, target_dir};
+use crate::cargo::{cargo, output, root, search_path, succeed, target_dir, without_clippy};
 use crate::python;
 
 /// The function of the HTTP API.
@@ -114,7 +114,7 @@ fn build(architecture: Architecture, packages: &[&str]) -> Result<PathBuf> {
 /// A call of cargo-lambda that writes each program as `NAME/bootstrap` into the folder.
 fn lambda(architecture: Architecture, folder: &Path) -> Result<Command> {
     let mut build = cargo(&["lambda", "build", "--release", "--locked", architecture.flag()]);
-    build.arg("--lambda-dir").arg(folder).env("PATH", path()?);
+    without_clippy(&mut build).arg("--lambda-dir").arg(folder).env("PATH", path()?);
     Ok(build)
 }
 

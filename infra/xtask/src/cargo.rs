@@ -29,6 +29,11 @@ const SET_BY_CARGO_RUN: &[&str] = &[
     "CARGO_PKG_VERSION_PRE",
 ];
 
+/// The variable by which cargo calls another compiler for the workspace's own crates.
+const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
+/// Makes clippy that compiler, and its warnings errors.
+pub(crate) const CLIPPY: [(&str, &str); 2] = [(WRAPPER, "clippy-driver"), ("CLIPPY_ARGS", "-Dwarnings")];
+
 /// The folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -48,6 +53,11 @@ pub(crate) fn without_cargos_own(command: &mut Command) -> &mut Command {
         command.env_remove(name);
     }
     command
+}
+
+/// Keeps a build from clippy, which CI gives to all: one of other sources or with other features than the tests'.
+pub(crate) fn without_clippy(command: &mut Command) -> &mut Command {
+    command.env_remove(WRAPPER)
 }
 
 /// Runs the command to its end. It inherits our output.

@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::cargo::{cargo, succeed, target_dir, write};
+use crate::cargo::{CLIPPY, cargo, succeed, target_dir, without_clippy, write};
 use crate::seconds::Stopwatch;
 use crate::{browser, deny, e2e, lint, localstack, package, project, stacks, test, tidy, workers};
 
@@ -29,7 +29,7 @@ const STAGES: &[&[Lane]] = &[
         Step { name: "deny", run: deny::run },
     ]],
     &[
-        &[Step { name: "clippy", run: clippy }, Step { name: "test", run: || test::run(&[]) }],
+        &[Step { name: "test", run: || test::run(&[]) }],
         // They install tools, and wait for emulators.
         &[
             Step { name: "lint", run: lint::run },
@@ -56,8 +56,8 @@ const NOT_OPTIMIZED: [(&str, &str); 3] = [
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256"),
 ];
 
-/// Runs the stages in order, from the named step's on, and stops after the first that fails. Prints how long each step took,
-/// or each stage of several lanes, whose steps are in the lanes' own output.
+/// Runs the stages in order, from the named step's on, and stops after the first that fails. Prints how long each stage took;
+/// its steps are in the lanes' own output.
 pub(crate) fn run(from: Option<&str>) -> Result<()> {
     let first = from.map_or(Ok(0), |from| found(from).map(|(stage, _)| stage))?;
     // Asked for now: cargo may put the same program, built with other features, in its place.
@@ -65,9 +65,6 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
     let all = Stopwatch::start();
     let mut rows = vec![];
     let outcome = STAGES.iter().skip(first).try_for_each(|stage| {
-        if let [lane] = stage {
-            return in_order(lane.iter(), &mut rows);
-        }
         let watch = Stopwatch::start();
         let outcome = at_once(stage, &program);
         let lanes: Vec<String> = stage.iter().map(|lane| names(lane)).collect();
@@ -144,23 +141,17 @@ fn apart(lane: Lane, program: &Path) -> Result<()> {
     println!("==> ci: {}, with what they print in {}", names(lane), file.display());
     let mut steps = Command::new(program);
     steps.arg("ci").args(lane.iter().flat_map(|step| ["--only", step.name])).envs(NOT_OPTIMIZED);
+    // `cargo clippy` would compile everything once more.
+    steps.envs(CLIPPY);
     let ended = steps.stdin(Stdio::null()).stdout(into.try_clone()?).stderr(into).status()?;
     println!("{}", String::from_utf8_lossy(&fs::read(&file)?));
     ensure!(ended.success(), "ci stopped: {} ended with {ended}", names(lane));
     Ok(())
 }
 
-fn clippy() -> Result<()> {
-    for targets in [&["--all-targets"][..], test::APART] {
-        let mut clippy = cargo(&["clippy", "--workspace", "--locked"]);
-        succeed(clippy.args(targets).args(test::FEATURES).args(["--", "-D", "warnings"]))?;
-    }
-    Ok(())
-}
-
 /// The demo of the README, and that the tool it builds says how to get the AWS parts that it lacks.
 fn demo() -> Result<()> {
-    succeed(&mut cargo(&["run", "--locked", "--", "demo"]))?;
+    succeed(without_clippy(&mut cargo(&["run", "--locked", "--", "demo"])))?;
     let tool = target_dir()?.join("debug/tickover");
     let refused = Command::new(tool).args(["--stack", "tickover", "list"]).output()?;
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

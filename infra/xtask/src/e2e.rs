@@ -20,7 +20,9 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::build::{self, Architecture};
-use crate::cargo::{cargo, output, root, search_path, status, succeed, target_dir, without_cargos_own};
+use crate::cargo::{
+    cargo, output, root, search_path, status, succeed, target_dir, without_cargos_own, without_clippy,
+};
 use crate::emulator::Emulator;
 use crate::test::{self, at_emulator};
 use crate::{guide, judge, localstack, project, python};
@@ -184,7 +186,8 @@ impl Sam {
     /// Prints each command (`-x`), and stops at the first that fails (`-e`).
     fn shell(&self, commands: &str, folder: &Path, endpoint: &str) -> Result<()> {
         let mut shell = Command::new("sh");
-        self.environment(shell.args(["-exc", commands])).current_dir(folder).stdin(Stdio::null());
+        self.environment(without_clippy(shell.args(["-exc", commands])));
+        shell.current_dir(folder).stdin(Stdio::null());
         succeed(at(&mut shell, endpoint))
     }
 

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::cargo::{cargo, root, search_path, succeed, target_dir, without_cargos_own};
+use crate::cargo::{
+    CLIPPY, cargo, root, search_path, succeed, target_dir, without_cargos_own, without_clippy,
+};
 use crate::emulator::{answers, free_address};
 use crate::{guide, test};
 
@@ -26,9 +28,7 @@ const POLL_EVERY: Duration = Duration::from_millis(50);
 pub(crate) fn run() -> Result<()> {
     let project = Project::create(NAME)?;
     succeed(project.cargo("fmt").arg("--check"))?;
-    // Clippy checks the tests as well, while they are built. `cargo clippy` would check all dependencies, too.
-    let lints = [("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"), ("CLIPPY_ARGS", "-Dwarnings")];
-    succeed(project.build("build").arg("--all-targets").envs(lints))?;
+    succeed(project.build("build").arg("--all-targets").envs(CLIPPY))?;
     succeed(&mut project.build("test"))?;
     // Built before it is started, so that the start has a bound.
     succeed(&mut project.build("build"))?;
@@ -42,7 +42,7 @@ pub(crate) fn create(name: &str) -> Result<PathBuf> {
 
 /// Gives a call of cargo the workspace's settings, so that it finds the shared dependencies built.
 pub(crate) fn alike(command: &mut Command) -> &mut Command {
-    command.env("CARGO_PROFILE_DEV_DEBUG", "false")
+    without_clippy(command).env("CARGO_PROFILE_DEV_DEBUG", "false")
 }
 
 struct Project {

@@ -10,7 +10,7 @@ use super::bound;
 use super::steps::Steps;
 use super::{DECIDE_VARIABLE, Sam, at, build_tests, tests};
 use crate::build::Architecture;
-use crate::cargo::{output, root, without_cargos_own};
+use crate::cargo::{output, root, without_cargos_own, without_clippy};
 use crate::emulator::Emulator;
 use crate::{judge, test};
 
@@ -240,7 +240,7 @@ impl Place {
 
     fn sam(&self, args: &[&str]) -> Command {
         let mut sam = Command::new(self.sam.python.with_file_name("sam"));
-        self.sam.environment(self.at(&mut sam)).current_dir(root().join("infra")).args(args);
+        self.sam.environment(self.at(without_clippy(&mut sam))).current_dir(root().join("infra")).args(args);
         sam
     }
 
