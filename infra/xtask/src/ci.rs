@@ -29,21 +29,17 @@ const STAGES: &[&[Lane]] = &[
         Step { name: "deny", run: deny::run },
     ]],
     &[
-        &[Step { name: "test", run: || test::run(&[]) }],
+        &[Step { name: "test", run: || test::run(&[]) }, Step { name: "example", run: example }],
         // They install tools, and wait for emulators.
         &[
             Step { name: "lint", run: lint::run },
             Step { name: "localstack", run: localstack::check },
             Step { name: "stacks", run: stacks::run },
             Step { name: "e2e", run: end_to_end },
-        ],
-    ],
-    &[
-        &[
             Step { name: "workers", run: || workers::run(&[]) },
             Step { name: "browser", run: || browser::run(&[]) },
+            Step { name: "package", run: package::run },
         ],
-        &[Step { name: "package", run: package::run }, Step { name: "example", run: example }],
     ],
     &[&[Step { name: "demo", run: demo }]],
 ];

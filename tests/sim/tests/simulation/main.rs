@@ -9,3 +9,4 @@ mod itself;
 mod limits;
 mod seeds;
 mod sizes;
+mod table;
