@@ -236,13 +236,13 @@ impl Sam {
         let block = guide::block(readme, "sam deploy --config-env dev")?;
         let (build, deploy) = block.split_once('\n').context("a block of one line")?;
         ensure!(build.starts_with("cargo lambda build "), "the README builds by `{build}`");
-        // In our target folder, where its dependencies are built already: they are those of our worker.
-        let build = format!(
-            "{build} --offline --target-dir '{}' --lambda-dir target/lambda",
-            target_dir()?.display()
-        );
         let here = Architecture::here();
         let build = build.replace(Architecture::Arm64.flag(), here.flag());
+        // In our target folder, where its dependencies are built already: they are those of our worker.
+        let build = format!(
+            "export CARGO_NET_OFFLINE=true CARGO_TARGET_DIR='{}'\n{build} --lambda-dir target/lambda",
+            target_dir()?.display()
+        );
         let parameters = PROJECTS_PARAMETERS.replace(Architecture::X86.name(), here.name());
         self.shell(&format!("{build}\n{} {parameters}", deploy.trim_end()), &folder, endpoint)?;
         Ok(folder)
