@@ -2,8 +2,8 @@
 //!
 //! A package is compiled from its own files alone, so a file that it reads from elsewhere in this repository is found. The
 //! dry run could compile them too, but in a folder of its own, so it would compile all dependencies again. Here they are in
-//! a workspace that has no other code: first all together, with the dependencies that clippy's step has checked, and then
-//! each by itself, as a user has it. So a feature that a crate needs and only another one asks for is found.
+//! a workspace that has no other code, all together. A feature that a crate needs and only another one asks for is found by
+//! what is built as a user has it: a new project with its function (`example`, `e2e`), and the tool alone (`demo`).
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,8 +13,8 @@ use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::cargo::{cargo, metadata, root, succeed, target_dir, write};
-use crate::{project, test};
+use crate::cargo::{cargo, metadata, root, succeed, target_dir};
+use crate::project;
 
 /// What the registry or its users ask of each crate. Lists have at least one entry.
 const ASKED: [&str; 6] = ["description", "license", "readme", "keywords", "categories", "rust_version"];
@@ -36,23 +36,14 @@ pub(crate) fn run() -> Result<()> {
     let target = target_dir()?;
     let folder = target.join("package/unpacked");
     unpack(&names, &target.join("package"), &folder)?;
-    for (name, manifest) in unpublished(&metadata)? {
-        write(&folder.join(format!("others/{name}/Cargo.toml")), manifest)?;
-        write(&folder.join(format!("others/{name}/src/lib.rs")), "")?;
-    }
     let on_packed = |command: &str, args: &[&str]| {
         let mut cargo = cargo(&[command, "--offline", "--target-dir"]);
         cargo.arg(&target).args(args).current_dir(&folder).env("RUSTDOCFLAGS", "-D warnings");
         succeed(project::alike(&mut cargo))
     };
-    let whole = [&["--workspace"], test::FEATURES].concat();
-    on_packed("check", &whole).context("a packed crate doesn't compile")?;
-    on_packed("doc", &[&whole[..], &["--no-deps"]].concat()).context("the documentation has warnings")?;
-    for name in &names {
-        on_packed("check", &["--package", name])
-            .with_context(|| format!("{name} doesn't compile by itself"))?;
-    }
-    Ok(())
+    let all = ["--workspace", "--all-features"];
+    on_packed("check", &all).context("a packed crate doesn't compile")?;
+    on_packed("doc", &[&all[..], &["--no-deps"]].concat()).context("the documentation has warnings")
 }
 
 /// Makes a workspace of the packed crates, with the versions of Cargo.lock.
@@ -62,8 +53,7 @@ fn unpack(names: &[String], packed: &Path, folder: &Path) -> Result<()> {
     }
     fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
     let mut manifest =
-        "[workspace]\nresolver = \"3\"\nmembers = [\"tickover*\", \"others/*\"]\n\n[patch.crates-io]\n"
-            .to_owned();
+        "[workspace]\nresolver = \"3\"\nmembers = [\"tickover*\"]\n\n[patch.crates-io]\n".to_owned();
     for name in names {
         let package = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
         let file = packed.join(format!("{package}.crate"));
@@ -77,26 +67,6 @@ fn unpack(names: &[String], packed: &Path, folder: &Path) -> Result<()> {
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
     Ok(())
-}
-
-/// The names and manifests of packages without code, which have the dependencies of those that aren't published. Without
-/// them, dependencies would lack the features that only these ask for, and would all be checked again.
-fn unpublished(metadata: &Value) -> Result<Vec<(String, String)>> {
-    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
-    let others = packages.iter().filter(|package| !package["publish"].is_null());
-    let manifest = |package: &Value| {
-        let name = package["name"].as_str()?;
-        let mut manifest = format!("[package]\nname = {name:?}\nedition = \"2024\"\n\n[dependencies]\n");
-        let all = package["dependencies"].as_array()?.iter();
-        for dependency in all.filter(|dependency| dependency["kind"].is_null()) {
-            let (name, version) = (dependency["name"].as_str()?, dependency["req"].as_str()?);
-            let (default, features) = (&dependency["uses_default_features"], &dependency["features"]);
-            let line = format!("version = {version:?}, default-features = {default}, features = {features}");
-            writeln!(manifest, "{name} = {{ {line} }}").ok()?;
-        }
-        Some((name.to_owned(), manifest))
-    };
-    others.map(|package| manifest(package).context("a package of another form")).collect()
 }
 
 /// The names of the crates that are published. Checks what they say of themselves.
@@ -149,20 +119,6 @@ mod tests {
             let refused = published(&changed).unwrap_err().to_string();
             assert!(refused.ends_with(key), "{refused}");
         }
-    }
-
-    #[test]
-    fn a_package_without_code_has_the_dependencies_of_one_that_is_not_published() {
-        let others = unpublished(&metadata().unwrap()).unwrap();
-        let manifest =
-            |name: &str| others.iter().find(|(other, _)| other == name).map(|(_, text)| text.as_str());
-        let tests: toml::Table = manifest("tickover-tests").unwrap().parse().unwrap();
-        assert_eq!(tests["dependencies"]["fantoccini"]["default-features"], toml::Value::Boolean(false));
-        let features = tests["dependencies"]["tickover-core"]["features"].as_array().unwrap();
-        assert!(features.iter().any(|feature| feature.as_str() == Some("fixture")), "{features:?}");
-        assert_eq!(manifest("tickover-core"), None);
-        let xtask: toml::Table = manifest("xtask").unwrap().parse().unwrap();
-        assert!(xtask["dependencies"].get("tempfile").is_none(), "only its tests need it");
     }
 
     #[test]
