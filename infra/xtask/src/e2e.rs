@@ -103,8 +103,8 @@ pub(crate) fn run(args: &E2eArgs) -> Result<ExitStatus> {
 /// was deployed.
 fn in_emulator(args: &[String]) -> Result<ExitStatus> {
     let sam = Sam::install()?;
-    // Built before the emulator starts. SAM finds the functions built: it would link one after the other. They come first:
-    // tests may wait for another build of the same profile.
+    // Built before the emulator starts. SAM finds the functions built: it would link one after the other. They come first,
+    // because the tests' build may have to wait until another one has ended.
     build::run(Architecture::here())?;
     build_tests()?;
     let mut emulator = Emulator::start_judged("e2e")?;

@@ -37,9 +37,9 @@ pub(crate) fn run() -> Result<()> {
     let folder = target.join("package/unpacked");
     unpack(&names, &target.join("package"), &folder)?;
     let on_packed = |command: &str, args: &[&str]| {
-        let mut cargo = cargo(&[command, "--offline", "--target-dir"]);
-        cargo.arg(&target).args(args).current_dir(&folder).env("RUSTDOCFLAGS", "-D warnings");
-        succeed(project::alike(&mut cargo))
+        let mut call = cargo(&[command, "--offline", "--target-dir"]);
+        call.arg(&target).args(args).current_dir(&folder).env("RUSTDOCFLAGS", "-D warnings");
+        succeed(project::alike(&mut call))
     };
     let all = ["--workspace", "--all-features"];
     on_packed("check", &all).context("a packed crate doesn't compile")?;

@@ -40,7 +40,7 @@ pub(crate) fn create(name: &str) -> Result<PathBuf> {
     Ok(Project::create(name)?.folder)
 }
 
-/// Gives a call of cargo the workspace's settings, so that it finds the shared dependencies built.
+/// Gives a call of cargo the workspace's settings, so that it finds the shared dependencies built, and keeps it from clippy.
 pub(crate) fn alike(command: &mut Command) -> &mut Command {
     without_clippy(command).env("CARGO_PROFILE_DEV_DEBUG", "false")
 }

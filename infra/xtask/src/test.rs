@@ -25,7 +25,7 @@ const PARAMETERS: &[&str] = &["Callbacks=on", "EventsQueue=true"];
 pub(crate) const FEATURES: &[&str] = &["--features", "tickover-cli/aws"];
 
 /// The test programs that other commands run, with what these need. `--tests` leaves them out.
-pub(crate) const APART: &[&str] = &["--test", "end_to_end", "--test", "workers", "--test", "browser"];
+const APART: &[&str] = &["--test", "end_to_end", "--test", "workers", "--test", "browser"];
 
 /// Variables through which the tests could reach a real account.
 const REAL_AWS: &[&str] = &[
