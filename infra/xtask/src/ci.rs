@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::cargo::{CLIPPY, cargo, succeed, target_dir, without_clippy, write};
+use crate::cargo::{CLIPPY, cargo, succeed, target_dir, write};
 use crate::seconds::Stopwatch;
 use crate::{browser, deny, e2e, lint, localstack, package, project, stacks, test, tidy, workers};
 
@@ -38,10 +38,10 @@ const STAGES: &[&[Lane]] = &[
             Step { name: "e2e", run: end_to_end },
             Step { name: "workers", run: || workers::run(&[]) },
             Step { name: "browser", run: || browser::run(&[]) },
-            Step { name: "package", run: package::run },
         ],
     ],
-    &[&[Step { name: "demo", run: demo }]],
+    // It replaces the tool that all others use.
+    &[&[Step { name: "package", run: package::run }]],
 ];
 
 /// The functions that CI deploys are built in the profile of a release, but not optimized. Optimized ones take half an hour
@@ -145,19 +145,6 @@ fn apart(lane: Lane, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The demo of the README, and that the tool it builds says how to get the AWS parts that it lacks.
-fn demo() -> Result<()> {
-    succeed(without_clippy(&mut cargo(&["run", "--locked", "--", "demo"])))?;
-    let tool = target_dir()?.join("debug/tickover");
-    let refused = Command::new(tool).args(["--stack", "tickover", "list"]).output()?;
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    ensure!(
-        !refused.status.success() && said.contains("cargo install"),
-        "`--stack` without AWS parts: {said}"
-    );
-    Ok(())
-}
-
 /// The example crate, and a project of `tickover new`. Both are outside of the workspace, and are built as a user would
 /// build them.
 fn example() -> Result<()> {
@@ -192,7 +179,7 @@ mod tests {
         }
         let unknown = found("tests").err().unwrap().to_string();
         assert!(
-            unknown.starts_with("there is no step `tests`, but fmt, tidy") && unknown.ends_with("demo"),
+            unknown.starts_with("there is no step `tests`, but fmt, tidy") && unknown.ends_with("package"),
             "{unknown}"
         );
         assert!(found("fmt").unwrap().0 < found("e2e").unwrap().0);

@@ -1,18 +1,21 @@
-//! Publishes the crates by a dry run, and compiles and documents what was packed, without the network.
+//! Publishes the crates by a dry run, compiles and documents what was packed, without the network, and runs the demo of the
+//! tool that is built from it.
 //!
 //! A package is compiled from its own files alone, so a file that it reads from elsewhere in this repository is found. The
 //! dry run could compile them too, but in a folder of its own, so it would compile all dependencies again. Here they are in
 //! a workspace that has no other code, all together. A feature that a crate needs and only another one asks for is found by
-//! what is built as a user has it: a new project with its function (`example`, `e2e`), and the tool alone (`demo`).
+//! what is built as a user has it: a new project with its function (`example`, `e2e`), and the tool alone.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
+use crate::build::TOOL;
 use crate::cargo::{cargo, metadata, root, succeed, target_dir};
 use crate::project;
 
@@ -43,7 +46,21 @@ pub(crate) fn run() -> Result<()> {
     };
     let all = ["--workspace", "--all-features"];
     on_packed("check", &all).context("a packed crate doesn't compile")?;
-    on_packed("doc", &[&all[..], &["--no-deps"]].concat()).context("the documentation has warnings")
+    on_packed("doc", &[&all[..], &["--no-deps"]].concat()).context("the documentation has warnings")?;
+    on_packed("build", &["--package", TOOL]).context("the packed tool can't be built alone")?;
+    demo(&target.join("debug/tickover"))
+}
+
+/// The demo of the README, and that the tool says how to get the AWS parts that it lacks.
+fn demo(tool: &Path) -> Result<()> {
+    succeed(Command::new(tool).arg("demo").stdin(Stdio::null()))?;
+    let refused = Command::new(tool).args(["--stack", "tickover", "list"]).output()?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(
+        !refused.status.success() && said.contains("cargo install"),
+        "`--stack` without AWS parts: {said}"
+    );
+    Ok(())
 }
 
 /// Makes a workspace of the packed crates, with the versions of Cargo.lock.
@@ -111,6 +128,9 @@ mod tests {
             names.iter().any(|name| name == "tickover") && names.iter().any(|name| name == "tickover-cli")
         );
         assert!(!names.iter().any(|name| name == "xtask"));
+        // `cargo run`, as the README says, runs the tool.
+        let runs = real["workspace_default_members"].as_array().unwrap();
+        assert!(matches!(&runs[..], [one] if one.as_str().unwrap().contains("shared/cli")), "{runs:?}");
         for (key, value) in ASKED.iter().map(|key| (*key, json!(null))).chain([("keywords", json!([]))]) {
             let mut changed = real.clone();
             for package in changed["packages"].as_array_mut().unwrap() {
