@@ -28,10 +28,18 @@ pub(super) async fn run(
         problem: format!("TICKOVER_LOG must be log directives such as \"info\", not {directives:?}: {error}"),
     })?;
     telemetry::init(filter, LogFormat::Text);
+    let endpoint = surroundings.endpoint.clone();
     let system = System::open(registry, settings, surroundings).await?;
     let stop = stop_requested();
     if let Ok(at) = system.listener.local_addr() {
-        tracing::info!("listening on http://{at}");
+        let own = format!("http://{at}");
+        tracing::info!("listening on {own}");
+        if let Some(endpoint) = endpoint.filter(|endpoint| endpoint.trim_end_matches('/') != own) {
+            // One who expects a worker of that system would look for its work there.
+            tracing::warn!(
+                "this program is a system of its own, not a worker of {endpoint} (TICKOVER_ENDPOINT): that is for clients"
+            );
+        }
     }
     system.work(stop).await
 }
