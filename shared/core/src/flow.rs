@@ -238,6 +238,21 @@ pub struct Paced {
     /// The start that is reserved for its next attempt.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Reservation>,
+    /// Whether a worker has come for it, and has put it off to that start.
+    #[serde(rename = "o", default, skip_serializing_if = "std::ops::Not::not")]
+    pub put_off: bool,
+}
+
+impl Paced {
+    /// Sets the start of the next attempt, when a worker has come for it too early.
+    pub(crate) const fn put_off(&mut self, start: Reservation) {
+        (self.start, self.put_off) = (Some(start), true);
+    }
+
+    /// Its attempt begins, or none comes any more.
+    pub(crate) const fn forget_start(&mut self) {
+        (self.start, self.put_off) = (None, false);
+    }
 }
 
 /// A key at which a task or an execution needs a place.

@@ -35,8 +35,8 @@ pub use extend::{extend, free, withdraw};
 pub use line::{Branch, Position, Waiter, Waiting};
 pub use offer::{Absent, Candidate, offer};
 pub use pace::{
-    AskedStart, BEGINS_WITHIN, LATE_MAX, Pacing, confirm_start, give_start_back, next_start, pacing,
-    reserve_start, reset_rate,
+    AskedStart, BEGINS_WITHIN, Pacing, confirm_start, give_start_back, next_start, pacing, reserve_start,
+    reset_rate,
 };
 pub use rate::{RateState, Reservation};
 pub use take::{AskedLimit, CALL_KEPT, Take, Taken, take};

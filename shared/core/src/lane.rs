@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::execution::Execution;
 use crate::flow::{Flow, Priority};
 use crate::id::Fingerprint;
 use crate::kind::Policy;
@@ -33,9 +34,12 @@ impl Lane {
 }
 
 impl Flow {
-    /// Where the hints of its task stand in their queue.
-    pub const fn lane(&self) -> Lane {
-        Lane { priority: self.priority, tenant: self.fairness }
+    /// Where the hints of its task stand in their queue. One that has come once, and was put off to a start that a rate
+    /// reserved for it then, goes before others: behind a backlog it would be too late for each start.
+    pub fn lane(&self) -> Lane {
+        let is_put_off = self.paced.as_ref().is_some_and(|paced| paced.put_off);
+        let priority = if is_put_off { Priority::High } else { self.priority };
+        Lane { priority, tenant: self.fairness }
     }
 
     /// Takes from the execution that starts the task what its own request leaves open. A normal priority leaves it open,
@@ -54,6 +58,20 @@ impl Task {
     /// Where its hints stand in its queue.
     pub fn lane(&self) -> Lane {
         self.flow.as_deref().map(Flow::lane).unwrap_or_default()
+    }
+
+    /// Its own priority.
+    pub fn priority(&self) -> Priority {
+        self.flow.as_deref().map_or_else(Priority::default, |flow| flow.priority)
+    }
+}
+
+impl Execution {
+    /// Where its hints stand in its queue.
+    pub fn lane(&self) -> Lane {
+        let paced = self.admission.as_deref().and_then(|admission| admission.paced.as_ref());
+        let is_put_off = paced.is_some_and(|paced| paced.put_off);
+        if is_put_off { Lane { priority: Priority::High, ..self.lane } } else { self.lane }
     }
 }
 

@@ -367,10 +367,8 @@ impl Task {
         self.paced()?.start
     }
 
-    pub(crate) fn set_reserved(&mut self, start: Option<Reservation>) {
-        if let Some(paced) = self.flow.as_mut().and_then(|flow| flow.paced.as_mut()) {
-            paced.start = start;
-        }
+    pub(crate) fn paced_mut(&mut self) -> Option<&mut Paced> {
+        self.flow.as_mut()?.paced.as_mut()
     }
 
     /// The execution that it is a remote step of.
@@ -447,7 +445,7 @@ impl Task {
             owner: self.id.clone().into(),
             incarnation: self.incarnation,
             queue: &self.queue,
-            priority: self.lane().priority,
+            priority: self.priority(),
             gates: self.gates(),
             position: self.parked.in_line(),
         }

@@ -61,7 +61,13 @@ pub(crate) fn admission(request: &FlowRequest, start: Option<Paced>) -> Option<B
 
 /// A rate without a reserved start.
 pub(crate) fn paced(rate: &Rate) -> Paced {
-    Paced { key: gate_digest(&rate.key), pace: rate.pace(), text: shown(&rate.key), start: None }
+    Paced {
+        key: gate_digest(&rate.key),
+        pace: rate.pace(),
+        text: shown(&rate.key),
+        start: None,
+        put_off: false,
+    }
 }
 
 /// A text that is the same for the same request, and empty for a task that asks for nothing. A cron that has another

@@ -59,7 +59,7 @@ pub fn task(described: &Described, now: Timestamp) -> TaskView {
         details: described.details.clone().map(Verbatim),
         labels: described.labels.clone().map(Verbatim),
         traceparent: task.trace.map(|trace| trace.traceparent()),
-        priority: Some(task.lane().priority).filter(|priority| *priority != Priority::Normal).map(Into::into),
+        priority: Some(task.priority()).filter(|priority| *priority != Priority::Normal).map(Into::into),
         fairness_key: task.flow.as_ref().map(|flow| flow.fairness_text.clone()).filter(|key| !key.is_empty()),
         by: task.by.as_deref().map(super::by),
         waits_at: described.waits_at.clone().map(super::limit::waits_at),

@@ -290,7 +290,7 @@ fn admission(now: Timestamp) -> Admission {
     Admission {
         gates: [1, 2, 3].map(|nth| Gated { key: key(nth), limit, text: text.clone() }).to_vec(),
         held: Some(Held { mark: u32::MAX, until_day: 99_999 }),
-        paced: Some(Paced { key: key(4), pace, text, start: Some(start) }),
+        paced: Some(Paced { key: key(4), pace, text, start: Some(start), put_off: true }),
         // Only an execution without a parent, which takes more space, has one.
         cron: None,
     }

@@ -33,7 +33,7 @@ pub struct HintedTurn {
 
 impl TurnHint {
     pub fn of(execution: &Execution) -> Self {
-        let (id, inc, lane) = (execution.id.clone(), execution.incarnation, execution.lane);
+        let (id, inc, lane) = (execution.id.clone(), execution.incarnation, execution.lane());
         Self { v: FORMAT, turn: HintedTurn { id, inc, at: None, lane } }
     }
 

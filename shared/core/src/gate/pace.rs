@@ -7,9 +7,12 @@ use crate::time::Timestamp;
 use super::Gate;
 use super::rate::{self, Reservation};
 
-/// For how long after its instant a reserved start counts for a claim that begins. A claim that comes later reserves
-/// another one: otherwise all tasks that waited for a worker would start at once when it comes.
-pub const LATE_MAX: Millis = Millis::from_secs(5);
+/// For how long after its instant a reserved start counts at least for a claim that begins, and at most: in between, for as
+/// long as two starts take. A claim that comes later reserves another one: otherwise all tasks that waited for a worker
+/// would start at once when it comes. With a slow rate, that one is far away, and where a backlog makes each claim late by
+/// seconds, nothing would ever start.
+const LATE_LEAST: Millis = Millis::from_secs(5);
+const LATE_MOST: Millis = Millis::from_secs(20);
 /// For how long after its instant an attempt may begin with it. A claim takes milliseconds, but its calls may be slow.
 pub const BEGINS_WITHIN: Millis = Millis::from_secs(30);
 
@@ -93,8 +96,9 @@ impl Reservation {
     }
 
     /// Whether a claim that began at that instant comes too late for it.
-    pub fn is_late(&self, began_at: Timestamp) -> bool {
-        began_at > self.start_at.plus(LATE_MAX)
+    pub fn is_late(&self, began_at: Timestamp, pace: &Pace) -> bool {
+        let two_starts = Millis::new(2 * pace.per.as_u64() / u64::from(pace.limit.get()));
+        began_at > self.start_at.plus(two_starts.clamp(LATE_LEAST, LATE_MOST))
     }
 
     /// Whether it may make others wait. What is given back of a time that has passed changes nothing. That of a ticket may
@@ -169,9 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_start_counts_for_claims_that_begin_within_five_seconds_and_take_no_more_than_thirty() {
+    fn a_reserved_start_counts_for_claims_that_begin_within_two_starts_or_some_seconds_and_take_no_more_than_thirty()
+     {
+        for (per_s, late_ms) in [(1, 5_000), (2, 5_000), (7, 14_000), (10, 20_000), (3_600, 20_000)] {
+            let pace = Pace { per: Millis::from_secs(per_s), ..asked(1, 0).pace };
+            let reservation = reserve_start(&mut gate(), &AskedStart { pace, asked_at: START }, false, START);
+            let is_late = [late_ms, late_ms + 1].map(|ms| reservation.is_late(after(ms), &pace));
+            assert_eq!(is_late, [false, true], "one in {per_s} s");
+        }
         let reservation = reserve_start(&mut gate(), &asked(1, 0), false, after(100));
-        assert_eq!([5_100, 5_101].map(|ms| reservation.is_late(after(ms))), [false, true]);
         assert_eq!(
             [99, 100, 30_100, 30_101].map(|ms| reservation.counts(after(ms))),
             [false, true, true, false]

@@ -3,6 +3,7 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::failure::Failure;
+use crate::flow::Paced;
 use crate::gate::CLOCKS;
 use crate::limits::{self, ATTEMPT_ERROR_BYTES, ATTEMPTS_KEPT, CONTROL_RECORD_BYTES, ERROR_BYTES};
 use crate::parked::Parked;
@@ -255,7 +256,7 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
     task.hinted_at = None;
     task.parked = Parked::No;
     // Each start is reserved for one attempt.
-    task.set_reserved(None);
+    task.paced_mut().into_iter().for_each(Paced::forget_start);
     task.state = State::Running(Running {
         lease: claim.lease,
         worker: claim.worker.clone(),
@@ -288,7 +289,7 @@ pub(crate) fn lease_end(
 pub(crate) fn finish(task: &mut Task, outcome: Outcome, context: &Context<'_>) {
     task.hinted_at = None;
     task.parked = Parked::No;
-    task.set_reserved(None);
+    task.paced_mut().into_iter().for_each(Paced::forget_start);
     task.state = State::Ended(Ended {
         outcome,
         ended_at: context.now,

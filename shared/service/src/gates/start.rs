@@ -73,7 +73,7 @@ impl Service {
             && let Some(start_at) = gate::confirm_start(&gate, &known)
         {
             let start = Reservation { start_at, ..known };
-            if !start.is_late(began_at) {
+            if !start.is_late(began_at, &paced.pace) {
                 return Ok((Some(start), None));
             }
         }

@@ -167,7 +167,7 @@ impl Service {
     async fn process_execution(&self, id: &ExecutionId, job: &Job) -> Result<DueReply, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Ok(DueReply::Nothing) };
         let view = if of_execution::needs_queue_view(&execution, self.now(), &self.limits) {
-            self.view(&execution.queue, execution.lane.priority, job).await?
+            self.view(&execution.queue, execution.lane().priority, job).await?
         } else {
             QueueView::default()
         };

@@ -6,7 +6,7 @@ use crate::duration::Millis;
 use crate::execution::command::{CodeTerms, StartTurn};
 use crate::execution::decision::{Decision, Reply, StartTurnReply};
 use crate::execution::journal::{Entry, Happened};
-use crate::execution::update::update;
+use crate::execution::update::{turn, update};
 use crate::execution::{
     Admission, Execution, ExecutionOutcome, ExecutionState, ExecutionTimeouts, Ready, RunAttempt, Stuck,
     Turn, append, attempts, closing, due, size,
@@ -168,13 +168,15 @@ fn put_off(
     context: &Context<'_>,
 ) -> Decision {
     if let Some(paced) = after.admission.as_mut().and_then(|admission| admission.paced.as_mut()) {
-        paced.start = Some(start);
+        paced.put_off(start);
     }
-    let available_at = start.start_at;
-    closing::release_turn(&mut after, available_at, context.now);
+    closing::release_turn(&mut after, start.start_at, context.now);
     let is_sent_later = matches!(&after.state, ExecutionState::Pending(ready) if ready.hint_later);
-    let reply = if is_sent_later { StartTurnReply::Stale } else { StartTurnReply::Early { available_at } };
-    update(execution, after, context, Ok(Reply::StartTurn(reply)))
+    // It has a new hint, which goes before others.
+    let hint = turn(&after, start.start_at);
+    let mut decision = update(execution, after, context, Ok(Reply::StartTurn(StartTurnReply::Stale)));
+    decision.effects.extend((!is_sent_later).then_some(hint));
+    decision
 }
 
 /// Applies the timeouts of the workflow's code if the start request set none, as long as the code hasn't recorded

@@ -10,7 +10,7 @@ use crate::task::{State, Task};
 /// alone.
 pub(super) fn put_off(task: &Task, current: &Task, start: Reservation, context: &Context<'_>) -> Decision {
     let (mut after, available_at) = (current.clone(), start.start_at);
-    after.set_reserved(Some(start));
+    after.paced_mut().into_iter().for_each(|paced| paced.put_off(start));
     let reply = match &current.state {
         State::Pending(_) => {
             // It has a new hint. If the old ones were kept, their number would grow with each time.

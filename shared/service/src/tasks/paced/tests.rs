@@ -200,6 +200,47 @@ async fn after_an_outage_of_the_workers_tasks_start_at_the_rate_and_not_at_once(
     assert_eq!(scene.starts_within(60).await, [0, 10, 20, 30, 40]);
 }
 
+/// As behind a backlog: nothing would start if each of them had to reserve another one.
+#[tokio::test]
+async fn tasks_whose_workers_come_ten_seconds_late_each_time_start_at_the_rate_all_the_same() {
+    let scene = Scene::new();
+    for _ in 0..4 {
+        scene.mails(by(rate(1, 60, 1))).await;
+    }
+    assert!(scene.takes().await.is_some());
+    scene.advance(10);
+    for _ in 0..3 {
+        scene.advance(60);
+        assert!(scene.takes().await.is_some());
+    }
+}
+
+/// Workers that take one task each ten seconds, and five minutes of other work before each that becomes ready.
+#[tokio::test]
+async fn behind_a_backlog_of_minutes_tasks_start_at_their_rate_all_the_same() {
+    let scene = Scene::new();
+    let plain = || ScheduleRequest { flow: FlowRequest::default(), ..mail() };
+    for _ in 0..30 {
+        scene.mails(plain()).await;
+    }
+    for _ in 0..20 {
+        scene.mails(by(rate(2, 60, 1))).await;
+    }
+    let (mut starts, mut others) = (vec![], 0);
+    for _ in 0..180 {
+        scene.mails(plain()).await;
+        if let Some(one) = scene.takes().await {
+            let is_paced = one.task.paced().is_some();
+            starts.extend(is_paced.then(|| scene.now()));
+            others += u32::from(!is_paced);
+            scene.service.complete(&one.task.id, &one.token, None).await.unwrap();
+        }
+        scene.advance(10);
+    }
+    assert_eq!(starts.len(), 20, "of thirty minutes, {others} others");
+    assert!(starts.windows(2).all(|two| two[1].since(two[0]) >= Millis::from_secs(20)), "{starts:?}");
+}
+
 #[tokio::test]
 async fn a_claim_with_other_work_waits_for_no_start_while_the_leases_of_that_work_pass() {
     let scene = Scene::new();

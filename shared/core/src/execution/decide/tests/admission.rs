@@ -7,7 +7,7 @@ use crate::duration::Millis;
 use crate::execution::command::{Bounce, Command, Ending, Given};
 use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::{Admission, ExecutionOutcome, ExecutionStatus as Status};
-use crate::flow::{Pace, Paced};
+use crate::flow::{Pace, Paced, Priority};
 use crate::gate::rate::{Reservation, reserve};
 use crate::gate::version_mark;
 use crate::id::Fingerprint;
@@ -30,7 +30,13 @@ fn limited() -> Plan {
 
 /// An execution that starts by a rate, with this start.
 fn paced(start: Option<Reservation>) -> Plan {
-    let paced = Paced { key: Fingerprint::from_bytes([2; 16]), pace: pace(), text: "api".to_owned(), start };
+    let paced = Paced {
+        key: Fingerprint::from_bytes([2; 16]),
+        pace: pace(),
+        text: "api".to_owned(),
+        start,
+        put_off: false,
+    };
     let mut plan = execution();
     plan.start.admission = Some(Box::new(Admission { paced: Some(paced), ..Admission::default() }));
     plan
@@ -122,13 +128,16 @@ fn a_reserved_start_is_waited_for_and_used_once() {
 
 #[test]
 fn a_start_that_is_late_or_missing_is_reserved_again_and_a_later_one_puts_the_turn_off() {
-    for scene in [paced(None).started(), paced(Some(start_at("0s"))).started().at("6s")] {
+    for scene in [paced(None).started(), paced(Some(start_at("0s"))).started().at("21s")] {
         let scene = scene.start_turn("a").replies(NEEDS_START).changes_nothing();
         let later = start_at("90s");
-        let early = Reply::StartTurn(StartTurnReply::Early { available_at: t("90s") });
-        let scene = scene.take_like("a", |take| take.start = Some(later)).replies(early).is(Status::Pending);
+        let put_off = Reply::StartTurn(StartTurnReply::Stale);
+        let scene =
+            scene.take_like("a", |take| take.start = Some(later)).replies(put_off).is(Status::Pending);
+        assert_eq!(scene.record().lane().priority, Priority::High);
         let scene = scene.at("89s").start_turn("b").changes_nothing();
-        scene.at("90s").start_turn("b").replies(STARTED);
+        let scene = scene.at("90s").start_turn("b").replies(STARTED);
+        assert_eq!(scene.record().lane().priority, Priority::Normal);
     }
 }
 

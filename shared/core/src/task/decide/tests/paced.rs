@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::fixture::{Plan, Scene, span, t, task};
 use crate::decision::{Effect, FreePlaces};
 use crate::error::Reject;
-use crate::flow::{Pace, Paced};
+use crate::flow::{Pace, Paced, Priority};
 use crate::gate::rate::Reservation;
 use crate::id::Fingerprint;
 use crate::task::Status;
@@ -30,7 +30,7 @@ fn reserved(text: &str) -> Reservation {
 fn paced(mut plan: Plan, start: Option<&str>) -> Scene {
     let pace = Pace { limit: NonZeroU32::MIN, per: span("1s"), burst: NonZeroU32::MIN };
     let (key, text, start) = (Fingerprint::from_bytes([7; 16]), "smtp".to_owned(), start.map(reserved));
-    plan.schedule.flow.paced = Some(Paced { key, pace, text, start });
+    plan.schedule.flow.paced = Some(Paced { key, pace, text, start, put_off: false });
     plan.scheduled()
 }
 
@@ -79,7 +79,9 @@ fn a_claim_whose_start_comes_later_puts_the_task_off_without_an_attempt() {
         scene.replies(STALE).is(Status::Pending).available_at("90s").on_attempt(0).sends_hint_for("90s");
     assert_eq!(scene.pending().schedule_to_start_at, Some(t("100s")));
     assert_eq!(scene.record().reserved(), Some(reserved("90s")));
-    scene.at("89s").claim("b").replies(early("90s")).at("90s").claim("b").replies(CLAIMED);
+    assert_eq!(scene.record().lane().priority, Priority::High, "it would be late behind a backlog again");
+    let scene = scene.at("89s").claim("b").replies(early("90s")).at("90s").claim("b").replies(CLAIMED);
+    assert_eq!(scene.record().lane().priority, Priority::Normal);
 }
 
 #[test]
@@ -158,8 +160,13 @@ fn a_start_more_than_a_year_ahead_is_refused() {
     let mut plan = task();
     let start = Some(reserved("366d"));
     let pace = Pace { limit: NonZeroU32::MIN, per: span("1d"), burst: NonZeroU32::MIN };
-    plan.schedule.flow.paced =
-        Some(Paced { key: Fingerprint::from_bytes([7; 16]), pace, text: String::new(), start });
+    plan.schedule.flow.paced = Some(Paced {
+        key: Fingerprint::from_bytes([7; 16]),
+        pace,
+        text: String::new(),
+        start,
+        put_off: false,
+    });
     plan.scheduled().refuses(Reject::field("rate", reason));
 }
 
