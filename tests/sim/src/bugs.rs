@@ -15,6 +15,7 @@ mod sleeps;
 mod table;
 
 pub use crons::{decide_cron, untold};
+pub use crossings::is_continued;
 pub use execution::decide_execution;
 pub use gates::{clear_places, free_place, offer_places, reserve_start, take_place, withdraw_place};
 pub use hints::forgets;
@@ -193,7 +194,7 @@ bugs! {
     /// Who frees a place calls two for it.
     TwoCalledForOne, "two-called-for-one", Limits;
     /// A place that has ended isn't cleared.
-    PlacesNotCleared, "places-not-cleared", Carriers;
+    PlacesNotCleared, "places-not-cleared", Limits;
     /// Who frees a place calls nobody.
     NobodyCalled, "nobody-called", Limits;
     /// Who waits in a line for one key keeps its place at the other.
@@ -241,7 +242,7 @@ bugs! {
     /// A call stops where it is when its caller leaves.
     CallsCut, "calls-cut", Timeliness;
     /// A rerun of the same work forgets what was reported with tokens.
-    ReportsNotKept, "reports-not-kept", Callbacks;
+    ReportsNotKept, "reports-not-kept", Journal;
     /// An execution ends because a deployment has other code than it began with.
     DriftEnds, "drift-ends", Drift;
     /// A step that an operator has run again keeps its old outcome.
@@ -254,6 +255,8 @@ bugs! {
     ChildrenLeftBehind, "children-left-behind", Journal;
     /// A result is refused after the end of its lease, though nobody has taken the work over.
     LateResultRefused, "late-result-refused", I7;
+    /// A run goes on from a worker's memory though another worker has written to it since.
+    OthersTurnUnseen, "others-turn-unseen", Journal;
     /// Where hints of low priority wait apart from the others, no worker asks for them.
     LowNeverAsked, "low-never-asked", Liveness;
 }

@@ -1,6 +1,5 @@
 //! One thing goes wrong, everything else is in order, and two runs are compared. If a process dies right after one write,
-//! nothing ends later than without that but by the lease of a worker and a moment. If a caller leaves, nothing ends later
-//! at all.
+//! nothing ends later than without that but by the lease of a worker and a moment. If a caller leaves, only by a moment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,8 +17,10 @@ use super::violation::Violation;
 use super::{Run, checks, run_plan};
 use crate::trace::clock;
 
+/// A moment. Any difference may let other workers take what is there, and work takes each of them another time.
+const MOMENT: Millis = Millis::from_secs(5);
 /// How much later something may end: the longest lease of the workers, and a moment.
-pub const LATER: Millis = Millis::from_secs(60 + 5);
+pub const LATER: Millis = Millis::from_secs(60).saturating_add(MOMENT);
 
 /// What may end later than that, by how much, and why.
 pub const EXCEPTIONS: [(Exception, Millis, &str); 2] = [
@@ -93,7 +94,7 @@ pub fn with_death(seed: u64, write: u64, undisturbed: &Run) -> Option<Found> {
 pub fn with_leaver(seed: u64, leg: u64, undisturbed: &Run, bug: Option<Bug>) -> Option<Found> {
     let leaves = Hardship { leaves_at: Some(leg), ..Hardship::default() };
     let run = run_plan(seed, Plan::calm(seed, leaves), bug);
-    compare(undisturbed, &run, leg, Millis::ZERO)
+    compare(undisturbed, &run, leg, MOMENT)
 }
 
 fn compare(undisturbed: &Run, run: &Run, number: u64, allowed: Millis) -> Option<Found> {

@@ -20,7 +20,7 @@ use tickover_core::task::{Ending, Outcome, Task};
 use super::Run;
 use super::checks::execution::callbacks::{awaited, is_reserved};
 use super::checks::operations;
-use super::history::execution::{Asked, Happening, Operation as Operated};
+use super::history::execution::{Asked, Done, Happening, Operation as Operated, ScriptAction};
 use super::history::{Answer, Note, Request, What};
 use super::plan::crons;
 use super::plan::single::KeyUse;
@@ -135,6 +135,9 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
                             && span.from <= event.at
                     });
                     features.extend(built.then_some(Feature::Deployment));
+                }
+                Happening::Did(ScriptAction { turn, what: Done::WentOn { .. } }) => {
+                    executions.entry(turn.incarnation).or_default().features.insert(Feature::Kept);
                 }
                 _ => {}
             },

@@ -2,6 +2,7 @@
 //! recorded.
 
 pub mod execution;
+pub mod kept;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use tickover_core::command::Context;
 use tickover_core::cron::{self, Cron};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::journal::Entry;
 use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
 use tickover_core::gate;
 use tickover_core::id::{Incarnation, Owner, QueueName, TaskId};
@@ -35,6 +37,7 @@ use super::history::{Actor, Answer, Decided, Fault, Held, Made, Note, Report, Re
 use super::queue::SimQueue;
 use super::store::SimStore;
 use super::world::World;
+use kept::KeptRuns;
 
 /// How long a tick runs at most.
 const TICK_BUDGET: Millis = Millis::from_secs(50);
@@ -59,6 +62,8 @@ pub struct Process {
     pub gate: Arc<Gate>,
     /// Its queues, for actors that read them directly.
     pub queue: Arc<SimQueue>,
+    /// What its workers remember of runs.
+    pub kept: Arc<KeptRuns>,
     service: Service,
 }
 
@@ -89,7 +94,10 @@ impl Process {
         };
         let service = Service::new(ports, world.limits.clone());
         let service = service.with_callbacks(Secrets::Kept(Arc::new(Deployed)), None);
-        Self { world, gate, queue, service }
+        let kept = Arc::new(KeptRuns::default());
+        let known = Arc::clone(&kept);
+        let service = service.with_kept(Arc::new(move |id| known.record(id)));
+        Self { world, gate, queue, kept, service }
     }
 
     /// The time by its own clock.
@@ -318,6 +326,10 @@ impl Rules for Observed {
         };
         self.world.note(self.actor, What::OfExecution(Box::new(Happening::Decided(Box::new(ruling)))));
         decision
+    }
+
+    fn is_continued(&self, known: &Execution, record: &Execution, since: &[Entry]) -> bool {
+        bugs::is_continued(self.world.bug, known, record, since)
     }
 
     fn decide_cron(

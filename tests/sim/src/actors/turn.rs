@@ -101,6 +101,7 @@ struct RunningTurn<'a> {
     process: &'a Process,
     turn: HeldTurn,
     behaviour: Behaviour,
+    input: Json,
     script: Script,
     receipt: Option<String>,
     /// The record as this worker knows it.
@@ -116,7 +117,7 @@ struct RunningTurn<'a> {
 }
 
 /// Runs a turn until it ends. Returns whether its message can be deleted.
-pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
+pub(super) async fn turn(process: &Process, mut taken: StartedTurn) -> bool {
     let dice = &process.gate.dice;
     let behaviour = if process.world.in_fault_phase() && !process.world.hardship.has_good_workers() {
         dice.pick(BEHAVIOURS)
@@ -130,7 +131,18 @@ pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
         let after = dice.millis(0, 20_000);
         return process.release_turn(&turn, &taken.execution, after, ReleaseReason::ByCode).await.is_ok();
     }
-    let Some(script) = taken.input.as_ref().and_then(Script::parse) else { return false };
+    let known = process.kept.complete(&mut taken);
+    if taken.since.is_some() && known.is_none() {
+        let Ok(read) = process.read_whole(taken).await else { return false };
+        taken = read;
+    }
+    let Some((input, script)) = taken.input.and_then(|input| Some((input.clone(), Script::parse(&input)?)))
+    else {
+        return false;
+    };
+    if let Some(known) = known {
+        process.did(&turn, Done::WentOn { known, journal: taken.journal.clone() });
+    }
     if script.kind == Kind::Deadly {
         process.sleep(dice.millis(0, 2_000)).await;
         process.gate.die().await;
@@ -139,6 +151,7 @@ pub(super) async fn turn(process: &Process, taken: StartedTurn) -> bool {
         process,
         turn,
         behaviour,
+        input,
         script,
         receipt: receipt.clone(),
         seen_wakes: taken.execution.wakes,
@@ -343,7 +356,11 @@ impl RunningTurn<'_> {
             world.awaits_event(&self.turn.execution, block.event);
         }
         match self.process.suspend_turn(&self.turn, &self.execution, suspend).await? {
-            Suspended::Done(_) => Ok(true),
+            Suspended::Done(record) => {
+                let journal = std::mem::take(&mut self.journal);
+                self.process.kept.keep(*record, journal, self.input.clone());
+                Ok(true)
+            }
             Suspended::Continue(execution, journal) => {
                 (self.execution, self.journal) = (*execution, journal);
                 Ok(false)

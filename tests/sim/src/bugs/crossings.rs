@@ -6,6 +6,7 @@ use tickover_core::execution::command::{Cleanup, Close, Command, Ending, Release
 use tickover_core::execution::decide;
 use tickover_core::execution::decision::Decision;
 use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::execution::replay;
 use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::task;
 use tickover_core::task::Task;
@@ -71,4 +72,10 @@ pub(super) fn on_a_task(bug: Bug, task: &Task, command: &OnTask, context: &Conte
         }
         _ => None,
     }
+}
+
+/// Whether a run in a worker's memory goes on there.
+pub fn is_continued(bug: Option<Bug>, known: &Execution, record: &Execution, since: &[Entry]) -> bool {
+    let is_same = || (known.incarnation, known.run) == (record.incarnation, record.run);
+    replay::is_continued(known, record, since) || bug == Some(Bug::OthersTurnUnseen) && is_same()
 }

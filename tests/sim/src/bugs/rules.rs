@@ -93,6 +93,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::ChildrenLeftBehind
         | Bug::LateResultRefused
         | Bug::OldOutcomeCounts
+        | Bug::OthersTurnUnseen
         | Bug::OpenRunsForgotten
         | Bug::EndOfRunNotTold
         | Bug::RunTakenForStarted

@@ -79,6 +79,12 @@ pub enum Done {
         /// The payload that it found.
         payload: String,
     },
+    /// It goes on from its process's memory, with this whole journal.
+    WentOn {
+        /// How many of the entries were in memory.
+        known: usize,
+        journal: Vec<Entry>,
+    },
 }
 
 /// A turn that a worker has started.

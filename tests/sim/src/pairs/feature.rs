@@ -54,6 +54,7 @@ features! {
     Reported, "a report with a token";
     TimedAttempt, "a step with a window";
     Sealed, "a long journal";
+    Kept, "a run in memory";
     Abandoned, "a child that goes on";
     AskedToStop, "a child that is asked to stop";
     EndedChild, "a child that is terminated";
@@ -118,10 +119,14 @@ impl Feature {
     }
 
     /// Whether the two may not meet within a thousand runs: both are rare, or it is a retry of a task that has ended after it
-    /// was put aside in a pause, which few tasks do.
+    /// was put aside in a pause, which few tasks do; or an operation that stops between two pages while an execution waits;
+    /// or an operator who acts on a child and says why.
     pub fn rarely_meets(self, other: Self) -> bool {
-        let has = |one| self == one || other == one;
-        (self.is_rare() && other.is_rare()) || (has(Self::OperatorRetry) && has(Self::QueuePause))
+        let are = |one, another| [(self, other), (other, self)].contains(&(one, another));
+        (self.is_rare() && other.is_rare())
+            || are(Self::OperatorRetry, Self::QueuePause)
+            || are(Self::BulkAgain, Self::Wait)
+            || are(Self::IsChild, Self::Reason)
     }
 
     /// Whether only a task that is nobody's step has it.

@@ -320,6 +320,11 @@ impl Process {
         self.call(asked, |()| Answer::Done, call).await
     }
 
+    /// Reads the whole of a turn that was told only what came since another one.
+    pub async fn read_whole(&self, turn: StartedTurn) -> Result<StartedTurn, ServiceError> {
+        self.service.read_turn(turn, None).await
+    }
+
     /// A run's whole journal.
     pub async fn journal_of(&self, execution: &Execution) -> Result<Vec<Entry>, ServiceError> {
         self.service.journal_of(execution).await

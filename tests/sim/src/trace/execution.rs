@@ -137,6 +137,9 @@ impl fmt::Display for Happening {
                 write!(f, "joins {execution}: {marked} of {of}")
             }
             Self::Did(ScriptAction { turn, what: Done::Began(name) }) => write!(f, "starts {name} of {turn}"),
+            Self::Did(ScriptAction { turn, what: Done::WentOn { known, journal } }) => {
+                write!(f, "goes on with {turn} from {known} of {} entries", journal.len())
+            }
             Self::Acted(act) => write!(f, "{act}"),
             Self::Did(ScriptAction { turn, what: Done::Took { wait, event, payload } }) => {
                 let payload: String = payload.chars().take(24).collect();

@@ -40,6 +40,11 @@ fn children_that_are_left_behind_are_caught() {
 }
 
 #[test]
+fn a_run_in_memory_that_misses_anothers_turn_is_caught() {
+    is_caught(Bug::OthersTurnUnseen);
+}
+
+#[test]
 fn a_late_result_that_is_refused_is_caught() {
     is_caught(Bug::LateResultRefused);
 }

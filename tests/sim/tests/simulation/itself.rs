@@ -94,6 +94,7 @@ pub(crate) const ALL: &[&str] = &[
     "went on",
     "event repeated",
     "event taken",
+    "run went on from memory",
     "events thrown away",
     "turn lost",
     "start refused",
@@ -223,6 +224,7 @@ fn of_execution(happening: &Happening) -> Vec<&'static str> {
         Happening::Did(deed) => match &deed.what {
             Done::Began(_) => vec![],
             Done::Took { .. } => vec!["event taken"],
+            Done::WentOn { .. } => vec!["run went on from memory"],
         },
         Happening::Acted(act) => match (act.stage, act.place()) {
             (Stage::Begins, Some(Place::Turn { name, .. })) if name.starts_with("on_failure") => {

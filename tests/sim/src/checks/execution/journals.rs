@@ -24,7 +24,8 @@ pub(super) fn of_run(stories: &Stories<'_>) -> Vec<Violation> {
         violations.extend(steps.iter().filter_map(nothing_is_recorded_twice));
     }
     violations.extend(stories.deeds.iter().filter_map(|(_, at, deed)| {
-        let what = a_recorded_step_is_not_started_again(stories, deed)?;
+        let what = a_recorded_step_is_not_started_again(stories, deed)
+            .or_else(|| memory_goes_on_only_with_events(stories, deed))?;
         Some(Violation::new(Invariant::Journal, *at, format!("{}: {what}", deed.turn)))
     }));
     violations
@@ -161,12 +162,31 @@ fn nothing_is_recorded_twice(step: &Step<'_>) -> Option<Violation> {
     None
 }
 
+/// A turn that goes on from memory knows the whole journal, of which only events have come since.
+fn memory_goes_on_only_with_events(stories: &Stories<'_>, deed: &ScriptAction) -> Option<String> {
+    let Done::WentOn { known, journal } = &deed.what else { return None };
+    let steps = stories.execution(deed.turn.incarnation);
+    let taken = steps.iter().find(|step| holds(step, deed))?;
+    let is_event = |one: &Entry| matches!(one.what, Happened::Event { .. });
+    if let Some(other) = journal.iter().skip(*known).find(|one| !is_event(one)) {
+        return Some(format!("it went on from memory, and has not seen {}", entry(other)));
+    }
+    if taken.after.cancel_requested {
+        return Some("it went on from memory though it is to be stopped".to_owned());
+    }
+    let is_whole = taken.journal.as_ref()?.iter().copied().eq(journal);
+    (!is_whole).then(|| "its memory isn't the journal".to_owned())
+}
+
+fn holds(step: &Step<'_>, deed: &ScriptAction) -> bool {
+    step.after.turn().is_some_and(|turn| turn.lease == deed.turn.lease)
+}
+
 /// A turn knows all that was recorded before it started.
 fn a_recorded_step_is_not_started_again(stories: &Stories<'_>, deed: &ScriptAction) -> Option<String> {
     let Done::Began(name) = &deed.what else { return None };
     let steps = stories.execution(deed.turn.incarnation);
-    let holds = |step: &Step<'_>| step.after.turn().is_some_and(|turn| turn.lease == deed.turn.lease);
-    let taken = steps.iter().find(|step| holds(step))?;
+    let taken = steps.iter().find(|step| holds(step, deed))?;
     let mut results: BTreeMap<&StepName, bool> = BTreeMap::new();
     for entry in taken.journal.as_ref()? {
         if let Happened::Step { name, .. } | Happened::Reopened { name, .. } = &entry.what {
