@@ -31,8 +31,6 @@ pub(crate) trait HasDueSlot {
     fn latest(&self, now: Timestamp, limits: &Limits) -> Option<Due>;
     /// Whether a worker has a lease on it. Then its message in flight takes the place of a probe.
     fn is_leased(&self) -> bool;
-    /// Whether it waits in the line of a key.
-    fn is_in_line(&self) -> bool;
     /// The earliest instant whose effect users can see.
     fn visible_at(&self) -> Option<Timestamp> {
         earliest(self.instants())
@@ -63,7 +61,7 @@ pub(crate) fn move_slot<R: HasDueSlot>(
 ) -> Option<Effect> {
     let wanted = match placement {
         SlotChange::KeepOrLower => lower_for_new_instants(before, after, context),
-        SlotChange::Keep => keep_or_lower(before.due(), bound(before, after, context)),
+        SlotChange::Keep => keep_or_lower(before.due(), bound(after, context)),
         SlotChange::Latest => after.latest(context.now, context.limits),
         SlotChange::To(due) => Some(due),
     };
@@ -73,7 +71,7 @@ pub(crate) fn move_slot<R: HasDueSlot>(
 /// The due slot after a change. The slot is kept unless it is too late, or the record wouldn't be read in time for a
 /// new instant.
 fn lower_for_new_instants<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Due> {
-    let bound = bound(before, after, context);
+    let bound = bound(after, context);
     let kept = keep_or_lower(before.due(), bound);
     let misses_new_instant =
         |place: Due| new_instant(before, after).is_some_and(|at| !covers_instant(place, at, context.now));
@@ -131,12 +129,10 @@ pub(crate) fn next_timer<R: HasDueSlot>(record: &R, due_at: Timestamp, now: Time
 /// The latest due slot that a record may keep. While a record is leased, its message in flight takes the place of a
 /// probe. So a claim or a heartbeat doesn't need to write to the index, and only instants whose effects users can
 /// see count. But that message can be lost too. So a record that waited for something far away, and whose slot is
-/// more than `backstop_max` ahead, is moved anyway. One that comes from a line keeps its slot, for which two write units
-/// would be paid: its first heartbeat moves it.
-fn bound<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Due> {
+/// more than `backstop_max` ahead, is moved anyway.
+fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
     let latest = after.latest(context.now, context.limits)?;
-    let ahead = if before.is_in_line() { line::FIRST_LOOK } else { context.limits.backstop_max };
-    let farthest = context.now.plus(ahead);
+    let farthest = context.now.plus(context.limits.backstop_max);
     match after.due().filter(|due| after.is_leased() && due.at <= farthest) {
         Some(current) => {
             Some(after.visible_at().map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))

@@ -9,10 +9,12 @@
 //! sim --seed S --deaths W  replays a seed with a death after its write W
 //! sim --seeds N --deaths D tries D deaths in each: nothing ends later than by a lease and a moment
 //! sim --seeds N --pairs    shows which features met in how many of the seeds, and fails if some never did
+//! sim --seeds N --cover    prints few of the seeds in which all pairs meet that do in any of them
 //! ```
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output is the result of the program")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +23,7 @@ use std::time::Instant;
 
 use tickover_sim::bugs::Bug;
 use tickover_sim::deaths::dies_after;
-use tickover_sim::pairs::Pairs;
+use tickover_sim::pairs::{Pairs, met_in};
 use tickover_sim::plan::Plan;
 use tickover_sim::search::{first_failure_seen, replay};
 use tickover_sim::violation::Violation;
@@ -31,6 +33,7 @@ use tickover_sim::{Run, checks, run, run_plan, trace};
 enum Arguments {
     Seeds { first: u64, count: u64, bug: Option<Bug>, flows: bool },
     Pairs { first: u64, count: u64 },
+    Cover { first: u64, count: u64 },
     Deaths { first: u64, count: u64, deaths: u64 },
     Death { seed: u64, write: u64 },
     Seed { seed: u64, bug: Option<Bug> },
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     match parse(&arguments) {
         Ok(Arguments::Seeds { first, count, bug, flows }) => search(first, count, bug, flows),
         Ok(Arguments::Pairs { first, count }) => pairs(first, count),
+        Ok(Arguments::Cover { first, count }) => cover(first, count),
         Ok(Arguments::Death { seed, write }) => {
             let run = run_plan(seed, Plan::calm(seed, dies_after(write)), None);
             let violations = checks::check(&run);
@@ -65,7 +69,7 @@ fn main() -> ExitCode {
 
 fn parse(arguments: &[String]) -> Result<Arguments, String> {
     let (mut seeds, mut from, mut seed, mut bug) = (1_000, 1, None, None);
-    let (mut flows, mut pairs, mut deaths) = (false, false, None);
+    let (mut flows, mut pairs, mut covers, mut deaths) = (false, false, false, None);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         if argument == "--bugs" {
@@ -77,6 +81,10 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         }
         if argument == "--pairs" {
             pairs = true;
+            continue;
+        }
+        if argument == "--cover" {
+            covers = true;
             continue;
         }
         let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
@@ -91,7 +99,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             }
             other => {
                 return Err(format!(
-                    "{other:?} is none of --seeds, --from, --seed, --bug, --bugs, --flows, --pairs, --deaths"
+                    "{other:?} is none of --seeds, --from, --seed, --bug, --bugs, --flows, --pairs, --cover, --deaths"
                 ));
             }
         }
@@ -105,6 +113,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
     Ok(match seed {
         Some(seed) => Arguments::Seed { seed, bug },
         None if pairs => Arguments::Pairs { first: from, count: seeds },
+        None if covers => Arguments::Cover { first: from, count: seeds },
         None => Arguments::Seeds { first: from, count: seeds, bug, flows },
     })
 }
@@ -155,6 +164,31 @@ fn pairs(first: u64, count: u64) -> ExitCode {
         println!("never met: {} and {}", one.name(), other.name());
     }
     if unmet.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn cover(first: u64, count: u64) -> ExitCode {
+    let each = Mutex::new(BTreeMap::new());
+    let see = |run: &Run| {
+        let met = met_in(run);
+        each.lock().unwrap_or_else(PoisonError::into_inner).insert(run.seed, met);
+    };
+    if let Some(failure) = first_failure_seen(first, first + count.saturating_sub(1), None, |_| true, see) {
+        println!("{failure}");
+        return ExitCode::FAILURE;
+    }
+    let each = each.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut missing: BTreeSet<_> = each.values().flatten().copied().collect();
+    let mut seeds = BTreeSet::new();
+    // Again and again the one that brings the most.
+    while !missing.is_empty() {
+        let brings = |(_, met): &(&u64, &BTreeSet<_>)| met.intersection(&missing).count();
+        let Some((seed, met)) = each.iter().max_by_key(brings) else { break };
+        missing.retain(|pair| !met.contains(pair));
+        seeds.insert(*seed);
+    }
+    let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+    println!("{} of {count}: {}", seeds.len(), seeds.join(", "));
+    ExitCode::SUCCESS
 }
 
 fn show(seed: u64, bug: Option<Bug>) -> ExitCode {

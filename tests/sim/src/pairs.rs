@@ -38,16 +38,21 @@ struct Life {
 #[derive(Clone, Debug, Default)]
 pub struct Pairs(BTreeMap<(Feature, Feature), u32>);
 
+/// The pairs that met in a run, each in the order of the matrix.
+pub fn met_in(run: &Run) -> BTreeSet<(Feature, Feature)> {
+    let mut met = BTreeSet::new();
+    for features in lives(run) {
+        for one in &features {
+            met.extend(features.iter().filter(|other| *other > one).map(|other| (*one, *other)));
+        }
+    }
+    met
+}
+
 impl Pairs {
     /// Counts the pairs of a run.
     pub fn add(&mut self, run: &Run) {
-        let mut met = BTreeSet::new();
-        for features in lives(run) {
-            for one in &features {
-                met.extend(features.iter().filter(|other| *other > one).map(|other| (*one, *other)));
-            }
-        }
-        for pair in met {
+        for pair in met_in(run) {
             *self.0.entry(pair).or_default() += 1;
         }
     }

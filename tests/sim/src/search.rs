@@ -1,7 +1,6 @@
 //! Tries many seeds on several threads.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -47,17 +46,25 @@ pub fn first_failure_seen(
     wished: impl Fn(&Plan) -> bool + Sync,
     see: impl Fn(&Run) + Sync,
 ) -> Option<Failure> {
-    let next = AtomicU64::new(first);
+    first_failure_of(first..=last, bug, wished, see)
+}
+
+/// The same with these seeds.
+pub fn first_failure_of(
+    seeds: impl Iterator<Item = u64> + Send,
+    bug: Option<Bug>,
+    wished: impl Fn(&Plan) -> bool + Sync,
+    see: impl Fn(&Run) + Sync,
+) -> Option<Failure> {
+    let seeds = Mutex::new(seeds);
     let found: Mutex<Option<Failure>> = Mutex::new(None);
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let next = seeds.lock().unwrap_or_else(PoisonError::into_inner).next();
                     let earlier = found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-                    if seed > last || earlier {
-                        return;
-                    }
+                    let Some(seed) = next.filter(|_| !earlier) else { return };
                     if !wished(&Plan::of(seed)) {
                         continue;
                     }

@@ -367,8 +367,4 @@ impl HasDueSlot for Execution {
     fn is_leased(&self) -> bool {
         self.turn().is_some()
     }
-
-    fn is_in_line(&self) -> bool {
-        self.parked.in_line().is_some()
-    }
 }

@@ -18,7 +18,7 @@ use super::Order;
 pub const PARTS: u8 = 4;
 /// The tick looks at a record in a line for the first time after this long: nobody waits so long unless its item was
 /// lost, or no place is ever free.
-pub(crate) const FIRST_LOOK: Millis = Millis::from_secs(30 * 3_600);
+const FIRST_LOOK: Millis = Millis::from_secs(30 * 3_600);
 /// And then each time after this long. Payloads and keys are kept for a week beyond the look that extends them.
 const NEXT_LOOK: Millis = Millis::from_days(5);
 /// How long the item of one that waits is kept. Before that, the tick writes it again.

@@ -65,10 +65,6 @@ impl HasDueSlot for Task {
     fn is_leased(&self) -> bool {
         self.running().is_some()
     }
-
-    fn is_in_line(&self) -> bool {
-        self.parked.in_line().is_some()
-    }
 }
 
 /// The instants of a task whose effects users can see, in any order.

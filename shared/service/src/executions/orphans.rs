@@ -59,8 +59,10 @@ impl Service {
         };
         let Some(parent) = task.parent.as_ref().filter(|_| may_start) else { return Ok(MayStart::Yes) };
         match self.parent_state(parent).await? {
-            ParentState::Open => return Ok(MayStart::Yes),
-            ParentState::Paused => return Ok(MayStart::Held),
+            ParentState::Paused if task.revived_at.is_none() => return Ok(MayStart::Held),
+            // What an operator has started again goes on in a pause: its execution may have its outcome already, and then the
+            // end of the pause doesn't look for it.
+            ParentState::Open | ParentState::Paused => return Ok(MayStart::Yes),
             ParentState::Over => {}
         }
         tracing::info!({ field::TASK_ID } = %task.id, "not started: its execution is over");
@@ -85,7 +87,9 @@ impl Service {
     /// Stops the time of a remote step that waits, instead of ending it by a timeout of its own, if its execution is
     /// paused. Returns what was written, or the conflict.
     pub(crate) async fn hold_if_paused(&self, task: &Task) -> Result<Option<Try<Task, Reply>>, ServiceError> {
-        let Some(parent) = &task.parent else { return Ok(None) };
+        let Some(parent) = task.parent.as_ref().filter(|_| task.revived_at.is_none()) else {
+            return Ok(None);
+        };
         if self.parent_state(parent).await? != ParentState::Paused {
             return Ok(None);
         }

@@ -75,10 +75,6 @@ fn i4_no_due_slot_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Opti
     if step.after.parked.in_line().is_some() {
         return None;
     }
-    // An attempt that comes from a line keeps that slot until its next write.
-    if step.after.running().is_some() && step.before.is_some_and(|before| before.parked.in_line().is_some()) {
-        return None;
-    }
     let by_now = step.decided.map_or(step.at, |decided| decided.now);
     let latest = match &step.after.state {
         State::Pending(pending) if pending.hint_later => pending.available_at.minus(START_LEAD),

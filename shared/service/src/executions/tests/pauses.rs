@@ -5,7 +5,8 @@ use tickover_core::task::Task;
 use tickover_core::timeout::{LifeTimeout, Timeouts};
 
 use super::mortal::NEVER;
-use super::scene::{Scene, id, remote_step};
+use super::scene::{Scene, id, queue, remote_step};
+use crate::claim::ClaimRequest;
 use crate::executions::{RemoteStep, remote_id};
 use tickover_core::execution::journal::{Entry, Happened};
 
@@ -95,4 +96,18 @@ async fn a_pause_that_follows_a_resume_at_once_stops_the_time_again() {
     scene.service.resume(&id("e")).await.unwrap();
     let afresh = Some(scene.now().plus(TIMEOUT));
     assert!(steps(&scene).await.iter().all(|step| step.deadline_at == afresh));
+}
+
+/// Its execution may have its outcome already, and then the end of the pause would leave it on hold.
+#[tokio::test]
+async fn a_step_that_an_operator_has_started_again_runs_in_a_pause_and_the_others_wait() {
+    let scene = paused_with_timeouts().await;
+    let again = steps(&scene).await[0].id.clone();
+    scene.service.cancel(&again, true).await.unwrap();
+    scene.service.retry(&again).await.unwrap();
+    let (lease, wait) = (Millis::from_secs(60), Millis::ZERO);
+    let request = ClaimRequest { worker: None, max: 10, lease, wait, provides: vec![] };
+    let claimed = scene.service.claim(&queue(), &request).await.unwrap();
+    assert!(matches!(&claimed[..], [one] if one.task.id == again), "{claimed:?}");
+    assert!(steps(&scene).await[1].is_held());
 }

@@ -46,7 +46,10 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
 fn times_out_while_it_waits(Stored { before, after }: &Stored) -> bool {
     let waited = before.as_ref().is_some_and(|before| matches!(before.state, State::Pending(_)));
     let outcome = after.ended().map(|ended| &ended.outcome);
-    waited && matches!(outcome, Some(Outcome::TimedOut { .. } | Outcome::Cancelled { timeout: Some(_) }))
+    // What an operator has started again goes on in a pause.
+    waited
+        && after.revived_at.is_none()
+        && matches!(outcome, Some(Outcome::TimedOut { .. } | Outcome::Cancelled { timeout: Some(_) }))
 }
 
 /// Whether its execution waited for it and was paused from the beginning of the call until now.

@@ -77,10 +77,6 @@ fn i4_no_due_slot_is_later_than_a_visible_instant(step: &Step<'_>) -> Option<Vio
 }
 
 fn i4_no_due_slot_is_later_than_the_next_probe(step: &Step<'_>, run: &Run) -> Option<Violation> {
-    // A wake changes nothing else.
-    if step.is_undecided() && step.before.is_some_and(|before| before.due == step.after.due) {
-        return None;
-    }
     let (probe_by, due) = (probe_by(step, run)?, step.after.due?);
     let late = due.at > probe_by;
     late.then(|| found(Invariant::I4, step, format!("its next probe must be by {}", clock(probe_by))))
@@ -111,10 +107,6 @@ fn probe_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) if held => None,
         // Nobody waits so long in a line that its item must be written again.
         _ if after.parked.in_line().is_some() => None,
-        // A first turn that comes from a line keeps that slot until its next write.
-        ExecutionState::Running(_) if step.before.is_some_and(|before| before.parked.in_line().is_some()) => {
-            None
-        }
         // Its queue is paused, so a hint would have no effect: the resuming sends one.
         ExecutionState::Pending(_) | ExecutionState::Waiting(_) if after.parked.is_paused() => {
             Some(from(by_now))

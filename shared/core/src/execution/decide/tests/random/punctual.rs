@@ -12,7 +12,6 @@ use crate::duration::Millis;
 use crate::execution::command::Command;
 use crate::execution::due::visible_at;
 use crate::execution::{Execution, ExecutionState};
-use crate::gate::line::FIRST_LOOK;
 use crate::id::LeaseId;
 use crate::limits::Limits;
 use crate::queue::QueueView;
@@ -38,8 +37,8 @@ struct Punctual {
     lateness: Vec<u64>,
     ticks: usize,
     hinted_at: Option<Timestamp>,
-    /// The turn in progress, and the record's due slot when it started, with the farthest that it may be.
-    taken: Option<(LeaseId, Timestamp, Millis)>,
+    /// The turn in progress, and the record's due slot when it started.
+    taken: Option<(LeaseId, Timestamp)>,
 }
 
 impl Punctual {
@@ -77,13 +76,10 @@ impl Punctual {
     }
 
     fn apply(&mut self, command: &Command) {
-        let was_in_line = self.life.record.as_ref().is_some_and(|record| record.parked.in_line().is_some());
         self.life.apply(command);
         let effects = std::mem::take(&mut self.life.effects);
         self.receive(effects);
-        let most = if was_in_line { FIRST_LOOK } else { Limits::default().backstop_max };
-        let lease =
-            self.life.record.as_ref().and_then(|record| Some((record.turn()?.lease, record.due?.at, most)));
+        let lease = self.life.record.as_ref().and_then(|record| Some((record.turn()?.lease, record.due?.at)));
         if lease.map(|one| one.0) != self.taken.map(|one| one.0) {
             self.taken = lease;
         }
@@ -160,11 +156,11 @@ impl Punctual {
             return Limits::default().backstop_max;
         }
         let Some(turn) = record.turn() else { return Millis::ZERO };
-        let longest = Limits::default().backstop_max;
-        let (lay_at, most) = self.taken.map_or((since, longest), |(_, place, most)| (place, most));
+        let lay_at = self.taken.map_or(since, |(_, place)| place);
         let lived = turn.lease_expires_at.since(turn.claimed_at);
+        let most = Limits::default().backstop_max;
         assert!(lay_at <= turn.claimed_at.plus(most), "started, but the due slot is late: {record:#?}");
-        lay_at.since(since).max(lived.saturating_mul(4).min(longest))
+        lay_at.since(since).max(lived.saturating_mul(4).min(most))
     }
 }
 
