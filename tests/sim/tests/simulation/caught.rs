@@ -8,7 +8,7 @@ use tickover_sim::search::first_failure_among;
 /// Runs that may fail for another reason, before one fails for the right one.
 pub(crate) const OTHERS: usize = 2;
 /// Where bugs were found that few seeds show: the search begins there, and goes on with all others.
-const FOUND_AT: [(Bug, u64); 47] = [
+const FOUND_AT: [(Bug, u64); 48] = [
     (Bug::BatchOfAnyTenant, 13),
     (Bug::JoinNeverFull, 13),
     (Bug::SlotsNotRecorded, 13),
@@ -31,7 +31,7 @@ const FOUND_AT: [(Bug, u64); 47] = [
     (Bug::ThrottledTakenForDone, 33),
     (Bug::StartWithoutCondition, 34),
     (Bug::NewKeyForSameWork, 35),
-    (Bug::SuspendIgnoresWakes, 36),
+    (Bug::SuspendIgnoresWakes, 38),
     (Bug::TimerTooEarly, 42),
     (Bug::ChildrenLeftBehind, 43),
     (Bug::TimerNotSentAgain, 43),
@@ -47,6 +47,7 @@ const FOUND_AT: [(Bug, u64); 47] = [
     (Bug::TickNeedsQueues, 72),
     (Bug::EndOfRunNotTold, 79),
     (Bug::SweepsFromTheLast, 85),
+    (Bug::SuspendKeepsItsSlot, 98),
     (Bug::TimeoutsInPauses, 119),
     (Bug::RecordNotFenced, 144),
     (Bug::PlacesOfAnyVersion, 155),
