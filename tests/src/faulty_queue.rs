@@ -22,6 +22,8 @@ pub enum QueueFault {
     Fails,
     /// No call ever answers.
     Hangs,
+    /// The next call fails after this time, and no other one.
+    FailsAfter(Millis),
 }
 
 #[derive(Default)]
@@ -92,12 +94,20 @@ impl FaultyQueue {
         let (fault, missing) = {
             let mut lock_state = self.lock_state();
             *lock_state.calls.entry(call).or_default() += 1;
-            (lock_state.fault, lock_state.missing.contains(queue))
+            let fault = lock_state.fault;
+            if matches!(fault, Some(QueueFault::FailsAfter(_))) {
+                lock_state.fault = None;
+            }
+            (fault, lock_state.missing.contains(queue))
         };
         match fault {
             _ if missing => Err(QueueError::Unknown { queue: queue.to_string() }),
             Some(QueueFault::Fails) => Err(QueueError::Unavailable { reason: "out of order".to_owned() }),
             Some(QueueFault::Hangs) => std::future::pending().await,
+            Some(QueueFault::FailsAfter(span)) => {
+                self.clock.advance(span);
+                Err(QueueError::Throttled)
+            }
             None => Ok(()),
         }
     }

@@ -42,7 +42,8 @@ pub(crate) fn create(name: &str) -> Result<PathBuf> {
 
 /// Gives a call of cargo the workspace's settings, so that it finds the shared dependencies built, and keeps it from clippy.
 pub(crate) fn alike(command: &mut Command) -> &mut Command {
-    without_clippy(command).env("CARGO_PROFILE_DEV_DEBUG", "false")
+    let settings = ["--config", "profile.dev.package.\"*\".debug-assertions=false"];
+    without_clippy(command.args(settings)).env("CARGO_PROFILE_DEV_DEBUG", "false")
 }
 
 struct Project {

@@ -31,6 +31,8 @@ pub(crate) trait HasDueSlot {
     fn latest(&self, now: Timestamp, limits: &Limits) -> Option<Due>;
     /// Whether a worker has a lease on it. Then its message in flight takes the place of a probe.
     fn is_leased(&self) -> bool;
+    /// What carries it if its message was deleted.
+    fn parked(&self) -> Parked;
     /// The earliest instant whose effect users can see.
     fn visible_at(&self) -> Option<Timestamp> {
         earliest(self.instants())
@@ -129,10 +131,10 @@ pub(crate) fn next_timer<R: HasDueSlot>(record: &R, due_at: Timestamp, now: Time
 /// The latest due slot that a record may keep. While a record is leased, its message in flight takes the place of a
 /// probe. So a claim or a heartbeat doesn't need to write to the index, and only instants whose effects users can
 /// see count. But that message can be lost too. So a record that waited for something far away, and whose slot is
-/// more than `backstop_max` ahead, is moved anyway.
+/// more than `backstop_max` ahead, is moved anyway, unless it is in a line: then that leads to it.
 fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
     let latest = after.latest(context.now, context.limits)?;
-    let farthest = context.now.plus(context.limits.backstop_max);
+    let farthest = parked_until(after.parked(), context.now, context.limits);
     match after.due().filter(|due| after.is_leased() && due.at <= farthest) {
         Some(current) => {
             Some(after.visible_at().map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))
@@ -167,8 +169,8 @@ pub(crate) fn probe_slot(visible_at: Option<Timestamp>, own: Due, now: Timestamp
     own
 }
 
-/// Until when the tick needn't look at a record whose hint was deleted. The resume of its queue sends another one, or
-/// whoever gives it a place: the tick acts only if that fails.
+/// Until when the tick needn't look at a record to which something else leads: the end of a pause sends its hint, or whoever
+/// gives it a place. The tick acts only if that fails.
 pub(crate) fn parked_until(parked: Parked, now: Timestamp, limits: &Limits) -> Timestamp {
     parked.in_line().map_or(now.plus(limits.backstop_max), |position| line::looked_at(position, now))
 }

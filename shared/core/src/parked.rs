@@ -13,7 +13,8 @@ pub enum Parked {
     No,
     /// Its queue or its execution is paused. The resume sends another message.
     Paused,
-    /// It waits in the line of a key: whoever gives a place to it sends it a message.
+    /// It is in the line of a key: whoever gives a place to it sends it a message. A task may stay there while its attempt
+    /// runs.
     InLine(Position),
 }
 
@@ -71,7 +72,7 @@ impl Parked {
         }
     }
 
-    /// Its position in a line, if it waits in one.
+    /// Its position, if it is in a line.
     pub const fn in_line(self) -> Option<Position> {
         match self {
             Self::InLine(position) => Some(position),

@@ -8,6 +8,8 @@ mod drive;
 mod report;
 mod request;
 mod runs;
+#[cfg(test)]
+mod tests;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tickover_core::cron::plan::Plan;

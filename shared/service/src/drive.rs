@@ -43,6 +43,8 @@ const ITEMS_AT_ONCE: usize = 16;
 const RETRY_WAIT: Millis = Millis::new(25);
 /// Messages that were refused are sent again within this time. One call to SQS may take so long itself.
 const SEND_AGAIN_WITHIN: Millis = Millis::from_secs(10);
+/// No two calls take as long: whoever has waited so long stood still itself, and the queue may answer now.
+const STOOD_STILL: Millis = Millis::from_secs(30);
 
 /// What is known of the record before the first decision.
 pub(crate) enum Known<R> {
@@ -324,7 +326,7 @@ impl Service {
     /// Sends messages, again those that the queue refuses, and returns how many were sent. What a queue that doesn't answer has
     /// kept waiting for long isn't repeated: a caller waits.
     pub(crate) async fn send(&self, queue: &QueueName, messages: &[Outgoing]) -> usize {
-        let stop_at = self.now().plus(SEND_AGAIN_WITHIN);
+        let (began, mut stop_at) = (self.now(), self.now().plus(SEND_AGAIN_WITHIN));
         let mut refused: Option<Vec<Outgoing>> = None;
         let mut tries = 0;
         loop {
@@ -338,7 +340,11 @@ impl Service {
                 left.iter().zip(&results).filter(failed).map(|(one, _)| one.clone()).collect();
             let Some(error) = results.into_iter().find_map(Result::err) else { return messages.len() };
             let may_pass = matches!(error, QueueError::Throttled | QueueError::Unavailable { .. });
-            if !may_pass || tries == RETRIES_MAX || self.now() >= stop_at {
+            let now = self.now();
+            if now.since(began) >= STOOD_STILL {
+                stop_at = now.plus(SEND_AGAIN_WITHIN);
+            }
+            if !may_pass || tries == RETRIES_MAX || now >= stop_at {
                 tracing::warn!({ field::QUEUE_NAME } = %queue, %error, "message not sent; the tick will find the record");
                 return messages.len() - not_sent.len();
             }

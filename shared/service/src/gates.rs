@@ -11,7 +11,7 @@ mod operate;
 mod records;
 mod start;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::num::NonZeroU16;
 
@@ -170,6 +170,10 @@ impl Service {
             let was_full = before.as_ref().is_some_and(|before| before.free() == 0);
             self.rules.clear_places(&mut after, now);
             let done = self.act(&mut after, act, now).await?;
+            // There is a place, so there is nothing to note. What has ended by itself is left to whoever offers it.
+            if matches!(act, Act::AwaitBy(_)) && done == Done::Found(false) {
+                return Ok((done, before, false));
+            }
             let offers = act.offers(was_full) && (after.free() > 0 || after.limit().is_none());
             let found = if offers { self.first_in_line(&after, act, now).await? } else { Found::default() };
             let called = self.rules.offer_places(&mut after, &found.candidates, now);
@@ -204,14 +208,16 @@ impl Service {
                 Box::pin(self.publish(hints)).await;
             }
             self.delete_left_over(id, &found.left_over).await;
+            self.wait_again(found.lost).await;
             for line in awaited_by {
                 Box::pin(self.look(&line)).await;
             }
-            // A request may have raised the limit, or come from a queue that was called in vain: others of it wait.
+            // A request may have raised the limit, or come from a queue that was called in vain: others of it wait. Or a
+            // place had ended by itself: nobody has been called for it.
             let has_more = after_free > 0
-                && before
-                    .as_ref()
-                    .is_some_and(|before| before.limit() < after_limit || before.absent.len() > after_absent);
+                && before.as_ref().is_some_and(|before| {
+                    was_full || before.limit() < after_limit || before.absent.len() > after_absent
+                });
             let looks_on = has_rest && (!called.is_empty() || !matches!(act, Act::Look));
             let looks_again = record.is_some() && (looks_on || has_more);
             return Ok((done, record.or(before), looks_again));

@@ -241,7 +241,7 @@ impl Service {
                 let cause = DueCause::Timer { at: timer.at, due_at, again };
                 Box::pin(service.process_due_execution(id, Known::Unread, cause, stop_at)).await?
             }
-            RecordId::Cron(id) => Box::pin(service.process_cron(id)).await?,
+            RecordId::Cron(id) => Box::pin(service.process_cron(id, stop_at)).await?,
             RecordId::Queue(name) => Box::pin(service.restart_walks(name, stop_at)).await?,
             RecordId::Operation(id) => Box::pin(service.carry_out_operation(id, stop_at)).await?,
             RecordId::Gate(_) | RecordId::Tick | RecordId::Key(_) => DueReply::Nothing,

@@ -81,6 +81,17 @@ impl Aws {
         Admission::Admitted
     }
 
+    /// Takes back what these admitted writes counted against indexes: a failed condition costs the table alone.
+    pub fn no_index_written(&self, writes: &[Write], bug: Option<Bug>) {
+        let mut counts = lock(&self.writes);
+        // The first key of each write is the table's.
+        for key in writes.iter().flat_map(|write| keys(write).into_iter().skip(1)) {
+            if let Some((_, count)) = counts.get_mut(&bugs::list_key(bug, key)) {
+                *count = count.saturating_sub(1);
+            }
+        }
+    }
+
     /// The number of hops of the message that an actor sends. It is one more than that of the last message about the
     /// same work that a function received. An actor that no message invokes starts a new chain.
     pub fn hop(&self, actor: Actor, note: &Note) -> u32 {
@@ -181,7 +192,10 @@ fn keys(write: &Write) -> Vec<String> {
 fn record_before(write: &Write) -> Option<Write> {
     let now = Timestamp::EPOCH;
     match write {
-        Write::Put { before: Some(record @ (Record::Task(_) | Record::Execution(_))), .. }
+        Write::Put {
+            before: Some(record @ (Record::Task(_) | Record::Execution(_) | Record::Cron(_))),
+            ..
+        }
         | Write::Rearm { record, .. } => Some(Write::put(record.clone(), Condition::Free { now })),
         Write::Put { after: after @ (Record::Queue(_) | Record::Operation(_) | Record::Gate(_)), .. } => {
             (after.head().version > 1).then(|| write.clone())

@@ -90,7 +90,11 @@ impl SimStore {
             gate.world.aws.wrote(writes, gate.is_older());
         }
         if !gate.fault_happens(|faults| faults.late_write) {
-            return gate.world.ledger.commit(gate.actor, writes, lag_ms);
+            let answer = gate.world.ledger.commit(gate.actor, writes, lag_ms);
+            if gate.world.hardship.key_rate.is_some() && matches!(answer, Err(StoreError::Conflict { .. })) {
+                gate.world.aws.no_index_written(writes, gate.world.bug);
+            }
+            return answer;
         }
         let after = gate.dice.millis(1, 8_000);
         gate.world.fault(gate.actor, Fault::LateWrite(after));

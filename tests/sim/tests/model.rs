@@ -285,6 +285,15 @@ fn however_slow_a_process_is_at_a_gate_no_more_run_than_its_limit() {
 }
 
 #[test]
+fn one_whose_worker_is_lost_with_its_message_is_called_again_by_the_line() {
+    for instants in [vec![0], vec![0, 62], vec![0, 62, 75]] {
+        check_gate(GatePlan { losses: 1, ticks: true, instants, ..GatePlan::new(1, 2) });
+    }
+    let dies = GatePlan { losses: 1, ticks: true, ..GatePlan::new(1, 2) };
+    finds_gate_bug(GateBug::LostNotCalled, dies, property::ALL_COME);
+}
+
+#[test]
 fn a_gate_that_gave_more_places_than_it_has_would_be_found() {
     finds_gate_bug(GateBug::TakenUnchecked, GatePlan::new(1, 2), property::WITHIN_LIMIT);
     finds_gate_bug(GateBug::WritesOver, GatePlan::new(1, 2), property::WITHIN_LIMIT);

@@ -63,6 +63,19 @@ async fn an_hour_without_any_queue_delays_no_deadline_beyond_the_next_tick() {
 }
 
 #[tokio::test]
+async fn a_refused_message_is_sent_again_unless_the_queue_kept_its_caller_waiting() {
+    // After two minutes it was the process that stood still.
+    for (seconds, sent) in [(0, 1), (15, 0), (120, 1)] {
+        let (scene, queue) = FaultyQueue::scene(1);
+        scene.service.schedule(request("work", Some("first"), None)).await.unwrap();
+        queue.set_fault(Some(QueueFault::FailsAfter(Millis::from_secs(seconds))));
+        scene.service.schedule(request("work", Some("second"), None)).await.unwrap();
+        let depth = scene.queue.depth(&queue_name("work")).await.unwrap();
+        assert_eq!(depth.visible, 1 + sent, "{seconds} s");
+    }
+}
+
+#[tokio::test]
 async fn a_queue_that_does_not_answer_is_asked_once_in_a_tick() {
     let (scene, queue) = FaultyQueue::scene(1);
     for number in 0..200 {

@@ -8,6 +8,7 @@ use crate::execution::{
 };
 use crate::id::RecordId;
 use crate::limits::{Limits, QUEUE_DELAY_MAX};
+use crate::parked::Parked;
 use crate::time::{Timestamp, Wait, earliest, is_beyond};
 use crate::timeout::Expired;
 
@@ -366,5 +367,9 @@ impl HasDueSlot for Execution {
 
     fn is_leased(&self) -> bool {
         self.turn().is_some()
+    }
+
+    fn parked(&self) -> Parked {
+        self.parked
     }
 }

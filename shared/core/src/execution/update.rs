@@ -137,10 +137,15 @@ const fn has_ended(execution: &Execution) -> bool {
 }
 
 /// When the hint must arrive that this change makes necessary. None is necessary if a hint that is under way arrives no
-/// later: otherwise each read of the record would add a hint to the queue.
+/// later: otherwise each read of the record would add a hint to the queue. What becomes pending after a wait, or handles a
+/// failure or a cancellation, relies on no earlier hint: that has led to no turn, and may be lost.
 fn newly_arriving(before: &Execution, after: &Execution) -> Option<Timestamp> {
     let arrives_at = due::hint_under_way_at(after)?;
-    due::reliable_hint_at(before).is_none_or(|known| known > arrives_at).then_some(arrives_at)
+    let is_pending = matches!(after.state, ExecutionState::Pending(_));
+    let has_waited = is_pending && matches!(before.state, ExecutionState::Waiting(_));
+    let handles = before.failing.is_none() && after.failing.is_some();
+    let known = due::reliable_hint_at(before).filter(|_| !has_waited && !handles);
+    known.is_none_or(|known| known > arrives_at).then_some(arrives_at)
 }
 
 pub(super) fn turn(execution: &Execution, at: Timestamp) -> Effect {

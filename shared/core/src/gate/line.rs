@@ -2,6 +2,9 @@
 //!
 //! Its key follows from the record of the one that waits, and the record says that it waits there. So whoever leaves the
 //! line deletes the very item with which it came, and an item whose record says otherwise was left behind.
+//!
+//! A task stays in the line while its attempt runs, unless many may run at the key: so its due slot needn't be moved, because
+//! whoever looks at the line finds out if its worker was lost. Its item is deleted with the end of the attempt.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +24,8 @@ pub const PARTS: u8 = 4;
 const FIRST_LOOK: Millis = Millis::from_secs(30 * 3_600);
 /// And then each time after this long. Payloads and keys are kept for a week beyond the look that extends them.
 const NEXT_LOOK: Millis = Millis::from_days(5);
+/// Up to this limit, tasks stay in the line while they run. Whoever looks for the next one reads their items first.
+pub(crate) const KEEPS_UP_TO: u16 = 50;
 /// How long the item of one that waits is kept. Before that, the tick writes it again.
 pub const WAITER_KEPT: Millis = Millis::from_secs(60 * 86_400);
 
@@ -134,6 +139,11 @@ const fn rank(priority: Priority) -> u8 {
 /// would come first.
 pub fn home(gates: &[Gated]) -> Option<&Gated> {
     gates.iter().min_by_key(|gated| (gated.limit, *gated.key.as_bytes()))
+}
+
+/// Whether a task that needs places at all of these stays in the line while it runs.
+pub(crate) fn keeps(gates: &[Gated]) -> bool {
+    home(gates).is_some_and(|home| home.limit.get() <= KEEPS_UP_TO)
 }
 
 /// One that may wait in a line: what its record says of that.

@@ -95,10 +95,10 @@ fn update_in_slot(
 ) -> Decision {
     after.version = before.version + 1;
     after.nonce = context.nonce;
-    let is_put_off = pace::is_put_off(before, &after);
+    let has_new_hint = pace::is_put_off(before, &after) || is_overdue(before, &after, context);
     if let State::Pending(pending) = &mut after.state {
         match &before.state {
-            State::Pending(old) if !is_put_off => {
+            State::Pending(old) if !has_new_hint => {
                 pending.since_version = old.since_version;
                 // `schedule_to_start` expired, and no new hint was sent. If the wait counted from the start again, a
                 // lost hint would never be found.
@@ -113,7 +113,7 @@ fn update_in_slot(
     let timer = due_slot::move_slot(before, &mut after, placement, context);
     transition::fit(&mut after);
     let due_no_later_than = due_slot::required_due(before, &after, context);
-    let mut effects = newly_pending(before, &after);
+    let mut effects = newly_pending(before, &after, has_new_hint);
     effects.extend(timer);
     effects.extend(freed_places(before, &after, context.now));
     if before.ended().is_none() {
@@ -133,12 +133,21 @@ fn update_in_slot(
 ///
 /// A task that was pending before already has a hint, which is delayed again when it arrives before the later start.
 /// A new one after each expired `schedule_to_start` would fill the queue.
-fn newly_pending(before: &Task, after: &Task) -> Vec<Effect> {
+fn newly_pending(before: &Task, after: &Task, has_new_hint: bool) -> Vec<Effect> {
     let had_none = match &before.state {
-        State::Pending(old) => old.hint_later || !before.parked.is_no() || pace::is_put_off(before, after),
+        State::Pending(old) => old.hint_later || !before.parked.is_no() || has_new_hint,
         State::Running(_) | State::Ended(_) => true,
     };
     if had_none && after.hint_at().is_some() { vec![dispatch(after)] } else { vec![] }
+}
+
+/// Whether `schedule_to_start` has expired, and the hint was unread for so long that it counts as lost: where the time passes
+/// again before each probe, no probe would find that. An older hint, should it come after all, leads to nothing.
+fn is_overdue(before: &Task, after: &Task, context: &Context<'_>) -> bool {
+    let has_expired =
+        before.running().is_none() && before.attempt != after.attempt && after.ended().is_none();
+    let unread_since = hint_unread_since(before).filter(|_| has_expired && before.parked.is_no());
+    unread_since.is_some_and(|since| context.now.since(since) >= context.limits.backstop)
 }
 
 /// The places that the task gives up by this decision: those of an attempt that has ended without another one that
@@ -154,7 +163,7 @@ fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
     };
     let start = before.paced().filter(|_| after.ended().is_some() && before.ended().is_none());
     let start = start.filter(|paced| paced.start.is_some_and(|start| start.makes_wait(now))).cloned();
-    let waited = before.running().is_none() || before.parked.in_line().is_some();
+    let waited = before.running().is_none() || before.waits_in_line();
     let has_any = !before.gates().is_empty() || start.is_some();
     (gives_up && has_any).then(|| freeing(before, after.version, waited, start))
 }

@@ -5,6 +5,7 @@ use crate::due_slot::{self, HasDueSlot};
 use crate::duration::Millis;
 use crate::id::{RecordId, TaskId};
 use crate::limits::Limits;
+use crate::parked::Parked;
 use crate::task::{Ending, PastAttempt, Pending, Running, State, Task, transition};
 use crate::time::{Timestamp, Wait, earliest};
 
@@ -64,6 +65,10 @@ impl HasDueSlot for Task {
 
     fn is_leased(&self) -> bool {
         self.running().is_some()
+    }
+
+    fn parked(&self) -> Parked {
+        self.parked
     }
 }
 

@@ -4,7 +4,7 @@ use crate::command::Context;
 use crate::duration::Millis;
 use crate::failure::Failure;
 use crate::flow::Paced;
-use crate::gate::CLOCKS;
+use crate::gate::{CLOCKS, line};
 use crate::limits::{self, ATTEMPT_ERROR_BYTES, ATTEMPTS_KEPT, CONTROL_RECORD_BYTES, ERROR_BYTES};
 use crate::parked::Parked;
 use crate::size;
@@ -254,7 +254,8 @@ pub(crate) fn start_attempt(task: &mut Task, claim: &Claim, now: Timestamp) {
     let lease_expires_at = lease_end(now, claim.length, start_to_close_at, task.deadline_at);
     task.attempt += 1;
     task.hinted_at = None;
-    task.parked = Parked::No;
+    task.parked =
+        task.parked.in_line().filter(|_| line::keeps(task.gates())).map_or(Parked::No, Parked::InLine);
     // Each start is reserved for one attempt.
     task.paced_mut().into_iter().for_each(Paced::forget_start);
     task.state = State::Running(Running {

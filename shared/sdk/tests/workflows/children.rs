@@ -308,6 +308,26 @@ async fn a_rerun_keeps_the_pages_of_a_map_that_completed() {
     assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 9));
 }
 
+/// A map that completes although an item has failed.
+#[tickover::workflow]
+async fn paged_tolerant(ctx: Ctx, items: u32) -> Result<u32> {
+    let mut pages = ctx.map("items", 0..items, item).tolerate(1).paged(2).await?;
+    Ok(pages.collect().await?.completed().map(|(_, number)| *number).sum::<u32>())
+}
+
+#[tokio::test]
+async fn a_rerun_of_what_completed_runs_the_items_that_a_page_of_it_had_lost() {
+    let carrier = Arc::new(Carrier::default());
+    let env = TestEnv::new().workflow(paged_tolerant).state(Arc::clone(&carrier));
+    let run = env.submit(env.client().start(&paged_tolerant, 8).id("o")).await.unwrap();
+    let incomplete = run.result().await.unwrap();
+    assert_eq!(carrier.counts().0, 8);
+    carrier.works.store(true, Ordering::SeqCst);
+    run.rerun(Rerun::Failed).await.unwrap();
+    assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 9));
+    assert!(incomplete < 28);
+}
+
 #[tokio::test]
 async fn whatever_process_dies_after_whatever_write_a_rerun_and_a_restart_give_the_same() {
     let carrier = Arc::new(Carrier::default());

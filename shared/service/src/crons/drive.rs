@@ -4,7 +4,9 @@ use tickover_core::cron::command::StartResult;
 use tickover_core::cron::run::Occurrence;
 use tickover_core::cron::{Command, Cron, Reply};
 use tickover_core::decision::DueReply;
+use tickover_core::duration::Millis;
 use tickover_core::id::CronId;
+use tickover_core::time::Timestamp;
 
 use crate::contention::Tries;
 use crate::drive::{CONFLICT_WAIT, Known};
@@ -14,6 +16,8 @@ use crate::warn_unless_logged;
 
 /// How often one cron is processed before others have their turn. What is left stays due.
 const PASSES_MAX: u32 = 16;
+/// How long one look at all crons may take. After that, each has one pass.
+const PLANNED_WITHIN: Millis = Millis::from_secs(30);
 /// Crons that are read in one call.
 const PAGE: usize = 100;
 
@@ -53,8 +57,12 @@ impl Service {
         }
     }
 
-    /// Processes everything that is due for a cron.
-    pub(crate) async fn process_cron(&self, id: &CronId) -> Result<DueReply, ServiceError> {
+    /// Processes what is due for a cron until `stop_at`. What is left stays due.
+    pub(crate) async fn process_cron(
+        &self,
+        id: &CronId,
+        stop_at: Timestamp,
+    ) -> Result<DueReply, ServiceError> {
         let mut result = DueReply::Nothing;
         let mut known = None;
         for _ in 0..PASSES_MAX {
@@ -82,7 +90,7 @@ impl Service {
                 // A stopped run may have ended at once, and then the next run needn't wait for another pass.
                 wrote && (record.is_due(self.now()) || record.stopping_runs().next().is_some())
             };
-            if !again {
+            if !again || self.now() >= stop_at {
                 break;
             }
         }
@@ -91,12 +99,13 @@ impl Service {
 
     /// Looks at each cron that has a next occurrence: if the clock was set back since it was planned, it is planned anew.
     pub async fn plan_crons_anew(&self) -> Result<(), ServiceError> {
+        let stop_at = self.now().plus(PLANNED_WITHIN);
         let mut cursor: Option<String> = None;
         loop {
             let page = self.with_retries(|| self.ports.store.crons(PAGE, cursor.as_deref())).await?;
             let ids = page.items.iter().filter(|cron| cron.next().is_some()).map(|cron| cron.id.clone());
             for id in ids.collect::<Vec<_>>() {
-                self.process_cron(&id).await?;
+                self.process_cron(&id, stop_at).await?;
             }
             cursor = page.next;
             if cursor.is_none() {

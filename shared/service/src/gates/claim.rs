@@ -145,7 +145,7 @@ impl Service {
             self.give_up_places(&task.id, Some(&stored), places).await;
             return Ok(PlacesTaken::All(stored));
         }
-        if places.at.is_empty() && stored.parked.in_line().is_some() {
+        if places.at.is_empty() && stored.waits_in_line() {
             self.stays_in_line(&stored.waiting()).await?;
             return Ok(PlacesTaken::Waits(stored));
         }
@@ -197,9 +197,7 @@ impl Service {
             let before = match current.filter(|task| task.incarnation == incarnation) {
                 None => u64::MAX,
                 // The end of its attempt frees it. One that was lost and waits in a line has no attempt to end.
-                Some(task) if task.running().is_some() && !(created && task.parked.in_line().is_some()) => {
-                    continue;
-                }
+                Some(task) if task.running().is_some() && !(created && task.waits_in_line()) => continue,
                 Some(task) => task.version,
             };
             let act = Act::Withdraw { owner: &owner, incarnation, before };

@@ -11,6 +11,7 @@ use tickover_core::flow::Gated;
 use tickover_core::gate::line::{self, PARTS};
 use tickover_core::gate::{Branch, Candidate, Gate, Waiter, Waiting};
 use tickover_core::id::{GateId, QueueName};
+use tickover_core::task::{Command, Task};
 use tickover_core::time::Timestamp;
 
 use super::records::{Fence, Records, Standing};
@@ -23,6 +24,8 @@ use crate::warn_unless_logged;
 
 /// The tasks that are read beyond those that there are places for: some may have ended.
 const SPARE: usize = 2;
+/// And so many more, because some that run may be in the line still, before those that wait.
+const KEPT_MAX: usize = 20;
 /// Most items of one page. As long as pages have nobody who can come, each is twice as long as the one before.
 const PAGE_MAX: usize = 100;
 /// Most pages of one look. The next look goes on, since what was left over is deleted by then.
@@ -40,6 +43,8 @@ const LATE: Millis = Millis::from_secs(120);
 pub(super) struct Found {
     /// The first that can come.
     pub(super) candidates: Vec<Candidate>,
+    /// Tasks that ran, and whose workers were lost.
+    pub(super) lost: Vec<Task>,
     /// Items that no record stands behind.
     pub(super) left_over: Vec<Waiter>,
     pub(super) records: Records,
@@ -80,7 +85,8 @@ impl Service {
         let mut found = Found::default();
         let mut usable: BTreeMap<Branch, bool> = BTreeMap::new();
         // How many of the branch that is read have been found.
-        let (mut of_branch, mut size, mut after) = (0, wanted + SPARE, String::new());
+        let running = gate.holders.len().min(KEPT_MAX);
+        let (mut of_branch, mut size, mut after) = (0, wanted + SPARE + running, String::new());
         for _ in 0..PAGES_MAX {
             let page = self.with_retries(|| self.ports.store.waiters(&gate.id, &after, size)).await?;
             let is_last = page.len() < size;
@@ -135,6 +141,7 @@ impl Service {
                     found.candidates.push(Candidate { waiter, limit });
                 }
                 Standing::Away => {}
+                Standing::Lost => found.lost.extend(records.task_of(&waiter).cloned()),
                 Standing::LeftOver => found.left_over.push(waiter),
             }
         }
@@ -218,6 +225,16 @@ impl Service {
             }
         }
         Ok(false)
+    }
+
+    /// Tasks that ran and whose workers were lost wait in the line from now on, as others do.
+    pub(super) async fn wait_again(&self, lost: Vec<Task>) {
+        for task in lost {
+            let (id, wait) = (task.id.clone(), Command::WaitInLine { seen_version: task.version });
+            if let Err(error) = Box::pin(self.drive(&id, Known::Record(Box::new(task)), &wait)).await {
+                warn_unless_logged!(error; task = %id, %error, "it doesn't wait in the line again yet; a tick will see to it");
+            }
+        }
     }
 
     /// Deletes items that were left over. If that fails, they are found again.

@@ -158,8 +158,8 @@ impl Service {
 
     async fn view_of(&self, id: &GateId) -> Result<Option<LimitView>, ServiceError> {
         let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await? else { return Ok(None) };
-        let called = gate.holders.iter().filter(|one| one.is_called()).count();
-        let waiting = self.with_retries(|| self.ports.store.waiters(id, "", COUNTED_MAX + called)).await?;
+        let most = COUNTED_MAX + gate.holders.len();
+        let waiting = self.with_retries(|| self.ports.store.waiters(id, "", most)).await?;
         let mut waiting: Vec<_> =
             waiting.into_iter().filter(|one| !gate.has(one)).take(COUNTED_MAX).collect();
         waiting.sort_by_key(Waiter::order);

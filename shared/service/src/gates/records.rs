@@ -1,6 +1,7 @@
 //! The own records of those who have a place at a key, or wait for one.
 
 use tickover_core::decision::Effect;
+use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{self, Execution};
 use tickover_core::gate::{
@@ -15,6 +16,10 @@ use tickover_core::time::Timestamp;
 use super::line::WRITTEN_WITHIN;
 use crate::error::ServiceError;
 use crate::service::Service;
+
+/// So long after the end of its lease, a task that came from a line waits there again. Mostly its message has led a worker to
+/// it by then.
+const LOST_FOR: Millis = Millis::from_secs(30);
 
 /// Records of tasks and executions.
 #[derive(Default)]
@@ -61,8 +66,10 @@ impl Service {
 pub(super) enum Standing {
     /// It waits here, and can start.
     Ready,
-    /// It waits here but can't start now, or its record is being written.
+    /// It waits here but can't start now, or it runs, or its record is being written.
     Away,
+    /// It ran, and its worker was lost.
+    Lost,
     /// It doesn't wait here any more.
     LeftOver,
 }
@@ -77,6 +84,8 @@ pub(super) enum Fence {
 struct Said<'a> {
     waiting: Waiting<'a>,
     version: u64,
+    /// Whether it is here only because it came from here, and runs.
+    runs: bool,
     ready_at: Option<Timestamp>,
     created_at: Timestamp,
 }
@@ -102,12 +111,14 @@ impl Records {
             Owner::Task(id) => self.task(id, waiter.incarnation).map(|one| Said {
                 waiting: one.waiting(),
                 version: one.version,
+                runs: !one.waits_in_line(),
                 ready_at: one.ready_at(),
                 created_at: one.created_at,
             }),
             Owner::Execution(id) => self.execution(id, waiter.incarnation).map(|one| Said {
                 waiting: one.waiting(),
                 version: one.version,
+                runs: false,
                 ready_at: one.ready_at(),
                 created_at: one.created_at,
             }),
@@ -120,7 +131,8 @@ impl Records {
         let may_be_written = now < waiter.written_at.plus(WRITTEN_WITHIN);
         match self.said(waiter) {
             Some(said) if said.waiting.position == Some(waiter.position) => match said.ready_at {
-                Some(at) if at <= now.plus(CLOCKS) => Standing::Ready,
+                Some(at) if said.runs && at.plus(LOST_FOR) <= now => Standing::Lost,
+                Some(at) if !said.runs && at <= now.plus(CLOCKS) => Standing::Ready,
                 Some(_) | None => Standing::Away,
             },
             Some(said) if said.version >= waiter.position.version => Standing::LeftOver,
@@ -128,6 +140,11 @@ impl Records {
             Some(_) | None if may_be_written => Standing::Away,
             Some(_) | None => Standing::LeftOver,
         }
+    }
+
+    /// The task of an item.
+    pub(super) fn task_of(&self, waiter: &Waiter) -> Option<&Task> {
+        self.task(waiter.owner.task()?, waiter.incarnation)
     }
 
     /// The limit that one that waits asks of this key, and the text of the key.
@@ -200,7 +217,7 @@ fn is_over(task: &Task, is_before: bool, is_late: bool) -> bool {
     match &task.state {
         State::Ended(_) => true,
         // The worker of a lost attempt may count its lease by another clock.
-        State::Running(_) => task.parked.in_line().is_some() && is_before && is_late,
+        State::Running(_) => task.waits_in_line() && is_before && is_late,
         State::Pending(_) => is_before || is_late,
     }
 }

@@ -22,7 +22,7 @@ use crate::claim::{ClaimRequest, ClaimedTask};
 use crate::executions::tests::mortal::NEVER;
 use crate::executions::tests::scene::Scene;
 use crate::flow::gate_digest;
-use crate::ports::Depth;
+use crate::ports::{Depth, Queue as _};
 use crate::tasks::schedule::{Asked, ScheduleRequest};
 
 const LEASE_S: u64 = 60;
@@ -57,7 +57,7 @@ fn needing(limits: &[Concurrency]) -> ScheduleRequest {
 }
 
 /// A task of a key of which one runs at a time.
-fn one() -> ScheduleRequest {
+pub(crate) fn one() -> ScheduleRequest {
     needing(&[limit("customer", 1)])
 }
 
@@ -144,6 +144,54 @@ async fn a_claim_that_finds_no_place_puts_its_task_in_the_line() {
     assert_eq!(scene.messages("jobs").await, 1);
     scene.completes(&running).await;
     assert_eq!(scene.claims().await.unwrap().task.id, second);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_lost_with_its_message_is_found_by_the_line_from_which_its_task_came() {
+    let scene = Scene::new();
+    scene.add(one()).await;
+    let first = scene.claims().await.unwrap();
+    let second = scene.add(one()).await;
+    scene.completes(&first).await;
+    assert_eq!(scene.claims().await.unwrap().task.id, second);
+    assert_eq!(scene.line_of("customer").await.len(), 1, "it stays there while it runs");
+    assert_eq!(scene.gate_of("customer").await.holders.len(), 1);
+    // Its lease is over, and its message is lost.
+    scene.advance(LEASE_S);
+    let jobs = queue("jobs");
+    let lost = scene.queue.receive(&jobs, 10, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+    assert_eq!(lost.len(), 1);
+    scene.queue.delete(&jobs, &lost[0].receipt).await.unwrap();
+    assert!(scene.claims().await.is_none());
+    // Its place ends a few seconds after its lease.
+    scene.advance(60);
+    scene.tick().await.unwrap();
+    let again = scene.claims().await.unwrap();
+    assert_eq!((&again.task.id, again.task.losses), (&second, 1));
+    scene.completes(&again).await;
+    assert_eq!((scene.messages("jobs").await, scene.line_of("customer").await.len()), (0, 0));
+    assert_eq!(scene.gate_of("customer").await.holders, []);
+}
+
+#[tokio::test]
+async fn whoever_finds_that_a_place_has_ended_by_itself_has_the_next_one_called() {
+    let scene = Scene::new();
+    let two = || needing(&[limit("customer", 2)]);
+    scene.add(two()).await;
+    scene.add(two()).await;
+    let done = scene.claims().await.unwrap();
+    let _lost = scene.claims().await.unwrap();
+    scene.add(on("other", two())).await;
+    scene.advance(1);
+    let next = scene.add(on("third", two())).await;
+    scene.advance(LEASE_S - 5);
+    // Calls the one of the other queue.
+    scene.completes(&done).await;
+    // The place of the one that was lost has ended.
+    scene.advance(20);
+    assert!(scene.claim_from("other").await.is_some());
+    // At once, and not with the next tick.
+    assert_eq!(scene.claim_from("third").await.unwrap().task.id, next);
 }
 
 #[tokio::test]

@@ -147,7 +147,7 @@ impl Service {
         report.looked_at = 1;
         let result = match &record {
             RecordId::Execution(id) => Box::pin(self.process_execution(id, job)).await,
-            RecordId::Cron(id) => Box::pin(self.process_cron(id)).await,
+            RecordId::Cron(id) => Box::pin(self.process_cron(id, job.stop_at)).await,
             RecordId::Queue(name) => Box::pin(self.restart_walks(name, job.stop_at)).await,
             RecordId::Operation(id) => Box::pin(self.take_over_operation(id, job.stop_at)).await,
             RecordId::Task(_) | RecordId::Gate(_) | RecordId::Tick | RecordId::Key(_) => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
-use tickover_core::execution::{Execution, ExecutionState};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Failing};
 use tickover_core::gate::Waiting;
 use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, QueueName, RecordId, StepName};
 use tickover_core::parent::Parent;
@@ -15,16 +15,22 @@ use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::BEFOREHAND;
 
+use super::handover::may_give_up;
 use crate::Run;
 use crate::hardship::Span;
-use crate::history::{Actor, Answer, Event, Fate, Fault, Note, Request, What};
+use crate::history::{Actor, Event, Fate, Fault, Note, Request, What};
 use crate::ledger::LineNote;
 use crate::violation::{Invariant, Violation};
 
 /// How long a record may be without a carrier if a process dies or its call fails. Otherwise: until that call ends.
 const MENDED_WITHIN: Millis = Millis::from_secs(60);
+/// A tick calls a queue no more that has failed twice, for as long as it lasts (`service/src/tick/brief.rs`); so does whoever
+/// processes a message of the timers queue.
+const BRIEF: Millis = Millis::from_secs(60);
 /// How much later than its due slot a record is found.
 const PROBED_WITHIN: Millis = Millis::from_secs(120);
+/// How often a message that its queue refuses is sent again.
+const SENT_AGAIN: u32 = 4;
 /// A write that comes late was sent so long before at most.
 const LATE: Millis = Millis::from_secs(10);
 
@@ -34,7 +40,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let found_by = |span: Span| span.until.plus(run.plan.limits.backstop).plus(PROBED_WITHIN);
     let outage = hardship.queues_away.or(hardship.queue_removed);
     let outage = outage.map(|span| Span { until: found_by(span), ..span });
-    let mut carriers = Carriers { outage, ..Carriers::default() };
+    let mut carriers = Carriers { outage, may_give_up: may_give_up(run), ..Carriers::default() };
     let mut notes = run.world.ledger.lines().into_iter().peekable();
     for (number, event) in run.events.iter().enumerate() {
         while let Some((_, note)) = notes.next_if(|(at, _)| *at <= number) {
@@ -67,7 +73,18 @@ struct Waits {
     parent: Option<Parent>,
     /// An older hint leads to nothing.
     since_version: u64,
+    /// Whether its message was sent again since the wait began.
+    again: bool,
     carrier: Carrier,
+}
+
+impl Waits {
+    /// Whether it waits on for the message that was sent before: a start that times out sends no other one.
+    fn goes_on_from(&self, before: &Self) -> bool {
+        let is_task = self.owner.task().is_some();
+        let by_message = self.carrier == Carrier::Message && before.carrier == Carrier::Message;
+        is_task && by_message && !self.again && self.since_version == before.since_version
+    }
 }
 
 /// The time in which a record has no carrier.
@@ -92,9 +109,13 @@ struct Written {
 struct Carriers {
     /// When a queue couldn't be reached, and what was sent to it wasn't found yet.
     outage: Option<Span>,
+    /// Whether calls take so long that a tick, or whoever processes timers, may give a queue up without a fault.
+    may_give_up: bool,
     waits: BTreeMap<Incarnation, Waits>,
-    /// Who has written each record's last version.
+    /// Who has written each record's last version, or began the wait that goes on.
     written: BTreeMap<Incarnation, Written>,
+    /// Who has ended the last pause of each execution: that call sends the messages of its steps.
+    resumed: BTreeMap<ExecutionId, Written>,
     gaps: BTreeMap<Incarnation, Gap>,
     /// Those whose gap was too long, until it ends.
     reported: BTreeSet<Incarnation>,
@@ -104,15 +125,19 @@ struct Carriers {
     last: BTreeMap<RecordId, Incarnation>,
     items: BTreeSet<(GateId, String)>,
     queues: BTreeMap<QueueName, QueueRecord>,
-    /// Executions that wait for an operator, or have ended: nothing need lead to their steps.
+    /// Executions that wait for an operator, have ended or are cancelled: nothing need lead to their steps that were put
+    /// aside by a pause.
     paused: BTreeSet<ExecutionId>,
     /// The steps that the journal of each execution's last run has had.
     recorded: BTreeMap<ExecutionId, (u32, BTreeSet<StepName>)>,
     calls: BTreeMap<Actor, BTreeSet<u64>>,
-    /// The calls that claim a task which they name, and the tasks that were claimed so.
+    /// The calls that claim a task which they name, and the tasks that they have written.
     by_id: BTreeSet<u64>,
     without_message: BTreeSet<Incarnation>,
-    /// When an actor's call failed last, or its process died.
+    /// How many calls of an actor were refused in a row, and when that was so often that it gave up a message.
+    refused: BTreeMap<Actor, u32>,
+    gave_up_at: BTreeMap<Actor, Timestamp>,
+    /// When an actor's call failed last, its process died, or a freeze of it ended.
     failed_at: BTreeMap<Actor, Timestamp>,
     found: Vec<Violation>,
 }
@@ -139,17 +164,15 @@ impl Carriers {
     fn event(&mut self, event: &Event) {
         self.look_at_gaps(event.at);
         let actor = event.actor;
+        if !matches!(event.what, What::Fault(_)) {
+            self.refused.remove(&actor);
+        }
         match &event.what {
             What::Called { call, request } => {
                 self.calls.entry(actor).or_default().insert(*call);
                 self.by_id.extend(matches!(request, Request::ClaimById(_)).then_some(*call));
             }
-            What::Answered { call, answer } => {
-                if let Answer::Claimed(held) = answer
-                    && self.by_id.contains(call)
-                {
-                    self.without_message.extend(held.iter().map(|one| one.incarnation));
-                }
+            What::Answered { call, .. } => {
                 self.calls.entry(actor).or_default().remove(call);
                 for calls in self.gaps.values_mut().filter_map(|gap| gap.calls.as_mut()) {
                     calls.remove(call);
@@ -187,9 +210,11 @@ impl Carriers {
                     *recorded = (after.run, BTreeSet::new());
                 }
                 recorded.1.extend(steps);
-                if after.needs_operator() || after.closed().is_some() {
+                if after.needs_operator() || after.closed().is_some() || is_cancelled(after) {
                     self.paused.insert(after.id.clone());
                 } else if self.paused.remove(&after.id) {
+                    let (version, at, calls) = (after.version, event.at, self.open_calls(actor));
+                    self.resumed.insert(after.id.clone(), Written { version, actor, at, calls });
                     let is_step =
                         |waits: &Waits| waits.parent.as_ref().is_some_and(|one| one.execution == after.id);
                     let steps = self.waits.iter().filter(|(_, waits)| is_step(waits)).map(|(of, _)| *of);
@@ -206,12 +231,21 @@ impl Carriers {
 
     fn fault(&mut self, fault: Fault, event: &Event) {
         let (actor, at) = (event.actor, event.at);
-        match fault {
+        if matches!(fault, Fault::Unavailable | Fault::Throttled) {
+            let refused = self.refused.entry(actor).or_default();
+            *refused += 1;
+            if *refused > SENT_AGAIN {
+                self.gave_up_at.insert(actor, at);
+            }
+        }
+        let until = match fault {
             Fault::Crashed(_) => {
                 self.calls.remove(&actor);
+                at
             }
+            // What it has sent before may still be written.
+            Fault::Frozen(span) => at.plus(span),
             Fault::Away
-            | Fault::Frozen(_)
             | Fault::LostAnswer
             | Fault::LateWrite(_)
             | Fault::Unavailable
@@ -221,7 +255,7 @@ impl Carriers {
             | Fault::LoopStopped(_)
             | Fault::TooNew
             | Fault::DiedMidway(_)
-            | Fault::NotInvoked => {}
+            | Fault::NotInvoked => at,
             Fault::ClockJumped(_)
             | Fault::WrongDepth
             | Fault::MissedTicks(_)
@@ -229,8 +263,13 @@ impl Carriers {
             | Fault::Redriven(_)
             | Fault::CallerLeft
             | Fault::FaultPhaseOver => return,
-        }
-        self.failed_at.insert(actor, at);
+        };
+        self.fails(actor, until);
+    }
+
+    fn fails(&mut self, actor: Actor, until: Timestamp) {
+        let last = self.failed_at.entry(actor).or_insert(until);
+        *last = until.max(*last);
     }
 
     fn message(&mut self, of: Incarnation, version: Option<u64>, fate: Fate, event: &Event) {
@@ -238,22 +277,33 @@ impl Carriers {
         match fate {
             Fate::Sent(_) | Fate::Dropped | Fate::Duplicated(_) => *count += 1,
             Fate::Deleted => *count = count.saturating_sub(1),
-            Fate::Refused => drop(self.failed_at.insert(event.actor, event.at)),
+            Fate::Refused => self.fails(event.actor, event.at),
             Fate::Received | Fate::NeverReceived | Fate::Shown => {}
         }
         let is_old = |waits: &Waits| version.is_some_and(|version| version < waits.since_version);
-        let Some(Written { actor, at, calls, .. }) = self.written.get(&of).cloned() else {
+        let resumed = self.resumed_since(of).cloned();
+        let is_resumed = resumed.is_some();
+        let Some(Written { actor, at, calls, .. }) = resumed.or_else(|| self.written.get(&of).cloned())
+        else {
             return self.look_at(of, event);
         };
+        let may_be_under_way = calls.is_none() && event.at.since(at) <= MENDED_WITHIN;
         let under_way = calls.filter(|calls| {
             self.calls.get(&actor).is_some_and(|open| calls.iter().any(|call| open.contains(call)))
         });
         // Whoever has deleted it has deleted nothing of use: the record's writer sends another one, or should have.
-        if under_way.is_some() || self.waits.get(&of).is_some_and(is_old) {
+        if under_way.is_some() || may_be_under_way || is_resumed || self.waits.get(&of).is_some_and(is_old) {
             self.look_at_since(of, Gap { since: at, actor, calls: under_way });
         } else {
             self.look_at(of, event);
         }
+    }
+
+    /// Who has ended the pause of its execution since the record was put aside.
+    fn resumed_since(&self, of: Incarnation) -> Option<&Written> {
+        let (written, waits) = (self.written.get(&of)?, self.waits.get(&of)?);
+        let parent = waits.parent.as_ref().filter(|_| waits.carrier == Carrier::Resume)?;
+        self.resumed.get(&parent.execution).filter(|resumed| resumed.at >= written.at)
     }
 
     fn change(&mut self, id: RecordId, of: (Incarnation, u64), waits: Option<Waits>, event: &Event) {
@@ -262,7 +312,18 @@ impl Carriers {
         // A tick that moves a due slot leaves the version and its carrier as they were.
         if self.written.get(&of).is_none_or(|written| written.version != version) {
             let (actor, at, calls) = (event.actor, event.at, self.open_calls(event.actor));
-            self.written.insert(of, Written { version, actor, at, calls });
+            // Such a call writes also if it claims nothing, and may die before its answer.
+            if calls.iter().flatten().any(|call| self.by_id.contains(call)) {
+                self.without_message.insert(of);
+            }
+            let before = self.waits.get(&of);
+            let goes_on =
+                before.zip(waits.as_ref()).is_some_and(|(before, after)| after.goes_on_from(before));
+            match self.written.get_mut(&of).filter(|_| goes_on) {
+                // Whoever made it wait sends its message.
+                Some(written) => written.version = version,
+                None => drop(self.written.insert(of, Written { version, actor, at, calls })),
+            }
         }
         match waits {
             Some(waits) => drop(self.waits.insert(of, waits)),
@@ -337,9 +398,12 @@ impl Carriers {
             // The item is there before the record says so, and until the record says otherwise.
             return true;
         }
-        let has_failed = self.failed_at.get(&gap.actor).is_some_and(|at| at.plus(LATE) >= gap.since);
+        let is_brief = matches!(gap.actor, Actor::Ticker(_) | Actor::Timers(_));
+        let remembered = if is_brief { BRIEF } else { LATE };
+        let has_failed = self.failed_at.get(&gap.actor).is_some_and(|at| at.plus(remembered) >= gap.since);
         let is_away = |outage: Span| outage.holds(gap.since) || outage.holds(gap.since.plus(LATE));
-        if self.outage.is_some_and(is_away) || (has_failed && self.is_probed(of, gap)) {
+        let gave_up = is_brief && self.may_give_up;
+        if gave_up || self.outage.is_some_and(is_away) || (has_failed && self.is_probed(of, gap)) {
             return false;
         }
         match &gap.calls {
@@ -353,10 +417,12 @@ impl Carriers {
     fn is_probed(&self, of: Incarnation, gap: &Gap) -> bool {
         match gap.actor {
             // A message of this record has brought the call, unless its worker has asked for it. Without a message, a step or
-            // child waits for the next turn of its execution.
+            // child waits for the next turn of its execution. A hint is sent again once for each wait: if that fails too, two
+            // processes have.
             Actor::Worker(_) | Actor::Batch(_) => {
-                self.without_message.contains(&of)
-                    || self.waits.get(&of).is_some_and(|waits| waits.parent.is_some())
+                self.gave_up(of, gap)
+                    || self.without_message.contains(&of)
+                    || self.waits.get(&of).is_some_and(|waits| waits.parent.is_some() || waits.again)
             }
             // What timers do for operations and crons, these do again.
             Actor::World
@@ -368,6 +434,19 @@ impl Carriers {
             | Actor::Filler => true,
         }
     }
+
+    /// Whether its writer had to give up its message: then it is the tick that finds the record.
+    fn gave_up(&self, of: Incarnation, gap: &Gap) -> bool {
+        let Some(written) = self.written.get(&of) else { return false };
+        let until = gap.since.plus(LATE);
+        self.gave_up_at.get(&written.actor).is_some_and(|at| written.at <= *at && *at <= until)
+    }
+}
+
+/// Whether its end is to be a cancellation: that ends its steps.
+fn is_cancelled(execution: &Execution) -> bool {
+    let is_handled = |failing: &Failing| matches!(failing.outcome, ExecutionOutcome::Cancelled { .. });
+    execution.cancel_requested || execution.failing.as_ref().is_some_and(is_handled)
 }
 
 fn of_task(task: &Task) -> Option<Waits> {
@@ -376,7 +455,8 @@ fn of_task(task: &Task) -> Option<Waits> {
     let carrier = carrier(in_index, task.parked, &task.waiting());
     let parent = task.parent.clone();
     let since_version = pending.since_version;
-    Some(Waits { owner: task.id.clone().into(), queue: task.queue.clone(), parent, since_version, carrier })
+    let (owner, queue, again) = (task.id.clone().into(), task.queue.clone(), task.hinted_at.is_some());
+    Some(Waits { owner, queue, parent, since_version, again, carrier })
 }
 
 fn of_execution(execution: &Execution) -> Option<Waits> {
@@ -386,7 +466,8 @@ fn of_execution(execution: &Execution) -> Option<Waits> {
     let carrier = carrier(in_index, execution.parked, &execution.waiting());
     let parent = execution.parent.clone();
     let owner = Owner::Execution(execution.id.clone());
-    let waits = Waits { owner, queue: execution.queue.clone(), parent, since_version: 0, carrier };
+    let waits =
+        Waits { owner, queue: execution.queue.clone(), parent, since_version: 0, again: false, carrier };
     // Otherwise its operator leads to it.
     (!execution.needs_operator()).then_some(waits)
 }

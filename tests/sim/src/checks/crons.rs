@@ -160,13 +160,16 @@ fn instants(records: &Records, run: &Run) -> Vec<Passing> {
     for (noted, until) in with_ends(records, run) {
         let cron = &noted.cron;
         let live = cron.runs.iter().filter(|run| run.state.is_live()).count();
-        let instant = if cron.starting_runs().next().is_some() {
-            Some(noted.at)
+        let starting = cron.starting_runs().count();
+        let (instant, acts) = if starting > 0 {
+            // Runs are stopped and started one after the other. The write that says so follows the last one.
+            (Some(noted.at), starting + cron.stopping_runs().count())
         } else {
-            cron.next().filter(|_| live < LIVE_MAX).map(|next| next.starts_at)
+            (cron.next().filter(|_| live < LIVE_MAX).map(|next| next.starts_at), 1)
         };
+        let acts = u64::try_from(acts).unwrap_or(1);
         let brief = format!("cron {} of version {}", cron.id, cron.version);
-        all.extend(instant.map(|instant| Passing { since: noted.at, instant, until, brief }));
+        all.extend(instant.map(|instant| Passing { since: noted.at, instant, until, brief, acts }));
     }
     all
 }
@@ -183,7 +186,7 @@ fn notices(records: &Records, lives: &BTreeMap<String, Life>, run: &Run) -> Vec<
             continue;
         };
         let brief = format!("cron {} of version {}, which waits for an end", cron.id, cron.version);
-        all.push(Passing { since: noted.at, instant, until, brief });
+        all.push(Passing { since: noted.at, instant, until, brief, acts: 1 });
     }
     all
 }

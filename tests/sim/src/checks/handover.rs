@@ -168,8 +168,9 @@ fn repeated(run: &Run) -> Vec<Violation> {
     found
 }
 
-/// Whether a tick may give a queue up: it does after two calls that took longer than its timeout, there and back.
-fn may_give_up(run: &Run) -> bool {
+/// Whether a tick, or whoever processes a message of the timers queue, may give a queue up: it does after two calls that took
+/// longer than its timeout, there and back.
+pub(super) fn may_give_up(run: &Run) -> bool {
     Millis::new(2 * run.plan.faults.latency_ms) > GIVEN_UP_AFTER
 }
 

@@ -127,6 +127,14 @@ fn i1_a_hint_follows_its_commit(
     (!committed).then(|| Violation::new(Invariant::I1, at, what()))
 }
 
+/// Whether its start has expired, and its hint was unread for so long that it counts as lost.
+fn is_overdue(seen: &Task, now: Timestamp, run: &Run) -> bool {
+    let State::Pending(pending) = &seen.state else { return false };
+    let has_expired = pending.schedule_to_start_at.is_some_and(|at| at <= now);
+    let waited = |since| now.plus(SKEW).since(since) >= run.plan.limits.backstop;
+    has_expired && waiting_since(seen).is_some_and(waited)
+}
+
 /// The tick sends another hint for a task only if the queue looked empty twice, or younger hints have been claimed, or
 /// hours have passed; and never twice within a backstop. A resume sends one for a task that is parked. It is another one if
 /// the task was put on hold while its hint was in the queue: at most one for each pause.
@@ -134,7 +142,7 @@ fn i9_a_second_hint_has_a_reason(event: &Event, decided: &Decided, run: &Run) ->
     let Some(seen) = &decided.seen else { return None };
     let first = matches!(decided.outcome, Ok(Reply::Due(DueReply::TimedOut)));
     let dispatches = decided.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. }));
-    if !dispatches || first {
+    if !dispatches || first || is_overdue(seen, decided.now, run) {
         return None;
     }
     let is_not_parked = seen.parked.is_no() && matches!(seen.state, State::Pending(_));

@@ -61,7 +61,10 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
         }
         if let Some(change) = event.what.task_change() {
             let (after, has_begun) = (&change.after, change.after.running().is_some());
-            lines.record(&after.waiting(), after.ready_at().is_some(), has_begun, event.at);
+            // It stays in the line while it runs.
+            let position = after.parked.in_line().filter(|_| after.waits_in_line());
+            let waiting = Waiting { position, ..after.waiting() };
+            lines.record(&waiting, after.ready_at().is_some(), has_begun, event.at);
         } else if let Some(change) = event.what.execution_change() {
             lines.record(&change.after.waiting(), change.after.ready_at().is_some(), false, event.at);
         }

@@ -3,7 +3,7 @@
 
 mod untouched;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
@@ -17,7 +17,7 @@ use tickover_core::time::Timestamp;
 use crate::Run;
 use crate::fault_plan::SKEW;
 use crate::history::execution::Happening;
-use crate::history::{Event, Note, Request, What};
+use crate::history::{Event, Fate, Fault, Note, Request, What};
 use crate::violation::{Invariant, Violation};
 
 /// A late write is applied so much later than it was decided on, at most.
@@ -193,18 +193,41 @@ fn violation(at: Timestamp, operation: &Operation, what: &str) -> Violation {
 fn it_ends(run: &Run, records: &Records) -> Option<Violation> {
     let (_, last) = records.last()?;
     let Some(end) = &last.end else { return Some(violation(run.ended_at, last, "never ended")) };
-    let by = run.world.faults_until().max(last.created_at).plus(FOUND_WITHIN);
+    let since = run.world.faults_until().max(last.created_at);
+    let is_late = |since: Timestamp| end.at > since.plus(FOUND_WITHIN);
     let is_failed = matches!(end.how, HowEnded::Failed { .. });
     let wrong = if last.due.is_some() {
         "has ended and is due"
     } else if is_failed {
         "failed"
-    } else if end.at > by {
+    } else if is_late(since) && last_refused(run, &last.id, end.at).is_none_or(is_late) {
         "ended too late"
     } else {
         return None;
     };
     Some(violation(end.at, last, wrong))
+}
+
+/// When the function with a message of this operation was last not invoked before its end, because others took all that
+/// the concurrency limit allows: its message becomes visible again only later.
+fn last_refused(run: &Run, operation: &OperationId, end: Timestamp) -> Option<Timestamp> {
+    let (mut have_it, mut refused) = (BTreeSet::new(), None);
+    for event in run.events.iter().take_while(|event| event.at <= end) {
+        match &event.what {
+            What::Message { fate: Fate::Received, note: Note::Timers(timers), .. } => {
+                let is_it = |record: &RecordId| matches!(record, RecordId::Operation(id) if id == operation);
+                if timers.iter().any(|timer| is_it(&timer.record)) {
+                    have_it.insert(event.actor);
+                }
+            }
+            What::Called { .. } => {
+                have_it.remove(&event.actor);
+            }
+            What::Fault(Fault::NotInvoked) if have_it.remove(&event.actor) => refused = Some(event.at),
+            _ => {}
+        }
+    }
+    refused
 }
 
 fn its_counts_add_up(run: &Run, records: &Records) -> Option<Violation> {

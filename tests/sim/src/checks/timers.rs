@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::decision::Effect;
-use tickover_core::execution::ExecutionState;
+use tickover_core::execution::command::Command;
+use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::id::RecordId;
 use tickover_core::time::Timestamp;
 use tickover_core::timer::Timer;
@@ -97,17 +98,26 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
 impl Known {
     fn hear(&mut self, happening: &Happening) {
         match happening {
-            Happening::Decided(ruling) => self.decide(&ruling.effects),
-            // The writer of the close may have no time for the rest of it: then a message continues it.
-            Happening::Stored(change) => {
-                if let ExecutionState::Closing(closed) = &change.after.state {
-                    let at = closed.ended_at;
-                    let of_the_close = (change.after.id.clone().into(), at, at);
-                    *self.decided.entry(of_the_close).or_default() += 1;
+            Happening::Decided(ruling) => {
+                self.decide(&ruling.effects);
+                // Whoever ends a child also goes on with a close that it finds: the process that began it may have died.
+                if matches!(ruling.command, Command::Cancel | Command::Terminate | Command::Start(_))
+                    && let Some(found) = &ruling.seen
+                {
+                    self.may_continue(found);
                 }
             }
+            Happening::Stored(change) => self.may_continue(&change.after),
             Happening::Sealed { .. } | Happening::Joined { .. } | Happening::Did(_) | Happening::Acted(_) => {
             }
+        }
+    }
+
+    /// Its close is in progress, and whoever does it may send a message that goes on with it.
+    fn may_continue(&mut self, execution: &Execution) {
+        if let ExecutionState::Closing(closed) = &execution.state {
+            let at = closed.ended_at;
+            *self.decided.entry((execution.id.clone().into(), at, at)).or_default() += 1;
         }
     }
 

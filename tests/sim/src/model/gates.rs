@@ -45,6 +45,8 @@ pub enum GateBug {
     OffersKept,
     /// A tick leaves places as they are whose processes died.
     LeftBehindKept,
+    /// Who runs isn't called again, also if its worker was lost.
+    LostNotCalled,
 }
 
 pub mod property {
@@ -69,6 +71,7 @@ pub struct GateProtocol {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Faults {
     crashes: u8,
+    losses: u8,
     redelivered: u8,
     cancelled: u8,
 }
@@ -101,6 +104,8 @@ pub enum GateStep {
     /// An attempt ends: the task is done, or is tried again.
     End(u8, bool),
     Cancel(u8),
+    /// The worker of an attempt dies. If the task is in the line, its message is lost too.
+    Lose(u8),
     /// The message of a worker that was lost is visible again.
     Reappear(u8),
     Tick,
@@ -114,8 +119,8 @@ impl GateState {
         self.tasks.iter().filter(runs).count()
     }
 
-    fn waits(&self) -> bool {
-        self.tasks.iter().any(|task| task.position().is_some())
+    fn waits(&self, now: i32) -> bool {
+        self.tasks.iter().any(|task| task.position().is_some() && task.is_ready(now))
     }
 
     /// Whether nothing happens any more unless the clock goes on, an attempt ends or a tick comes.
@@ -201,18 +206,25 @@ impl Model for GateProtocol {
                     Status::Pending | Status::InLine(_) if state.faults.cancelled < self.plan.cancelled => {
                         actions.push(GateStep::Cancel(task));
                     }
-                    Status::Running { .. } => {
+                    Status::Running { lost: false, .. } => {
                         actions.push(GateStep::End(task, false));
                         actions.extend((work.retries > 0).then_some(GateStep::End(task, true)));
                     }
-                    Status::Scheduled | Status::Pending | Status::InLine(_) | Status::Ended => {}
+                    Status::Scheduled
+                    | Status::Pending
+                    | Status::InLine(_)
+                    | Status::Running { .. }
+                    | Status::Ended => {}
                 }
             }
             actions.extend(self.may_tick(state).then_some(GateStep::Tick));
         }
         for (task, work) in (0..).zip(&state.tasks) {
-            if matches!(work.status, Status::Running { until, .. } if until <= now) {
-                actions.push(GateStep::Reappear(task));
+            if let Status::Running { until, position, lost } = work.status {
+                let has_message = !lost || position.is_none();
+                actions.extend((until <= now && has_message).then_some(GateStep::Reappear(task)));
+                let may_die = !lost && state.faults.losses < self.plan.losses;
+                actions.extend(may_die.then_some(GateStep::Lose(task)));
             }
         }
         if usize::from(state.now) + 1 < self.plan.instants.len() {
@@ -250,7 +262,13 @@ impl Model for GateProtocol {
                     state.send(message);
                 }
             }
-            GateStep::End(task, retries) => Self::end(&mut state, task, retries),
+            GateStep::End(task, retries) => self.end(&mut state, task, retries),
+            GateStep::Lose(task) => {
+                state.faults.losses += 1;
+                if let Status::Running { lost, .. } = &mut state.tasks[usize::from(task)].status {
+                    *lost = true;
+                }
+            }
             GateStep::Cancel(task) => Self::cancel(&mut state, task),
             GateStep::Reappear(task) => {
                 let version = state.tasks[usize::from(task)].version;
@@ -278,7 +296,7 @@ impl Model for GateProtocol {
                 let is_full = state.running(own.now(state)) >= usize::from(own.plan.limit.get());
                 // If an offer is late or a place ends by itself, a tick sees to it.
                 let needs_tick = state.now > 0 || state.faults.crashes > 0;
-                needs_tick || !state.is_quiet() || !state.waits() || is_full
+                needs_tick || !state.is_quiet() || !state.waits(own.now(state)) || is_full
             }),
             Property::always(property::ALL_COME, |own: &Self, state: &GateState| {
                 !state.is_quiet() || own.drains(state)

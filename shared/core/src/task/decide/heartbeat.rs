@@ -59,7 +59,7 @@ fn record(task: &Task, running: &Running, heartbeat: &Heartbeat, context: &Conte
         }
     }
     // Its lease had ended, and a claim found no place for the next attempt.
-    let comes_back = task.parked.in_line().is_some() && lease_expires_at > now;
+    let comes_back = task.waits_in_line() && lease_expires_at > now;
     let slot = if comes_back { SlotChange::KeepOrLower } else { SlotChange::Keep };
     if comes_back {
         after.parked = Parked::No;
@@ -81,7 +81,7 @@ fn lease_end(
         transition::lease_end(context.now, running.lease_length, running.start_to_close_at, task.deadline_at);
     // A lease never outlives the places that the attempt has.
     // Whoever brought it to a line gave up the places of earlier versions.
-    let counts = |places: &Places| task.parked.in_line().is_none() || places.version == task.version;
+    let counts = |places: &Places| !task.waits_in_line() || places.version == task.version;
     match heartbeat.places.filter(counts) {
         Some(places) => renewed.min(places.until.minus(CLOCKS)),
         None if task.gates().is_empty() => renewed,

@@ -57,7 +57,7 @@ pub(crate) struct Scene {
     pub(crate) memory: Arc<MemoryStore>,
     mortal: Arc<CrashingStore>,
     clock: Arc<TickingClock>,
-    queue: Arc<MemoryQueue>,
+    pub(crate) queue: Arc<MemoryQueue>,
     looks_after: AtomicBool,
 }
 

@@ -1,11 +1,11 @@
 //! What must hold of work that runs again: what an operator has run again runs, its new outcome counts, what had completed
 //! isn't done a second time, and the same work has the same identity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::execution::ExecutionOutcome;
 use tickover_core::execution::command::Command;
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
+use tickover_core::execution::journal::{Entry, Happened, PAGE_WORKFLOW, StepOutcome};
 use tickover_core::id::StepName;
 use tickover_service::executions::remote_id;
 
@@ -74,7 +74,8 @@ fn the_same_work_has_the_same_identity(before: &Step<'_>, after: &Step<'_>) -> O
     })
 }
 
-/// A child that has completed isn't run again by a parent that repeats its work: a rerun, or a step that is retried.
+/// A child that has completed isn't run again by a parent that repeats its work: a rerun, or a step that is retried. Only a
+/// page of a map is, for its items that failed.
 fn a_completed_child_is_kept(
     before: &Step<'_>,
     after: &Step<'_>,
@@ -91,5 +92,29 @@ fn a_completed_child_is_kept(
     let parent = start.parent.as_ref()?;
     let of_run = |step: &&Step<'_>| step.number < after.number && step.after.run == parent.run;
     let is_same_work = stories.execution(parent.incarnation).iter().rfind(of_run)?.after.repeats.is_some();
-    is_same_work.then(|| found(Invariant::Again, after, "it had completed, and runs again for the same work"))
+    (is_same_work && !is_for_failed_items(before, after))
+        .then(|| found(Invariant::Again, after, "it had completed, and runs again for the same work"))
+}
+
+/// Whether this is a page of a map that completed with items that failed, and begins again with all those that completed.
+fn is_for_failed_items(before: &Step<'_>, after: &Step<'_>) -> bool {
+    if before.after.workflow.as_str() != PAGE_WORKFLOW {
+        return false;
+    }
+    // Without the journals, nothing can be said.
+    let (Some(old), Some(new)) = (&before.journal, &after.journal) else { return true };
+    let kept: BTreeSet<_> = new.iter().copied().filter_map(end_of_item).collect();
+    let mut ends = old.iter().copied().filter_map(end_of_item);
+    let has_failed = ends.clone().any(|(_, completed)| !completed);
+    has_failed && ends.all(|end| !end.1 || kept.contains(&end))
+}
+
+/// An item that has ended, and whether it completed.
+const fn end_of_item(entry: &Entry) -> Option<(&StepName, bool)> {
+    match &entry.what {
+        Happened::Step { name, outcome, .. } => {
+            Some((name, matches!(outcome, StepOutcome::Completed { .. })))
+        }
+        _ => None,
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tickover_core::execution::command::{Command, SendEvent};
+use tickover_core::execution::command::Command;
+use tickover_core::execution::decision::Reply;
 
 use super::story::Stories;
 use crate::Run;
@@ -52,8 +53,9 @@ fn times_sent(stories: &Stories<'_>) -> BTreeMap<u64, u32> {
     let mut times = BTreeMap::new();
     for step in stories.steps() {
         let Some(ruling) = step.ruling else { continue };
-        if let Command::SendEvent(SendEvent { .. }) = &ruling.command
-            && ruling.outcome.is_ok()
+        // Another reply may come with a write too: it says that a deadline has passed, and brings no event.
+        if matches!(ruling.command, Command::SendEvent(_))
+            && ruling.outcome == Ok(Reply::EventSent { duplicate: false })
         {
             *times.entry(ruling.call).or_default() += 1;
         }

@@ -13,7 +13,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
         let ends = steps.iter().skip(1).map(|step| step.at).chain([run.ended_at]);
         all.extend(steps.iter().zip(ends).filter_map(|(step, until)| {
             let instant = watched_instant(step.after)?;
-            Some(Passing { since: step.at, instant, until, brief: brief(step.after) })
+            Some(Passing { since: step.at, instant, until, brief: brief(step.after), acts: 1 })
         }));
     }
     of_instants(&all, run)

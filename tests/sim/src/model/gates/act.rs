@@ -4,12 +4,15 @@
 use tickover_core::duration::Millis;
 use tickover_core::gate::{self, CLOCKS, GRACE, Gate, Hold, Holder, LEFT_BEHIND_AFTER, Taken};
 
-use super::process::{Act, Acts, Plan, Process, Seen, Slot, Stage};
+use super::process::{Act, Acts, Claim, Found, Plan, Process, Seen, Slot, Stage};
 use super::record::{Message, Status, at};
 use super::stored::Names;
 use super::{GateBug, GateProtocol, GateState};
 
 pub(super) const LEASE: Millis = Millis::from_secs(60);
+
+/// So long after the end of its lease, one that runs waits in the line again.
+const LOST_FOR: i32 = 30;
 
 pub(super) fn whole_seconds(span: Millis) -> i32 {
     i32::try_from(span.as_u64() / 1_000).unwrap_or(i32::MAX)
@@ -27,7 +30,7 @@ impl GateProtocol {
                 };
                 let items: Vec<_> = (0..).zip(&state.tasks).flat_map(of).collect();
                 if items.is_empty() {
-                    return self.conclude(acts, seen, vec![], vec![]);
+                    return self.conclude(acts, seen, Found::default());
                 }
                 Self::at(acts, Stage::Records(seen, items))
             }
@@ -40,16 +43,16 @@ impl GateProtocol {
                 Self::after_write(acts, plan)
             }
             Stage::Sends(plan) => {
-                for (task, version) in &plan.called {
+                for (task, version) in &plan.found.called {
                     state.send(Message { task: *task, version: *version, in_line: true });
                 }
-                Self::after_write(acts, Plan { called: vec![], ..plan })
+                Self::after_write(acts, Plan { found: Found { called: vec![], ..plan.found }, ..plan })
             }
             Stage::Deletes(plan) => {
-                for (task, position) in &plan.left_over {
+                for (task, position) in &plan.found.left_over {
                     state.tasks[usize::from(*task)].items &= !(1 << position);
                 }
-                Self::after_write(acts, Plan { left_over: vec![], ..plan })
+                Self::after_write(acts, Plan { found: Found { left_over: vec![], ..plan.found }, ..plan })
             }
         }
     }
@@ -141,14 +144,14 @@ impl GateProtocol {
         if seen.offers && (gate.free() > 0 || gate.limit().is_none()) {
             return Self::at(acts, Stage::Items(seen));
         }
-        self.conclude(acts, seen, vec![], vec![])
+        self.conclude(acts, seen, Found::default())
     }
 
     /// Offers the free places to those of these who wait, by their records.
     fn call(&self, state: &GateState, acts: Acts, seen: &Seen, items: &[(u8, u8)]) -> Process {
         let now = self.now(state);
         let mut gate = self.names.open(&seen.after);
-        let (mut candidates, mut left_over) = (vec![], vec![]);
+        let (mut candidates, mut left_over, mut lost) = (vec![], vec![], vec![]);
         // Nobody of a branch that was called in vain is looked at.
         for (task, position) in items.iter().filter(|_| !self.names.is_absent(&gate, now)) {
             let (work, candidate) =
@@ -157,7 +160,11 @@ impl GateProtocol {
                 continue;
             }
             if work.position() == Some(*position) {
-                candidates.push(candidate);
+                let runs = matches!(work.status, Status::Running { .. });
+                candidates.extend((!runs).then_some(candidate));
+                if work.is_lost(now - LOST_FOR) && !self.has(GateBug::LostNotCalled) {
+                    lost.push((*task, work.version));
+                }
             } else if work.version >= *position || self.has(GateBug::DeletesEarly) {
                 left_over.push((*task, *position));
             }
@@ -166,11 +173,11 @@ impl GateProtocol {
         let called = called.iter().map(|one| self.names.called(one)).collect::<Vec<_>>();
         let after = self.names.store(&gate);
         let seen = Seen { changed: seen.changed || !called.is_empty(), after, ..seen.clone() };
-        self.conclude(acts, seen, called, left_over)
+        self.conclude(acts, seen, Found { called, left_over, lost })
     }
 
     /// What was decided is written, unless nothing has changed.
-    fn conclude(&self, acts: Acts, seen: Seen, called: Vec<(u8, u8)>, left_over: Vec<(u8, u8)>) -> Process {
+    fn conclude(&self, acts: Acts, seen: Seen, found: Found) -> Process {
         let Seen { after, changed, offers, stale } = seen;
         if changed && stale && !self.has(GateBug::WritesOver) {
             return Self::at(acts, Stage::Reads);
@@ -178,21 +185,25 @@ impl GateProtocol {
         let has_rest = offers && self.names.open(&after).free() > 0;
         let looks = match acts.act {
             Act::Take(_) => false,
-            Act::Look => !called.is_empty(),
+            Act::Look => !found.called.is_empty(),
             Act::Free { .. } | Act::Withdraw { .. } | Act::Patrol => !self.has(GateBug::FreesWithoutLook),
         };
-        let plan = Plan { after, called, left_over, looks_again: changed && looks && has_rest };
+        let plan = Plan { after, found, looks_again: changed && looks && has_rest };
         if changed { Self::at(acts, Stage::Writes(plan)) } else { Self::after_write(acts, plan) }
     }
 
     /// The next of what comes after the write that there is to do.
     fn after_write(acts: Acts, plan: Plan) -> Process {
         let plan = Plan { after: super::Stored::default(), ..plan };
-        if !plan.called.is_empty() {
+        if !plan.found.called.is_empty() {
             return Self::at(acts, Stage::Sends(plan));
         }
-        if !plan.left_over.is_empty() {
+        if !plan.found.left_over.is_empty() {
             return Self::at(acts, Stage::Deletes(plan));
+        }
+        // Its look takes the place of another one. If there are more of them, the next one finds them.
+        if let Some((task, version)) = plan.found.lost.first() {
+            return Process::PutsItem(Claim::coming_again(*task, *version));
         }
         if plan.looks_again { Process::acts(Act::Look, *acts.next) } else { *acts.next }
     }

@@ -37,12 +37,11 @@ impl GateProtocol {
                 state.work(claim.task).items |= 1 << (claim.version + 1);
                 if self.has(GateBug::ItemAfterRecord) { self.look() } else { Process::PutsRecord(claim) }
             }
-            Process::PutsRecord(claim) => self.put_record(state, claim),
-            Process::Claims { claim, since, until } => self.claim(state, claim, since, until),
-            Process::Leaves { task, position, withdraws } => {
+            Process::PutsRecord(claim) => self.put_record(state, &claim),
+            Process::Claims { claim, since, until } => self.claim(state, &claim, since, until),
+            Process::Leaves { task, position, next } => {
                 state.work(task).items &= !(1 << position);
-                let withdraw = |before| Process::acts(Act::Withdraw { task, before }, Process::Idle);
-                withdraws.map_or(Process::Idle, withdraw)
+                *next
             }
         };
         let slot = &mut state.slots[slot];
@@ -76,15 +75,18 @@ impl GateProtocol {
         }
     }
 
-    fn put_record(&self, state: &mut GateState, claim: Claim) -> Process {
+    fn put_record(&self, state: &mut GateState, claim: &Claim) -> Process {
         let now = self.now(state);
         let work = state.work(claim.task);
-        let waits = matches!(work.status, Status::Scheduled | Status::Pending);
+        let waits = matches!(work.status, Status::Scheduled | Status::Pending) || work.is_lost(now);
         if work.version != claim.version || !waits {
-            return Self::decide_again(work, &claim, now);
+            return Self::decide_again(work, claim, now);
         }
+        let came_from = work.position();
         work.change(Status::InLine(claim.version + 1));
-        if self.has(GateBug::ItemAfterRecord) { Process::PutsItem(claim) } else { self.look() }
+        let next =
+            if self.has(GateBug::ItemAfterRecord) { Process::PutsItem(claim.clone()) } else { self.look() };
+        leaving(claim.task, came_from, next)
     }
 
     /// It has found no place, or another attempt that has one, and reads the record.
@@ -99,6 +101,7 @@ impl GateProtocol {
         }
         match work.status {
             Status::Pending => self.come_to_line(claim),
+            Status::Running { position: Some(_), .. } if work.is_lost(now) => self.come_to_line(claim),
             // Whoever places one in the line sends a message; that of a lost attempt comes again.
             Status::InLine(_)
             | Status::Running { .. }
@@ -112,7 +115,7 @@ impl GateProtocol {
     fn decide_again(work: &Work, claim: &Claim, now: i32) -> Process {
         let Claim { task, .. } = *claim;
         match work.status {
-            Status::Running { until } if until > now => Process::Idle,
+            Status::Running { until, .. } if until > now => Process::Idle,
             Status::Ended => Process::acts(Act::Withdraw { task, before: work.version }, Process::Idle),
             Status::Unscheduled | Status::Scheduled => Process::Idle,
             Status::Pending | Status::InLine(_) | Status::Running { .. } => {
@@ -123,35 +126,35 @@ impl GateProtocol {
         }
     }
 
-    fn claim(&self, state: &mut GateState, claim: Claim, since: i32, until: i32) -> Process {
+    fn claim(&self, state: &mut GateState, claim: &Claim, since: i32, until: i32) -> Process {
         let now = self.now(state);
         let work = state.work(claim.task);
-        let deletes_first = self.has(GateBug::ItemDeletedFirst);
         let is_it = work.version == claim.version || self.has(GateBug::ClaimOfAnyVersion);
         if !work.is_ready(now) || !is_it {
-            return Self::decide_again(work, &claim, now);
+            return Self::decide_again(work, claim, now);
         }
         let version = u64::from(work.version);
         let places = Places { since: at(since), until: at(until), version };
         let half = whole_seconds(Millis::new(LEASE.as_u64() / 2));
         if !places.count(version, at(now)) || now + half + whole_seconds(CLOCKS) > until {
-            return Self::decide_again(work, &claim, now);
+            return Self::decide_again(work, claim, now);
         }
-        let position = work.position();
-        if let Some(position) = position.filter(|at| deletes_first && work.has_item(*at)) {
-            work.items &= !(1 << position);
-            return Process::Claims { claim, since, until };
-        }
-        let until = Self::lease_until(now, until);
-        work.change(Status::Running { until });
-        let leaves = |position| Process::Leaves { task: claim.task, position, withdraws: None };
-        position.map_or(Process::Idle, leaves)
+        let (until, position) = (Self::lease_until(now, until), work.position());
+        work.change(Status::Running { until, position, lost: false });
+        Process::Idle
     }
 
-    /// An attempt ends; if it is to be tried again, the task is there again at once. Then it frees its place.
-    pub(super) fn end(state: &mut GateState, task: u8, retries: bool) {
+    /// An attempt ends, and leaves the line; if it is to be tried again, the task is there again at once. Then it frees its
+    /// place.
+    pub(super) fn end(&self, state: &mut GateState, task: u8, retries: bool) {
         let work = state.work(task);
-        let Status::Running { .. } = work.status else { return };
+        let Status::Running { position, .. } = work.status else { return };
+        if let Some(position) =
+            position.filter(|at| self.has(GateBug::ItemDeletedFirst) && work.has_item(*at))
+        {
+            work.items &= !(1 << position);
+            return;
+        }
         if retries {
             work.retries -= 1;
             work.change(Status::Pending);
@@ -161,7 +164,8 @@ impl GateProtocol {
             work.change(Status::Ended);
         }
         let before = state.work(task).version;
-        state.begin(Process::acts(Act::Free { task, before }, Process::Idle), None);
+        let frees = Process::acts(Act::Free { task, before }, Process::Idle);
+        state.begin(leaving(task, position, frees), None);
     }
 
     /// One that waits is cancelled, leaves the line and takes back what it was offered.
@@ -172,7 +176,14 @@ impl GateProtocol {
         work.change(Status::Ended);
         let before = work.version;
         let withdraws = Process::acts(Act::Withdraw { task, before }, Process::Idle);
-        let leaves = |position| Process::Leaves { task, position, withdraws: Some(before) };
-        state.begin(position.map_or(withdraws, leaves), None);
+        state.begin(leaving(task, position, withdraws), None);
+    }
+}
+
+/// The record has left the line: its item is deleted, if it had one, before what comes next.
+fn leaving(task: u8, position: Option<u8>, next: Process) -> Process {
+    match position {
+        Some(position) => Process::Leaves { task, position, next: Box::new(next) },
+        None => next,
     }
 }

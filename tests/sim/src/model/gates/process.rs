@@ -35,8 +35,8 @@ pub(super) enum Process {
     Leaves {
         task: u8,
         position: u8,
-        /// What it gives up then: what was taken before this version.
-        withdraws: Option<u8>,
+        /// What it gives up then.
+        next: Box<Self>,
     },
 }
 
@@ -113,9 +113,17 @@ pub(super) struct Seen {
 pub(super) struct Plan {
     /// What is to be written.
     pub(super) after: Stored,
+    pub(super) found: Found,
+    pub(super) looks_again: bool,
+}
+
+/// Tasks of the line, each with its position, or with the version of its record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Found {
     pub(super) called: Vec<(u8, u8)>,
     pub(super) left_over: Vec<(u8, u8)>,
-    pub(super) looks_again: bool,
+    /// Those that ran, and whose workers were lost.
+    pub(super) lost: Vec<(u8, u8)>,
 }
 
 impl Process {
@@ -165,6 +173,11 @@ impl Claim {
     /// Of a task that is being scheduled.
     pub(super) const fn scheduling(task: u8) -> Self {
         Self { task, version: 0, in_line: false, sure: true, created: false }
+    }
+
+    /// Of a task whose worker was lost: it waits in the line again.
+    pub(super) const fn coming_again(task: u8, version: u8) -> Self {
+        Self { task, version, in_line: false, sure: true, created: false }
     }
 
     pub(super) const fn is_new(&self) -> bool {

@@ -23,6 +23,8 @@ pub struct GatePlan {
     /// How often each task is tried again.
     pub retries: u8,
     pub crashes: u8,
+    /// How many workers die in the middle of an attempt.
+    pub losses: u8,
     /// How many messages are delivered once more.
     pub redelivered: u8,
     pub cancelled: u8,
@@ -42,6 +44,7 @@ impl GatePlan {
             processes: 2,
             retries: 0,
             crashes: 0,
+            losses: 0,
             redelivered: 0,
             cancelled: 0,
             ticks: false,
@@ -71,6 +74,10 @@ pub(super) enum Status {
     InLine(u8),
     Running {
         until: i32,
+        /// That with which it came from the line, in which it stays.
+        position: Option<u8>,
+        /// Whether its worker has died.
+        lost: bool,
     },
     Ended,
 }
@@ -89,15 +96,12 @@ impl Work {
         Self { version, status, items: 0, retries }
     }
 
-    /// Its position in the line, if it waits there.
+    /// Its position, if it is in the line.
     pub(super) const fn position(&self) -> Option<u8> {
         match self.status {
             Status::InLine(position) => Some(position),
-            Status::Unscheduled
-            | Status::Scheduled
-            | Status::Pending
-            | Status::Running { .. }
-            | Status::Ended => None,
+            Status::Running { position, .. } => position,
+            Status::Unscheduled | Status::Scheduled | Status::Pending | Status::Ended => None,
         }
     }
 
@@ -112,6 +116,16 @@ impl Work {
 
     pub(super) fn change(&mut self, status: Status) {
         (self.version, self.status) = (self.version + 1, status);
+    }
+
+    /// Whether its lease is over.
+    pub(super) const fn is_lost(&self, now: i32) -> bool {
+        match self.status {
+            Status::Running { until, .. } => until <= now,
+            Status::Unscheduled | Status::Scheduled | Status::Pending | Status::InLine(_) | Status::Ended => {
+                false
+            }
+        }
     }
 
     /// Whether an attempt may start.

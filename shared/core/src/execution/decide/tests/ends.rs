@@ -21,6 +21,17 @@ fn timed_out(kind: DeadlineKind) -> ExecutionOutcome {
 // ---- deadlines
 
 #[test]
+fn the_failure_handler_relies_on_no_hint_that_should_have_come_before() {
+    let plan = || execution().deadline("1h").on_failure("5m").started();
+    let asleep = plan().start_turn("a").sleep_until("a", "10m").at("1h");
+    asleep.timer_for("1h").replies(TIMED_OUT).is(Status::Pending).sends_hint_for("1h");
+    let stirred = plan().start_turn("a").wait("a").at("30m").send_event("go").at("1h");
+    stirred.tick().replies(TIMED_OUT).sends_hint_for("1h");
+    // The hint of its start.
+    plan().at("1h").tick().replies(TIMED_OUT).sends_hint_for("1h");
+}
+
+#[test]
 fn a_deadline_that_passes_ends_an_execution_in_any_state() {
     let plan = || execution().deadline("1m");
     let standing = [

@@ -54,9 +54,9 @@ fn a_deadline_of_the_code_that_has_already_passed_ends_the_execution_without_a_t
     let late = || execution().started().at("1h");
     let only_timeouts = CodeTerms { on_failure: None, ..terms() };
     late().take_with("a", only_timeouts).replies(SPENT).is(Status::TimedOut);
-    // The `on_failure` code gets a turn. The message of the turn that didn't start brings it.
-    let at_once = Reply::StartTurn(StartTurnReply::Early { available_at: t("1h") });
-    let scene = late().take_with("a", terms()).replies(at_once).is(Status::Pending);
+    // The `on_failure` code gets a turn, by a message of its own.
+    let stale = Reply::StartTurn(StartTurnReply::Stale);
+    let scene = late().take_with("a", terms()).replies(stale).is(Status::Pending).sends_hint_for("1h");
     assert!(scene.record().failing.is_some());
     scene.take_with("b", terms()).replies(TAKEN);
 }

@@ -398,6 +398,24 @@ fn a_lost_hint_is_found_though_the_time_to_start_passes_again_and_again() {
 }
 
 #[test]
+fn a_lost_hint_is_sent_again_after_ten_minutes_though_the_time_to_start_passes_before_each_probe() {
+    let mut scene = task().attempts(100).delay("20s").start_within("30s", OnTimeout::Retry).scheduled();
+    let mut sent = vec![];
+    while scene.now() < t("25m") {
+        scene = scene.next_tick();
+        let is_hint = |effect: &Effect| matches!(effect, Effect::Dispatch { .. });
+        sent.extend(scene.decision().effects.iter().any(is_hint).then(|| scene.now()));
+        // An earlier hint leads to nothing then.
+        assert_eq!(
+            scene.pending().since_version == scene.record().version,
+            sent.last() == Some(&scene.now()),
+        );
+    }
+    // At the first expiry after that, and ten minutes after the start for which that was sent.
+    assert_eq!(sent, [t("10m 30s"), t("21m 20s")]);
+}
+
+#[test]
 fn a_hint_is_sent_to_a_moving_queue_even_if_its_depth_is_unknown() {
     let silent = |mark: &str| QueueView {
         watermark: Some(t(mark)),

@@ -3,7 +3,7 @@
 use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
 use crate::duration::Millis;
-use crate::gate::line::WAITER_KEPT;
+use crate::gate::line::{KEEPS_UP_TO, WAITER_KEPT};
 use crate::gate::tests::told;
 use crate::gate::{Position, Waiter};
 use crate::id::{Fingerprint, GateId};
@@ -73,15 +73,49 @@ fn a_task_for_which_there_is_no_place_goes_in_line_and_has_no_hint_there() {
     scene.unpark().replies(Reply::Unparked { was_parked: false }).changes_nothing().sends_nothing();
 }
 
+/// It came to the line as version 2, and neither its item nor its due slot has changed since.
+fn stays(scene: Scene) -> Scene {
+    let position = position(&scene).unwrap();
+    assert_eq!((scene.item().map(|item| item.position), position.version), (Some(position), 2));
+    assert_eq!(writes(&scene), ["updates"]);
+    scene.due("30h", DueKind::Backstop)
+}
+
 #[test]
-fn whoever_is_called_claims_it_with_places_and_its_item_leaves_after_that() {
-    let scene = limited().scheduled().wait_in_line().at("1h").claim("a").replies(NEEDS_PLACES);
-    let scene = scene.claim_with_places("a", 1).replies(NEEDS_PLACES).changes_nothing();
-    let scene = leaves(scene.claim_with_places("a", 2).replies(CLAIMED));
-    assert_eq!(writes(&scene), ["updates", "leaves"]);
+fn whoever_is_called_claims_it_with_places_and_it_stays_in_the_line_until_its_attempt_ends() {
+    let runs = || {
+        let scene = limited().scheduled().wait_in_line().at("1h").claim("a").replies(NEEDS_PLACES);
+        let scene = scene.claim_with_places("a", 1).replies(NEEDS_PLACES).changes_nothing();
+        stays(scene.claim_with_places("a", 2).replies(CLAIMED))
+    };
+    leaves(runs().complete("a").is(Status::Completed));
+    assert!(!runs().record().waits_in_line(), "it runs");
+    let scene = stays(runs().heartbeat_with_places("a", 3).replies(Reply::Extended));
     // The next attempt begins with a hint of its own, and may wait again: by another item.
-    let scene = scene.release("a").sends_hint_for("1h").at("2h").wait_in_line();
-    assert_eq!(position(&scene), Some(Position { since: t("1h"), version: 5 }));
+    let scene = leaves(scene.release("a").sends_hint_for("1h")).at("2h").wait_in_line();
+    assert_eq!(position(&scene), Some(Position { since: t("1h"), version: 6 }));
+}
+
+#[test]
+fn one_that_came_from_the_line_and_whose_worker_was_lost_waits_there_once_it_has_come_again() {
+    let runs = || limited().attempts(3).scheduled().wait_in_line().at("1h").claim_with_places("a", 2);
+    // Its message leads a worker to it.
+    let scene = stays(stays(runs()).at("1h 2m").claim_with_places("b", 3).replies(CLAIMED));
+    assert_eq!(scene.record().losses, 1);
+    let scene = runs().at("1h 2m").wait_in_line().replies(PARKED).is(Status::Running);
+    assert_eq!(writes(&scene), ["enters", "updates", "leaves"]);
+    assert_eq!(position(&scene), Some(Position { since: t("1h 1m"), version: 4 }));
+    assert!(scene.record().waits_in_line());
+    let scene = scene.claim_with_places("b", 4).replies(CLAIMED);
+    assert!(position(&scene).is_some() && !scene.record().waits_in_line());
+}
+
+#[test]
+fn where_many_may_run_at_a_key_nobody_stays_in_its_line_while_it_runs() {
+    let waits = |limit| task().limited(limit).scheduled().wait_in_line().at("1h");
+    stays(waits(KEEPS_UP_TO).claim_with_places("a", 2).replies(CLAIMED));
+    let scene = leaves(waits(KEEPS_UP_TO + 1).claim_with_places("a", 2).replies(CLAIMED));
+    scene.due("1h 10m", DueKind::Backstop);
 }
 
 #[test]
@@ -112,7 +146,7 @@ fn a_task_may_begin_in_the_line_without_a_hint() {
     assert_eq!(position(&scene), Some(Position { since: t("0s"), version: 1 }));
     assert!(came_to(&scene).is_some());
     let scene = scene.due("30h", DueKind::Backstop).at("1m").schedule_again().sends_nothing();
-    leaves(scene.claim_with_places("a", 1).replies(CLAIMED));
+    leaves(scene.claim_with_places("a", 1).replies(CLAIMED).complete("a"));
 }
 
 #[test]
@@ -212,8 +246,8 @@ fn the_next_attempt_after_a_lost_worker_may_wait_in_line_and_a_late_worker_still
     let lost = || limited().attempts(2).scheduled().claim_with_places("a", 1).at("2m").wait_in_line();
     let scene = lost().replies(PARKED).is(Status::Running).sends_no_hint().due("30h 2m", DueKind::Backstop);
     assert_eq!(position(&scene), Some(Position { since: t("1m"), version: 3 }));
-    let scene = leaves(scene.at("1h").claim_with_places("b", 3).replies(CLAIMED));
-    assert_eq!(scene.record().losses, 1);
+    let scene = scene.at("1h").claim_with_places("b", 3).replies(CLAIMED);
+    assert_eq!((scene.record().losses, position(&scene).is_some()), (1, true));
     leaves(lost().complete("a").is(Status::Completed));
     leaves(lost().fail("a").is(Status::Pending).sends_hint_for("2m"));
     leaves(lost().release("a").is(Status::Pending).sends_hint_for("2m"));
