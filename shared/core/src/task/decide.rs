@@ -29,7 +29,7 @@ use crate::id::LeaseId;
 use crate::size;
 use crate::task::command::Command;
 use crate::task::decision::{Decision, Reply};
-use crate::task::due::hint_unread_since;
+use crate::task::due::{PROBE_SOON, hint_unread_since};
 use crate::task::hint::Hint;
 use crate::task::transition;
 use crate::task::{Ending, Outcome, Running, State, Task};
@@ -141,12 +141,14 @@ fn newly_pending(before: &Task, after: &Task, has_new_hint: bool) -> Vec<Effect>
     if had_none && after.hint_at().is_some() { vec![dispatch(after)] } else { vec![] }
 }
 
-/// Whether `schedule_to_start` has expired, and the hint was unread for so long that it counts as lost: where the time passes
-/// again before each probe, no probe would find that. An older hint, should it come after all, leads to nothing.
+/// Whether `schedule_to_start` has expired, and the hint was unread for so long that it counts as lost: where that time is so
+/// short that it passes again before each probe, no probe would find that. An older hint, should it come after all, leads to
+/// nothing.
 fn is_overdue(before: &Task, after: &Task, context: &Context<'_>) -> bool {
     let has_expired =
         before.running().is_none() && before.attempt != after.attempt && after.ended().is_none();
-    let unread_since = hint_unread_since(before).filter(|_| has_expired && before.parked.is_no());
+    let is_short = before.timeouts.schedule_to_start.is_some_and(|timeout| timeout.after <= PROBE_SOON);
+    let unread_since = hint_unread_since(before).filter(|_| has_expired && is_short && before.parked.is_no());
     unread_since.is_some_and(|since| context.now.since(since) >= context.limits.backstop)
 }
 

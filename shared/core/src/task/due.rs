@@ -11,7 +11,7 @@ use crate::time::{Timestamp, Wait, earliest};
 
 /// If a hint hasn't been received for a long time and the task starts to wait once more, the next probe comes this
 /// soon.
-const PROBE_SOON: Millis = Millis::from_secs(60);
+pub(crate) const PROBE_SOON: Millis = Millis::from_secs(60);
 
 /// The shard of a new task.
 pub fn shard_of(id: &TaskId, shards: u16) -> u16 {

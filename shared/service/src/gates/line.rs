@@ -229,11 +229,19 @@ impl Service {
 
     /// Tasks that ran and whose workers were lost wait in the line from now on, as others do.
     pub(super) async fn wait_again(&self, lost: Vec<Task>) {
+        let mut effects = vec![];
         for task in lost {
             let (id, wait) = (task.id.clone(), Command::WaitInLine { seen_version: task.version });
-            if let Err(error) = Box::pin(self.drive(&id, Known::Record(Box::new(task)), &wait)).await {
-                warn_unless_logged!(error; task = %id, %error, "it doesn't wait in the line again yet; a tick will see to it");
+            match Box::pin(self.drive_unpublished(&id, Known::Record(Box::new(task)), &wait)).await {
+                Ok(mut decision) => effects.append(&mut decision.effects),
+                Err(error) => {
+                    warn_unless_logged!(error; task = %id, %error, "it doesn't wait in the line again yet; a tick will see to it");
+                }
             }
+        }
+        // One look for all of them.
+        if !effects.is_empty() {
+            Box::pin(self.publish(effects)).await;
         }
     }
 
@@ -356,8 +364,10 @@ impl Service {
     /// Counts who waits, for the metric of the key.
     pub(super) async fn measure_line(&self, gate: Option<&Gate>) -> Result<(), ServiceError> {
         if let Some(gate) = gate.filter(|_| metric::records_limits()) {
-            let waiting = self.with_retries(|| self.ports.store.waiters(&gate.id, "", PAGE_MAX)).await?;
-            metric::limit(gate, Some(waiting.iter().filter(|one| !gate.has(one)).count()));
+            let most = PAGE_MAX + gate.holders.len();
+            let waiting = self.with_retries(|| self.ports.store.waiters(&gate.id, "", most)).await?;
+            let waiting = waiting.iter().filter(|one| !gate.has(one)).take(PAGE_MAX);
+            metric::limit(gate, Some(waiting.count()));
         }
         Ok(())
     }

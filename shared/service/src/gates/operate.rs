@@ -18,6 +18,8 @@ use crate::service::Service;
 
 /// Most waiting tasks that are counted.
 const COUNTED_MAX: usize = 100;
+/// Most lines that are looked at for the list of keys.
+const LOOKED_AT_MAX: usize = 500;
 
 /// Most keys that are listed.
 const LISTED_MAX: usize = 50;
@@ -67,18 +69,19 @@ impl Service {
         Ok(LimitView { key: key.as_str().to_owned(), ..found })
     }
 
-    /// The keys at which tasks or executions wait, each as by itself, and whether there are more than 50. Each costs three
-    /// reads.
+    /// The keys at which tasks or executions wait, each as by itself, and whether there may be more: after 50 of them, or after
+    /// 500 at whose lines was looked, because whoever runs may be in a line too. Each costs three reads.
     pub async fn full_keys(&self) -> Result<(Vec<LimitView>, bool), ServiceError> {
-        let mut found = vec![];
+        let (mut found, mut looked_at) = (vec![], 0);
         for part in 0..PARTS {
             let mut last: Option<GateId> = None;
             while let Some(gate) =
                 self.with_retries(|| self.ports.store.next_line(part, last.as_ref())).await?
             {
-                if found.len() >= LISTED_MAX {
+                if found.len() >= LISTED_MAX || looked_at >= LOOKED_AT_MAX {
                     return Ok((found, true));
                 }
+                looked_at += 1;
                 // A line may still be listed for a moment after the last one has left it.
                 found.extend(self.view_of(&gate).await?.filter(|limit| !limit.waiting.is_empty()));
                 last = Some(gate);

@@ -112,7 +112,8 @@ impl Records {
                 waiting: one.waiting(),
                 version: one.version,
                 runs: !one.waits_in_line(),
-                ready_at: one.ready_at(),
+                // One whose start was put off can't come before that.
+                ready_at: one.ready_at().map(|at| one.reserved().map_or(at, |start| at.max(start.start_at))),
                 created_at: one.created_at,
             }),
             Owner::Execution(id) => self.execution(id, waiter.incarnation).map(|one| Said {

@@ -174,6 +174,41 @@ async fn a_worker_that_is_lost_with_its_message_is_found_by_the_line_from_which_
 }
 
 #[tokio::test]
+async fn ten_that_were_lost_together_wait_in_the_line_again_with_one_write_each() {
+    let scene = Scene::new();
+    let ten = || needing(&[limit("customer", 10)]);
+    for _ in 0..10 {
+        scene.add(ten()).await;
+    }
+    let mut running = vec![];
+    for _ in 0..10 {
+        running.push(scene.claims().await.unwrap());
+    }
+    for _ in 0..10 {
+        scene.add(ten()).await;
+    }
+    for done in &running {
+        scene.completes(done).await;
+        assert!(scene.claims().await.is_some(), "it comes from the line");
+    }
+    scene.advance(LEASE_S);
+    let jobs = queue("jobs");
+    let lost = scene.queue.receive(&jobs, 100, Millis::from_secs(60), Millis::ZERO).await.unwrap();
+    assert_eq!(lost.len(), 10);
+    for message in &lost {
+        scene.queue.delete(&jobs, &message.receipt).await.unwrap();
+    }
+    scene.advance(60);
+    let writes = scene.writes();
+    scene.tick().await.unwrap();
+    // Each record once; the key when their places have ended and when they are called; the tick's own record.
+    assert!(scene.writes() - writes <= 10 + 4, "{} writes", scene.writes() - writes);
+    for _ in 0..10 {
+        assert!(scene.claims().await.is_some());
+    }
+}
+
+#[tokio::test]
 async fn whoever_finds_that_a_place_has_ended_by_itself_has_the_next_one_called() {
     let scene = Scene::new();
     let two = || needing(&[limit("customer", 2)]);

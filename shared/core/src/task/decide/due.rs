@@ -2,7 +2,7 @@
 
 use crate::command::Context;
 use crate::decision::{DueReply, Expiring, Write};
-use crate::due::Due;
+use crate::due::{Due, DueKind};
 use crate::due_slot::{self, Probe, SlotChange};
 use crate::duration::Millis;
 use crate::gate::line::Move;
@@ -49,8 +49,11 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
         // Its item may have been lost.
         State::Pending(_) | State::Running(_) if task.parked.in_line().is_some() => {
             let mut decision = rearm(task, latest, context.now);
-            let item = Move::again(&task.waiting(), context.now);
-            item.add_to(&mut decision.writes, &mut decision.effects);
+            // One that runs is also found at instants of its own.
+            if task.waits_in_line() || due.kind == DueKind::Backstop {
+                let item = Move::again(&task.waiting(), context.now);
+                item.add_to(&mut decision.writes, &mut decision.effects);
+            }
             decision
         }
         // The walk of the resumed queue hasn't sent its hint.
