@@ -64,9 +64,12 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             // It stays in the line while it runs.
             let position = after.parked.in_line().filter(|_| after.waits_in_line());
             let waiting = Waiting { position, ..after.waiting() };
-            lines.record(&waiting, after.ready_at().is_some(), has_begun, event.at);
+            // One whose start was put off can't come before that.
+            let starts_at = after.reserved().map_or(Timestamp::EPOCH, |start| start.start_at);
+            lines.record(&waiting, after.ready_at().map(|_| starts_at), has_begun, event.at);
         } else if let Some(change) = event.what.execution_change() {
-            lines.record(&change.after.waiting(), change.after.ready_at().is_some(), false, event.at);
+            let comes_from = change.after.ready_at().map(|_| Timestamp::EPOCH);
+            lines.record(&change.after.waiting(), comes_from, false, event.at);
         }
         lines.look(event.at, false);
         lines.look_at_holders(event.at);
@@ -79,7 +82,8 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
 struct Waits {
     gate: GateId,
     waiter: Waiter,
-    is_ready: bool,
+    /// From when on it can come to a free place, if it can.
+    comes_from: Option<Timestamp>,
     /// Whether it waits for the next attempt while the last one, whose worker was lost, may still have its place.
     has_begun: bool,
 }
@@ -97,11 +101,17 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn record(&mut self, waiting: &Waiting<'_>, is_ready: bool, has_begun: bool, at: Timestamp) {
+    fn record(
+        &mut self,
+        waiting: &Waiting<'_>,
+        comes_from: Option<Timestamp>,
+        has_begun: bool,
+        at: Timestamp,
+    ) {
         let owner = waiting.owner.clone();
         match waiting.item(at) {
             Some((gate, waiter)) => {
-                drop(self.waiting.insert(owner, Waits { gate, waiter, is_ready, has_begun }));
+                drop(self.waiting.insert(owner, Waits { gate, waiter, comes_from, has_begun }));
             }
             None => drop(self.waiting.remove(&owner)),
         }
@@ -115,10 +125,10 @@ impl Lines<'_> {
             let is_free =
                 |gate: &Gate| gate.limit().is_some_and(|limit| taken(gate, at) < usize::from(limit.get()));
             let can_come = |one: &&Waits| {
-                let Waits { gate: home, waiter, is_ready, .. } = one;
+                let Waits { gate: home, waiter, comes_from, .. } = one;
                 let others = &waiter.branch.others;
                 *home == id
-                    && *is_ready
+                    && comes_from.is_some_and(|from| from <= at)
                     && !gate.has(waiter)
                     && !gate.is_absent(waiter.branch.mark(), at)
                     && !self.paused.contains(&waiter.branch.queue)
