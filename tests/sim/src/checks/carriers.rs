@@ -326,7 +326,11 @@ impl Carriers {
             }
         }
         match waits {
-            Some(waits) => drop(self.waits.insert(of, waits)),
+            Some(mut waits) => {
+                waits.again |=
+                    self.waits.get(&of).is_some_and(|before| before.again && waits.goes_on_from(before));
+                self.waits.insert(of, waits);
+            }
             None => drop(self.waits.remove(&of)),
         }
         self.look_at(of, event);
