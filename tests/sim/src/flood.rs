@@ -20,7 +20,7 @@ use super::fault_plan::{FaultPlan, LAG};
 use super::hardship::{Hardship, Span};
 use super::history::{Actor, Decided, What};
 use super::plan::{GREEN, Plan, START, kind};
-use super::violation::{Invariant, Violation};
+use super::violation::Violation;
 use super::world::{World, queue};
 
 /// How many records there are.
@@ -63,9 +63,8 @@ impl Flood {
     /// Runs it; returns the violations.
     pub fn check(self, bug: Option<Bug>) -> Vec<Violation> {
         let run = super::run_plan(1, self.plan(if bug.is_some() { FEWER } else { RECORDS }), bug);
-        let mut found = checks::check(&run);
         // No worker reads their queue, and they begin without messages.
-        found.retain(|violation| violation.invariant != Invariant::Carriers);
+        let mut found = checks::check_but_carriers(&run);
         found.extend(checks::check_flood(&run, self));
         found
     }
