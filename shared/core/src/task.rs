@@ -446,6 +446,7 @@ impl Task {
             incarnation: self.incarnation,
             queue: &self.queue,
             priority: self.priority(),
+            requires: self.flow.as_deref().map_or(&[], |flow| &flow.requires),
             gates: self.gates(),
             position: self.parked.in_line(),
         }

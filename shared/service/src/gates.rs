@@ -31,6 +31,7 @@ use crate::ports::StoreError;
 use crate::service::Service;
 use crate::warn_unless_logged;
 
+pub(crate) use line::Section;
 use line::{Found, Patrolled};
 
 pub(crate) use admit::{Admitted, Taking};
@@ -61,6 +62,8 @@ enum Act<'a> {
         owner: &'a Owner,
         incarnation: Incarnation,
         before: u64,
+        /// The mark of its branch, if it has come: its workers aren't absent.
+        came: Option<u32>,
     },
     /// Starts are to be spread by the key's rate: before those that are reserved for later, or after them.
     Reserve {
@@ -75,6 +78,8 @@ enum Act<'a> {
     AwaitBy(&'a GateId),
     /// One has come to its line: perhaps a place has become free.
     Look,
+    /// A queue was resumed: the same, and who was called in vain is called again.
+    LookAnew,
     /// A tick looks at it, because it has a line, or because some in a line wait for it.
     Patrol(&'a Patrolled),
     /// An operator sets the limit, or gives it back to the tasks.
@@ -92,6 +97,7 @@ impl Act<'_> {
             | Self::Reserve { .. }
             | Self::Pin(Some(_))
             | Self::Look
+            | Self::LookAnew
             | Self::Patrol(_) => true,
             Self::Free { .. }
             | Self::Withdraw { .. }
@@ -103,10 +109,16 @@ impl Act<'_> {
         }
     }
 
+    /// Whether this process's calls take turns with it at a key that others write: not if it may be part of a call that has
+    /// the turn of another key, or make such calls.
+    const fn takes_turns(&self) -> bool {
+        !matches!(self, Self::AwaitBy(_) | Self::Patrol(_))
+    }
+
     /// Whether it offers free places to the line. Where places were free before, whoever can come has been called.
     fn offers(&self, was_full: bool) -> bool {
         match self {
-            Self::Look | Self::Patrol(_) | Self::Withdraw { .. } => true,
+            Self::Look | Self::LookAnew | Self::Patrol(_) | Self::Withdraw { .. } => true,
             Self::Free { .. } | Self::Pin(_) | Self::Release(_) => was_full,
             Self::Take(_)
             | Self::Extend { .. }
@@ -192,7 +204,7 @@ impl Service {
                 match self.with_retries(|| self.ports.store.commit(std::slice::from_ref(&write))).await {
                     Ok(()) => metric::limit(record, None),
                     Err(StoreError::Conflict { .. }) => {
-                        if turn.is_none() {
+                        if turn.is_none() && act.takes_turns() {
                             turn = Some(self.turns.take(format!("key {id}")).await);
                         }
                         self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
@@ -234,7 +246,8 @@ impl Service {
                 self.rules.free_place(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
-            Act::Withdraw { owner, incarnation, before } => {
+            Act::Withdraw { owner, incarnation, before, came } => {
+                gate.absent.retain(|one| Some(one.branch) != *came);
                 self.rules.withdraw_place(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
@@ -249,6 +262,10 @@ impl Service {
             }
             Act::AwaitBy(line) => Done::Found(gate.await_by(line)),
             Act::Look => Done::Found(true),
+            Act::LookAnew => {
+                gate.absent.clear();
+                Done::Found(true)
+            }
             Act::Patrol(_) => {
                 gate.withdraw_late_calls(now);
                 self.free_left_behind(gate, now).await?;
@@ -273,7 +290,7 @@ impl Service {
         let (incarnation, before) = (*incarnation, *before);
         for gated in gates {
             let act = if *waited {
-                Act::Withdraw { owner, incarnation, before }
+                Act::Withdraw { owner, incarnation, before, came: None }
             } else {
                 Act::Free { owner, incarnation, before }
             };

@@ -27,6 +27,7 @@ use tickover_core::trace::TraceContext;
 use crate::callbacks::Settings;
 use crate::contention::Turns;
 use crate::executions::Waiters;
+use crate::gates::Section;
 use crate::notify::Notifications;
 use crate::overview::Kept;
 use crate::ports::{Clock, Ids, Queue, Store};
@@ -173,6 +174,8 @@ pub struct Service {
     pub(crate) kept: Option<KeptRecords>,
     pub(crate) callbacks: Arc<Settings>,
     pub(crate) turns: Arc<Turns>,
+    /// Where the last look at all lines had to stop.
+    pub(crate) stopped_at: Arc<Mutex<Option<Section>>>,
     pub(crate) overview: Arc<Kept>,
     pub(crate) by: Option<Arc<By>>,
     pub(crate) version: Option<WorkerVersion>,
@@ -194,6 +197,7 @@ impl Service {
             kept: None,
             callbacks: Arc::default(),
             turns: Arc::default(),
+            stopped_at: Arc::default(),
             overview: Arc::default(),
             by: None,
             version: None,

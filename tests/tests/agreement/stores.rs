@@ -193,7 +193,7 @@ impl Stores {
         let waiter = Waiter {
             owner: task_id(IDS[0]).into(),
             incarnation,
-            branch: Branch { queue: queue_name("q"), others: vec![] },
+            branch: Branch { queue: queue_name("q"), others: vec![], required: 0 },
             priority: Priority::Normal,
             position: Position { since: START, version: 2 },
             written_at: START,

@@ -116,6 +116,7 @@ impl Execution {
             incarnation: self.incarnation,
             queue: &self.queue,
             priority: self.lane.priority,
+            requires: &[],
             gates: self.gates(),
             position: self.parked.in_line(),
         }

@@ -6,7 +6,5 @@ use super::Gate;
 
 /// Removes the places that have ended. Nobody keeps others from a place that it was offered and doesn't come to.
 pub fn clear(gate: &mut Gate, now: Timestamp) {
-    while let Some(ended) = gate.holders.iter().position(|one| one.until <= now) {
-        gate.note_absence(ended, now);
-    }
+    gate.remove_holders(|one| one.until <= now, now);
 }

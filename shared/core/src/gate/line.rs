@@ -12,7 +12,7 @@ use crate::decision::{Effect, Write};
 use crate::due::{fnv1a, shard_of_name};
 use crate::duration::Millis;
 use crate::flow::{Gated, Priority};
-use crate::id::{Fingerprint, GateId, Incarnation, Owner, QueueName};
+use crate::id::{Capability, Fingerprint, GateId, Incarnation, Owner, QueueName};
 use crate::time::Timestamp;
 
 use super::Order;
@@ -62,7 +62,8 @@ impl From<Position> for (Timestamp, u64) {
     }
 }
 
-/// Those of one queue that need the same other keys. If one of them can't come to a free place, none of them can.
+/// Those of one queue that require the same of their workers and need the same other keys. If one of them can't come to a
+/// free place, none of them can.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Branch {
     #[serde(rename = "q")]
@@ -70,12 +71,24 @@ pub struct Branch {
     /// The other keys at which they need a place, in the order of their digests.
     #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<GateId>,
+    /// A digest of the capabilities that they require; 0 if none.
+    #[serde(rename = "r", default, skip_serializing_if = "is_zero")]
+    pub required: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+const fn is_zero(required: &u32) -> bool {
+    *required == 0
+}
+
+fn digest(text: &str) -> u32 {
+    u32::try_from(fnv1a(text) & 0xffff_ffff).unwrap_or(0)
 }
 
 impl Branch {
-    /// A digest of its queue, by which the key's record names those that don't come.
+    /// A digest of its workers, by which the key's record names those that don't come.
     pub fn mark(&self) -> u32 {
-        u32::try_from(fnv1a(self.queue.as_str()) & 0xffff_ffff).unwrap_or(0)
+        digest(self.queue.as_str()) ^ self.required
     }
 
     /// Where the keys of its items end.
@@ -92,7 +105,8 @@ impl Branch {
 impl std::fmt::Display for Branch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.queue.as_str())?;
-        self.others.iter().try_for_each(|gate| write!(f, "!{gate}"))
+        self.others.iter().try_for_each(|gate| write!(f, "!{gate}"))?;
+        if self.required == 0 { Ok(()) } else { write!(f, "+{:08x}", self.required) }
     }
 }
 
@@ -153,6 +167,7 @@ pub struct Waiting<'a> {
     pub incarnation: Incarnation,
     pub queue: &'a QueueName,
     pub priority: Priority,
+    pub requires: &'a [Capability],
     pub gates: &'a [Gated],
     pub position: Option<Position>,
 }
@@ -169,10 +184,11 @@ impl Waiting<'_> {
         let (position, home) = (self.position?, home(self.gates)?);
         let others = self.gates.iter().filter(|gated| gated.key != home.key);
         let others = others.map(|gated| GateId::from(&gated.key)).collect();
+        let required = self.requires.iter().fold(0, |all, one| all ^ digest(one.as_str()));
         let waiter = Waiter {
             owner: self.owner.clone(),
             incarnation: self.incarnation,
-            branch: Branch { queue: self.queue.clone(), others },
+            branch: Branch { queue: self.queue.clone(), others, required },
             priority: self.priority,
             position,
             written_at: now,

@@ -5,6 +5,8 @@
 //! first, and the queue is called ever less often. Its messages wait there, so its tasks come by themselves once there is a
 //! worker.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Millis;
@@ -100,9 +102,22 @@ impl Gate {
         self.holders.iter().any(|one| one.is_of(&waiter.owner, waiter.incarnation))
     }
 
-    /// Takes an offer back: the one that was called didn't come.
-    pub(super) fn note_absence(&mut self, holder: usize, now: Timestamp) {
-        let Hold::Called { branch } = self.holders.remove(holder).hold else { return };
+    /// Removes these holders. Those of them that were called didn't come: of each queue, this is one call in vain.
+    pub(super) fn remove_holders(&mut self, is_over: impl Fn(&Holder) -> bool, now: Timestamp) {
+        let mut absent = BTreeSet::new();
+        self.holders.retain(|one| {
+            let is_over = is_over(one);
+            if let (true, Hold::Called { branch }) = (is_over, one.hold) {
+                absent.insert(branch);
+            }
+            !is_over
+        });
+        for branch in absent {
+            self.note_absence(branch, now);
+        }
+    }
+
+    fn note_absence(&mut self, branch: u32, now: Timestamp) {
         let times = self.absent.iter().find(|one| one.branch == branch).map_or(0, |one| one.times) + 1;
         let doubled = ABSENT.as_u64() << u32::from(times.saturating_sub(2)).min(10);
         let span = if times < 2 { Millis::ZERO } else { Millis::new(doubled).min(ABSENT_MAX) };
@@ -117,8 +132,6 @@ impl Gate {
 
     /// Takes all offers back that were made some seconds ago.
     pub fn withdraw_late_calls(&mut self, now: Timestamp) {
-        while let Some(late) = self.holders.iter().position(|one| one.is_late(now)) {
-            self.note_absence(late, now);
-        }
+        self.remove_holders(|one| one.is_late(now), now);
     }
 }

@@ -85,5 +85,9 @@ pub fn take(gate: &mut Gate, take: &Take, now: Timestamp) -> Taken {
 fn withdraw_late_call(gate: &mut Gate, now: Timestamp) -> bool {
     let late = gate.holders.iter().position(|one| one.is_late(now));
     let is_within_limit = gate.limit().is_some_and(|limit| gate.holders.len() <= usize::from(limit.get()));
-    late.filter(|_| is_within_limit).map(|at| gate.note_absence(at, now)).is_some()
+    let late = late.filter(|_| is_within_limit).map(|at| gate.holders[at].owner.clone());
+    if let Some(late) = &late {
+        gate.remove_holders(|one| one.is_late(now) && one.owner == *late, now);
+    }
+    late.is_some()
 }

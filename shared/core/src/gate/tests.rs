@@ -52,7 +52,7 @@ fn after(name: &str) -> u64 {
 /// A task named `deaf.1` is of the queue `deaf`, and one without a point of the queue `jobs`.
 fn branch_of(name: &str) -> Branch {
     let queue = name.split_once('.').map_or("jobs", |(queue, _)| queue);
-    Branch { queue: QueueName::parse(queue).unwrap(), others: vec![] }
+    Branch { queue: QueueName::parse(queue).unwrap(), others: vec![], required: 0 }
 }
 
 /// A key, the items of its line, and what was told to whom.

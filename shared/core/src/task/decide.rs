@@ -153,7 +153,7 @@ fn is_overdue(before: &Task, after: &Task, context: &Context<'_>) -> bool {
 }
 
 /// The places that the task gives up by this decision: those of an attempt that has ended without another one that
-/// follows at once, or its positions in lines if it ends without an attempt. And the start that it doesn't need.
+/// follows at once, or what it was offered if it leaves its line without an attempt. And the start that it doesn't need.
 fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
     let gives_up = match (&before.state, &after.state) {
         (State::Running(_), State::Pending(_) | State::Ended(_)) | (State::Pending(_), State::Ended(_)) => {
@@ -163,11 +163,13 @@ fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
         | (State::Pending(_), State::Pending(_) | State::Running(_))
         | (State::Ended(_), _) => false,
     };
+    // One that was called, and can't start after all.
+    let leaves_line = before.waits_in_line() && after.parked.in_line().is_none() && after.running().is_none();
     let start = before.paced().filter(|_| after.ended().is_some() && before.ended().is_none());
     let start = start.filter(|paced| paced.start.is_some_and(|start| start.makes_wait(now))).cloned();
     let waited = before.running().is_none() || before.waits_in_line();
     let has_any = !before.gates().is_empty() || start.is_some();
-    (gives_up && has_any).then(|| freeing(before, after.version, waited, start))
+    ((gives_up || leaves_line) && has_any).then(|| freeing(before, after.version, waited, start))
 }
 
 fn freeing(task: &Task, before: u64, waited: bool, start: Option<Paced>) -> Effect {

@@ -63,6 +63,21 @@ impl Patrolled {
     }
 }
 
+/// Keys of a part of the store at whose lines a tick has to look.
+#[derive(Debug)]
+pub(crate) struct Section {
+    part: u8,
+    after: Option<GateId>,
+    /// The last of them; absent for all.
+    until: Option<GateId>,
+}
+
+impl Section {
+    fn has(&self, gate: &GateId) -> bool {
+        self.until.as_ref().is_none_or(|last| gate <= last)
+    }
+}
+
 impl Found {
     /// Gives a record that was made by a look the text of its key.
     pub(super) fn name(&self, gate: &mut Gate) {
@@ -196,13 +211,18 @@ impl Service {
             return Ok(());
         }
         let (incarnation, before) = (waiter.incarnation, waiter.position.version);
-        let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation, before };
+        let came = Some(waiter.branch.mark());
+        let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation, before, came };
         Box::pin(self.change_gate(&gate, "", &withdraw)).await.map(drop)
     }
 
     /// Looks at a key for those in its line. If that fails, a tick does it.
     pub(super) async fn look(&self, gate: &GateId) {
-        if let Err(error) = self.change_gate(gate, "", &Act::Look).await {
+        self.look_by(gate, &Act::Look).await;
+    }
+
+    async fn look_by(&self, gate: &GateId, act: &Act<'_>) {
+        if let Err(error) = self.change_gate(gate, "", act).await {
             warn_unless_logged!(error; key = %gate, %error, "its line isn't looked at; a tick will do it");
         }
     }
@@ -296,8 +316,8 @@ impl Service {
         Ok(is_fenced)
     }
 
-    /// A queue was resumed: looks at the lines in which some of it wait. Nobody called them while it was paused. What isn't
-    /// looked at by `stop_at`, a tick does.
+    /// A queue was resumed: looks at the lines in which some of it wait. Nobody called them while it was paused, and the messages
+    /// of those that were called before may be gone. What isn't looked at by `stop_at`, a tick does.
     pub(crate) async fn look_at_lines_of(
         &self,
         queue: &QueueName,
@@ -313,7 +333,7 @@ impl Service {
                 }
                 let waits = self.with_retries(|| self.ports.store.waiters(&gate, queue.as_str(), 1)).await?;
                 if waits.first().is_some_and(|first| first.branch.queue == *queue) {
-                    self.look(&gate).await;
+                    self.look_by(&gate, &Act::LookAnew).await;
                 }
                 last = Some(gate);
             }
@@ -322,19 +342,30 @@ impl Service {
     }
 
     /// Looks at each line: places that were left behind go on, and offers to which nobody came. Writes nothing where nothing
-    /// has changed. Returns whether it was at all lines by `stop_at`.
+    /// has changed. Returns whether it was at all lines by `stop_at`; the next time, this process begins where it stopped.
     pub(crate) async fn patrol_lines(&self, stop_at: Timestamp) -> Result<bool, ServiceError> {
         let patrolled = Patrolled::default();
         let mut parts: Vec<u8> = (0..PARTS).collect();
         self.shuffle(&mut parts);
-        for part in parts {
-            let mut last: Option<GateId> = None;
+        let mut sections: Vec<Section> =
+            parts.into_iter().map(|part| Section { part, after: None, until: None }).collect();
+        let stopped = self.stopped_at.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Section { part, after, .. }) = stopped {
+            sections.retain(|section| section.part != part);
+            sections.sort_by_key(|section| (section.part + PARTS - part) % PARTS);
+            sections.insert(0, Section { part, after: after.clone(), until: None });
+            sections.push(Section { part, after: None, until: after });
+        }
+        for section in sections {
+            let (part, mut last) = (section.part, section.after.clone());
             loop {
                 if self.now() >= stop_at {
+                    let rest = Section { part, after: last, until: None };
+                    *self.stopped_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
                     return Ok(false);
                 }
                 let next = self.with_retries(|| self.ports.store.next_line(part, last.as_ref())).await?;
-                let Some(gate) = next else { break };
+                let Some(gate) = next.filter(|gate| section.has(gate)) else { break };
                 patrolled.is_first(&gate);
                 match self.change_gate(&gate, "", &Act::Patrol(&patrolled)).await {
                     Ok((_, record)) => self.measure_line(record.as_ref()).await?,

@@ -35,6 +35,10 @@ fn key(name: &str) -> FlowKey {
     FlowKey::parse(name).unwrap()
 }
 
+fn gate_id(name: &str) -> GateId {
+    GateId::from(&gate_digest(&key(name)))
+}
+
 fn limit(name: &str, limit: u16) -> Concurrency {
     Concurrency { key: key(name), limit: NonZeroU16::new(limit).unwrap() }
 }
@@ -93,11 +97,11 @@ impl Scene {
     }
 
     async fn gate_of(&self, name: &str) -> Gate {
-        self.store.gate(&GateId::from(&gate_digest(&key(name)))).await.unwrap().unwrap()
+        self.store.gate(&gate_id(name)).await.unwrap().unwrap()
     }
 
     async fn line_of(&self, name: &str) -> Vec<Waiter> {
-        self.store.waiters(&GateId::from(&gate_digest(&key(name))), "", 10_000).await.unwrap()
+        self.store.waiters(&gate_id(name), "", 10_000).await.unwrap()
     }
 
     async fn messages(&self, name: &str) -> u64 {
@@ -452,7 +456,7 @@ async fn a_claim_that_was_frozen_before_its_write_begins_with_no_place_that_was_
     let request =
         ClaimRequest { worker: None, max: 1, lease: Millis::from_secs(43_200), wait, provides: vec![] };
     let mut claim = pin!(scene.service.claim(&name, &request));
-    let gate = GateId::from(&gate_digest(&key("customer")));
+    let gate = gate_id("customer");
     while scene.store.gate(&gate).await.unwrap().is_none() {
         assert!(futures::poll!(claim.as_mut()).is_pending());
     }

@@ -19,7 +19,7 @@ fn waiter() -> Waiter {
     Waiter {
         owner: TaskId::parse("t").unwrap().into(),
         incarnation: Incarnation::from_bytes([1; 8]),
-        branch: Branch { queue: queue_name("work"), others: vec![] },
+        branch: Branch { queue: queue_name("work"), others: vec![], required: 0 },
         priority: Priority::Low,
         position: Position { since: START, version: 2 },
         written_at: START,

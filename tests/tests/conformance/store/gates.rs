@@ -38,7 +38,7 @@ fn waiter(task: &str, priority: Priority, since: Timestamp) -> Waiter {
     Waiter {
         owner: parsed(TaskId::parse(task)).into(),
         incarnation: Incarnation::from_bytes(bytes),
-        branch: Branch { queue: parsed(QueueName::parse("mail")), others: vec![] },
+        branch: Branch { queue: parsed(QueueName::parse("mail")), others: vec![], required: 0 },
         priority,
         position: Position { since, version: 2 },
         written_at: since,
@@ -49,6 +49,7 @@ fn on(queue: &str, others: &[u8], waiter: Waiter) -> Waiter {
     let branch = Branch {
         queue: parsed(QueueName::parse(queue)),
         others: others.iter().map(|number| gate_id(*number)).collect(),
+        required: 0,
     };
     Waiter { branch, ..waiter }
 }

@@ -158,3 +158,18 @@ fn a_gate_knows_thirty_two_queues_that_were_called_in_vain() {
     let expected: Vec<u32> = (1..=32).map(|nth| branch_of(&format!("q{nth:02}.1")).mark()).collect();
     assert_eq!(known, expected);
 }
+
+#[test]
+fn places_that_were_offered_to_a_queue_at_once_are_one_call_in_vain() {
+    let mut scene = Scene::with_limit(2);
+    scene.comes("a", 0);
+    scene.comes("b", 0);
+    scene.comes_with("deaf.1", Priority::High, 1);
+    scene.comes_with("deaf.2", Priority::High, 1);
+    scene.ends("a", 2);
+    scene.ends("b", 2);
+    assert_eq!(scene.holders(), ["deaf.1", "deaf.2"]);
+    scene.change(at(8), false, |gate| gate.withdraw_late_calls(at(8)));
+    assert_eq!((scene.holders(), absence(&scene).map(|one| one.times)), (vec![], Some(1)));
+    assert!(!is_absent(&scene, 8));
+}

@@ -20,7 +20,11 @@ fn gated(number: u8, limit: u16) -> Gated {
 }
 
 fn branch(queue: &str, others: &[u8]) -> Branch {
-    Branch { queue: QueueName::parse(queue).unwrap(), others: others.iter().map(|one| id(*one)).collect() }
+    Branch {
+        queue: QueueName::parse(queue).unwrap(),
+        others: others.iter().map(|one| id(*one)).collect(),
+        required: 0,
+    }
 }
 
 fn waiter(name: &str, priority: Priority, seconds: u64) -> Waiter {
@@ -36,7 +40,7 @@ fn waiter(name: &str, priority: Priority, seconds: u64) -> Waiter {
 
 fn waiting<'a>(queue: &'a QueueName, gates: &'a [Gated], position: Option<Position>) -> Waiting<'a> {
     let (owner, priority) = (task("a"), Priority::Normal);
-    Waiting { owner, incarnation: inc("a"), queue, priority, gates, position }
+    Waiting { owner, incarnation: inc("a"), queue, priority, requires: &[], gates, position }
 }
 
 #[test]
@@ -134,7 +138,7 @@ fn the_item_of_one_that_waits_follows_from_its_record() {
     let expected = Waiter {
         owner: task("a"),
         incarnation: inc("a"),
-        branch: Branch { queue: queue.clone(), others },
+        branch: Branch { queue: queue.clone(), others, required: 0 },
         priority: Priority::Normal,
         position,
         written_at: at(9),

@@ -31,7 +31,7 @@ fn waiter(number: usize, priority: Priority) -> Waiter {
     Waiter {
         owner: task(number).into(),
         incarnation: Incarnation::from_bytes([1; 8]),
-        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![] },
+        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![], required: 0 },
         priority,
         position: Position { since: NOW, version: 2 },
         written_at: NOW,
@@ -150,7 +150,7 @@ fn those_who_wait_lie_in_the_part_of_their_line_by_branch_priority_and_time() {
     };
     let others = Waiter {
         owner: ExecutionId::parse("order-7").unwrap().into(),
-        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![id(1), id(2)] },
+        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![id(1), id(2)], required: 0 },
         ..waiter(3, Priority::High)
     };
     let order = [
@@ -175,7 +175,7 @@ fn those_who_wait_lie_in_the_part_of_their_line_by_branch_priority_and_time() {
 #[test]
 fn the_stored_form_of_one_that_waits_stays_the_same() {
     let one = Waiter {
-        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![id(1)] },
+        branch: Branch { queue: QueueName::parse("mail").unwrap(), others: vec![id(1)], required: 0 },
         ..waiter(7, Priority::Low)
     };
     let item = of_waiter(&id(0xff), &one, NOW).unwrap();
@@ -203,6 +203,7 @@ fn ten_holders_are_one_write_unit_and_to_wait_is_one_too() {
         branch: Branch {
             queue: QueueName::parse("q".repeat(tickover_core::limits::QUEUE_NAME_MAX)).unwrap(),
             others: vec![id(1), id(2)],
+            required: u32::MAX,
         },
         position: Position { since: NOW, version: u64::MAX },
         ..waiter(1, Priority::Normal)

@@ -1,7 +1,19 @@
 //! Queues whose workers didn't come when they were called.
 
-use super::{limit, needing, on};
-use crate::executions::tests::scene::Scene;
+use std::pin::pin;
+
+use tickover_core::command::Isolation;
+use tickover_core::duration::Millis;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::id::Capability;
+
+use super::super::Act;
+use super::{gate_id, limit, needing, on, one, queue, request};
+use crate::claim::{ClaimRequest, Hinted};
+use crate::executions::RemoteStep;
+use crate::executions::tests::scene::{Scene, id, remote_step};
+use crate::ports::Queue as _;
+use crate::tasks::schedule::ScheduleRequest;
 
 #[tokio::test]
 async fn the_first_that_comes_from_a_queue_that_was_called_in_vain_has_the_others_called() {
@@ -23,4 +35,156 @@ async fn the_first_that_comes_from_a_queue_that_was_called_in_vain_has_the_other
     }
     let _first = scene.claim_from("late").await.unwrap();
     assert_eq!(scene.gate_of("customer").await.holders.len(), 2);
+}
+
+#[tokio::test]
+async fn steps_of_a_paused_execution_keep_nobody_behind_them_from_a_place() {
+    let scene = Scene::new();
+    scene.add(one()).await;
+    let running = scene.claims().await.unwrap();
+    let turn = scene.started("e", None).await;
+    let steps = (0..6).map(|number| RemoteStep { flow: one().flow, ..remote_step(number) }).collect();
+    let names = scene.service.start_remote(&turn.execution, steps).await.all().unwrap();
+    let at = scene.now();
+    let entries = names.into_iter().map(|name| Entry { at, what: Happened::Remote { name } }).collect();
+    scene.suspend(&turn, entries).await;
+    scene.service.pause(&id("e")).await.unwrap();
+    scene.advance(1);
+    let behind = scene.add(on("work", one())).await;
+    assert_eq!(scene.line_of("customer").await.len(), 7);
+    scene.completes(&running).await;
+    // Each step comes, and is put aside. The one behind them is called at once, and not with the next tick.
+    let mut next = None;
+    for _ in 0..7 {
+        next = next.or(scene.claim_from("work").await);
+    }
+    assert_eq!(next.map(|claimed| claimed.task.id), Some(behind));
+    assert_eq!((scene.line_of("customer").await.len(), scene.gate_of("customer").await.absent.len()), (1, 0));
+}
+
+#[tokio::test]
+async fn one_whose_worker_is_back_while_another_key_is_full_comes_when_that_is_free() {
+    // Whichever of the two keys comes first.
+    for scarce in ["customer", "a", "b", "c", "d"] {
+        let scene = Scene::new();
+        scene.add(needing(&[limit(scarce, 1)])).await;
+        let running = scene.claims().await.unwrap();
+        let both = on("both", needing(&[limit(scarce, 1), limit("smtp", 2)]));
+        let double = scene.add(both).await;
+        scene.completes(&running).await;
+        for _ in 0..4 {
+            scene.advance(60);
+            scene.tick().await.unwrap();
+        }
+        for _ in 0..2 {
+            scene.add(needing(&[limit("smtp", 2)])).await;
+        }
+        let full = [scene.claims().await.unwrap(), scene.claims().await.unwrap()];
+        for _ in 0..5 {
+            assert!(scene.claim_from("both").await.is_none());
+        }
+        scene.completes(&full[0]).await;
+        assert_eq!(scene.claim_from("both").await.unwrap().task.id, double, "{scarce}");
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_was_called_in_vain_before_its_pause_comes_when_it_is_resumed() {
+    let scene = Scene::new();
+    scene.add(one()).await;
+    let running = scene.claims().await.unwrap();
+    let waits = scene.add(on("night", one())).await;
+    scene.completes(&running).await;
+    for _ in 0..5 {
+        scene.advance(60);
+        scene.tick().await.unwrap();
+    }
+    let night = queue("night");
+    scene.service.pause_queue(&night, true).await.unwrap();
+    let hidden = Millis::from_secs(60);
+    let received = scene.queue.receive(&night, 10, hidden, Millis::ZERO).await.unwrap();
+    assert!(!received.is_empty());
+    for message in &received {
+        // As a function does.
+        let claim = scene.service.claim_hinted(message.into(), &request(), Isolation::Alone).await.unwrap();
+        assert!(matches!(claim, Hinted::Spent));
+        scene.queue.delete(&night, &message.receipt).await.unwrap();
+    }
+    scene.service.pause_queue(&night, false).await.unwrap();
+    assert_eq!(scene.claim_from("night").await.unwrap().task.id, waits);
+}
+
+#[tokio::test]
+async fn those_that_no_worker_of_their_queue_can_take_let_the_others_of_it_come() {
+    let scene = Scene::new();
+    let gpu = || Capability::parse("gpu").unwrap();
+    scene.add(one()).await;
+    let running = scene.claims().await.unwrap();
+    for _ in 0..3 {
+        let mut requires = one();
+        requires.flow.requires = vec![gpu()];
+        scene.add(requires).await;
+    }
+    scene.advance(1);
+    let others = [scene.add(one()).await, scene.add(one()).await];
+    scene.completes(&running).await;
+    assert!(scene.claims().await.is_none());
+    scene.advance(60);
+    scene.tick().await.unwrap();
+    for id in &others {
+        let next = scene.claims().await.unwrap();
+        assert_eq!(next.task.id, *id);
+        scene.completes(&next).await;
+    }
+    // Their worker comes after all.
+    scene.advance(60);
+    scene.tick().await.unwrap();
+    let able = ClaimRequest { provides: vec![gpu()], ..request() };
+    assert_eq!(scene.service.claim(&queue("jobs"), &able).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_look_at_many_lines_that_had_to_stop_goes_on_where_it_was() {
+    let scene = Scene::new();
+    let names: Vec<String> = (0..20).map(|number| format!("customer {number}")).collect();
+    let of = |name: &str| -> ScheduleRequest { needing(&[limit(name, 1)]) };
+    for name in &names {
+        scene.add(of(name)).await;
+        let _lost = scene.claims().await.unwrap();
+        scene.add(of(name)).await;
+    }
+    // Their places have ended by themselves: whoever looks at a line calls the one that waits.
+    scene.advance(120);
+    for _ in 0..20 {
+        scene.slow(100);
+        let is_whole = scene.service.patrol_lines(scene.now().plus(Millis::from_secs(1))).await.unwrap();
+        scene.slow(0);
+        assert!(!is_whole, "so few can be looked at in a second");
+    }
+    for name in &names {
+        let holders = scene.gate_of(name).await.holders;
+        assert!(holders.iter().any(tickover_core::gate::Holder::is_called), "{name}");
+    }
+    assert!(scene.service.patrol_lines(scene.now().plus(Millis::from_secs(60))).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_the_turn_of_one_key_waits_for_no_other_keys_turn() {
+    let scene = Scene::new();
+    scene.add(one()).await;
+    let running = scene.claims().await.unwrap();
+    let (gate, line) = (gate_id("customer"), gate_id("line"));
+    scene.interleave();
+    let awaits = Act::AwaitBy(&line);
+    let mut call = pin!(scene.service.change_gate(&gate, "", &awaits));
+    assert!(futures::poll!(call.as_mut()).is_pending());
+    // Another one writes the key meanwhile, and the next one has its turn.
+    scene.service.heartbeat(&running.task.id, &running.token, None).await.unwrap();
+    let _turn = scene.service.turns.take(format!("key {gate}")).await;
+    for _ in 0..20 {
+        if futures::poll!(call.as_mut()).is_ready() {
+            return assert_eq!(scene.gate_of("customer").await.awaited_by, std::slice::from_ref(&line));
+        }
+    }
+    panic!("it waits for the turn");
 }

@@ -60,7 +60,7 @@ impl Names {
         let queue = QueueName::parse("jobs").expect("a queue's name");
         Self {
             owners: (0..tasks).map(|task| task_id(&format!("task-{task}")).into()).collect(),
-            branch: Branch { queue, others: vec![] },
+            branch: Branch { queue, others: vec![], required: 0 },
             asked: AskedLimit { limit, asked_at: START },
             empty: Gate::new(id, String::new(), Nonce::from_bytes([0; 8]), START),
         }

@@ -215,9 +215,11 @@ fn whoever_ends_it_deletes_its_item() {
 fn a_pause_of_its_execution_takes_a_step_out_of_the_line() {
     let plan = || limited().step().deadline("10m").in_line();
     let held =
-        leaves(plan().scheduled().at("10m").hold().replies(Reply::Due(DueReply::Rearmed)).sends_nothing());
+        leaves(plan().scheduled().at("10m").hold().replies(Reply::Due(DueReply::Rearmed)).sends_no_hint());
     assert!(held.record().is_held());
-    let held = leaves(plan().scheduled().at("1m").claim_held("a").replies(PARKED).sends_nothing());
+    let freed = |effect: &Effect| matches!(effect, Effect::FreePlaces(freed) if freed.waited);
+    assert!(held.decision().effects.iter().any(freed), "it may have been called");
+    let held = leaves(plan().scheduled().at("1m").claim_held("a").replies(PARKED).sends_no_hint());
     let scene = held.at("1h").unpark().sends_hint_for("0s").wait_in_line().replies(PARKED);
     assert_eq!(scene.record().deadline_at, Some(t("1h 10m")));
 }
