@@ -21,6 +21,20 @@ const LATE_MAX_MS: u64 = 900_000;
 /// A process's queues.
 pub struct SimQueue(pub Arc<Gate>, pub Classes);
 
+/// A call to a queue, until its answer is there. If its caller doesn't wait so long, that is noted.
+struct Awaited<'a> {
+    gate: &'a Gate,
+    is_answered: bool,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.gate.world.abandons(self.gate.actor);
+        }
+    }
+}
+
 impl SimQueue {
     fn refused(&self) -> Result<(), QueueError> {
         match self.0.refusal() {
@@ -43,6 +57,17 @@ impl SimQueue {
     }
 
     async fn call<T>(
+        &self,
+        queue: &QueueName,
+        call: impl Future<Output = Result<T, QueueError>>,
+    ) -> Result<T, QueueError> {
+        let mut awaited = Awaited { gate: &self.0, is_answered: false };
+        let answer = self.answer(queue, call).await;
+        awaited.is_answered = true;
+        answer
+    }
+
+    async fn answer<T>(
         &self,
         queue: &QueueName,
         call: impl Future<Output = Result<T, QueueError>>,
