@@ -170,7 +170,7 @@ impl Queue for SimQueue {
                 self.note(queue, Fate::Refused, &message.body);
             }
         }
-        self.call(queue, async {
+        let send = async {
             let mut results = Vec::new();
             for message in messages {
                 results.push(match self.refused() {
@@ -179,8 +179,12 @@ impl Queue for SimQueue {
                 });
             }
             Ok(results)
-        })
-        .await
+        };
+        let answer = self.call(queue, send).await;
+        if bugs::gives_up(&self.0, &answer).await {
+            return Ok(messages.iter().map(|_| Ok(())).collect());
+        }
+        answer
     }
 
     async fn receive(
@@ -194,6 +198,9 @@ impl Queue for SimQueue {
         self.reached(queue).await?;
         let received = self.1.receive(&self.0.world, queue, max, visibility, wait).await?;
         self.record_received(queue, &received).await?;
+        for message in received.iter().filter(|one| bugs::is_lost_with_its_worker(&self.0.world, one)) {
+            self.remove(queue, &message.receipt).await?;
+        }
         self.0.pass().await;
         if !received.is_empty() && self.0.loses_answer() {
             for message in &received {
