@@ -17,8 +17,11 @@ mod table;
 pub use crons::{decide_cron, untold};
 pub use crossings::is_continued;
 pub use execution::decide_execution;
-pub use gates::{clear_places, free_place, offer_places, reserve_start, take_place, withdraw_place};
-pub use hints::forgets;
+pub use gates::{
+    clear_places, free_place, is_lost_with_its_worker, offer_places, reserve_start, take_place,
+    withdraw_place,
+};
+pub use hints::{forgets, gives_up};
 pub use operation::read_operation;
 pub use rules::{batch_key, decide};
 pub use sleeps::{is_for_a_sleep, seen_asleep};
@@ -259,6 +262,16 @@ bugs! {
     OthersTurnUnseen, "others-turn-unseen", Journal;
     /// Where hints of low priority wait apart from the others, no worker asks for them.
     LowNeverAsked, "low-never-asked", Liveness;
+    /// A place that has ended by itself is offered to nobody.
+    EndedPlaceNotOffered, "ended-place-not-offered", Limits;
+    /// A task that came from a line and was lost together with its message doesn't wait there again.
+    LostNotCalled, "lost-not-called", Limits;
+    /// A task whose start was put off waits behind those of its own priority.
+    PutOffInNormalLane, "put-off-in-normal-lane", Rates;
+    /// The message of code that handles a failure or a cancellation isn't sent.
+    HandlerNotHinted, "handler-not-hinted", Carriers;
+    /// A process that was frozen while its queue refused a message gives the message up.
+    GivenUpAfterFreeze, "given-up-after-freeze", Carriers;
 }
 
 /// How messages become dead letters in a run, with the bug or without.

@@ -34,6 +34,8 @@ struct Life {
     parent: Option<Incarnation>,
 }
 
+type Lives = BTreeMap<Incarnation, Life>;
+
 /// How many runs of the simulation had each pair.
 #[derive(Clone, Debug, Default)]
 pub struct Pairs(BTreeMap<(Feature, Feature), u32>);
@@ -88,8 +90,7 @@ impl fmt::Display for Pairs {
 
 /// The features of each record's life.
 fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
-    let (mut tasks, mut executions) =
-        (BTreeMap::<Incarnation, Life>::new(), BTreeMap::<Incarnation, Life>::new());
+    let (mut tasks, mut executions) = (Lives::new(), Lives::new());
     for event in &run.events {
         match &event.what {
             What::Stored(stored) => {
@@ -149,12 +150,7 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
             _ => {}
         }
     }
-    for (owner, feature) in by_calls(run) {
-        match owner {
-            Kind::Task => tasks.entry(feature.0).or_default().features.insert(feature.1),
-            Kind::Execution => executions.entry(feature.0).or_default().features.insert(feature.1),
-        };
-    }
+    add_by_calls(run, &mut tasks, &mut executions);
     for life in tasks.values() {
         if let Some(parent) = life.parent.and_then(|parent| executions.get_mut(&parent)) {
             parent.features.extend(&life.features);
@@ -163,57 +159,62 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
     tasks.into_values().chain(executions.into_values()).map(|life| life.features).collect()
 }
 
-/// Which kind of record a call has changed.
-enum Kind {
-    Task,
-    Execution,
-}
-
-/// What is told from the call that did it: tasks that were claimed together, and what an operation on many has changed.
-fn by_calls(run: &Run) -> Vec<(Kind, (Incarnation, Feature))> {
-    let (mut together, mut bulk, mut bulk_again, mut from, mut found) =
-        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), vec![]);
+/// What is told from the call that did it: tasks that were claimed together, and what an operator's call has changed.
+fn add_by_calls(run: &Run, tasks: &mut Lives, executions: &mut Lives) {
     let resumed = operations::resumed(run);
+    let mut calls: BTreeMap<u64, Vec<Feature>> = BTreeMap::new();
+    let of_call = |calls: &BTreeMap<u64, Vec<Feature>>, call| calls.get(&call).cloned().unwrap_or_default();
     for (number, event) in run.events.iter().enumerate() {
         match &event.what {
-            What::Called { call, request: Request::ClaimTogether(..) } => drop(together.insert(*call)),
-            What::Called { call, request: Request::Fire(Note::Timers(timers)) }
-                if timers.iter().any(|timer| matches!(timer.record, RecordId::Operation(_))) =>
-            {
-                bulk.insert(*call);
-                let goes_on = |(id, at): &(OperationId, usize)| {
-                    *at < number && timers.iter().any(|timer| timer.record == RecordId::Operation(id.clone()))
-                };
-                bulk_again.extend(resumed.iter().any(goes_on).then_some(*call));
-            }
-            What::Called {
-                call,
-                request: Request::OfExecution(Asked::Operate(_, Operated::Rerun(again))),
-            } if again.from.is_some() => {
-                from.insert(*call);
-            }
-            What::Answered { call, answer: Answer::Claimed(held) } if together.contains(call) => {
-                found.extend(held.iter().map(|one| (Kind::Task, (one.incarnation, Feature::Batch))));
-            }
-            What::Decided(decided) if bulk.contains(&decided.call) && decided.outcome.is_ok() => {
-                let again = bulk_again.contains(&decided.call).then_some(Feature::BulkAgain);
-                let features = std::iter::once(Feature::Bulk).chain(again);
-                if let Some(task) = &decided.seen {
-                    found.extend(features.map(|feature| (Kind::Task, (task.incarnation, feature))));
+            What::Called { call, request } => {
+                // What goes on with an operation that had been over.
+                let resumed = resumed.iter().filter(|(_, at)| *at < number).map(|(id, _)| id);
+                let features = of_request(request, &resumed.collect::<Vec<_>>());
+                if !features.is_empty() {
+                    calls.insert(*call, features);
                 }
+            }
+            What::Answered { call, answer: Answer::Claimed(held) } => {
+                let features = of_call(&calls, *call);
+                for one in held.iter().filter(|_| features.contains(&Feature::Batch)) {
+                    tasks.entry(one.incarnation).or_default().features.insert(Feature::Batch);
+                }
+            }
+            What::Decided(decided) => {
+                let Some(seen) = decided.seen.as_ref().filter(|_| decided.outcome.is_ok()) else { continue };
+                let features = of_call(&calls, decided.call).into_iter();
+                let bulk = features.filter(|one| matches!(one, Feature::Bulk | Feature::BulkAgain));
+                tasks.entry(seen.incarnation).or_default().features.extend(bulk);
             }
             What::OfExecution(happening) => {
                 let Happening::Decided(ruling) = &**happening else { continue };
                 let Some(seen) = ruling.seen.as_ref().filter(|_| ruling.outcome.is_ok()) else { continue };
-                let of_call =
-                    [(&bulk, Feature::Bulk), (&bulk_again, Feature::BulkAgain), (&from, Feature::RerunFrom)];
-                let features = of_call.into_iter().filter(|(calls, _)| calls.contains(&ruling.call));
-                found.extend(features.map(|(_, feature)| (Kind::Execution, (seen.incarnation, feature))));
+                let features = of_call(&calls, ruling.call).into_iter();
+                let life = executions.entry(seen.incarnation).or_default();
+                life.features.extend(features.filter(|one| *one != Feature::Batch));
             }
-            _ => {}
+            What::Answered { .. } | What::Stored(_) | What::Message { .. } | What::Fault(_) => {}
         }
     }
-    found
+}
+
+/// What a call makes of the records that it changes. These operations go on although they were over.
+fn of_request(request: &Request, resumed: &[&OperationId]) -> Vec<Feature> {
+    match request {
+        Request::ClaimTogether(..) => vec![Feature::Batch],
+        Request::Fire(Note::Timers(timers)) => {
+            let operations = timers.iter().filter_map(|timer| match &timer.record {
+                RecordId::Operation(id) => Some(id),
+                _ => None,
+            });
+            let again = |id| resumed.contains(&id).then_some(Feature::BulkAgain);
+            operations.flat_map(|id| std::iter::once(Feature::Bulk).chain(again(id))).collect()
+        }
+        Request::OfExecution(Asked::Operate(_, Operated::Rerun(again))) if again.from.is_some() => {
+            vec![Feature::RerunFrom]
+        }
+        _ => vec![],
+    }
 }
 
 fn of_task(after: &Task) -> BTreeSet<Feature> {
@@ -236,7 +237,9 @@ fn of_task(after: &Task) -> BTreeSet<Feature> {
         (Feature::Gate, !after.gates().is_empty()),
         (Feature::Gates, after.gates().len() > 1),
         (Feature::Line, after.parked.in_line().is_some()),
+        (Feature::RunsInLine, after.running().is_some() && after.parked.in_line().is_some()),
         (Feature::Rate, after.paced().is_some()),
+        (Feature::PutOff, after.paced().is_some_and(|paced| paced.put_off)),
         (Feature::Ranked, flow.is_some_and(|flow| flow.priority != Priority::Normal)),
         (Feature::Fairness, flow.is_some_and(|flow| flow.fairness.is_some())),
         (Feature::Remote, after.parent.is_some()),
@@ -252,7 +255,7 @@ fn of_task(after: &Task) -> BTreeSet<Feature> {
 }
 
 fn of_execution(before: Option<&Execution>, after: &Execution) -> BTreeSet<Feature> {
-    let admission = after.admission.as_deref();
+    let paced = after.admission.as_deref().and_then(|admission| admission.paced.as_ref());
     let handled = after.failing.as_ref().map(|failing| &failing.outcome);
     let is_cancelled = |outcome: &ExecutionOutcome| matches!(outcome, ExecutionOutcome::Cancelled { .. });
     let outcome = after.closed().map(|closed| &closed.outcome);
@@ -270,7 +273,8 @@ fn of_execution(before: Option<&Execution>, after: &Execution) -> BTreeSet<Featu
         (Feature::Gate, !after.gates().is_empty()),
         (Feature::Gates, after.gates().len() > 1),
         (Feature::Line, after.parked.in_line().is_some()),
-        (Feature::Rate, admission.is_some_and(|admission| admission.paced.is_some())),
+        (Feature::Rate, paced.is_some()),
+        (Feature::PutOff, paced.is_some_and(|paced| paced.put_off)),
         (Feature::Ranked, after.lane.priority != Priority::Normal),
         (Feature::Fairness, after.lane.tenant.is_some()),
         (Feature::Lost, was_lost),

@@ -367,7 +367,7 @@ impl Rules for Observed {
         candidates: &[gate::Candidate],
         now: Timestamp,
     ) -> Vec<gate::Waiter> {
-        bugs::offer_places(self.world.bug, gate, candidates, now)
+        bugs::offer_places(&self.world, gate, candidates, now)
     }
 
     fn reserve_start(

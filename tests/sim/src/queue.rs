@@ -21,6 +21,20 @@ const LATE_MAX_MS: u64 = 900_000;
 /// A process's queues.
 pub struct SimQueue(pub Arc<Gate>, pub Classes);
 
+/// A call to a queue, until its answer is there. If its caller doesn't wait so long, that is noted.
+struct Awaited<'a> {
+    gate: &'a Gate,
+    is_answered: bool,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.gate.world.abandons(self.gate.actor);
+        }
+    }
+}
+
 impl SimQueue {
     fn refused(&self) -> Result<(), QueueError> {
         match self.0.refusal() {
@@ -43,6 +57,17 @@ impl SimQueue {
     }
 
     async fn call<T>(
+        &self,
+        queue: &QueueName,
+        call: impl Future<Output = Result<T, QueueError>>,
+    ) -> Result<T, QueueError> {
+        let mut awaited = Awaited { gate: &self.0, is_answered: false };
+        let answer = self.answer(queue, call).await;
+        awaited.is_answered = true;
+        answer
+    }
+
+    async fn answer<T>(
         &self,
         queue: &QueueName,
         call: impl Future<Output = Result<T, QueueError>>,
@@ -145,7 +170,7 @@ impl Queue for SimQueue {
                 self.note(queue, Fate::Refused, &message.body);
             }
         }
-        self.call(queue, async {
+        let send = async {
             let mut results = Vec::new();
             for message in messages {
                 results.push(match self.refused() {
@@ -154,8 +179,12 @@ impl Queue for SimQueue {
                 });
             }
             Ok(results)
-        })
-        .await
+        };
+        let answer = self.call(queue, send).await;
+        if bugs::gives_up(&self.0, &answer).await {
+            return Ok(messages.iter().map(|_| Ok(())).collect());
+        }
+        answer
     }
 
     async fn receive(
@@ -169,6 +198,9 @@ impl Queue for SimQueue {
         self.reached(queue).await?;
         let received = self.1.receive(&self.0.world, queue, max, visibility, wait).await?;
         self.record_received(queue, &received).await?;
+        for message in received.iter().filter(|one| bugs::is_lost_with_its_worker(&self.0.world, one)) {
+            self.remove(queue, &message.receipt).await?;
+        }
         self.0.pass().await;
         if !received.is_empty() && self.0.loses_answer() {
             for message in &received {

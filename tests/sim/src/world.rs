@@ -81,6 +81,8 @@ pub struct World {
     legs: AtomicU64,
     awaiting_events: Mutex<BTreeSet<ExecutionId>>,
     struck: AtomicBool,
+    /// Calls to queues whose callers stopped waiting for the answer: when, and who.
+    abandoned: Mutex<Vec<(Timestamp, Actor)>>,
     /// What has left the system.
     pub outside: Outside,
     /// What AWS counts between the functions and the services.
@@ -127,6 +129,7 @@ impl World {
             legs: AtomicU64::new(0),
             awaiting_events: Mutex::default(),
             struck: AtomicBool::new(false),
+            abandoned: Mutex::default(),
             outside: Outside::default(),
             aws: Aws::default(),
         }
@@ -250,6 +253,17 @@ impl World {
     /// How many writes there were.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Notes that an actor stops waiting for the answer of a queue.
+    pub fn abandons(&self, actor: Actor) {
+        let now = self.now();
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).push((now, actor));
+    }
+
+    /// The calls to queues whose callers stopped waiting for the answer, in order.
+    pub fn abandoned(&self) -> Vec<(Timestamp, Actor)> {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts an invocation, if the limit of concurrent ones isn't reached. Dropping the returned value ends it.

@@ -1,13 +1,14 @@
 //! Bugs where features meet: an operator's calls, callbacks, children, deployments and events over several runs.
 
 use tickover_core::command::Context;
+use tickover_core::decision::Effect;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Cleanup, Close, Command, Ending, ReleaseReason, Rerun, SendEvent};
 use tickover_core::execution::decide;
 use tickover_core::execution::decision::Decision;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::replay;
-use tickover_core::execution::{Execution, ExecutionOutcome};
+use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState};
 use tickover_core::task;
 use tickover_core::task::Task;
 use tickover_core::task::command::Command as OnTask;
@@ -56,8 +57,23 @@ pub(super) fn on_an_execution(
             let is_late = turn.lease_expires_at <= context.now;
             is_late.then(|| Decision::refuse(execution, Reject::TurnLost))
         }
+        (Bug::HandlerNotHinted, _) => {
+            let (before, mut decision) = (execution?, core(command.clone())?);
+            if decision.record().is_some_and(|after| is_to_handle(before, command, after)) {
+                decision.effects.retain(|effect| !matches!(effect, Effect::Turn { .. }));
+            }
+            Some(decision)
+        }
         _ => None,
     }
+}
+
+/// Whether the code is to handle a failure or a cancellation from now on.
+fn is_to_handle(before: &Execution, command: &Command, after: &Execution) -> bool {
+    let is_pending = matches!(after.state, ExecutionState::Pending(_));
+    let has_waited = matches!(before.state, ExecutionState::Waiting(_));
+    let is_cancelled = has_waited && matches!(command, Command::Cancel);
+    is_pending && (is_cancelled || before.failing.is_none() && after.failing.is_some())
 }
 
 /// The same of a task.

@@ -103,6 +103,11 @@ pub fn decide_execution(
         | Bug::StartNotHinted
         | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked
+        | Bug::EndedPlaceNotOffered
+        | Bug::LostNotCalled
+        | Bug::PutOffInNormalLane
+        | Bug::HandlerNotHinted
+        | Bug::GivenUpAfterFreeze
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced
         | Bug::LateExecutionNotFenced

@@ -1,15 +1,33 @@
 //! Bugs of messages that are never sent.
 
+use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionState;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::task::State;
 use tickover_core::task::hint::Hint;
-use tickover_service::ports::Outgoing;
+use tickover_service::ports::{Outgoing, QueueError};
 
 use super::Bug;
 use super::sleeps::is_for_a_sleep;
-use crate::history::Actor;
+use crate::gate::Gate;
+use crate::history::{Actor, Fault};
 use crate::world::World;
+
+/// How long a process is frozen whose messages are refused, with the bug. No two calls take as long.
+const STOOD_STILL: Millis = Millis::from_secs(40);
+
+/// Whether a worker gives up the messages that its queue has refused, with the bug: then it was frozen meanwhile.
+pub async fn gives_up(gate: &Gate, answer: &Result<Vec<Result<(), QueueError>>, QueueError>) -> bool {
+    let is_refused = answer.as_ref().map_or(true, |each| each.iter().any(Result::is_err));
+    let is_worker = matches!(gate.actor, Actor::Worker(_));
+    if gate.world.bug != Some(Bug::GivenUpAfterFreeze) || !is_refused || !is_worker {
+        return false;
+    }
+    gate.world.fault(gate.actor, Fault::Frozen(STOOD_STILL));
+    gate.clock.freeze(STOOD_STILL);
+    gate.clock.thaw().await;
+    true
+}
 
 /// Whether a process forgets to send these messages.
 pub fn forgets(world: &World, actor: Actor, messages: &[Outgoing]) -> bool {

@@ -49,7 +49,8 @@ pub fn decide(
         return decision;
     }
     let Some(task) = task else { return core(command, context) };
-    if let Some(decision) = super::crossings::on_a_task(bug, task, command, context) {
+    let crossed = || super::crossings::on_a_task(bug, task, command, context);
+    if let Some(decision) = super::gates::on_a_task(bug, task, command, context).or_else(crossed) {
         return decision;
     }
     on_a_task(world, bug, &Before { task, command, context })
@@ -131,6 +132,11 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::StartNotHinted
         | Bug::BatchOfAnyTenant
         | Bug::LowNeverAsked
+        | Bug::EndedPlaceNotOffered
+        | Bug::LostNotCalled
+        | Bug::PutOffInNormalLane
+        | Bug::HandlerNotHinted
+        | Bug::GivenUpAfterFreeze
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced
         | Bug::LateExecutionNotFenced

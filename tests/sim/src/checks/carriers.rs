@@ -15,7 +15,6 @@ use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::BEFOREHAND;
 
-use super::handover::may_give_up;
 use crate::Run;
 use crate::hardship::Span;
 use crate::history::{Actor, Event, Fate, Fault, Note, Request, What};
@@ -27,6 +26,7 @@ const MENDED_WITHIN: Millis = Millis::from_secs(60);
 /// A tick calls a queue no more that has failed twice, for as long as it lasts (`service/src/tick/brief.rs`); so does whoever
 /// processes a message of the timers queue.
 const BRIEF: Millis = Millis::from_secs(60);
+const GIVEN_UP_AFTER: usize = 2;
 /// How much later than its due slot a record is found.
 const PROBED_WITHIN: Millis = Millis::from_secs(120);
 /// How often a message that its queue refuses is sent again.
@@ -40,7 +40,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let found_by = |span: Span| span.until.plus(run.plan.limits.backstop).plus(PROBED_WITHIN);
     let outage = hardship.queues_away.or(hardship.queue_removed);
     let outage = outage.map(|span| Span { until: found_by(span), ..span });
-    let mut carriers = Carriers { outage, may_give_up: may_give_up(run), ..Carriers::default() };
+    let mut carriers = Carriers { outage, abandoned: run.world.abandoned(), ..Carriers::default() };
     let mut notes = run.world.ledger.lines().into_iter().peekable();
     for (number, event) in run.events.iter().enumerate() {
         while let Some((_, note)) = notes.next_if(|(at, _)| *at <= number) {
@@ -109,8 +109,8 @@ struct Written {
 struct Carriers {
     /// When a queue couldn't be reached, and what was sent to it wasn't found yet.
     outage: Option<Span>,
-    /// Whether calls take so long that a tick, or whoever processes timers, may give a queue up without a fault.
-    may_give_up: bool,
+    /// The calls to queues whose callers stopped waiting for the answer.
+    abandoned: Vec<(Timestamp, Actor)>,
     waits: BTreeMap<Incarnation, Waits>,
     /// Who has written each record's last version, or began the wait that goes on.
     written: BTreeMap<Incarnation, Written>,
@@ -406,14 +406,21 @@ impl Carriers {
         let remembered = if is_brief { BRIEF } else { LATE };
         let has_failed = self.failed_at.get(&gap.actor).is_some_and(|at| at.plus(remembered) >= gap.since);
         let is_away = |outage: Span| outage.holds(gap.since) || outage.holds(gap.since.plus(LATE));
-        let gave_up = is_brief && self.may_give_up;
-        if gave_up || self.outage.is_some_and(is_away) || (has_failed && self.is_probed(of, gap)) {
+        let has_given_up = is_brief && self.has_given_queues_up(gap);
+        if has_given_up || self.outage.is_some_and(is_away) || (has_failed && self.is_probed(of, gap)) {
             return false;
         }
         match &gap.calls {
             Some(calls) if !has_failed => calls.is_empty(),
             Some(_) | None => now.since(gap.since) > MENDED_WITHIN,
         }
+    }
+
+    /// Whether a tick, or whoever processes timers, may have given a queue up: so many calls took too long.
+    fn has_given_queues_up(&self, gap: &Gap) -> bool {
+        let (from, until) = (gap.since.minus(BRIEF), gap.since.plus(LATE));
+        let is_its = |(at, actor): &&(Timestamp, Actor)| *actor == gap.actor && from <= *at && *at <= until;
+        self.abandoned.iter().filter(is_its).count() >= GIVEN_UP_AFTER
     }
 
     /// Whether only the probe of the record's due slot mends what a process has left behind that died, or whose call failed

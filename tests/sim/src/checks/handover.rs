@@ -33,9 +33,6 @@ struct Stay<'a> {
     due: &'a Due,
 }
 
-/// A tick's timeout of a call to a queue.
-const GIVEN_UP_AFTER: Millis = Millis::from_secs(3);
-
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut found = repeated(run);
     let noted = run.world.ledger.noted();
@@ -59,7 +56,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             let is_excused = |at: &Timestamp, sent: &Timestamp| sent <= at && sent.plus(TICK_MAX) > *at;
             let is_carried = || {
                 if is_sleep {
-                    may_give_up(run) || refused.iter().any(|sent| is_excused(at, sent))
+                    refused.iter().any(|sent| is_excused(at, sent))
                 } else {
                     carried.iter().any(|(of, sent)| *of == shard && sent.plus(TICK_MAX) > *at)
                 }
@@ -168,13 +165,7 @@ fn repeated(run: &Run) -> Vec<Violation> {
     found
 }
 
-/// Whether a tick, or whoever processes a message of the timers queue, may give a queue up: it does after two calls that took
-/// longer than its timeout, there and back.
-pub(super) fn may_give_up(run: &Run) -> bool {
-    Millis::new(2 * run.plan.faults.latency_ms) > GIVEN_UP_AFTER
-}
-
-/// When a queue may have refused a tick's message.
+/// When a queue may have refused a tick's message, or took so long that the tick gave it up.
 fn refused(run: &Run) -> Vec<Timestamp> {
     let is_trouble = |event: &&Event| match &event.what {
         What::Message { fate, .. } => *fate == Fate::Refused,
@@ -188,7 +179,9 @@ fn refused(run: &Run) -> Vec<Timestamp> {
         | What::Stored(_)
         | What::OfExecution(_) => false,
     };
-    run.events.iter().filter(is_trouble).map(|event| event.at).collect()
+    let abandoned = run.world.abandoned().into_iter().filter(|(_, actor)| matches!(actor, Actor::Ticker(_)));
+    let troubles = run.events.iter().filter(is_trouble).map(|event| event.at);
+    troubles.chain(abandoned.map(|(at, _)| at)).collect()
 }
 
 /// The shards for which a message carried the rest of a slot, and when it was sent.

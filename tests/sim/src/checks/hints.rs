@@ -23,6 +23,9 @@ use crate::violation::{Invariant, Violation};
 /// How much younger than a lost hint the hints are that have already been claimed.
 const OVERTAKEN_BY: Millis = Millis::from_secs(300);
 
+/// How soon a probe comes where a hint wasn't received for long.
+const PROBED_AFTER: Millis = Millis::from_secs(60);
+
 /// Hints that may be sent.
 #[derive(Default)]
 struct Allowed {
@@ -127,12 +130,14 @@ fn i1_a_hint_follows_its_commit(
     (!committed).then(|| Violation::new(Invariant::I1, at, what()))
 }
 
-/// Whether its start has expired, and its hint was unread for so long that it counts as lost.
+/// Whether its start has expired, in a time so short that no probe comes within it, and its hint was unread for so long that
+/// it counts as lost.
 fn is_overdue(seen: &Task, now: Timestamp, run: &Run) -> bool {
     let State::Pending(pending) = &seen.state else { return false };
     let has_expired = pending.schedule_to_start_at.is_some_and(|at| at <= now);
+    let is_short = seen.timeouts.schedule_to_start.is_some_and(|timeout| timeout.after <= PROBED_AFTER);
     let waited = |since| now.plus(SKEW).since(since) >= run.plan.limits.backstop;
-    has_expired && waiting_since(seen).is_some_and(waited)
+    has_expired && is_short && waiting_since(seen).is_some_and(waited)
 }
 
 /// The tick sends another hint for a task only if the queue looked empty twice, or younger hints have been claimed, or

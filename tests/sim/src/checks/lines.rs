@@ -1,5 +1,5 @@
-//! What must hold of lines: whoever is in a line by its record has no place anywhere, and nobody who can come waits for long
-//! while a place is free.
+//! What must hold of lines: whoever waits in a line by its record has no place anywhere, and nobody who can come waits for
+//! long while a place is free. Who came from a line and was lost together with its message can come as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +23,8 @@ pub(super) const SLOW_MS: u64 = 1_500;
 const AFTER_A_DEATH: Millis = Millis::from_secs(90);
 /// After the faults: until the tick comes to the line, once more if its process dies, and the time of its clock.
 const FOUND_WITHIN: Millis = Millis::from_secs(5 * 60);
+/// So long after the end of its lease, a task that came from a line counts as lost with its message.
+const LOST_FOR: Millis = Millis::from_secs(30);
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut lines = Lines {
@@ -60,16 +62,23 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             }
         }
         if let Some(change) = event.what.task_change() {
-            let (after, has_begun) = (&change.after, change.after.running().is_some());
-            // It stays in the line while it runs.
-            let position = after.parked.in_line().filter(|_| after.waits_in_line());
-            let waiting = Waiting { position, ..after.waiting() };
+            let after = &change.after;
+            let begun = match (after.running().is_some(), after.waits_in_line()) {
+                (true, true) => Begun::Lost,
+                (true, false) => Begun::Runs,
+                (false, _) => Begun::No,
+            };
             // One whose start was put off can't come before that.
             let starts_at = after.reserved().map_or(Timestamp::EPOCH, |start| start.start_at);
-            lines.record(&waiting, after.ready_at().map(|_| starts_at), has_begun, event.at);
+            let comes_from = after.ready_at().map(|at| match begun {
+                // It stays in the line while it runs. If its worker is lost, mostly its message leads to it.
+                Begun::Runs => at.max(starts_at).plus(LOST_FOR),
+                Begun::Lost | Begun::No => starts_at,
+            });
+            lines.record(&after.waiting(), comes_from, begun, event.at);
         } else if let Some(change) = event.what.execution_change() {
             let comes_from = change.after.ready_at().map(|_| Timestamp::EPOCH);
-            lines.record(&change.after.waiting(), comes_from, false, event.at);
+            lines.record(&change.after.waiting(), comes_from, Begun::No, event.at);
         }
         lines.look(event.at, false);
         lines.look_at_holders(event.at);
@@ -78,14 +87,23 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     lines.found
 }
 
-/// One that waits by its record.
+/// Whether an attempt of one that is in a line has begun.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Begun {
+    No,
+    /// It waits for the next attempt while the last one, whose worker was lost, may still have its place.
+    Lost,
+    /// It came from the line and runs, as far as its record says.
+    Runs,
+}
+
+/// One that is in a line by its record.
 struct Waits {
     gate: GateId,
     waiter: Waiter,
     /// From when on it can come to a free place, if it can.
     comes_from: Option<Timestamp>,
-    /// Whether it waits for the next attempt while the last one, whose worker was lost, may still have its place.
-    has_begun: bool,
+    begun: Begun,
 }
 
 struct Lines<'a> {
@@ -101,17 +119,11 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn record(
-        &mut self,
-        waiting: &Waiting<'_>,
-        comes_from: Option<Timestamp>,
-        has_begun: bool,
-        at: Timestamp,
-    ) {
+    fn record(&mut self, waiting: &Waiting<'_>, comes_from: Option<Timestamp>, begun: Begun, at: Timestamp) {
         let owner = waiting.owner.clone();
         match waiting.item(at) {
             Some((gate, waiter)) => {
-                drop(self.waiting.insert(owner, Waits { gate, waiter, comes_from, has_begun }));
+                drop(self.waiting.insert(owner, Waits { gate, waiter, comes_from, begun }));
             }
             None => drop(self.waiting.remove(&owner)),
         }
@@ -124,25 +136,32 @@ impl Lines<'_> {
             let Some(gate) = self.gates.get(&id) else { continue };
             let is_free =
                 |gate: &Gate| gate.limit().is_some_and(|limit| taken(gate, at) < usize::from(limit.get()));
+            let has_place = |gate: &Gate, waiter: &Waiter| {
+                let is_its = |one: &Holder| one.is_of(&waiter.owner, waiter.incarnation);
+                gate.holders.iter().any(|one| is_its(one) && one.until > at)
+            };
             let can_come = |one: &&Waits| {
                 let Waits { gate: home, waiter, comes_from, .. } = one;
                 let others = &waiter.branch.others;
                 *home == id
                     && comes_from.is_some_and(|from| from <= at)
-                    && !gate.has(waiter)
+                    && !has_place(gate, waiter)
                     && !gate.is_absent(waiter.branch.mark(), at)
                     && !self.paused.contains(&waiter.branch.queue)
                     && others.iter().all(|other| self.gates.get(other).is_none_or(is_free))
             };
-            let first = if is_free(gate) { self.waiting.values().find(can_come) } else { None };
+            // Those that are called come before those that are found to be lost.
+            let come = self.waiting.values().filter(can_come);
+            let first = if is_free(gate) { come.min_by_key(|one| one.begun) } else { None };
             let Some(first) = first else {
                 self.settle(&id, at);
                 continue;
             };
-            // What ends by itself is found by the tick.
+            // What ends by itself is found by the tick, and so is who was lost.
             let ended = |gate: &Gate| gate.holders.iter().any(|one| one.until <= at);
             let branch = first.waiter.branch.mark();
-            let by_itself = ended(gate)
+            let by_itself = first.begun == Begun::Runs
+                || ended(gate)
                 || gate.absent.iter().any(|one| one.branch == branch)
                 || first.waiter.branch.others.iter().filter_map(|other| self.gates.get(other)).any(ended);
             let allowed = self.allowed(by_gate && !by_itself);
@@ -172,7 +191,10 @@ impl Lines<'_> {
     /// Looks for those who wait with a place at one of their keys and none at another. What they were offered isn't taken yet.
     fn look_at_holders(&mut self, at: Timestamp) {
         let mut held = BTreeMap::new();
-        for (owner, Waits { gate: home, waiter, has_begun, .. }) in &self.waiting {
+        for (owner, Waits { gate: home, waiter, begun, .. }) in &self.waiting {
+            if *begun == Begun::Runs {
+                continue;
+            }
             let has_place = |gate: &Gate| {
                 let is_its = |one: &Holder| one.is_of(owner, waiter.incarnation) && !one.is_called();
                 gate.holders.iter().any(|one| is_its(one) && one.until > at)
@@ -183,7 +205,7 @@ impl Lines<'_> {
                 continue;
             }
             // To give it up takes a write of the record and then one of the gate, and each may be refused and repeated.
-            let allowed = self.allowed(!has_begun).saturating_mul(2).min(FOUND_WITHIN);
+            let allowed = self.allowed(*begun == Begun::No).saturating_mul(2).min(FOUND_WITHIN);
             for gate in of_its().filter(|gate| has_place(gate)) {
                 held.insert((owner.clone(), gate.id.clone()), (at, allowed));
             }

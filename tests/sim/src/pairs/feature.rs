@@ -34,7 +34,9 @@ features! {
     Gate, "concurrency of a key";
     Gates, "concurrency of more than one key";
     Line, "a wait in a line";
+    RunsInLine, "a run in a line";
     Rate, "a rate";
+    PutOff, "a start that is put off";
     Ranked, "a priority";
     Fairness, "a fairness key";
     Remote, "a remote step";
@@ -88,6 +90,8 @@ impl Feature {
         matches!(
             self,
             Self::Line
+                | Self::RunsInLine
+                | Self::PutOff
                 | Self::QueuePause
                 | Self::IsChild
                 | Self::AskedToStop
@@ -143,7 +147,9 @@ impl Feature {
                 | Self::Gate
                 | Self::Gates
                 | Self::Line
+                | Self::RunsInLine
                 | Self::Rate
+                | Self::PutOff
                 | Self::Ranked
                 | Self::Fairness
                 | Self::Lost

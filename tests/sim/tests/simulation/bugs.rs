@@ -407,6 +407,16 @@ fn an_execution_that_waits_for_its_first_turn_without_a_message_is_caught_by_not
 }
 
 #[test]
+fn code_that_handles_a_failure_without_a_message_is_caught_by_nothing_else() {
+    is_caught_alone(Bug::HandlerNotHinted);
+}
+
+#[test]
+fn a_message_that_is_given_up_after_a_freeze_is_caught_by_nothing_else() {
+    is_caught_alone(Bug::GivenUpAfterFreeze);
+}
+
+#[test]
 fn a_key_that_is_taken_from_another_task_is_caught() {
     is_caught(Bug::KeyTakenUnchecked);
 }

@@ -91,7 +91,8 @@ fn a_completed_child_is_kept(
     }
     let parent = start.parent.as_ref()?;
     let of_run = |step: &&Step<'_>| step.number < after.number && step.after.run == parent.run;
-    let is_same_work = stories.execution(parent.incarnation).iter().rfind(of_run)?.after.repeats.is_some();
+    let repeats = stories.execution(parent.incarnation).iter().rfind(of_run)?.after.repeats.is_some();
+    let is_same_work = repeats || parent.again > 0;
     (is_same_work && !is_for_failed_items(before, after))
         .then(|| found(Invariant::Again, after, "it had completed, and runs again for the same work"))
 }

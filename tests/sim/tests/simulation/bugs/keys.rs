@@ -1,10 +1,10 @@
-//! Bugs of those that need places at two keys, or at any of an execution.
+//! Bugs of those that need places at two keys, or at any of an execution, and of those who are called or put off.
 
 use tickover_service::executions::StartRequest;
 use tickover_sim::bugs::Bug;
 use tickover_sim::plan::{Job, JobRequest};
 
-use super::{OTHERS, is_caught_after};
+use super::{OTHERS, is_caught, is_caught_after, is_caught_alone};
 
 #[test]
 fn a_place_that_is_held_while_its_task_waits_for_another_key_is_caught() {
@@ -20,4 +20,19 @@ fn places_of_an_earlier_version_of_an_execution_are_caught() {
         JobRequest::Schedule(_) | JobRequest::SendEvent(_) | JobRequest::Cron(_) => false,
     };
     is_caught_after(Bug::PlacesOfAnyVersion, OTHERS, |plan| plan.jobs.iter().any(is_limited));
+}
+
+#[test]
+fn a_place_that_has_ended_by_itself_and_is_offered_to_nobody_is_caught_by_nothing_else() {
+    is_caught_alone(Bug::EndedPlaceNotOffered);
+}
+
+#[test]
+fn a_lost_task_that_does_not_wait_in_its_line_again_is_caught() {
+    is_caught(Bug::LostNotCalled);
+}
+
+#[test]
+fn a_start_that_is_put_off_behind_others_is_caught_by_nothing_else() {
+    is_caught_alone(Bug::PutOffInNormalLane);
 }
