@@ -148,7 +148,7 @@ impl Execution {
         if self.closed().is_some() { self.version } else { self.place_mark().into() }
     }
 
-    /// What tells a cron that the execution, a run of its, has a final outcome. Nothing before that, or if no cron waits for
+    /// What tells the cron whose run it is that its outcome is final. `None` before that, or if that cron doesn't wait for
     /// it.
     pub fn end_of_run(&self) -> Option<Effect> {
         let cron = self.admission.as_deref()?.cron.clone()?;

@@ -189,7 +189,7 @@ fn end_notices(task: &Task) -> impl Iterator<Item = Effect> {
 }
 
 impl Task {
-    /// What tells a cron that the task, a run of its, has ended. Nothing while the task is open, or if no cron waits for it.
+    /// What tells the cron whose run it is that it has ended. `None` while it is open, or if that cron doesn't wait for it.
     pub fn end_of_run(&self) -> Option<Effect> {
         let cron = self.flow.as_deref()?.cron.clone()?;
         Some(end_of_run(cron, self.ended()?.ended_at))

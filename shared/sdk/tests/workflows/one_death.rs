@@ -34,7 +34,7 @@ async fn far_and_flaky(n: u32) -> Result<u32> {
     third_time_lucky(n)
 }
 
-#[tickover::step(remote, retry = "fixed(3, 23m)")]
+#[tickover::step(remote, retry = "fixed(3, 14m)")]
 async fn far_and_slow(n: u32) -> Result<u32> {
     third_time_lucky(n)
 }
