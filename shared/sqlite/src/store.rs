@@ -349,7 +349,7 @@ mod tests {
             .unwrap();
         let count = |connection: &Connection, status| {
             let filter = TaskFilter { statuses: vec![status], ..TaskFilter::default() };
-            Ok(find::tasks(connection, &filter, 9, None)?.items.len())
+            Ok::<_, Failure>(find::tasks(connection, &filter, 9, None)?.items.len())
         };
         let found = store.read(|connection| {
             let pending = count(connection, Status::Pending)?;
