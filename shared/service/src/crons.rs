@@ -121,7 +121,14 @@ impl Service {
 
     /// Starts a run now, whatever the plan says. Returns the cron and the id of the run.
     pub async fn trigger_cron(&self, id: &CronId) -> Result<(Cron, String), ServiceError> {
-        let (record, reply) = self.command_cron(id, Command::Trigger).await?;
+        let (record, reply) = match self.command_cron(id, Command::Trigger).await {
+            // It looks at its runs at its next occurrence, if it has one: until then, those that have ended count as open.
+            Err(ServiceError::Rejected(Reject::LimitExceeded { .. })) => {
+                self.process_cron(id, self.now()).await?;
+                self.command_cron(id, Command::Trigger).await?
+            }
+            triggered => triggered?,
+        };
         let Reply::Triggered(occurrence) = reply else { return Err(ServiceError::Contended) };
         let run = record.run_id(&occurrence);
         Ok((record, run))

@@ -75,8 +75,8 @@ impl Service {
             }
         }
         self.note_ended_lease(before, after);
-        // If there is a parent, the message may be the one that notifies it.
-        if after.ended().is_some() && after.parent.is_none() {
+        // If a parent or a cron waits for the end, the message may be the one that notifies it.
+        if after.ended().is_some() && after.parent.is_none() && after.end_of_run().is_none() {
             self.ports.queue.forget(&after.queue, after.incarnation);
         }
     }
@@ -92,7 +92,8 @@ impl Service {
             metric::turn_started(&after.queue, waited);
             self.notifications.tallies.started(&after.queue, waited);
         }
-        if matches!(after.state, ExecutionState::Ended(_)) && after.parent.is_none() {
+        let is_waited_for = after.parent.is_some() || after.end_of_run().is_some();
+        if matches!(after.state, ExecutionState::Ended(_)) && !is_waited_for {
             self.ports.queue.forget(&after.queue, after.incarnation);
         }
         for mut event in of_executions::events(before, after, now) {

@@ -233,7 +233,7 @@ impl Service {
                 // If there is no task, it was deleted meanwhile.
                 let Ok((task, Reply::Due(reply))) = decision.outcome else { return Ok(Fired::Spent) };
                 if again {
-                    Box::pin(service.notify_parent_of(&task, again)).await?;
+                    Box::pin(service.notify_of_end(&task, again)).await?;
                 }
                 reply
             }

@@ -100,7 +100,7 @@ impl SqliteStore {
         self.writer.measure();
     }
 
-    /// Reads on a connection of its own.
+    /// Reads on a connection of its own, and sees one state: what is committed meanwhile isn't in it.
     fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, StoreError> {
         match &self.readers {
             Readers::Shared(connection) => Ok(read(&lock(connection))?),
@@ -112,7 +112,7 @@ impl SqliteStore {
                     Some(connection) => connection,
                     None => schema::open_reader(path).map_err(|error| engine(&error))?,
                 };
-                let answer = read(&connection);
+                let answer = in_transaction(&connection, read);
                 let mut idle = idle();
                 if idle.len() < READERS_KEPT {
                     idle.push(connection);
@@ -121,6 +121,15 @@ impl SqliteStore {
             }
         }
     }
+}
+
+/// Reads in a transaction. It begins with the first statement, and is over at the end.
+fn in_transaction<T>(
+    connection: &Connection,
+    read: impl FnOnce(&Connection) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let transaction = connection.unchecked_transaction()?;
+    read(&transaction)
 }
 
 /// Marks the file as open, and says so if it was left open by a process whose log is missing.
@@ -314,5 +323,43 @@ impl Store for SqliteStore {
     fn traits(&self) -> StoreTraits<'_> {
         let trouble = self.writer.trouble();
         StoreTraits { tasks: Some(self), executions: Some(self), lists: None, history: Some(self), trouble }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::task::Status;
+
+    use super::*;
+
+    /// A list by two statuses has a statement for each of them.
+    #[test]
+    fn what_changes_between_the_statements_of_a_read_is_seen_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data.db");
+        let store = SqliteStore::file(&path).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other
+            .execute(
+                "INSERT INTO record (kind, id, incarnation, version, nonce, wakes, queue, status, list, list_at,
+                     has_hint, is_open, body)
+                 VALUES (0, 't', 1, 1, 0, 0, 'work', 'pending', 'pending', 1, 0, 0, '{}')",
+                [],
+            )
+            .unwrap();
+        let count = |connection: &Connection, status| {
+            let filter = TaskFilter { statuses: vec![status], ..TaskFilter::default() };
+            Ok::<_, Failure>(find::tasks(connection, &filter, 9, None)?.items.len())
+        };
+        let found = store.read(|connection| {
+            let pending = count(connection, Status::Pending)?;
+            other.execute("UPDATE record SET status = 'running', list = 'running'", [])?;
+            Ok((pending, count(connection, Status::Running)?))
+        });
+        assert_eq!(found.unwrap(), (1, 0));
+        let found = store.read(|connection| {
+            Ok((count(connection, Status::Pending)?, count(connection, Status::Running)?))
+        });
+        assert_eq!(found.unwrap(), (0, 1));
     }
 }

@@ -1,9 +1,10 @@
 //! A request that can't be a cron is refused, and the answer names the field.
 
 use serde_json::{Value, json};
+use tickover_core::duration::Millis;
 use tickover_tests::http::Caller;
 
-use super::{body, make};
+use super::{body, cron, make, until};
 
 async fn refused(caller: &Caller, asked: Value) -> (u16, Value) {
     let (status, answer) = caller.post("/v1/crons", asked).await;
@@ -59,4 +60,20 @@ async fn more_triggered_runs_than_a_cron_tracks_are_refused_with_the_limit() {
         caller.ok("/v1/crons/s/trigger", json!({})).await;
     }
     assert_eq!(caller.refused("/v1/crons/s/trigger", json!({})).await, (413, "limit_exceeded".to_owned()));
+}
+
+/// It has no occurrence at which it would look at its runs.
+#[tokio::test]
+async fn a_cron_that_plans_nothing_is_triggered_as_often_as_its_runs_end() {
+    for more in [json!({"every": "1h", "paused": true}), json!({"every": "1h", "max_runs": 1})] {
+        let caller = Caller::default();
+        make(&caller, "s", more).await;
+        until(&caller, "2026-01-01T01:30:00Z").await;
+        for _ in 0..5 {
+            let run = caller.ok("/v1/crons/s/trigger", json!({})).await["run"].take();
+            caller.ok(&format!("/v1/tasks/{}/cancel", run.as_str().unwrap()), json!({"force": true})).await;
+            caller.scene.clock.advance(Millis::from_secs(1));
+        }
+        assert_eq!(cron(&caller, "s").await["next_at"], Value::Null);
+    }
 }

@@ -11,6 +11,7 @@ use crate::gate::{Places, Waiting, version_mark};
 use crate::id::{CronId, Owner};
 use crate::limits::SPAN_MAX;
 use crate::time::Timestamp;
+use crate::timer::end_of_run;
 
 const DAY: Millis = Millis::from_days(1);
 
@@ -148,17 +149,18 @@ impl Execution {
         if self.closed().is_some() { self.version } else { self.place_mark().into() }
     }
 
+    /// What tells the cron whose run it is that its outcome is final. `None` before that, or if that cron doesn't wait for
+    /// it.
+    pub fn end_of_run(&self) -> Option<Effect> {
+        let cron = self.admission.as_deref()?.cron.clone()?;
+        Some(end_of_run(cron, self.closed()?.ended_at))
+    }
+
     /// Whether a place with this mark is its own: taken for the version that it has, so that its first turn may be about
     /// to start, or for the turn that it began with.
     pub fn owns_place(&self, mark: u32) -> bool {
         self.closed().is_none() && self.place_mark() == mark
     }
-}
-
-/// What tells the cron that the execution is a run of that it has ended, if that cron waits for it.
-pub(super) fn cron_told(execution: &Execution) -> Option<Effect> {
-    let (closed, admission) = (execution.closed()?, execution.admission.as_deref()?);
-    Some(crate::timer::end_of_run(admission.cron.clone()?, closed.ended_at))
 }
 
 /// What an execution gives up at its keys when its outcome is final.

@@ -55,7 +55,7 @@ pub(super) fn update_in_slot(
     effects.extend(timer);
     effects.extend(admission::given_up(before, &after, context));
     if before.closed().is_none() {
-        effects.extend(admission::cron_told(&after));
+        effects.extend(after.end_of_run());
     }
     if !has_ended(before) && has_ended(&after) {
         effects.extend(after.parent.clone().map(Effect::NotifyParent));

@@ -186,10 +186,16 @@ fn freeing(task: &Task, before: u64, waited: bool, start: Option<Paced>) -> Effe
 /// Who learns that the task has ended, if it has: the execution that it is a remote step of, or the cron that it is a run
 /// of, if that waits for it.
 fn end_notices(task: &Task) -> impl Iterator<Item = Effect> {
-    let ended_at = task.ended().map(|ended| ended.ended_at);
-    let parent = task.parent.clone().filter(|_| ended_at.is_some()).map(Effect::NotifyParent);
-    let cron = task.flow.as_deref().and_then(|flow| flow.cron.clone()).zip(ended_at);
-    parent.into_iter().chain(cron.map(|(cron, ended_at)| end_of_run(cron, ended_at)))
+    let parent = task.parent.clone().filter(|_| task.ended().is_some()).map(Effect::NotifyParent);
+    parent.into_iter().chain(task.end_of_run())
+}
+
+impl Task {
+    /// What tells the cron whose run it is that it has ended. `None` while it is open, or if that cron doesn't wait for it.
+    pub fn end_of_run(&self) -> Option<Effect> {
+        let cron = self.flow.as_deref()?.cron.clone()?;
+        Some(end_of_run(cron, self.ended()?.ended_at))
+    }
 }
 
 fn dispatch(task: &Task) -> Effect {

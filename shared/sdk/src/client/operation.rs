@@ -14,7 +14,7 @@ use tickover_wire::answer::{OperationStatus, OperationView};
 use tickover_wire::request::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 use tickover_wire::{FailureCode, Instant, Label, Word};
 
-use super::request::payload;
+use super::request::{payload, random_id};
 use super::start::queue_name;
 use super::{Client, ClientError};
 
@@ -87,7 +87,7 @@ macro_rules! operation {
                 Self { request, ..self }
             }
 
-            /// The operation's id, random by default. With an id, the call may be repeated.
+            /// The operation's id, random by default. A call with the id of an operation returns that operation.
             pub fn id(self, id: impl Into<String>) -> Self {
                 let request = change(self.request, |request| {
                     request.id = Some(id_of(id)?);
@@ -137,7 +137,11 @@ macro_rules! operation {
 
             fn into_future(self) -> Self::IntoFuture {
                 Box::pin(async move {
-                    let answer = self.client.api.start_operation(&self.request?).await?;
+                    let mut request = self.request?;
+                    if request.id.is_none() {
+                        request.id = Some(id_of(random_id())?);
+                    }
+                    let answer = self.client.api.start_operation(&request).await?;
                     Ok(OperationHandle { client: self.client, id: answer.operation.id })
                 })
             }

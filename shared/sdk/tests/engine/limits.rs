@@ -158,6 +158,17 @@ async fn a_client_limits_the_executions_that_it_starts() {
     assert!(wrong.err().unwrap().to_string().contains("it needs a rate before it"));
 }
 
+#[tokio::test]
+async fn the_tasks_that_a_client_schedules_in_a_burst_are_one() {
+    let scene = Scene::new();
+    let client = tickover::Client::from(scene.service.clone());
+    let burst = |cents| client.schedule(charge(cents)).debounce("index 9", "10s", "1m");
+    let (first, last) = (burst(1).await.unwrap(), burst(2).await.unwrap());
+    assert_eq!(first.id(), last.id());
+    let alone = client.schedule(charge(3)).await.unwrap();
+    assert_ne!(alone.id(), last.id());
+}
+
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Guest {
     customer: u32,

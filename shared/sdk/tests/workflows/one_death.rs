@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod crons;
+
 use futures::future::join_all;
-use tickover::client::{Action, Overlap, Rerun};
+use tickover::client::{Action, Rerun};
 use tickover::prelude::*;
 use tickover::test::{BEGINNING, TestEnv};
 use tickover::{Cause, Either, ParentClosePolicy, step_info};
@@ -32,6 +34,11 @@ async fn far_and_flaky(n: u32) -> Result<u32> {
     third_time_lucky(n)
 }
 
+#[tickover::step(remote, retry = "fixed(3, 14m)")]
+async fn far_and_slow(n: u32) -> Result<u32> {
+    third_time_lucky(n)
+}
+
 fn third_time_lucky(n: u32) -> Result<u32> {
     if step_info().unwrap().attempt < 3 {
         return Err(Failure::new("busy", "try again").into());
@@ -44,6 +51,12 @@ async fn sleeps(ctx: Ctx, n: u32) -> Result<u32> {
     ctx.sleep("short", "10m").await?;
     let n = ctx.step(near(n)).await?;
     ctx.sleep("long", "2h").await?;
+    Ok(n)
+}
+
+#[tickover::workflow]
+async fn slow(ctx: Ctx, n: u32) -> Result<u32> {
+    ctx.sleep("long", "45m").await?;
     Ok(n)
 }
 
@@ -229,9 +242,10 @@ fn env() -> TestEnv {
         .workflow((sleeps, retries, goes_far, joins, in_pages, parent, kid, waits))
         .workflow((runs_again, fails_twice, undoes, is_too_late, alone, paced, takes_back, waits_beside_work))
         .workflow((races, family, alone_and_paced, limited_steps, remote_pages, asks, breaks, leaves_a_child))
-        .workflow(takes_its_child)
+        .workflow((takes_its_child, slow))
         .step::<far>()
         .step::<far_and_flaky>()
+        .step::<far_and_slow>()
         .step::<broken>()
 }
 
@@ -380,42 +394,6 @@ async fn a_task_is_retried_in_time_after_a_death() {
 async fn until(env: &TestEnv, is_true: impl AsyncFn() -> bool) {
     while !is_true().await {
         env.advance("1s").await.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn the_runs_of_a_cron_end_in_time_after_a_death() {
-    let story = async |env: &TestEnv| {
-        let nightly = env.client().cron("nightly").unwrap();
-        let work = env.client().schedule(far_and_flaky(1));
-        nightly.create(work).every("10m").max_runs(2).run_ids("run-{occurrence}").await.unwrap();
-        env.advance("24m").await.unwrap();
-        let all_ended = async || {
-            let runs = nightly.describe().await.unwrap().runs;
-            runs.len() == 2 && runs.iter().all(|run| run.status.as_deref() == Some("completed"))
-        };
-        until(env, all_ended).await;
-    };
-    stays_in_time(story).await;
-}
-
-#[tokio::test]
-async fn a_run_that_waits_for_the_one_before_starts_in_time_after_a_death() {
-    for overlap in [Overlap::BufferOne, Overlap::CancelOther] {
-        let story = async |env: &TestEnv| {
-            let nightly = env.client().cron("nightly").unwrap();
-            let work = env.client().start(&kid, 1);
-            let made = nightly.create(work).every("2m").overlap(overlap).max_runs(2);
-            made.run_ids("run-{occurrence}").await.unwrap();
-            env.advance("6m").await.unwrap();
-            let all_ended = async || {
-                let runs = nightly.describe().await.unwrap().runs;
-                let ended = |status: &str| ["completed", "cancelled"].contains(&status);
-                runs.iter().filter(|run| run.status.as_deref().is_some_and(ended)).count() == 2
-            };
-            until(env, all_ended).await;
-        };
-        stays_in_time(story).await;
     }
 }
 

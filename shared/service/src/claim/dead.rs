@@ -145,13 +145,13 @@ impl Service {
 }
 
 /// Whether a hint can't lead to anything any more, by the current record. One that was received before may have to send the
-/// hint that has followed it.
+/// hint that has followed it, or to say to a cron that its run has ended.
 fn is_dead(hint: &Hint, record: Option<&Task>, again: bool) -> bool {
     let Some(task) = record.filter(|task| task.incarnation == hint.task.incarnation) else { return true };
     match &task.state {
         State::Pending(pending) => hint.task.version < pending.since_version && !again,
         State::Running(_) => false,
         // Its message may be the one that notifies the execution of which it is a step.
-        State::Ended(_) => task.parent.is_none(),
+        State::Ended(_) => task.parent.is_none() && !(again && task.end_of_run().is_some()),
     }
 }

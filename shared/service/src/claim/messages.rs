@@ -250,10 +250,10 @@ impl Service {
         }
     }
 
-    /// Does what the process that ended a task may have left undone, if the task has ended: it notifies the parent and, if
-    /// the message was received again, gives up the places.
+    /// Does what the process that ended a task may have left undone, if the task has ended: it says so to the parent and,
+    /// if the message was received again, to the cron, and gives up the places.
     pub(super) async fn mend_end(&self, task: &Task, again: bool) -> Result<(), ServiceError> {
-        self.notify_parent_of(task, again).await?;
+        self.notify_of_end(task, again).await?;
         if again && task.ended().is_some() {
             self.patrol_gates(task.gates()).await?;
         }
@@ -261,12 +261,16 @@ impl Service {
     }
 
     /// Notifies the parent of an ended task whose message has come after its end: the process that ended the task may have
-    /// died before it notified the parent. `again` says that the message was received before.
-    pub(crate) async fn notify_parent_of(&self, task: &Task, again: bool) -> Result<(), ServiceError> {
-        match (&task.parent, task.ended()) {
-            (Some(parent), Some(ended)) => self.notify_again(parent, ended.ended_at, again).await,
-            (Some(_) | None, _) => Ok(()),
+    /// died before it notified the parent. `again` says that the message was received before: then a cron that waits for
+    /// the end is notified as well.
+    pub(crate) async fn notify_of_end(&self, task: &Task, again: bool) -> Result<(), ServiceError> {
+        if let (Some(parent), Some(ended)) = (&task.parent, task.ended()) {
+            self.notify_again(parent, ended.ended_at, again).await?;
         }
+        if again {
+            self.publish(task.end_of_run().into_iter().collect()).await;
+        }
+        Ok(())
     }
 
     /// Replaces a message by a fresh one, whose receive count starts at zero.

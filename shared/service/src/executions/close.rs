@@ -95,11 +95,8 @@ impl Service {
             // The error is returned to the caller: its message must come back, or the close waits for a later tick.
             execution = self.finish(&execution, stop_at, Share::Page).await?;
         }
-        if let (DueCause::Timer { again: true, .. }, ExecutionState::Ended(ended), Some(parent)) =
-            (cause, &execution.state, &execution.parent)
-        {
-            // The process that ended it may have died before it notified the parent.
-            self.notify_again(parent, ended.ended_at, true).await?;
+        if matches!(cause, DueCause::Timer { again: true, .. }) {
+            self.notify_of_outcome(&execution, true).await?;
         }
         if execution.closed().is_none()
             && let Some(to) = required_expiry(&execution, self.now(), &self.limits)

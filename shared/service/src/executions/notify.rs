@@ -73,6 +73,23 @@ impl Service {
         Ok(())
     }
 
+    /// Notifies the parent of an ended execution whose message has come after its end: the process that ended it may have died
+    /// before it notified the parent. If the message was received `again`, a cron that waits for its outcome is notified as
+    /// well.
+    pub(crate) async fn notify_of_outcome(
+        &self,
+        execution: &Execution,
+        again: bool,
+    ) -> Result<(), ServiceError> {
+        if let (Some(parent), ExecutionState::Ended(ended)) = (&execution.parent, &execution.state) {
+            self.notify_again(parent, ended.ended_at, again).await?;
+        }
+        if again {
+            self.publish(execution.end_of_run().into_iter().collect()).await;
+        }
+        Ok(())
+    }
+
     /// Notifies an execution that waits for a step or child which has ended, if nothing has notified it: the process that
     /// ended the step or child may have died in between.
     pub(crate) async fn notify_if_missed(&self, execution: Execution) -> Result<(), ServiceError> {

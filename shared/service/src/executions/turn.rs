@@ -9,7 +9,7 @@ use tickover_core::execution::command::{
 use tickover_core::execution::decision::{Reply, StartTurnReply};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::message::{HintedTurn, TurnHint};
-use tickover_core::execution::{Admission, Execution, ExecutionState, ahead_of_journal};
+use tickover_core::execution::{Admission, Execution, ahead_of_journal};
 use tickover_core::id::{LeaseId, QueueName};
 use tickover_core::payload::{BlobRef, Json, Payload};
 
@@ -154,11 +154,7 @@ impl Service {
                 | StartTurnReply::LeasedByOther
                 | StartTurnReply::Parked
                 | StartTurnReply::Stale => {
-                    if let (Some(parent), ExecutionState::Ended(ended)) =
-                        (&execution.parent, &execution.state)
-                    {
-                        self.notify_again(parent, ended.ended_at, again).await?;
-                    }
+                    self.notify_of_outcome(&execution, again).await?;
                     if again && execution.closed().is_some() {
                         self.patrol_gates(execution.gates()).await?;
                     }

@@ -7,7 +7,7 @@ use crate::error::Reject;
 use crate::execution::command::End;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::update;
-use crate::execution::{Closed, Execution, ExecutionState, admission, retention};
+use crate::execution::{Closed, Execution, ExecutionState, retention};
 
 pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> Decision {
     if End::of(execution).is_some_and(|latest| latest != end) {
@@ -24,7 +24,7 @@ pub(super) fn decide(execution: &Execution, end: End, context: &Context<'_>) -> 
             // The same call, repeated: the parent may not have been notified.
             let mut decision = Decision::unchanged(execution, Ok(Reply::Changed { changed: false }));
             decision.effects.extend(execution.parent.clone().map(Effect::NotifyParent));
-            decision.effects.extend(admission::cron_told(execution));
+            decision.effects.extend(execution.end_of_run());
             decision
         }
         ExecutionState::Pending(_) | ExecutionState::Running(_) | ExecutionState::Waiting(_) => {

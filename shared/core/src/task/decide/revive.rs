@@ -64,10 +64,10 @@ fn revive(before: &Task, mut task: Task, context: &Context<'_>) -> Decision {
     decision
 }
 
-/// Extends the expiry of the payloads, which was set when the task was scheduled.
+/// Extends the expiry of the payloads, which was set when the task was scheduled, and of the details at a heartbeat.
 pub(super) fn extend_payloads(task: &mut Task, context: &Context<'_>) -> Vec<Write> {
     let expires_at = payload_expiry(task, context);
-    [&mut task.input, &mut task.labels]
+    [&mut task.input, &mut task.labels, &mut task.details]
         .into_iter()
         .flatten()
         .filter_map(|payload| match payload {

@@ -4,7 +4,7 @@ use serde_json::json;
 use tickover_core::payload::Json;
 
 use super::*;
-use crate::client::{Description, EventName, ExecutionError, ExecutionId, Outcome};
+use crate::client::{Action, Description, EventName, ExecutionError, ExecutionId, Outcome};
 use crate::error::{Cause, Failure};
 use crate::options::Scope;
 use tickover_wire::Route;
@@ -183,6 +183,46 @@ async fn an_event_without_an_id_is_sent_once() {
     assert!(error.is_transient(), "{error}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
     assert_eq!(handle.send_event("shipped", 1).id("e-1").await.unwrap().pending, 1);
+}
+
+#[tokio::test]
+async fn an_operation_whose_answer_is_lost_is_asked_for_again_under_its_id() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked = tokio::spawn(async move {
+        let mut asked = vec![];
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![];
+            let body: serde_json::Value = loop {
+                assert!(stream.read_buf(&mut request).await.unwrap() > 0, "half a request");
+                let text = str::from_utf8(&request).unwrap();
+                let body = text.split_once("\r\n\r\n").map(|(_, body)| serde_json::from_str(body));
+                if let Some(Ok(body)) = body {
+                    break body;
+                }
+            };
+            let id = body["id"].as_str().unwrap_or_default().to_owned();
+            asked.push(id.clone());
+            // The first connection is closed without an answer.
+            if asked.len() > 1 {
+                let answer = json!({"operation": {
+                    "id": id, "action": "cancel", "dry_run": false, "status": "running",
+                    "created_at": "2026-01-31T12:00:00Z", "matched": 0, "changed": 0, "unchanged": 0,
+                }});
+                let answer = answer.to_string();
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
+                stream.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
+                return asked;
+            }
+        }
+    });
+    let client = Client::from(Http { pause: Millis::ZERO, ..Http::new(&address).unwrap() });
+    let operation = client.on_tasks(Action::Cancel).only("mail-7").await.unwrap();
+    let asked = asked.await.unwrap();
+    assert_eq!(asked, [operation.id().as_str(), operation.id().as_str()]);
 }
 
 #[tokio::test]

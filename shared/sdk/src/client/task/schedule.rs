@@ -197,7 +197,7 @@ impl<O> ScheduleTask<O> {
     }
 
     /// Runs only the last task of a burst with this key: once no other one has come for `wait`, and at the latest
-    /// `at_most` after the first. Both are at most 30 days.
+    /// `at_most` after the first. Both are at most 30 days. It can't have an id of its own.
     pub fn debounce(self, key: impl fmt::Display, wait: impl IntoMillis, at_most: impl IntoMillis) -> Self {
         self.flow("debounce", |flow| flow::debounce(flow, key, wait, at_most))
     }
@@ -306,8 +306,8 @@ impl<O: Send + 'static> IntoFuture for ScheduleTask<O> {
         Box::pin(async move {
             let client = self.client.clone();
             let mut request = self.finished()?;
-            // With an idempotency key, the system chooses the id.
-            if request.id.is_none() && request.idempotency_key.is_none() {
+            // With an idempotency key, the system chooses the id, and so it does for the one task of a burst.
+            if request.id.is_none() && request.idempotency_key.is_none() && request.debounce.is_none() {
                 let id = TaskId::parse(random_id());
                 request.id = Some(id.map_err(|problem| ClientError::invalid("id", problem))?);
             }

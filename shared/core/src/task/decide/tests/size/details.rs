@@ -1,10 +1,14 @@
 //! Details of heartbeats in the record's byte budget: once accepted, every later attempt gets them.
 
+use crate::decision::DueReply;
+use crate::duration::Millis;
 use crate::error::Reject;
 use crate::gate::Places;
+use crate::limits::Limits;
 use crate::payload::Payload;
 use crate::task::command::{Command, Heartbeat, SignOfLife};
-use crate::task::decide::tests::fixture::{Scene, blob, json, lease, span, task};
+use crate::task::decide::tests::fixture::{Scene, blob, json, lease, span, t, task};
+use crate::task::decision::Reply;
 use crate::task::{Outcome, Status};
 
 use super::{aged, claim, complete, fail, largest, largest_step, text};
@@ -108,4 +112,18 @@ fn a_failed_tasks_details_are_there_when_an_operator_revives_it() {
     let running = heartbeat(claim(task().scheduled(), "a"), "a", 300);
     let scene = fail(running, "a", "no", false).is(Status::Failed).retry();
     assert_eq!(details(&claim(scene, "b")), Some((300, true)));
+}
+
+#[test]
+fn details_beside_the_record_are_kept_when_an_operator_revives_it_after_its_deadline() {
+    let plan = task().attempts(-1).delay("1h").deadline("1h").input(&text(350));
+    let scene = plan.scheduled().claim_for("a", "2h").details("a", &text(512));
+    assert_eq!(details(&scene), Some((512, false)));
+    let scene = scene.at("1h").tick().is(Status::TimedOut).at("2h").retry().is(Status::Pending);
+    let kept_until = scene.record().blobs().map(|at| at.expires_at).min().unwrap();
+    let a_week_and_its_retention = Millis::from_days(7).saturating_add(Limits::default().retention);
+    assert!(kept_until > t("2h").plus(a_week_and_its_retention), "{kept_until:?}");
+    // Its second attempt is further away than a queue can delay a message: the tick sends the hint.
+    let scene = scene.claim("b").fail("b").sends_no_hint().next_tick().next_tick();
+    scene.replies(Reply::Due(DueReply::Dispatched)).sends_hint_for("3h");
 }
