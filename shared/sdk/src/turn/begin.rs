@@ -181,10 +181,11 @@ impl Driver {
         let now = self.service.now();
         let mut state = self.shared.lock();
         for name in names {
-            let outcome = StepOutcome::Cancelled;
-            state
-                .replay
-                .push(now, Happened::Step { name, outcome, attempts: None, expired: None, errors: vec![] });
+            // Its outcome may have been read meanwhile: each step has one end.
+            if state.replay.name_state(&name).is_open() {
+                let (outcome, attempts, errors) = (StepOutcome::Cancelled, None, vec![]);
+                state.replay.push(now, Happened::Step { name, outcome, attempts, expired: None, errors });
+            }
         }
     }
 
