@@ -375,6 +375,17 @@ impl Scene {
     /// Suspends a turn. If `awaits_others` is set, the execution waits for others, and is probed from time to time.
     pub(crate) async fn wait(&self, turn: &StartedTurn, entries: Vec<Entry>, awaits_others: bool) {
         let suspend = Suspend {
+        self.wait_with(turn, entries, awaits_others, Cleanup::default()).await;
+    }
+
+    /// The same, for code that has something to do if it ends early.
+    pub(crate) async fn wait_with(
+        &self,
+        turn: &StartedTurn,
+        entries: Vec<Entry>,
+        awaits_others: bool,
+        cleanup: Cleanup,
+    ) {
             lease: turn.lease,
             entries,
             seen_version: turn.execution.version,
@@ -382,7 +393,7 @@ impl Scene {
             until: None,
             awaits_others,
             events: vec![],
-            cleanup: Cleanup::default(),
+            cleanup,
         };
         self.service.suspend_turn(&turn.execution, suspend).await.unwrap();
         self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
