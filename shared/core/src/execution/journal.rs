@@ -22,9 +22,9 @@ use crate::time::Timestamp;
 use crate::timeout::Expired;
 
 pub use name::{
-    CHILD_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX, ON_FAILURE_PREFIX, PAGE_PREFIX, PAGE_WORKFLOW,
-    START_PREFIX, UNDO_PREFIX, awaited_event, child_of_start, is_after_failure, is_own_child, is_page,
-    is_start_of_child, is_wait_for, own_part,
+    CALLBACK_PREFIX, CHILD_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX, ON_FAILURE_PREFIX, PAGE_PREFIX,
+    PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, awaited_event, child_of_start, is_after_failure, is_own_child,
+    is_page, is_start_of_child, is_wait_for, own_part,
 };
 
 /// Slots in one join item: as many as fit into one write unit.

@@ -165,7 +165,7 @@ impl Service {
         // Whoever names steps, or all of them, wants them to be done once more.
         let is_same_work = preserve && steps.is_empty() && from.is_none() && input.is_none();
         steps.extend(from.iter().flat_map(|from| begun_from(&journal, from)));
-        let preserved = preserved(&journal, &steps, preserve);
+        let preserved = preserved(&journal, &steps, preserve, is_same_work);
         let given = match input {
             Some(input) => Some(Box::new(self.given(&execution, input).await?)),
             None => None,
