@@ -229,6 +229,7 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
             execution: name(ExecutionId::parse("ship-1")),
             policy: ParentClosePolicy::RequestCancel,
             left: false,
+            was_left: false,
         },
         Happened::Reopened { name: step("render"), by: None },
         Happened::Captured { name: step("now"), value: json("1.0") },

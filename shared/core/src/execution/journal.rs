@@ -166,6 +166,9 @@ pub enum Happened {
         /// Whether an earlier run started it, and this run's code hasn't asked for it. It only ends with the execution.
         #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
         left: bool,
+        /// Whether it is one that an earlier run had left: it counts as open already.
+        #[serde(rename = "o", default, skip_serializing_if = "std::ops::Not::not")]
+        was_left: bool,
     },
     /// A step, remote step or child has ended. Its outcome is final.
     #[serde(rename = "s")]

@@ -108,7 +108,8 @@ impl Driver {
         for Started { name, execution, policy, awaited_as, result } in started.children {
             match result {
                 Ok(()) => {
-                    let what = Happened::Child { name, execution, policy, left: false };
+                    let was_left = state.replay.is_left(&name);
+                    let what = Happened::Child { name, execution, policy, left: false, was_left };
                     state.replay.push(began_at, what);
                 }
                 Err(failure) => state.replay.push(now, refused(name, &failure)),
@@ -247,7 +248,6 @@ impl StartedWork {
     }
 }
 
-/// Retries the tasks of steps that an operator has reopened. A failure from before isn't their outcome.
 /// The end of a step or child whose start was refused.
 fn refused(name: StepName, failure: &task::Failure) -> Happened {
     let outcome = StepOutcome::Failed { error: failure_payload(failure) };
@@ -258,6 +258,7 @@ fn failure_of(reject: &Reject) -> task::Failure {
     task::Failure::new(reject.code(), reject.to_string())
 }
 
+/// Retries the tasks of steps that an operator has reopened. A failure from before isn't their outcome.
 async fn revive(service: &Service, record: &Execution, names: &[StepName]) -> Result<(), ServiceError> {
     if names.is_empty() {
         return Ok(());

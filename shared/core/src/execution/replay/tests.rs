@@ -212,6 +212,7 @@ fn children_are_open_until_they_end() {
         execution: child.clone(),
         policy: ParentClosePolicy::Terminate,
         left: false,
+        was_left: false,
     };
     let mut replay = replay([begun]);
     assert_eq!(replay.open_children(), [(name("child:child"), child)]);

@@ -41,7 +41,7 @@ pub(super) async fn with_children(scene: &Scene, parent: &StartedTurn, children:
         scene.service.start(request).await.unwrap();
         turns.push(scene.turn().await.unwrap());
         let (name, policy) = (name(&format!("pack[{number}]")), ParentClosePolicy::Terminate);
-        let what = Happened::Child { name, execution: child, policy, left: false };
+        let what = Happened::Child { name, execution: child, policy, left: false, was_left: false };
         begun.push(Entry { at: parent.execution.created_at, what });
     }
     for turn in turns {

@@ -364,6 +364,7 @@ impl Scene {
             execution: id(called),
             policy: ParentClosePolicy::default(),
             left: false,
+            was_left: false,
         };
         Entry { at: self.clock.now(), what }
     }
@@ -374,7 +375,6 @@ impl Scene {
 
     /// Suspends a turn. If `awaits_others` is set, the execution waits for others, and is probed from time to time.
     pub(crate) async fn wait(&self, turn: &StartedTurn, entries: Vec<Entry>, awaits_others: bool) {
-        let suspend = Suspend {
         self.wait_with(turn, entries, awaits_others, Cleanup::default()).await;
     }
 
@@ -386,6 +386,7 @@ impl Scene {
         awaits_others: bool,
         cleanup: Cleanup,
     ) {
+        let suspend = Suspend {
             lease: turn.lease,
             entries,
             seen_version: turn.execution.version,
