@@ -84,6 +84,10 @@ pub struct Execution {
     /// The earlier run whose work this one repeats, if a rerun has started it: its steps have the same idempotency keys.
     #[serde(rename = "kr", default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
+    /// The earlier run whose callbacks this one has, with their tokens, if it began with results of that and isn't the same
+    /// work.
+    #[serde(rename = "kc", default, skip_serializing_if = "Option::is_none")]
+    pub callbacks: Option<u32>,
     /// When this run started, or will start if it starts with a delay.
     #[serde(rename = "t1")]
     pub run_started_at: Timestamp,
@@ -402,6 +406,11 @@ impl Execution {
     /// The run whose work the current run does: its own, or that of the run which it repeats.
     pub fn work(&self) -> u32 {
         self.repeats.unwrap_or(self.run)
+    }
+
+    /// The run whose number is in the names of the current run's callbacks.
+    pub fn run_of_callbacks(&self) -> u32 {
+        self.callbacks.unwrap_or_else(|| self.work())
     }
 
     /// Whether no worker has ever started a turn of it.

@@ -231,7 +231,8 @@ impl Worker {
         let rest = batched.into_iter().map(|(_, message)| message).chain([surplus]).collect();
         self.service.give_back_arrived(queue, rest).await;
         if let Ok(found) = found {
-            join_all(found.work.into_iter().map(|work| Leased::of(&work).give_back(&self.service))).await;
+            let unbegun = found.work.iter().map(Leased::of);
+            join_all(unbegun.map(|leased| leased.give_back(&self.service, false))).await;
         }
     }
 
@@ -244,7 +245,7 @@ impl Worker {
             drop(rest);
             let leased = self.in_flight.empty();
             tracing::warn!(count = leased.len(), "not everything could be finished: it is given back");
-            join_all(leased.into_iter().map(|leased| leased.give_back(&self.service))).await;
+            join_all(leased.into_iter().map(|leased| leased.give_back(&self.service, true))).await;
         }
     }
 

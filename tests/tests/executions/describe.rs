@@ -103,7 +103,7 @@ async fn an_execution_whose_workflow_no_worker_knows_is_visible_as_stuck_and_tri
     let turn = worker.take("e").await;
     let (service, after) = (&worker.caller.scene.service, Millis::from_secs(30));
     let stuck = ReleaseReason::Stuck(Stuck::UnknownWorkflow { tries: 1 });
-    service.release_turn(&turn.execution, turn.lease, after, stuck).await.unwrap();
+    service.release_turn(&turn.execution, turn.lease, after, stuck, None).await.unwrap();
     worker.done_with(&turn).await;
     let seen = worker.seen("e").await;
     assert_eq!((&seen["status"], &seen["stuck"]["code"]), (&json!("pending"), &json!("unknown_workflow")));

@@ -351,7 +351,7 @@ async fn lose_of_a_turn(busy: &Busy, kind: Kind) {
         Kind::TurnReleased => {
             lost();
             busy.service()
-                .release_turn(&turn.execution, turn.lease, Millis::ZERO, ReleaseReason::ByCode)
+                .release_turn(&turn.execution, turn.lease, Millis::ZERO, ReleaseReason::ByCode, None)
                 .await
                 .unwrap();
             busy.done_with(&turn).await;

@@ -68,9 +68,10 @@ impl Execution {
 /// attempts. The end of a remote step has none, because its task counts them.
 const fn open_change(entry: &Entry) -> i32 {
     match &entry.what {
-        Happened::Remote { .. } | Happened::Child { .. } => 1,
+        Happened::Remote { .. } | Happened::Child { was_left: false, .. } => 1,
         Happened::Step { attempts: None, .. } => -1,
-        Happened::Step { attempts: Some(_), .. }
+        Happened::Child { was_left: true, .. }
+        | Happened::Step { attempts: Some(_), .. }
         | Happened::Attempt { .. }
         | Happened::Reopened { .. }
         | Happened::Captured { .. }

@@ -65,6 +65,8 @@ pub enum Command {
         /// The delay before another worker may start a turn.
         after: Millis,
         reason: ReleaseReason,
+        /// See [`Record::cleanup`]. `None` if it isn't known what the code has registered since the turn's last write.
+        cleanup: Option<Cleanup>,
     },
     SendEvent(SendEvent),
     /// Clear the pending events of a name.
@@ -245,6 +247,14 @@ pub struct Cleanup {
     pub on_cancel: Option<Millis>,
     /// Whether undo steps are registered.
     pub undoes: bool,
+}
+
+impl Cleanup {
+    /// What the record says, for a turn that has run no code.
+    pub const fn of(execution: &Execution) -> Self {
+        let Execution { on_failure, on_cancel, undoes, .. } = execution;
+        Self { on_failure: *on_failure, on_cancel: *on_cancel, undoes: *undoes }
+    }
 }
 
 /// The journal entries of a turn since its last write.

@@ -73,8 +73,8 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Heartbeat { lease, entries } => {
             known(&|execution| heartbeat::decide(execution, lease, entries, context))
         }
-        Command::Release { lease, after, reason } => {
-            known(&|execution| release::decide(execution, lease, *after, reason, context))
+        Command::Release { lease, after, reason, cleanup } => {
+            known(&|execution| release::decide(execution, lease, *after, reason, *cleanup, context))
         }
         Command::SendEvent(offer) => known(&|execution| send_event::decide(execution, offer, context)),
         Command::ClearEvents { name, count, seen_version } => {

@@ -7,7 +7,7 @@
 
 mod name;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +22,9 @@ use crate::time::Timestamp;
 use crate::timeout::Expired;
 
 pub use name::{
-    CHILD_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX, ON_FAILURE_PREFIX, PAGE_PREFIX, PAGE_WORKFLOW,
-    START_PREFIX, UNDO_PREFIX, awaited_event, child_of_start, is_after_failure, is_own_child, is_page,
-    is_start_of_child, is_wait_for, own_part,
+    CALLBACK_PREFIX, CHILD_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX, ON_FAILURE_PREFIX, PAGE_PREFIX,
+    PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, awaited_event, child_of_start, is_after_failure, is_own_child,
+    is_page, is_start_of_child, is_wait_for, own_part,
 };
 
 /// Slots in one join item: as many as fit into one write unit.
@@ -166,6 +166,9 @@ pub enum Happened {
         /// Whether an earlier run started it, and this run's code hasn't asked for it. It only ends with the execution.
         #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
         left: bool,
+        /// Whether it is one that an earlier run had left: it counts as open already.
+        #[serde(rename = "o", default, skip_serializing_if = "std::ops::Not::not")]
+        was_left: bool,
     },
     /// A step, remote step or child has ended. Its outcome is final.
     #[serde(rename = "s")]
@@ -346,13 +349,20 @@ pub const RECHECK_AFTER: Millis = Millis::from_secs(600);
 pub const RECHECK_MAX: Millis = Millis::from_secs(3600);
 
 /// The events of a journal that no wait has taken, oldest first. Each wait that ended with an event took the oldest one
-/// of its name. Clearing events took the oldest ones as well.
+/// of its name that had come by then. So did a clear, which counts no event that came later.
 pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {
-    let mut taken: BTreeMap<&EventName, u32> = BTreeMap::new();
-    for entry in entries {
+    let mut pending: BTreeMap<&EventName, VecDeque<usize>> = BTreeMap::new();
+    for (place, entry) in entries.iter().enumerate() {
         match &entry.what {
-            Happened::Waited { event: Some(name), .. } => *taken.entry(name).or_default() += 1,
-            Happened::EventsCleared { name, count } => *taken.entry(name).or_default() += count,
+            Happened::Event { name, .. } => pending.entry(name).or_default().push_back(place),
+            Happened::Waited { event: Some(name), .. } => {
+                pending.entry(name).or_default().pop_front();
+            }
+            Happened::EventsCleared { name, count } => {
+                let events = pending.entry(name).or_default();
+                let count = usize::try_from(*count).unwrap_or(usize::MAX).min(events.len());
+                events.drain(..count);
+            }
             Happened::Attempt { .. }
             | Happened::Remote { .. }
             | Happened::Child { .. }
@@ -361,21 +371,14 @@ pub fn pending_events(entries: &[Entry]) -> Vec<&Entry> {
             | Happened::Captured { .. }
             | Happened::Until { .. }
             | Happened::Fired { .. }
-            | Happened::Event { .. }
             | Happened::Waited { event: None, .. }
             | Happened::Patches { .. }
             | Happened::Note { .. } => {}
         }
     }
-    let mut free = Vec::new();
-    for entry in entries {
-        let Happened::Event { name, .. } = &entry.what else { continue };
-        match taken.get_mut(name) {
-            Some(count) if *count > 0 => *count -= 1,
-            Some(_) | None => free.push(entry),
-        }
-    }
-    free
+    let mut places: Vec<usize> = pending.into_values().flatten().collect();
+    places.sort_unstable();
+    places.into_iter().filter_map(|place| entries.get(place)).collect()
 }
 
 impl Happened {

@@ -213,12 +213,17 @@ impl Replay {
         let asked = self.open.iter().filter_map(|name| match self.name_state(name) {
             NameState::Child { execution, policy, since } if *policy != ParentClosePolicy::Abandon => {
                 let (name, execution) = (name.clone(), execution.clone());
-                let what = Happened::Child { name, execution, policy: *policy, left: true };
+                let what = Happened::Child { name, execution, policy: *policy, left: true, was_left: false };
                 Some(Entry { at: *since, what })
             }
             _ => None,
         });
         self.left.values().cloned().chain(asked).collect()
+    }
+
+    /// Whether this is an open child that an earlier run has left, and that this run's code hasn't asked for.
+    pub fn is_left(&self, name: &StepName) -> bool {
+        self.left.contains_key(name)
     }
 
     /// Refuses more open steps and children than the limit allows.
@@ -338,7 +343,7 @@ impl Replay {
                 self.left.insert(name.clone(), entry.clone());
                 return;
             }
-            Happened::Child { name, execution, policy, left: false } => {
+            Happened::Child { name, execution, policy, left: false, was_left: _ } => {
                 self.left.remove(name);
                 let child =
                     NameState::Child { execution: execution.clone(), policy: *policy, since: entry.at };

@@ -7,6 +7,7 @@ use futures::future::pending;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tickover_core::duration::{Millis, ZeroRule};
+use tickover_core::execution::journal::CALLBACK_PREFIX;
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::time::Timestamp;
 use tickover_service::callbacks::{CALLBACK_NAME_MAX, event_of};
@@ -101,15 +102,16 @@ impl Ctx {
         let name = name.into();
         let valid =
             until.length().unwrap_or(Ok(SPAN_MAX)).map_err(|error| invalid(&name, &error.to_string()))?;
-        let asked_at = self.now(format!("callback:{name}")).await?;
+        let asked_at = self.now(format!("{CALLBACK_PREFIX}{name}")).await?;
         let expires_at = asked_at.plus(valid.min(SPAN_MAX));
         let (execution, incarnation, event) = {
             let state = self.shared.lock();
             let facts = &state.facts;
-            let event = event_of(facts.work, &name).and_then(|event| match facts.prefix.as_str() {
+            let run = facts.run_of_callbacks;
+            let event = event_of(run, &name).and_then(|event| match facts.prefix.as_str() {
                 "" => Some(event),
                 // What runs after a failure has callbacks of its own.
-                _ => event_of(facts.work, &facts.identity(&format!("callback:{name}"))),
+                _ => event_of(run, &facts.identity(&format!("{CALLBACK_PREFIX}{name}"))),
             });
             (facts.execution.clone(), facts.incarnation, event)
         };
@@ -191,7 +193,7 @@ impl Callback {
     /// A heartbeat was missing, unless the callback has expired. The instant is recorded: a replay must see the same.
     async fn late(self) -> CallbackError {
         let Some(within) = self.heartbeat else { return CallbackError::Expired { name: self.name } };
-        match self.ctx.now(format!("callback:{}:late", self.name)).await {
+        match self.ctx.now(format!("{CALLBACK_PREFIX}{}:late", self.name)).await {
             Ok(late_at) if late_at >= self.made.expires_at => CallbackError::Expired { name: self.name },
             Ok(_) => CallbackError::Silent { name: self.name, within },
             Err(error) => CallbackError::Unreadable { name: self.name, problem: error.to_string() },

@@ -377,7 +377,8 @@ impl<O> ChildOperation<O> {
                 let id = ExecutionId::parse(self.id(state));
                 let execution = id.map_err(|error| self.invalid(format!("the id {error}")))?;
                 let policy = ParentClosePolicy::Abandon;
-                let what = Happened::Child { name: name.clone(), execution, policy, left: false };
+                let what =
+                    Happened::Child { name: name.clone(), execution, policy, left: false, was_left: false };
                 state.replay.push(now, what);
                 state.needs_read = true;
                 Ok(probe_later(name, now, now))

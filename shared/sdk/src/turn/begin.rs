@@ -2,6 +2,7 @@
 
 use futures::StreamExt as _;
 use futures::future::join_all;
+use tickover_core::error::Reject;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, is_own_child};
 use tickover_core::execution::{Execution, ParentClosePolicy};
 use tickover_core::id::{ExecutionId, StepName};
@@ -20,8 +21,8 @@ use crate::error::Error;
 pub(super) struct StartedWork {
     remote: Vec<StepName>,
     children: Vec<Started>,
-    /// Why the run fails: it asked for something that can't be started.
-    refused: Option<Error>,
+    /// What can't be started: it has failed.
+    refused: Vec<(StepName, task::Failure)>,
     /// Why others weren't started.
     trouble: Option<ServiceError>,
     /// When their start began. None of them can have ended before.
@@ -101,20 +102,17 @@ impl Driver {
         for name in started.remote {
             state.replay.push(began_at, Happened::Remote { name });
         }
-        if let Some(error) = started.refused {
-            state.fail(error);
+        for (name, failure) in started.refused {
+            state.replay.push(now, refused(name, &failure));
         }
         for Started { name, execution, policy, awaited_as, result } in started.children {
             match result {
                 Ok(()) => {
-                    let what = Happened::Child { name, execution, policy, left: false };
+                    let was_left = state.replay.is_left(&name);
+                    let what = Happened::Child { name, execution, policy, left: false, was_left };
                     state.replay.push(began_at, what);
                 }
-                Err(failure) => {
-                    let outcome = StepOutcome::Failed { error: failure_payload(&failure) };
-                    let (attempts, expired, errors) = (Some(1), None, vec![]);
-                    state.replay.push(now, Happened::Step { name, outcome, attempts, expired, errors });
-                }
+                Err(failure) => state.replay.push(now, refused(name, &failure)),
             }
             if let Some(name) = awaited_as {
                 state.replay.push(now, Happened::Fired { name });
@@ -181,10 +179,11 @@ impl Driver {
         let now = self.service.now();
         let mut state = self.shared.lock();
         for name in names {
-            let outcome = StepOutcome::Cancelled;
-            state
-                .replay
-                .push(now, Happened::Step { name, outcome, attempts: None, expired: None, errors: vec![] });
+            // Its outcome may have been read meanwhile: each step has one end.
+            if state.replay.name_state(&name).is_open() {
+                let (outcome, attempts, errors) = (StepOutcome::Cancelled, None, vec![]);
+                state.replay.push(now, Happened::Step { name, outcome, attempts, expired: None, errors });
+            }
         }
     }
 
@@ -245,8 +244,18 @@ impl Driver {
 
 impl StartedWork {
     const fn new(began_at: Timestamp) -> Self {
-        Self { remote: vec![], children: vec![], refused: None, trouble: None, began_at }
+        Self { remote: vec![], children: vec![], refused: vec![], trouble: None, began_at }
     }
+}
+
+/// The end of a step or child whose start was refused.
+fn refused(name: StepName, failure: &task::Failure) -> Happened {
+    let outcome = StepOutcome::Failed { error: failure_payload(failure) };
+    Happened::Step { name, outcome, attempts: Some(1), expired: None, errors: vec![] }
+}
+
+fn failure_of(reject: &Reject) -> task::Failure {
+    task::Failure::new(reject.code(), reject.to_string())
 }
 
 /// Retries the tasks of steps that an operator has reopened. A failure from before isn't their outcome.
@@ -276,12 +285,8 @@ async fn begin(
     if !steps.is_empty() {
         let begun = service.start_remote(record, steps).await;
         work.remote = begun.names;
-        match begun.error {
-            Some(ServiceError::Rejected(reject)) => {
-                work.refused = Some(Error::new(reject.code(), reject.to_string()));
-            }
-            trouble => work.trouble = trouble,
-        }
+        work.refused = begun.refused.into_iter().map(|(name, reject)| (name, failure_of(&reject))).collect();
+        work.trouble = begun.error;
     }
     for started in join_all(children.into_iter().map(|child| start(service, record, child))).await {
         match started {
@@ -305,7 +310,7 @@ async fn start(
     let start = StartRequest { trace: record.trace, ..*start };
     let result = match service.start_child(start, is_same_work).await {
         Ok(_) => Ok(()),
-        Err(ServiceError::Rejected(reject)) => Err(task::Failure::new(reject.code(), reject.to_string())),
+        Err(ServiceError::Rejected(reject)) => Err(failure_of(&reject)),
         Err(error) => return Some(Err(error)),
     };
     Some(Ok(Started { name, execution: id, policy, awaited_as: started, result }))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::StreamExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Ending, ReleaseReason, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, ReleaseReason, Suspend};
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Stuck};
 use tickover_core::id::LeaseId;
 use tickover_core::payload::Json;
@@ -45,7 +45,9 @@ impl Unknown {
             "this worker doesn't know the workflow"
         );
         let undone = ReleaseReason::Stuck(Stuck::UnknownWorkflow { tries });
-        match service.release_turn(&self.record, self.lease, later(tries), undone).await {
+        // None of its code has run.
+        let cleanup = Some(Cleanup::of(&self.record));
+        match service.release_turn(&self.record, self.lease, later(tries), undone, cleanup).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");
@@ -224,7 +226,8 @@ impl Driver {
     }
 
     async fn release(&mut self, after: Millis, undone: ReleaseReason) -> TurnEnd {
-        match self.service.release_turn(&self.record, self.lease, after, undone).await {
+        let cleanup = Some(self.cleanup());
+        match self.service.release_turn(&self.record, self.lease, after, undone, cleanup).await {
             Ok(()) => TurnEnd::Released,
             Err(error) => {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %self.record.id, %error, "can't release the turn");

@@ -41,6 +41,8 @@ pub(crate) struct Facts {
     pub(crate) begun: bool,
     /// The number of the run whose work this one repeats, or of this run.
     pub(crate) work: u32,
+    /// The number of the run that is in the names of this one's callbacks.
+    pub(crate) run_of_callbacks: u32,
     /// The prefix of all names: `on_failure` and `on_cancel` have names of their own.
     pub(crate) prefix: String,
     pub(crate) patches: &'static [&'static str],
@@ -93,6 +95,7 @@ impl Facts {
             execution: record.id.clone(),
             run: record.run,
             work: record.work(),
+            run_of_callbacks: record.run_of_callbacks(),
             seed,
             incarnation: record.incarnation,
             own_keys: record.gates().iter().map(|gated| gated.key).collect(),

@@ -18,13 +18,15 @@ use super::state::State;
 use crate::keeper::{Extend, Keeper};
 
 impl Driver {
-    /// What the code does if it ends early.
+    /// What the code does if it ends early. As long as it is replayed, it may be about to register what an earlier turn has
+    /// reported.
     pub(super) fn cleanup(&self) -> Cleanup {
         let on_failure = self.workflow.terms().on_failure;
+        let was_reported = !self.is_replayed && self.record.undoes;
         Cleanup {
             on_failure,
             on_cancel: self.workflow.on_cancel_timeout(),
-            undoes: self.shared.lock().undoes(),
+            undoes: was_reported || self.shared.lock().undoes(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::ReleaseReason;
+use tickover_core::execution::command::{Cleanup, ReleaseReason};
 use tickover_core::id::{LeaseId, TaskId};
 use tickover_service::Service;
 use tickover_service::claim::ClaimedTask;
@@ -76,11 +76,14 @@ impl Leased {
         Self::Task { id: claimed.task.id.clone(), token: claimed.token.clone() }
     }
 
-    /// Releases it. If that fails, it becomes available again when its lease expires.
-    pub(super) async fn give_back(self, service: &Service) {
+    /// Releases it. If that fails, it becomes available again when its lease expires. Code of it that has run may have
+    /// registered undo steps that nobody knows of.
+    pub(super) async fn give_back(self, service: &Service, has_run: bool) {
         match self {
             Self::Turn { record, lease, receipt } => {
-                match service.release_turn(&record, lease, Millis::ZERO, ReleaseReason::ByWorker).await {
+                let cleanup = (!has_run).then(|| Cleanup::of(&record));
+                let (after, reason) = (Millis::ZERO, ReleaseReason::ByWorker);
+                match service.release_turn(&record, lease, after, reason, cleanup).await {
                     Ok(()) => {
                         if let Some(receipt) = receipt {
                             service.done_with(&record.queue, &receipt).await;

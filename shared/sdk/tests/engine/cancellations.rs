@@ -1,13 +1,14 @@
 //! Cancelled workflows: what they have done is undone, and their `on_cancel` runs.
 
+use futures::future::join;
 use tickover::prelude::*;
 use tickover::test::{Run, TestEnv, with_each_death};
-use tickover::{ParentClosePolicy, Registry};
+use tickover::{ParentClosePolicy, Registry, Worker, WorkerSettings};
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionOutcome;
 
 use crate::sagas::{Seen, act, act_on};
-use crate::scene::{Scene, clock, execution_id};
+use crate::scene::{Scene, clock, execution_id, settings};
 
 fn seen_by(seen: &Seen) -> Vec<String> {
     seen.lock().unwrap().clone()
@@ -166,6 +167,35 @@ async fn the_code_gets_what_a_running_step_returns_so_that_it_is_undone() {
     let ended = scene.finish(&worker, "reserving").await;
     assert_eq!(ended.outcome(), &ExecutionOutcome::Cancelled { terminated: false });
     assert_eq!(seen_by(&seen), ["reserved", "returned"]);
+}
+
+/// It says first how to undo it.
+#[tickover::workflow("reserving-first")]
+async fn reserving_first(ctx: Ctx, _: u32) -> Result<()> {
+    ctx.on_undo("reserve", act_on("returned"));
+    ctx.step(reserve()).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_stopped_worker_has_never_reported_is_undone_by_the_next() {
+    let scene = Scene::new();
+    let seen = Seen::default();
+    let registry = || Registry::new().with(reserving_first).with_state(Seen::clone(&seen));
+    let settings = WorkerSettings { grace: Millis::from_secs(1), ..settings() };
+    let stopped = Worker::new(scene.service.clone(), registry(), settings).unwrap();
+    scene.start(&reserving_first, "first", &1).await;
+    let cancel = async {
+        scene.after(Millis::from_secs(30)).await;
+        scene.service.cancel_execution(&execution_id("first")).await.unwrap();
+    };
+    let until_it_stops = join(stopped.run(scene.after(Millis::from_secs(40))), cancel);
+    scene.inside(scene.clock.drive(until_it_stops)).await;
+    assert!(seen_by(&seen).is_empty());
+    let next = scene.worker(registry());
+    let ended = scene.inside(scene.finish(&next, "first")).await;
+    assert_eq!(ended.outcome(), &ExecutionOutcome::Cancelled { terminated: false });
+    assert_eq!(seen_by(&seen), ["returned"]);
 }
 
 /// Its flight can't be booked, and the traveller cancels while the refund is made.

@@ -247,8 +247,13 @@ async fn begun_child(scene: &Scene) -> (Execution, Vec<Entry>) {
     request.id = Some(child.clone());
     request.parent = Some(Parent { on_close: policy, ..Parent::of(&turn.execution) });
     scene.service.start(request).await.unwrap();
-    let what =
-        Happened::Child { name: StepName::parse("minor").unwrap(), execution: child, policy, left: false };
+    let what = Happened::Child {
+        name: StepName::parse("minor").unwrap(),
+        execution: child,
+        policy,
+        left: false,
+        was_left: false,
+    };
     (turn.execution, vec![Entry { at: crate::scene::START, what }])
 }
 

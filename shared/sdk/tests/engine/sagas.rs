@@ -314,3 +314,44 @@ async fn a_running_step_of_failed_code_is_ended_before_its_on_failure_begins() {
     let (ended, sorry) = (timeline.find("step parcel: cancelled"), timeline.find("sorry: completed"));
     assert!(ended.is_some() && sorry.is_some() && ended < sorry, "{timeline}");
 }
+
+/// It charges, and its order is too large for a remote step.
+#[tickover::workflow("oversized")]
+async fn oversized(ctx: Ctx, bytes: usize) -> Result<()> {
+    ctx.step(act_on("charge")).await?;
+    ctx.on_undo("charge", act_on("refund"));
+    ctx.step(remote::<()>("ship", "x".repeat(bytes))).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_remote_step_that_is_refused_has_failed_and_the_run_is_undone() {
+    let seen = Seen::default();
+    let env = || TestEnv::new().workflow(oversized).state(Seen::clone(&seen));
+    let story = async |env: &TestEnv| {
+        seen.lock().unwrap().clear();
+        let run = env.start(&oversized, 400_000).await.unwrap();
+        let error = run.result().await.unwrap_err().to_string();
+        (error, seen.lock().unwrap().clone())
+    };
+    let (error, seen) = with_each_death(env, story).await;
+    assert!(error.contains("input_bytes"), "{error}");
+    assert_eq!(seen, ["charge", "refund"]);
+}
+
+/// What becomes of two labels, one of which is too large.
+#[tickover::workflow("labels")]
+async fn labels(ctx: Ctx, bytes: usize) -> Result<(bool, u32)> {
+    let text = "x".repeat(bytes);
+    let (large, small) = (remote::<u32>("print", &text), remote::<u32>("print", &"small"));
+    let settled = ctx.join_all_settled("label", [large, small]).await;
+    Ok((settled.outcomes[0].is_err(), *settled.outcomes[1].as_ref().map_or(&0, |number| number)))
+}
+
+#[tokio::test]
+async fn the_other_steps_of_a_join_are_waited_for_when_one_is_refused() {
+    let env = TestEnv::new().workflow(labels).answer("print", |_: String| Ok(7));
+    let run = env.start(&labels, 400_000).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), (true, 7));
+    assert!(env.now().since(tickover::test::BEGINNING) < Millis::from_secs(60));
+}

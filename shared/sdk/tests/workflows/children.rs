@@ -308,6 +308,20 @@ async fn a_rerun_keeps_the_pages_of_a_map_that_completed() {
     assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 9));
 }
 
+#[tokio::test]
+async fn a_rerun_from_a_later_step_keeps_the_pages_of_a_map() {
+    let carrier = Arc::new(Carrier::default());
+    carrier.works.store(true, Ordering::SeqCst);
+    let env = TestEnv::new().workflow(paged_first).state(Arc::clone(&carrier));
+    let run = env.submit(env.client().start(&paged_first, 7).id("o")).await.unwrap();
+    assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 8));
+    run.rerun(Rerun::From("last".to_owned())).await.unwrap();
+    assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 9));
+    // A page that is asked for runs whole.
+    run.rerun(Rerun::Steps(vec!["child:map:items[0]".to_owned()])).await.unwrap();
+    assert_eq!((run.result().await.unwrap(), carrier.counts().0), (28, 11));
+}
+
 /// A map that completes although an item has failed.
 #[tickover::workflow]
 async fn paged_tolerant(ctx: Ctx, items: u32) -> Result<u32> {

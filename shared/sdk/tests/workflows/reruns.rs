@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickover::client::Rerun;
@@ -57,17 +58,19 @@ fn env(broken: &[&str]) -> (TestEnv, Log) {
     for name in broken {
         log.breaks(name);
     }
-    let workflows = (approval, naps, refunding, sending, receiver);
+    let workflows = (approval, approval_first, naps, refunding, sending, receiver);
     (TestEnv::new().workflow(workflows).state(log.clone()), log)
 }
 
-/// The token of the only execution of `approval`.
-static TOKEN: Mutex<String> = Mutex::new(String::new());
+thread_local! {
+    /// The token of the only execution of a test.
+    static TOKEN: RefCell<String> = const { RefCell::new(String::new()) };
+}
 
 #[tickover::workflow]
 async fn approval(ctx: Ctx, (): ()) -> Result<String> {
     let callback = ctx.callback("approval", within("1d")).await?;
-    callback.token().clone_into(&mut TOKEN.lock().unwrap_or_else(PoisonError::into_inner));
+    TOKEN.set(callback.token().to_owned());
     let answer = match callback.result::<u32>().await {
         Ok(answer) => format!("answered {answer}"),
         Err(error) => error.to_string(),
@@ -76,13 +79,22 @@ async fn approval(ctx: Ctx, (): ()) -> Result<String> {
     Ok(answer)
 }
 
+/// It has a callback, and waits for it only after a step.
+#[tickover::workflow]
+async fn approval_first(ctx: Ctx, _: bool) -> Result<String> {
+    let callback = ctx.callback("approval", within("1d")).await?;
+    TOKEN.set(callback.token().to_owned());
+    ctx.step(named("before")).await?;
+    Ok(format!("answered {}", callback.result::<u32>().await?))
+}
+
 #[tokio::test]
 async fn a_callback_that_was_answered_stays_answered_and_a_rerun_of_all_makes_a_new_one() {
     let (env, log) = env(&["after"]);
     let run = env.start(&approval, ()).await.unwrap();
     let answer = async |number: &str| {
         env.advance("1h").await.unwrap();
-        let token = TOKEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let token = TOKEN.with_borrow(String::clone);
         let result = CallbackResult { output: serde_json::from_str(number).ok() };
         env.client().api().complete_callback(&token, &result).await.unwrap();
     };
@@ -95,6 +107,39 @@ async fn a_callback_that_was_answered_stays_answered_and_a_rerun_of_all_makes_a_
     run.rerun(Rerun::All).await.unwrap();
     answer("8").await;
     assert_eq!(run.result().await.unwrap(), "answered 8");
+}
+
+#[tokio::test]
+async fn a_callback_stays_answered_when_a_rerun_begins_at_a_later_step() {
+    let (env, _log) = env(&[]);
+    let run = env.start(&approval, ()).await.unwrap();
+    env.advance("1h").await.unwrap();
+    let token = TOKEN.with_borrow(String::clone);
+    let result = CallbackResult { output: serde_json::from_str("7").ok() };
+    env.client().api().complete_callback(&token, &result).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "answered 7");
+    env.advance("2d").await.unwrap();
+    // The second rerun is the same work as the first, whose callbacks are those of the run before.
+    for again in [Rerun::From("after".to_owned()), Rerun::Failed, Rerun::Steps(vec!["after".to_owned()])] {
+        run.rerun(again).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), "answered 7");
+    }
+    assert_eq!(TOKEN.with_borrow(String::clone), token);
+}
+
+#[tokio::test]
+async fn a_callback_of_a_run_with_another_input_is_answered_by_the_token_from_before() {
+    let (env, log) = env(&["before"]);
+    let run = env.start(&approval_first, false).await.unwrap();
+    env.advance("1h").await.unwrap();
+    run.result().await.unwrap_err();
+    log.mend();
+    let token = TOKEN.with_borrow(String::clone);
+    run.rerun_with(Rerun::Failed, &true).await.unwrap();
+    env.advance("1h").await.unwrap();
+    let result = CallbackResult { output: serde_json::from_str("7").ok() };
+    env.client().api().complete_callback(&token, &result).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "answered 7");
 }
 
 /// It fails while it sleeps.

@@ -147,11 +147,11 @@ fn last_wait(journal: &[Entry], event: &EventName) -> Option<Wait> {
     last
 }
 
-/// Whether the event is one of the execution's current run, or of the run whose work that repeats.
+/// Whether the event is one of the execution's current run, or of the run whose callbacks that has kept.
 fn is_of_run(execution: &Execution, incarnation: Incarnation, event: &EventName) -> bool {
     execution.incarnation == incarnation
         && execution.closed().is_none()
-        && event.as_str().starts_with(&prefix(execution.work()))
+        && event.as_str().starts_with(&prefix(execution.run_of_callbacks()))
 }
 
 /// What a workflow's code reads.

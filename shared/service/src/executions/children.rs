@@ -82,7 +82,7 @@ impl Service {
         let rerun = if was_undone(&journal) {
             anew
         } else {
-            Rerun { preserved: preserved(&journal, &[], true), is_same_work: true, given: None }
+            Rerun { preserved: preserved(&journal, &[], true, true), is_same_work: true, given: None }
         };
         Ok(EndedChild::Again { seen_version, rerun })
     }

@@ -237,7 +237,9 @@ impl Service {
         stop_at: Timestamp,
     ) -> Result<(), ServiceError> {
         match &entry.what {
-            Happened::Child { execution: child, policy, .. } => self.end_child(child, *policy, stop_at).await,
+            Happened::Child { execution: child, policy, .. } => {
+                self.end_child(execution, child, *policy, stop_at).await
+            }
             Happened::Remote { name } => self.cancel_task(remote_id(execution, name)).await,
             Happened::Attempt { .. }
             | Happened::Step { .. }
@@ -253,10 +255,28 @@ impl Service {
         }
     }
 
-    /// Ends a child. Of the child's own steps and children, only as many are ended here as there is time for.
+    /// Ends a child of this execution. Another execution may have its id by now: that one is left alone.
     pub(super) async fn end_child(
         &self,
+        parent: &Execution,
         child: &ExecutionId,
+        policy: ParentClosePolicy,
+        stop_at: Timestamp,
+    ) -> Result<(), ServiceError> {
+        if policy == ParentClosePolicy::Abandon {
+            return Ok(());
+        }
+        let found = self.load_execution(child).await?;
+        match found.filter(|found| found.parent.as_ref().is_some_and(|of| of.is_or_was(parent))) {
+            Some(child) => self.end_as_child(child, policy, stop_at).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a child. Of the child's own steps and children, only as many are ended here as there is time for.
+    pub(super) async fn end_as_child(
+        &self,
+        child: Execution,
         policy: ParentClosePolicy,
         stop_at: Timestamp,
     ) -> Result<(), ServiceError> {
@@ -265,8 +285,10 @@ impl Service {
             ParentClosePolicy::RequestCancel => Command::Cancel,
             ParentClosePolicy::Terminate => Command::Terminate,
         };
+        let id = child.id.clone();
         let closed = async {
-            let decision = Box::pin(self.drive(child, Known::Unread, &command)).await?;
+            let known = Known::Record(Box::new(child));
+            let decision = Box::pin(self.drive(&id, known, &command)).await?;
             // If it was closing already, the process that closed it may have died.
             let ended = Box::pin(self.finish_close(decision, stop_at, Share::InTime)).await;
             ended.outcome.map(drop).map_err(ServiceError::from)
@@ -276,7 +298,7 @@ impl Service {
                 Ok(())
             }
             Err(error) => {
-                tracing::debug!({ field::EXECUTION_ID } = %child, %error, "child not ended yet");
+                tracing::debug!({ field::EXECUTION_ID } = %id, %error, "child not ended yet");
                 Err(error)
             }
         }

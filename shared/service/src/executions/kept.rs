@@ -1,26 +1,23 @@
 //! What a rerun keeps of the run before: by what an entry means, not by its type.
 //!
-//! | of the last run | a rerun of what failed | a rerun of all | restart, `continue_as_new`, retry of the run |
-//! |---|---|---|---|
-//! | captured values | kept | kept | |
-//! | steps, remote steps and children that completed | kept | | |
-//! | those that failed or hadn't ended | run again, under the same keys | | |
-//! | pages of a map | completed items are kept | | |
-//! | sleeps and waits that have ended | kept | | |
-//! | those that hadn't | begin again | | |
-//! | callbacks, with their tokens | kept | | |
-//! | events that no wait has taken | kept | | kept, except by a restart |
-//! | what ran after the failure: `on_failure`, undo steps | | | |
+//! | of the last run | a rerun of what failed | a rerun of steps, from a step, or with another input | a rerun of all | restart, `continue_as_new`, retry of the run |
+//! |---|---|---|---|---|
+//! | captured values | kept | kept | kept | |
+//! | steps, remote steps and children that completed | kept | kept, except those that are asked for | | |
+//! | those that failed or hadn't ended | run again, under the same keys | run again, under new keys | | |
+//! | pages of a map | completed items are kept | kept if they had ended, even if items had failed, except those that are asked for | | |
+//! | sleeps and waits that have ended | kept | kept | | |
+//! | those that hadn't | begin again | begin again | | |
+//! | callbacks, with their tokens | kept | kept | | |
+//! | events that no wait has taken | kept | kept | | kept, except by a restart |
+//! | what ran after the failure: `on_failure`, undo steps | | | | |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tickover_core::execution::journal::{
-    Entry, Happened, StepOutcome, UNDO_PREFIX, child_of_start, is_after_failure, is_page,
+    CALLBACK_PREFIX, Entry, Happened, StepOutcome, UNDO_PREFIX, child_of_start, is_after_failure, is_page,
 };
 use tickover_core::id::{EventName, StepName};
-
-/// How the name of a callback's first instant begins. Its token is for one run, and for those that repeat its work.
-const CALLBACK_PREFIX: &str = "callback:";
 
 /// Why a new run can't start from the results of a run that was undone.
 pub(super) const RUN_WAS_UNDONE: &str =
@@ -95,8 +92,13 @@ pub(super) const fn is_failure(entry: &Entry) -> bool {
 }
 
 /// The entries with which a new run starts. Without `preserve`, they are captured values only.
-pub(super) fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -> Vec<Entry> {
-    let run = LastRun::of(journal, steps);
+pub(super) fn preserved(
+    journal: &[Entry],
+    steps: &[StepName],
+    preserve: bool,
+    is_same_work: bool,
+) -> Vec<Entry> {
+    let run = LastRun { is_same_work, ..LastRun::of(journal, steps) };
     let taken = events_of_waits(journal);
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     for (index, entry) in journal.iter().enumerate() {
@@ -117,6 +119,8 @@ pub(super) fn preserved(journal: &[Entry], steps: &[StepName], preserve: bool) -
 struct LastRun<'a> {
     /// Steps that run again, whatever their result.
     steps: &'a [StepName],
+    /// Whether the new run repeats what failed of this one, and nothing else.
+    is_same_work: bool,
     /// The last end of each step and child that wasn't run again after it.
     ends: BTreeMap<&'a StepName, &'a Entry>,
     /// Sleeps and waits that have ended.
@@ -135,7 +139,7 @@ impl<'a> LastRun<'a> {
                 over.insert(name);
             }
         }
-        Self { steps, ends, over }
+        Self { steps, is_same_work: true, ends, over }
     }
 
     fn keeps(&self, entry: &Entry, preserve: bool) -> bool {
@@ -159,14 +163,15 @@ impl<'a> LastRun<'a> {
         }
     }
 
-    /// Whether an end is the last of its name, and good. The outcome of a page may have items that failed: so each page is
-    /// asked for again.
+    /// Whether an end is the last of its name, and good. The outcome of a page may have items that failed: the same work asks
+    /// for each page again, which is the same page. To other work it would be another page, and all of its items would run.
     fn keeps_end(&self, name: &StepName, entry: &Entry) -> bool {
         let is_last = self.ends.get(name).is_some_and(|last| std::ptr::eq(*last, entry));
+        let is_page_again = self.is_same_work && is_page(name);
         is_last
             && !is_failure(entry)
             && !self.steps.contains(name)
-            && !is_page(name)
+            && !is_page_again
             && !is_after_failure(name)
     }
 

@@ -58,7 +58,10 @@ impl Service {
         let found = self.load_execution(id).await?;
         if let Some(execution) = &found
             && execution.closed().is_none()
-            && (execution.open_steps > 0 || execution.parent.is_some() || execution.undoes)
+            && (execution.open_steps > 0
+                || execution.parent.is_some()
+                || execution.undoes
+                || execution.on_cancel.is_some())
         {
             self.foretell(execution).await;
         }
@@ -68,8 +71,8 @@ impl Service {
         Ok((execution, reply))
     }
 
-    /// Sends a message that looks after the end of an execution with steps, children or a parent. No message brings the call
-    /// itself again, so without this one the tick's backstop would find what a process leaves behind that dies during it.
+    /// Sends a message that looks after the end of an execution with steps, children, a parent, or code that runs then. No
+    /// message brings the call itself again, so without this one the tick's backstop would find what a process leaves behind that dies during it.
     async fn foretell(&self, execution: &Execution) {
         if self.has_timers() {
             let timer = Timer::beforehand(execution.id.clone().into(), self.now());
@@ -162,7 +165,7 @@ impl Service {
         // Whoever names steps, or all of them, wants them to be done once more.
         let is_same_work = preserve && steps.is_empty() && from.is_none() && input.is_none();
         steps.extend(from.iter().flat_map(|from| begun_from(&journal, from)));
-        let preserved = preserved(&journal, &steps, preserve);
+        let preserved = preserved(&journal, &steps, preserve, is_same_work);
         let given = match input {
             Some(input) => Some(Box::new(self.given(&execution, input).await?)),
             None => None,

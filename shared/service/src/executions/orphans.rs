@@ -175,7 +175,7 @@ impl Service {
         }
         tracing::info!({ field::EXECUTION_ID } = %child.id, "not started: its parent is over");
         let stop_at = self.now().plus(CALLER_WAITS);
-        self.end_child(&child.id, parent.on_close, stop_at).await?;
+        self.end_as_child(child.clone(), parent.on_close, stop_at).await?;
         Ok(true)
     }
 
@@ -249,11 +249,7 @@ impl Service {
         }
         let stop_at = self.now().plus(CALLER_WAITS);
         for (child, policy) in children {
-            let found = self.load_execution(child).await?;
-            // Another execution may have the id.
-            if found.and_then(|found| found.parent).is_some_and(|of| of.is(execution)) {
-                self.end_child(child, policy, stop_at).await?;
-            }
+            self.end_child(execution, child, policy, stop_at).await?;
         }
         Ok(())
     }

@@ -35,18 +35,17 @@ use crate::telemetry::field;
 pub struct Begun {
     /// The steps that exist now.
     pub names: Vec<StepName>,
-    /// Why the others don't.
+    /// The steps that can't be started, and why.
+    pub refused: Vec<(StepName, Reject)>,
+    /// Why the others don't exist yet.
     pub error: Option<ServiceError>,
 }
 
 impl Begun {
-    fn none(error: ServiceError) -> Self {
-        Self { names: vec![], error: Some(error) }
-    }
-
     /// The steps, if all of them exist.
     pub fn all(self) -> Result<Vec<StepName>, ServiceError> {
-        match self.error {
+        let refused = self.refused.into_iter().next().map(|(_, reject)| reject.into());
+        match refused.or(self.error) {
             None => Ok(self.names),
             Some(error) => Err(error),
         }
@@ -82,26 +81,35 @@ fn id_in_run(execution: &ExecutionId, incarnation: Incarnation, run: u32, name: 
 }
 
 impl Service {
-    /// Starts remote steps. Steps that exist already stay as they are. If a step is refused, none is started; if the
-    /// start of one fails, the others are started.
+    /// Starts remote steps. Steps that exist already stay as they are. If the start of one is refused or fails, the others
+    /// are started.
     pub async fn start_remote(&self, execution: &Execution, steps: Vec<RemoteStep>) -> Begun {
         let own_keys: Vec<_> = execution.gates().iter().map(|gated| gated.key).collect();
         let (mut ready, mut begun) = (Vec::with_capacity(steps.len()), Begun::default());
         // Each is asked once: an answer that doesn't come takes its time, and steps wait behind each other here.
         let mut silent = BTreeSet::new();
+        // The joins that one of them is missing from.
+        let mut short = Vec::new();
         for step in steps {
             if silent.contains(&step.queue) {
                 continue;
             }
-            let queue = step.queue.clone();
+            let (name, queue, slot) = (step.name.clone(), step.queue.clone(), step.slot);
             match self.completed_step(&own_keys, step).await {
                 Ok(step) => ready.push(step),
-                Err(refused @ ServiceError::Rejected(_)) => return Begun::none(refused),
+                Err(ServiceError::Rejected(reject)) => {
+                    begun.refused.push((name, reject));
+                    short.extend(slot.map(|slot| (slot.label, slot.item)));
+                }
                 Err(error) => {
                     begun.error = Some(error);
                     silent.insert(queue);
                 }
             }
+        }
+        for step in &mut ready {
+            // Such a join is never full, so each of its other steps notifies the execution.
+            step.slot = step.slot.filter(|slot| !short.contains(&(slot.label, slot.item)));
         }
         let starts = self.starts_of(execution, &ready).await;
         let steps = ready.into_iter().zip(starts);
@@ -117,6 +125,7 @@ impl Service {
                     effects.extend(more);
                     begun.names.push(name);
                 }
+                Err(ServiceError::Rejected(reject)) => begun.refused.push((name, reject)),
                 Err(error) => begun.error = Some(error),
             }
         }

@@ -207,7 +207,9 @@ impl Service {
             }
             Err(error) => {
                 // No worker runs the turn, so another one may try before the lease runs out.
-                if let Err(error) = self.release_turn(execution, lease, WAITED_OUT, error.undone()).await {
+                let cleanup = Some(Cleanup::of(execution));
+                let released = self.release_turn(execution, lease, WAITED_OUT, error.undone(), cleanup);
+                if let Err(error) = released.await {
                     tracing::debug!({ field::EXECUTION_ID } = %execution.id, %error, "not released");
                 }
                 Err(error)
@@ -284,15 +286,16 @@ impl Service {
         Ok(renewed)
     }
 
-    /// Gives a turn back without a result.
+    /// Gives a turn back without a result. `cleanup` is what its code does if it ends early; `None` if that isn't known.
     pub async fn release_turn(
         &self,
         execution: &Execution,
         lease: LeaseId,
         after: Millis,
         reason: ReleaseReason,
+        cleanup: Option<Cleanup>,
     ) -> Result<(), ServiceError> {
-        self.drive_turn(execution, &Command::Release { lease, after, reason }).await?;
+        self.drive_turn(execution, &Command::Release { lease, after, reason, cleanup }).await?;
         Ok(())
     }
 

@@ -129,7 +129,8 @@ pub(super) async fn turn(process: &Process, mut taken: StartedTurn) -> bool {
     if behaviour == Behaviour::Releases {
         // The checks judge the result.
         let after = dice.millis(0, 20_000);
-        return process.release_turn(&turn, &taken.execution, after, ReleaseReason::ByCode).await.is_ok();
+        let (execution, reason) = (&taken.execution, ReleaseReason::ByCode);
+        return process.release_turn(&turn, execution, after, reason, Cleanup::of(execution)).await.is_ok();
     }
     let known = process.kept.complete(&mut taken);
     if taken.since.is_some() && known.is_none() {
@@ -170,12 +171,11 @@ pub(super) async fn turn(process: &Process, mut taken: StartedTurn) -> bool {
         Err(Stop::Error(ServiceError::Rejected(Reject::TurnLost)) | Stop::Silence) => false,
         Err(Stop::Error(_)) => {
             let after = dice.millis(0, 5_000);
-            process.release_turn(&hand.turn, &hand.execution, after, ReleaseReason::ByCode).await.is_ok()
+            hand.release(after, ReleaseReason::ByCode).await
         }
         Err(Stop::Drift(name)) => {
             let stuck = Stuck::Unreadable(Failure::new("drift", name.as_str()));
-            let reason = ReleaseReason::Stuck(stuck);
-            process.release_turn(&hand.turn, &hand.execution, Millis::ZERO, reason).await.is_ok()
+            hand.release(Millis::ZERO, ReleaseReason::Stuck(stuck)).await
         }
     }
 }
@@ -398,6 +398,13 @@ impl RunningTurn<'_> {
         let entry = Entry { at: self.process.now(), what };
         self.fresh.push(entry.clone());
         self.journal.push(entry);
+    }
+
+    /// Gives the turn back. Returns whether that was written.
+    async fn release(&self, after: Millis, reason: ReleaseReason) -> bool {
+        let released =
+            self.process.release_turn(&self.turn, &self.execution, after, reason, self.cleanup()).await;
+        released.is_ok()
     }
 
     fn cleanup(&self) -> Cleanup {

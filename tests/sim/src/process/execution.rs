@@ -248,9 +248,11 @@ impl Process {
         execution: &Execution,
         after: Millis,
         reason: ReleaseReason,
+        cleanup: Cleanup,
     ) -> Result<(), ServiceError> {
-        let release =
-            async |service: Service| service.release_turn(execution, turn.lease, after, reason).await;
+        let release = async |service: Service| {
+            service.release_turn(execution, turn.lease, after, reason, Some(cleanup)).await
+        };
         self.of_turn(turn, TurnCall::Release, |()| ExecutionCallAnswer::Done, release).await
     }
 

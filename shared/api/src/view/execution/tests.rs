@@ -106,6 +106,7 @@ fn open_steps_timers_and_children_are_the_waits() {
         execution: ExecutionId::parse("ship-7").unwrap(),
         policy: ParentClosePolicy::Terminate,
         left: false,
+        was_left: false,
     };
     let journal = [
         remote(0, "label[0]"),
@@ -286,7 +287,7 @@ fn an_earlier_run_ends_with_its_outcome_or_where_the_next_one_continues() {
 fn work_that_ended_with_an_execution_is_listed_before_its_end() {
     let child = |name: &str, policy| {
         let execution = ExecutionId::parse(name).unwrap();
-        entry(1, Happened::Child { name: step(name), execution, policy, left: false })
+        entry(1, Happened::Child { name: step(name), execution, policy, left: false, was_left: false })
     };
     let journal = [
         remote(1, "label"),
@@ -308,6 +309,7 @@ fn the_start_of_a_child_is_shown_once_under_the_childs_name() {
         execution: ExecutionId::parse("t").unwrap(),
         policy: ParentClosePolicy::Abandon,
         left: false,
+        was_left: false,
     };
     let started = |name: &str| entry(1, Happened::Fired { name: step(name) });
     let journal = [entry(1, child), started("start:child:t"), started("on_failure:start:child:t")];

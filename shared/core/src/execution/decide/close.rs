@@ -86,6 +86,7 @@ fn start_next_run(
 pub(super) fn new_run(execution: &mut Execution, begins_with: &[Entry], starts_at: Timestamp) {
     execution.run += 1;
     execution.repeats = None;
+    execution.callbacks = None;
     execution.run_started_at = starts_at;
     execution.run_deadline_at = execution.timeouts.run.map(|timeout| starts_at.plus(timeout));
     execution.attempt = execution.attempt.map(|attempt| RunAttempt::first_of(attempt.of));

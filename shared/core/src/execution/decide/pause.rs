@@ -6,6 +6,7 @@ use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::RESUMED;
 use crate::execution::update::{expired_or_unchanged, turn, update};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, closing, due, size};
+use crate::limits::QUEUE_DELAY_MAX;
 
 pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> Decision {
     change(execution, context, |current| {
@@ -46,9 +47,14 @@ fn catch_up(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
         ExecutionState::Pending(_) if at_once => {
             execution.state = ExecutionState::Pending(Ready { available_at: context.now, hint_later: false });
         }
-        // Its turn could have started before, but its hint is sent only now.
-        ExecutionState::Pending(ready) if ready.available_at < context.now => {
-            execution.hinted_at = Some(context.now);
+        // Its turn could have started before, but its hint is sent only now. So is one that the tick has missed.
+        ExecutionState::Pending(ready) => {
+            let Ready { available_at, hint_later } = *ready;
+            let hint_later = hint_later && available_at.since(context.now) > QUEUE_DELAY_MAX;
+            if available_at < context.now {
+                execution.hinted_at = Some(context.now);
+            }
+            execution.state = ExecutionState::Pending(Ready { available_at, hint_later });
         }
         // Its message was deleted when the lease expired.
         ExecutionState::Running(turn) if turn.lease_expires_at <= context.now => {
@@ -62,10 +68,7 @@ fn catch_up(execution: &mut Execution, at_once: bool, context: &Context<'_>) {
             execution.state = ExecutionState::Waiting(Waiting { wake_requested: true, ..waiting.clone() });
             execution.hinted_at = Some(context.now);
         }
-        ExecutionState::Pending(_)
-        | ExecutionState::Running(_)
-        | ExecutionState::Closing(_)
-        | ExecutionState::Ended(_) => {}
+        ExecutionState::Running(_) | ExecutionState::Closing(_) | ExecutionState::Ended(_) => {}
     }
 }
 

@@ -39,13 +39,23 @@ pub(super) fn with(
 }
 
 /// A worker that knows the workflow is making progress: the execution isn't stuck. If there are new entries, the turn
-/// isn't idle. If it doesn't say what its code does when it ends early, the code may have something to undo.
+/// isn't idle.
 pub(super) fn apply_progress(
     execution: &mut Execution,
     new_entries: &[Entry],
     cleanup: Option<Cleanup>,
     limits: &Limits,
 ) {
+    apply_cleanup(execution, cleanup);
+    execution.stuck = None;
+    attempts::note(execution, new_entries, limits);
+    if !new_entries.is_empty() {
+        execution.idle_turns = 0;
+    }
+}
+
+/// What the code of a turn does if it ends early. If the turn doesn't say, the code may have something to undo.
+pub(super) fn apply_cleanup(execution: &mut Execution, cleanup: Option<Cleanup>) {
     match cleanup {
         Some(Cleanup { on_failure, on_cancel, undoes }) => {
             // The start may have given one that the code hasn't.
@@ -54,10 +64,5 @@ pub(super) fn apply_progress(
             execution.undoes = undoes;
         }
         None => execution.undoes = true,
-    }
-    execution.stuck = None;
-    attempts::note(execution, new_entries, limits);
-    if !new_entries.is_empty() {
-        execution.idle_turns = 0;
     }
 }

@@ -3,17 +3,20 @@
 use crate::command::Context;
 use crate::duration::Millis;
 use crate::error::Reject;
-use crate::execution::command::ReleaseReason;
+use crate::execution::command::{Cleanup, ReleaseReason};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, ExecutionOutcome, Stuck, closing};
 use crate::id::LeaseId;
+
+use super::record;
 
 pub(super) fn decide(
     execution: &Execution,
     lease: &LeaseId,
     wait: Millis,
     reason: &ReleaseReason,
+    cleanup: Option<Cleanup>,
     context: &Context<'_>,
 ) -> Decision {
     let after_expiry = closing::expire(execution, context);
@@ -21,7 +24,8 @@ pub(super) fn decide(
         return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
     let mut after = execution.clone();
-    if execution.cancel_requested && !execution.undoes {
+    record::apply_cleanup(&mut after, cleanup);
+    if after.cancel_requested && !after.undoes {
         // No worker is left that could see the request.
         closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
     } else {

@@ -4,7 +4,7 @@ use crate::command::Context;
 use crate::error::Reject;
 use crate::execution::command::{Given, Rerun};
 use crate::execution::decision::{Decision, Reply};
-use crate::execution::journal::{Entry, Happened, RESTARTED};
+use crate::execution::journal::{CALLBACK_PREFIX, Entry, Happened, RESTARTED};
 use crate::execution::update::{new_segments, turn, update};
 use crate::execution::{Execution, ExecutionState, append, closing, due, retention};
 use crate::id::StepName;
@@ -78,6 +78,10 @@ pub(super) fn run_again(
     closing::make_pending(&mut after, context.now, context.now);
     new_run(&mut after, &rerun.preserved, context.now);
     after.repeats = rerun.is_same_work.then(|| execution.work());
+    // What has a token goes on with the results that are kept, whatever is done once more.
+    let keeps_callbacks = rerun.preserved.iter().any(|entry| is_start_of_callback(&entry.what));
+    let callbacks = keeps_callbacks.then(|| execution.run_of_callbacks());
+    after.callbacks = callbacks.filter(|run| *run != after.work());
     let mut new_items = vec![];
     if let Some(given) = given {
         let kept = after.kept.filter(|_| !rerun.preserved.is_empty());
@@ -91,6 +95,10 @@ pub(super) fn run_again(
         decision.new_items.extend(new_items);
     }
     decision
+}
+
+fn is_start_of_callback(what: &Happened) -> bool {
+    matches!(what, Happened::Captured { name, .. } if name.as_str().starts_with(CALLBACK_PREFIX))
 }
 
 /// The decision to reopen an execution that has ended. The items that it points to must be kept long enough first.

@@ -149,6 +149,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         created_at: now,
         run: 1,
         repeats: None,
+        callbacks: None,
         run_started_at: available_at,
         input: None,
         details: None,

@@ -133,6 +133,8 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         timed_attempts: vec![],
     });
     if execution.turn().is_some() {
+        // It may have registered undo steps since its last write.
+        after.undoes = true;
         size::note_if_it_fits(&mut after, append::TURN_LOST, context);
     }
     update(execution, after, context, Ok(Reply::StartTurn(StartTurnReply::Started)))

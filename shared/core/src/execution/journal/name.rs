@@ -11,6 +11,8 @@ pub const ON_FAILURE_PREFIX: &str = "on_failure";
 pub const ON_CANCEL_PREFIX: &str = "on_cancel";
 /// The prefix of the names of waits for an event: `event:shipped`, or `event:shipped[2]` for a later one.
 pub const EVENT_PREFIX: &str = "event:";
+/// The prefix of the names of the instants at which callbacks were asked for.
+pub const CALLBACK_PREFIX: &str = "callback:";
 /// The prefix of the names of children: `child:` and the execution's id, or its name.
 pub const CHILD_PREFIX: &str = "child:";
 /// The prefix before [`CHILD_PREFIX`] of the name under which only the child's start is awaited. People know it by the

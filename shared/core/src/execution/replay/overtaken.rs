@@ -1,8 +1,8 @@
 //! What a turn has told its code, though others had written before that it isn't so.
 //!
 //! A turn ends a wait by what it has seen of the journal: with the oldest event, or without one when its time is over. If
-//! somebody has cleared that event meanwhile, or had sent one in time, the end isn't true. It must not be written, and what
-//! the code has done since must not either. But whatever has run by then began before: a turn begins nothing before all of
+//! somebody has cleared that event meanwhile, or had sent one in time, the end isn't true. Nor is the number of events that
+//! the code has cleared. It must not be written, and what the code has done since must not either. But whatever has run by then began before: a turn begins nothing before all of
 //! its entries are written. So the results of steps stay.
 
 use crate::execution::journal::{Entry, Happened, is_wait_for};
@@ -25,7 +25,10 @@ pub fn what_holds(
 fn overtakes(other: &Entry, entry: &Entry, until_of: impl Fn(&StepName) -> Option<Timestamp>) -> bool {
     let is_in_time = |name| until_of(name).is_some_and(|until| other.at < until);
     match (&other.what, &entry.what) {
-        (Happened::EventsCleared { name, .. }, Happened::Waited { event: Some(taken), .. }) => name == taken,
+        (
+            Happened::EventsCleared { name, .. },
+            Happened::Waited { event: Some(taken), .. } | Happened::EventsCleared { name: taken, .. },
+        ) => name == taken,
         (Happened::Event { name: event, .. }, Happened::Waited { name, event: None }) => {
             is_wait_for(name, event) && is_in_time(name)
         }

@@ -212,6 +212,7 @@ fn children_are_open_until_they_end() {
         execution: child.clone(),
         policy: ParentClosePolicy::Terminate,
         left: false,
+        was_left: false,
     };
     let mut replay = replay([begun]);
     assert_eq!(replay.open_children(), [(name("child:child"), child)]);
@@ -327,6 +328,11 @@ fn a_turn_whose_event_is_cleared_before_its_wait_is_written_is_overtaken() {
         other.merge(&record);
         assert_eq!(other.is_overtaken(), is_overtaken, "{taken:?}");
     }
+    // The code has cleared the same events.
+    let mut both = replay(sent());
+    both.push(NOW, Happened::EventsCleared { name: event_name("paid"), count: 2 });
+    both.rebuild(&now);
+    assert!(both.is_overtaken() && both.unwritten().next().is_none());
     // What is stored of a wait came before.
     let mut replay = replay(sent().into_iter().chain([waited("paid")]));
     replay.rebuild(&journal(sent().into_iter().chain([waited("paid")])));

@@ -1,7 +1,12 @@
 //! When a turn may write its record.
 
 use futures::StreamExt as _;
-use tickover_core::id::EventName;
+use tickover_core::execution::journal::Happened;
+use tickover_core::flow::FlowRequest;
+use tickover_core::id::{EventName, StepName, TaskKind};
+use tickover_core::retry::RetryPolicy;
+use tickover_core::timeout::Timeouts;
+use tickover_service::executions::RemoteStep;
 
 use super::*;
 use crate::turn::drive::{Done, Driver};
@@ -29,6 +34,47 @@ async fn nothing_is_written_while_the_entries_of_other_writers_are_reread() {
     assert!(matches!(&reread, Done::Reread(Ok(journal)) if !journal.is_empty()));
     assert!(driver.apply(reread).is_ok());
     assert!(!driver.busy.writing);
+}
+
+#[tokio::test]
+async fn a_step_whose_end_is_read_while_it_is_ended_ends_once() {
+    let scene = Scene::new();
+    scene.start("three").await;
+    let turn = scene.take(Millis::from_secs(60)).await;
+    let registry = scene.three_steps("1h");
+    let Ok(mut driver) = Driver::new(&scene.service, &registry, *turn, &TurnSettings::default()) else {
+        panic!("the workflow is known")
+    };
+    let names: Vec<StepName> = ["b", "c"].into_iter().map(|name| StepName::parse(name).unwrap()).collect();
+    let steps = names.iter().map(|name| RemoteStep {
+        name: name.clone(),
+        kind: TaskKind::parse("race").unwrap(),
+        queue: QueueName::parse("races").unwrap(),
+        input: None,
+        retry: RetryPolicy::default(),
+        flow: FlowRequest::default(),
+        timeouts: Timeouts::default(),
+        given: vec![],
+        slot: None,
+        any_queue: false,
+        at_most: None,
+    });
+    scene.service.start_remote(&driver.record, steps.collect()).await.all().unwrap();
+    for name in names.clone() {
+        driver.shared.lock().replay.push(scene.clock.now(), Happened::Remote { name });
+    }
+    scene.service.cancel_remote(&driver.record, &names[..1]).await.unwrap();
+    driver.start_reading_outcomes();
+    let read = driver.jobs.next().await.unwrap();
+    assert!(driver.apply(read).is_ok());
+    assert!(driver.apply(Done::Ended(Ok(names.clone()))).is_ok());
+    let state = driver.shared.lock();
+    let ends = state.replay.unwritten().filter_map(|entry| match &entry.what {
+        Happened::Step { name, .. } => Some(name),
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), names.iter().collect::<Vec<_>>());
+    assert!(state.replay.open_remote().is_empty());
 }
 
 #[tickover::step]

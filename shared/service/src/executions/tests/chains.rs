@@ -9,7 +9,7 @@ use tickover_core::execution::{
 use tickover_core::id::{QueueName, WorkflowName};
 
 use super::mortal::NEVER;
-use super::scene::{Scene, event, id, name};
+use super::scene::{DAY, Scene, event, id, name};
 use super::{fanned_out, remote_id};
 use crate::error::ServiceError;
 use crate::executions::{StartRequest, StartedTurn};
@@ -41,7 +41,7 @@ pub(super) async fn with_children(scene: &Scene, parent: &StartedTurn, children:
         scene.service.start(request).await.unwrap();
         turns.push(scene.turn().await.unwrap());
         let (name, policy) = (name(&format!("pack[{number}]")), ParentClosePolicy::Terminate);
-        let what = Happened::Child { name, execution: child, policy, left: false };
+        let what = Happened::Child { name, execution: child, policy, left: false, was_left: false };
         begun.push(Entry { at: parent.execution.created_at, what });
     }
     for turn in turns {
@@ -108,6 +108,21 @@ async fn children_are_closed_in_their_parents_call_while_there_is_time() {
     for number in 0..3 {
         assert_steps_ended(&scene, &format!("child-{number}"), 60).await;
     }
+}
+
+#[tokio::test]
+async fn an_execution_that_has_the_id_of_a_child_by_now_goes_on_when_the_parent_closes() {
+    let scene = family(2, 0).await;
+    let (gone, child) = (id("child-0"), "child-1");
+    scene.service.terminate(&gone).await.unwrap();
+    scene.pass(60 * DAY).await;
+    assert!(scene.service.execution(&gone).await.unwrap().is_none());
+    let (workflow, queue) = (WorkflowName::parse("other").unwrap(), QueueName::parse("unserved").unwrap());
+    let start = StartRequest { id: Some(gone), ..StartRequest::new(workflow, queue) };
+    scene.service.start(start).await.unwrap();
+    scene.service.terminate(&id("e")).await.unwrap();
+    assert!(is_ended(&scene.execution("e").await) && is_ended(&scene.execution(child).await));
+    assert!(scene.execution("child-0").await.closed().is_none());
 }
 
 #[tokio::test]

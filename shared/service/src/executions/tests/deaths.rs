@@ -2,6 +2,7 @@
 //! be.
 
 use tickover_core::duration::Millis;
+use tickover_core::execution::command::Cleanup;
 use tickover_core::execution::{ExecutionState, ExecutionTimeouts};
 use tickover_core::id::WorkflowName;
 
@@ -83,6 +84,19 @@ async fn a_parent_learns_of_its_childs_end_in_time_after_the_callers_death() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn the_code_after_a_cancellation_begins_in_time_after_the_callers_death() {
+    let scene = Scene::new();
+    let turn = scene.started("e", None).await;
+    let cleanup = Cleanup { on_cancel: Some(Millis::from_secs(300)), ..Cleanup::default() };
+    scene.wait_with(&turn, vec![], false, cleanup).await;
+    // It dies after it has written the request, and before it sends the hint.
+    scene.crash_after(1);
+    end(&scene, "e", How::Cancel).await;
+    pass_by_messages(&scene).await;
+    assert_eq!(scene.turn().await.map(|turn| turn.execution.id), Some(id("e")));
 }
 
 #[tokio::test]

@@ -364,6 +364,7 @@ impl Scene {
             execution: id(called),
             policy: ParentClosePolicy::default(),
             left: false,
+            was_left: false,
         };
         Entry { at: self.clock.now(), what }
     }
@@ -374,6 +375,17 @@ impl Scene {
 
     /// Suspends a turn. If `awaits_others` is set, the execution waits for others, and is probed from time to time.
     pub(crate) async fn wait(&self, turn: &StartedTurn, entries: Vec<Entry>, awaits_others: bool) {
+        self.wait_with(turn, entries, awaits_others, Cleanup::default()).await;
+    }
+
+    /// The same, for code that has something to do if it ends early.
+    pub(crate) async fn wait_with(
+        &self,
+        turn: &StartedTurn,
+        entries: Vec<Entry>,
+        awaits_others: bool,
+        cleanup: Cleanup,
+    ) {
         let suspend = Suspend {
             lease: turn.lease,
             entries,
@@ -382,7 +394,7 @@ impl Scene {
             until: None,
             awaits_others,
             events: vec![],
-            cleanup: Cleanup::default(),
+            cleanup,
         };
         self.service.suspend_turn(&turn.execution, suspend).await.unwrap();
         self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;

@@ -20,7 +20,9 @@ impl RunningTurn<'_> {
         within: Millis,
         heartbeat: Option<Millis>,
     ) -> Result<Flow, Stop> {
-        let Some(event) = event_of(self.execution.work(), name.as_str()) else { return Ok(Flow::Next) };
+        let Some(event) = event_of(self.execution.run_of_callbacks(), name.as_str()) else {
+            return Ok(Flow::Next);
+        };
         let captured = step(&format!("callback:{name}"));
         let known = match self.last(&captured) {
             Some(Happened::Captured { value: Payload::Inline(json), .. }) => Some(instant(json)),

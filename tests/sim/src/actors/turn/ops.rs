@@ -339,7 +339,11 @@ impl RunningTurn<'_> {
             };
             let is_same_work = self.execution.repeats.is_some() || again > 0;
             self.process.start_child(request, is_same_work).await?;
-            self.push(Happened::Child { name, execution: id, policy, left: false });
+            let of = &name;
+            let is_left =
+                |entry: &Entry| matches!(&entry.what, Happened::Child { name, left: true, .. } if name == of);
+            let was_left = self.journal.iter().any(is_left);
+            self.push(Happened::Child { name, execution: id, policy, left: false, was_left });
             // It hasn't ended as far as this turn knows.
         } else if self.has_ended(&name) {
             return Ok(Flow::Next);

@@ -69,7 +69,7 @@ fn left_open(whole: &[Entry]) -> Vec<Entry> {
         match &entry.what {
             Happened::Child { name, execution, policy, .. } => {
                 let (of, execution, policy) = (name.clone(), execution.clone(), *policy);
-                let what = Happened::Child { name: of, execution, policy, left: true };
+                let what = Happened::Child { name: of, execution, policy, left: true, was_left: false };
                 open.insert(name, Entry { at: entry.at, what });
             }
             Happened::Step { name, .. } | Happened::Reopened { name, .. } => drop(open.remove(name)),

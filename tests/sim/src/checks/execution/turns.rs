@@ -138,7 +138,12 @@ fn policies_what_has_to_be_undone_is_undone(step: &Step<'_>, ruling: &Ruling) ->
         before.closed().is_none() && *outcome == ExecutionOutcome::Cancelled { terminated: false };
     let is_overdue = visible_instant(before).is_some_and(|at| at <= ruling.now);
     let is_poisoned = matches!(ruling.command, Command::StartTurn(_)) && before.idle_turns > 1;
-    let is_by_turn = matches!(ruling.command, Command::Close(_));
+    // A turn that is given back may say that there is nothing left to undo.
+    let is_by_turn = match &ruling.command {
+        Command::Close(_) => true,
+        Command::Release { cleanup, .. } => cleanup.is_some_and(|cleanup| !cleanup.undoes),
+        _ => false,
+    };
     (is_cancelled && !is_overdue && !is_poisoned && !is_by_turn)
         .then(|| found(Invariant::Policies, step, "it is cancelled before its code has undone anything"))
 }

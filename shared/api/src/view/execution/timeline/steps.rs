@@ -117,7 +117,7 @@ impl<'a> Steps<'a> {
                 let task = Some(remote_id(self.execution, name));
                 TimelineEntryView { task, ..named(at, "step_started", name) }
             }
-            Happened::Child { name, execution, policy, left: _ } => {
+            Happened::Child { name, execution, policy, .. } => {
                 self.started.insert(name, StartedStep { at, is_child: true });
                 TimelineEntryView {
                     execution: Some(execution.clone()),
@@ -236,7 +236,7 @@ fn attempt_lost(at: Timestamp, lost: Shown<'_>) -> TimelineEntryView {
 fn ended_with_it(entry: &Entry, ended_at: Timestamp) -> Option<TimelineEntryView> {
     match &entry.what {
         Happened::Remote { name } => Some(named(ended_at, "step_cancelled", name)),
-        Happened::Child { name, execution, policy, left: _ } => {
+        Happened::Child { name, execution, policy, .. } => {
             let kind = match policy {
                 ParentClosePolicy::Abandon => "child_abandoned",
                 ParentClosePolicy::RequestCancel => "child_cancel_requested",

@@ -1,7 +1,7 @@
 //! Cancellations of executions whose code undoes what it has done, or has something to do after a cancellation.
 
 use crate::error::Reject;
-use crate::execution::command::{Cleanup, Ending};
+use crate::execution::command::{Cleanup, Ending, ReleaseReason};
 use crate::execution::decision::Reply;
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status};
 use crate::limits::Limits;
@@ -75,6 +75,32 @@ fn a_lost_turn_may_have_something_to_undo_that_it_never_reported() {
     let quiet = execution().started().start_turn("a").record_entries("a", vec![done("book", "1")]);
     let scene = quiet.heartbeat("a").release("a", "0s").cancel().ended_as(&CANCELLED);
     scene.has_ended();
+}
+
+#[test]
+fn a_turn_that_is_given_back_says_what_its_code_has_registered() {
+    let (by_worker, by_code) = (|| ReleaseReason::ByWorker, || ReleaseReason::ByCode);
+    let begun = || execution().started().start_turn("a");
+    // Its worker doesn't know.
+    let unknown = || begun().release_with("a", "0s", by_worker(), None);
+    unknown().cancel().is(Status::Pending).start_turn("b").replies(TAKEN).close("b", CANCELLED).has_ended();
+    let asked = begun().cancel().release_with("a", "0s", by_worker(), None).is(Status::Pending);
+    asked.start_turn("b").replies(TAKEN);
+    let said = |cleanup| begun().release_with("a", "0s", by_code(), Some(cleanup)).cancel();
+    said(undoes()).is(Status::Pending).start_turn("b").replies(TAKEN);
+    said(Cleanup::default()).ended_as(&CANCELLED).has_ended();
+    let handled = said(handles()).is(Status::Pending);
+    assert!(handled.record().failing.is_some());
+    let asked = begun().cancel().release_with("a", "0s", by_code(), Some(handles())).is(Status::Pending);
+    assert!(asked.record().failing.is_some());
+}
+
+#[test]
+fn what_a_lost_turn_may_undo_is_not_forgotten_by_a_next_one_that_runs_no_code() {
+    let scene = execution().started().take_for("a", "1m").at("1m").start_turn("b").release("b", "0s");
+    let scene = scene.cancel().is(Status::Pending);
+    assert!(scene.record().cancel_requested);
+    scene.start_turn("c").replies(TAKEN).close("c", CANCELLED).has_ended();
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::due::DueKind;
 use crate::error::Reject;
 use crate::execution::command::End;
 use crate::execution::decision::{Reply, StartTurnReply};
+use crate::execution::journal::Happened;
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress};
 use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
@@ -143,6 +144,23 @@ fn code_that_deals_with_a_failure_goes_on_after_a_cancellation() {
 }
 
 // ---- closing
+
+#[test]
+fn a_child_that_the_next_run_takes_over_is_open_once() {
+    let with = |left: bool, was_left: bool| {
+        let mut entry = child("watch");
+        if let Happened::Child { left: of, was_left: was, .. } = &mut entry.what {
+            (*of, *was) = (left, was_left);
+        }
+        entry
+    };
+    let scene = execution().started().start_turn("a").record_entries("a", vec![child("watch")]);
+    let scene = scene.continue_as_new("a", vec![with(true, false)]).start_turn("b");
+    assert_eq!(scene.record().open_steps, 1);
+    let scene = scene.record_entries("b", vec![with(false, true)]);
+    assert_eq!(scene.record().open_steps, 1);
+    assert_eq!(scene.record_entries("b", vec![ended("watch")]).record().open_steps, 0);
+}
 
 #[test]
 fn what_is_left_open_is_ended_before_the_execution_is_closed_for_good() {

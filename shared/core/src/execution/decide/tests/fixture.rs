@@ -174,6 +174,7 @@ pub(super) fn child(text: &str) -> Entry {
         execution,
         policy: ParentClosePolicy::RequestCancel,
         left: false,
+        was_left: false,
     })
 }
 

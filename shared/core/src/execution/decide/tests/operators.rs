@@ -111,6 +111,18 @@ fn what_was_slept_through_in_a_pause_happens_at_its_end() {
 }
 
 #[test]
+fn a_start_whose_hint_the_tick_would_have_sent_in_a_pause_has_it_from_the_resume() {
+    let paused = || execution().starting_in("1h").started().at("10m").pause();
+    // By now it has come, or is near enough for a queue to delay.
+    for at in ["2h", "59m", "45m"] {
+        let scene = paused().at(at).resume().replies(CHANGED).sends_hint_for("1h");
+        scene.at("2h").start_turn("a").replies(TAKEN);
+    }
+    let scene = paused().at("20m").resume().sends_nothing();
+    scene.next_tick().sends_hint_for("1h");
+}
+
+#[test]
 fn deadlines_keep_running_in_a_pause() {
     let scene = execution().deadline("1h").run_deadline("30m").started().pause();
     scene

@@ -13,7 +13,8 @@ use crate::command::Context;
 use crate::command::Isolation;
 use crate::decision::Effect;
 use crate::execution::command::{
-    Bounce, Cleanup, Close, CodeTerms, Command, End, Ending, Record, Rerun, SendEvent, StartTurn, Suspend,
+    Bounce, Cleanup, Close, CodeTerms, Command, End, Ending, Record, ReleaseReason, Rerun, SendEvent,
+    StartTurn, Suspend,
 };
 use crate::execution::decide;
 use crate::execution::decision::Reply;
@@ -212,7 +213,9 @@ impl Life {
             }
             Step::Heartbeat(whose) => Command::Heartbeat { lease: self.lease(*whose), entries: vec![] },
             Step::Release(whose, after, reason) => {
-                Command::Release { lease: self.lease(*whose), after: *after, reason: reason.clone() }
+                let (lease, after, reason) = (self.lease(*whose), *after, reason.clone());
+                let cleanup = (reason != ReleaseReason::ByWorker).then(|| cleanup(0));
+                Command::Release { lease, after, reason, cleanup }
             }
             Step::SendEvent(name, id) => {
                 let seen = self.record.as_ref().map_or((1, 0), Execution::stage);
