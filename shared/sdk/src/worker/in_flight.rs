@@ -7,7 +7,6 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::ReleaseReason;
 use tickover_core::id::{LeaseId, TaskId};
-use tickover_service::Service;
 use tickover_service::claim::ClaimedTask;
 use tickover_service::executions::Work;
 use tickover_service::telemetry::field;
@@ -77,9 +76,10 @@ impl Leased {
     }
 
     /// Releases it. If that fails, it becomes available again when its lease expires.
-    pub(super) async fn give_back(self, service: &Service) {
+    pub(super) async fn give_back(self, service: &Backend) {
         match self {
             Self::Turn { record, lease, receipt } => {
+                let service = service.of_turn(&record, lease, receipt.as_deref());
                 match service.release_turn(&record, lease, Millis::ZERO, ReleaseReason::ByWorker).await {
                     Ok(()) => {
                         if let Some(receipt) = receipt {
@@ -99,3 +99,4 @@ impl Leased {
         }
     }
 }
+use crate::backend::Backend;
