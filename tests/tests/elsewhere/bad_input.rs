@@ -28,7 +28,7 @@ impl Turn {
     }
 
     /// A write of this turn with these further fields.
-    fn write(&self, fields: Value) -> Value {
+    fn write(&self, fields: &Value) -> Value {
         let entries = self.record["jou"].as_array().map_or(0, Vec::len);
         let mut body = json!({
             "lease": self.lease, "seen_version": self.record["ver"], "seen_entries": entries,
@@ -58,7 +58,7 @@ async fn a_lease_of_nobody_or_of_another_execution_is_lost() {
     let before = turn.version().await;
     for lease in ["", "AAAA", "nonsense", &other.lease] {
         for (path, fields) in [
-            ("", turn.write(json!({"entries": [captured("a")]}))),
+            ("", turn.write(&json!({"entries": [captured("a")]}))),
             ("/read", json!({"from": 0})),
             ("/start", json!({})),
             ("/cancel", json!({"steps": ["a"]})),
@@ -72,7 +72,7 @@ async fn a_lease_of_nobody_or_of_another_execution_is_lost() {
             assert_eq!((status, code.as_str()), expected, "{path} {lease}");
         }
     }
-    let body = turn.write(json!({}));
+    let body = turn.write(&json!({}));
     let unknown = turn.caller.refused("/v1/executions/nobody/turn", body).await;
     assert_eq!(unknown, (404, "not_found".to_owned()));
     assert_eq!(turn.version().await, before);
@@ -94,7 +94,7 @@ async fn entries_that_a_turn_does_not_write_are_refused() {
         (json!({"t": 0, "c": {"n": "a", "o": {"j": format!("{long:?}")}}}), "limit_exceeded"),
         (json!({"t": 0, "k": {"n": "child:a", "e": "foreign", "p": "terminate"}}), "invalid_request"),
     ] {
-        let body = turn.write(json!({"entries": [captured("fine"), entry]}));
+        let body = turn.write(&json!({"entries": [captured("fine"), entry]}));
         assert_eq!(turn.refused("", body).await.1, code, "{entry}");
     }
     assert_eq!(turn.version().await, before);
@@ -113,7 +113,7 @@ async fn what_a_turn_has_not_seen_and_ends_that_exclude_each_other_are_refused()
         json!({"release": {}, "entries": [captured("a")]}),
         json!({"nonsense": 1}),
     ] {
-        let (status, code) = turn.refused("", turn.write(fields.clone())).await;
+        let (status, code) = turn.refused("", turn.write(&fields)).await;
         assert_eq!((status, code.as_str()), (400, "invalid_request"), "{fields}");
     }
     let (status, _) = turn.refused("/read", json!({"lease": turn.lease, "from": 99})).await;
@@ -150,7 +150,7 @@ async fn what_is_too_large_or_out_of_bounds_is_not_started_or_stored() {
 #[tokio::test]
 async fn another_language_runs_a_turn_with_these_calls() {
     let turn = Turn::of("e").await;
-    let body = turn.write(json!({"entries": [captured("a")]}));
+    let body = turn.write(&json!({"entries": [captured("a")]}));
     let first = turn.caller.ok("/v1/executions/e/turn", body.clone()).await;
     let again = turn.caller.ok("/v1/executions/e/turn", body).await;
     assert_eq!(first["execution"]["ver"], again["execution"]["ver"], "repeated, it changes nothing more");

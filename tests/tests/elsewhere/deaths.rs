@@ -60,16 +60,15 @@ async fn a_worker_may_die_after_any_of_its_calls() {
         };
         first.abort();
         let survived = result.is_some();
-        let result = match result {
-            Some(result) => result,
-            None => {
-                died += 1;
-                system.line.answers.store(0, Ordering::SeqCst);
-                let second = worker(system.address, registry(), settings());
-                let result = within(run.result()).await.unwrap();
-                second.abort();
-                result
-            }
+        let result = if let Some(result) = result {
+            result
+        } else {
+            died += 1;
+            system.line.answers.store(0, Ordering::SeqCst);
+            let second = worker(system.address, registry(), settings());
+            let result = within(run.result()).await.unwrap();
+            second.abort();
+            result
         };
         assert_eq!(result, 3 + 3 + 5 + 400, "after {answers} calls");
         let ran = ran.times();

@@ -6,5 +6,6 @@ mod bad_input;
 mod deaths;
 mod flows;
 mod life;
+mod limits;
 mod requests;
 mod scene;

@@ -44,10 +44,6 @@ impl Line {
     pub(crate) fn calls(&self) -> Vec<String> {
         lock(&self.calls).clone()
     }
-
-    pub(crate) fn forget(&self) {
-        lock(&self.calls).clear();
-    }
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,6 +60,7 @@ async fn pass(State(line): State<Arc<Line>>, request: Request, next: Next) -> Re
     let (head, body) = request.into_parts();
     let body = to_bytes(body, BODY_MAX).await.unwrap();
     let asked = format!("{path} {}", String::from_utf8_lossy(&body));
+    let path = if asked.contains("\"from\"") { format!("{path}?journal") } else { path };
     let answer = next.run(Request::from_parts(head, Body::from(body))).await;
     let (head, body) = answer.into_parts();
     let body = to_bytes(body, BODY_MAX).await.unwrap();

@@ -3,7 +3,7 @@
 //! A call that gets no answer is sent again, with growing pauses, for about as long as a lease lasts: the service may be
 //! restarted at any time. Each call can be repeated.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde::de::DeserializeOwned;
@@ -11,7 +11,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::flow::FlowRequest;
-use tickover_core::id::{BlobId, ExecutionId, LeaseId, WorkflowName};
+use tickover_core::id::{BlobId, ExecutionId, LeaseId, QueueName, TaskKind, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
 use tickover_service::lease::LeaseToken as Token;
@@ -46,12 +46,14 @@ pub(super) struct Line {
     pub(super) api: Api,
     pub(super) settings: WorkerSettings,
     pub(super) terms: BTreeMap<WorkflowName, WorkflowTerms>,
-    pub(super) kinds: Vec<tickover_core::id::TaskKind>,
+    pub(super) kinds: Vec<TaskKind>,
     /// The workflows that starts without a queue find by this worker, with their queues.
     pub(super) routes: tickover_service::queues::routes::Routes,
     pub(super) kept: KeptRecords,
     /// What limits the begin of executions that the service has asked about.
     pub(super) asked: Mutex<BTreeMap<ExecutionId, FlowRequest>>,
+    /// The queues of which the service knows the workflows: a claim has said them, and none has failed since.
+    pub(super) announced: Mutex<BTreeSet<QueueName>>,
     clock: Arc<dyn Clock>,
     limits: RwLock<Limits>,
     payloads: Mutex<Payloads>,
@@ -66,7 +68,7 @@ struct Payloads {
 
 impl Remote {
     pub(crate) fn new(http: Http, registry: &Registry, settings: &WorkerSettings, kept: KeptRecords) -> Self {
-        let kinds = registry.steps().filter_map(|step| tickover_core::id::TaskKind::parse(step.kind).ok());
+        let kinds = registry.steps().filter_map(|step| TaskKind::parse(step.kind).ok());
         let line = Line {
             // Its own tries wait longer.
             api: Client::from(http.tries(1)).api().clone(),
@@ -76,6 +78,7 @@ impl Remote {
             routes: registry.routes(&settings.queues),
             kept,
             asked: Mutex::default(),
+            announced: Mutex::default(),
             clock: Arc::new(SystemClock),
             limits: RwLock::default(),
             payloads: Mutex::default(),

@@ -1,5 +1,6 @@
 //! Claims of another process's work.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 
 use tickover_core::execution::Execution;
@@ -35,19 +36,31 @@ impl Remote {
         let request = self.request(queue, request, alone)?;
         let answer = self.line.api.claim_work(queue, &request).await;
         let lost = tickover_core::error::Reject::LeaseLost;
+        match &answer {
+            Ok(_) => self.announced().insert(queue.clone()),
+            Err(_) => self.announced().remove(queue),
+        };
         let WorkAnswer { tasks, turns, asks, limits } =
             answer.map_err(|error| service_error(error, &lost))?;
         self.note_limits(&limits);
         let mut found = WorkElsewhere::default();
         for view in tasks {
             let alone = view.alone;
-            add(&mut found, alone, Work::Task(Box::new(task(view)?)));
+            match task(view) {
+                Ok(claimed) => add(&mut found, alone, Work::Task(Box::new(claimed))),
+                // Its lease ends, and others of the answer don't wait for that.
+                Err(error) => tracing::warn!(%error, "a claimed task can't be read"),
+            }
         }
         for view in turns {
             let alone = view.alone;
-            let started = Box::pin(self.started(view)).await?;
-            self.asked().remove(&started.execution.id);
-            add(&mut found, alone, Work::Turn(Box::new(started)));
+            match Box::pin(self.started(view)).await {
+                Ok(started) => {
+                    self.asked().remove(&started.execution.id);
+                    add(&mut found, alone, Work::Turn(Box::new(started)));
+                }
+                Err(error) => tracing::warn!(%error, "a claimed turn can't be read"),
+            }
         }
         self.answer_asks(asks);
         Ok(found)
@@ -61,9 +74,10 @@ impl Remote {
             Ok(BeginLimits { execution, flow })
         });
         let limits: Vec<BeginLimits> = limits.collect::<Called<_>>()?;
+        let is_known = self.announced().contains(queue);
         let workflow = |(name, terms): (&WorkflowName, &WorkflowTerms)| WorkerWorkflow {
             name: name.clone(),
-            announce: (self.line.routes.get(name) == Some(queue)).then_some(true),
+            announce: (!is_known && self.line.routes.get(name) == Some(queue)).then_some(true),
             execution_timeout: terms.code.timeouts.execution.map(Into::into),
             run_timeout: terms.code.timeouts.run.map(Into::into),
             on_failure_timeout: terms.code.on_failure.map(Into::into),
@@ -84,7 +98,11 @@ impl Remote {
         })
     }
 
-    fn asked(&self) -> MutexGuard<'_, std::collections::BTreeMap<ExecutionId, FlowRequest>> {
+    fn announced(&self) -> MutexGuard<'_, BTreeSet<QueueName>> {
+        self.line.announced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, BTreeMap<ExecutionId, FlowRequest>> {
         self.line.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

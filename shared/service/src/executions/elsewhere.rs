@@ -117,7 +117,15 @@ impl Service {
             TurnWrite::Release { after, reason } => Command::Release { lease, after, reason },
         };
         self.check_children(&execution, command.entries()).await?;
+        let brings_entries = !command.entries().is_empty();
         let command = self.rebased_elsewhere(command, seen, &execution).await?;
+        if let Command::Record(record) = &command
+            && brings_entries
+            && record.entries.is_empty()
+        {
+            // The answer to the first call was lost.
+            return Ok(TurnWritten { execution, journal: None });
+        }
         let receipt = token.receipt.as_deref();
         let mut journal = None;
         let (written, is_over) = match command {
